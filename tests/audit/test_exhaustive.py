@@ -96,7 +96,10 @@ AGGREGATES = {
     "upto": dp.cdf("i", [0, 2], bounds=(-1, 3)),
 }
 OWN = [{"max_rows": 1}, {"max_rows_per_group": 1}, {"max_groups": 1}, {"max_rows": 4, "max_groups": 2}, {}]
-POPULATION = ("n", "nv", "units", "s", "narrow", "each", "m")  # those with second moments
+POPULATION = (  # those with second moments
+    *("n", "nv", "units", "s", "narrow", "each", "m"),
+    *("sd", "both", "together", "weighted", "over"),
+)
 
 
 def with_own_limits(aggregate, **limits):
@@ -178,7 +181,7 @@ class Tally:
         """Hold one question against every pair."""
         self.questions += 1
         ask = query._question
-        read, _ = batches.totals(ask, len(batches.universe()), salt)
+        read, _ = batches.totals(ask, len(batches.universe()), salt, weighed=True)
         here, there = batches.neighbours(relation, declared).T
         values = dict(zip((paid.total.key for paid in ask.read), read, strict=True))
         if ask.private_keys and any(paid.total.limits for paid in ask.read):

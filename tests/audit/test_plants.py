@@ -43,7 +43,7 @@ from dpframe.engine.stages import expressions, integers, key_weights, keys, limi
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, family_tail
-from dpframe.plan import columns, grid, operations, types
+from dpframe.plan import columns, grid, moments, operations, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
@@ -86,6 +86,15 @@ def protected(table, budget=None, **said):
 def exact(query, salt=1):
     raw = engine.totals(query._question, salt)
     return [[int(x) for x in np.ravel(values)] for values in raw.values]
+
+
+def influences_without_noise():
+    """Of no rows the squared influences are 0, and their noise of ε = 1/13 is not, but with probability 1e-9."""
+    bounds = {"x": (0, 1), "y": (0, 1)}
+    rows = pl.DataFrame(schema={"u": pl.Int64, "x": pl.Float64, "y": pl.Float64})
+    frame = protected(rows)
+    out = frame.agg(r=dp.corr("x", "y", bounds=bounds), max_rows=2).release(epsilon=1.0, covers="population")
+    return bool(out._numbers.parts["r.influence"][0] == 0)
 
 
 def raises(error, call):
@@ -1034,6 +1043,20 @@ PLANTS = [
         "size = _size(lower, upper)",
         "size = _size(lower, upper) / 2",
         lambda: claims_broken(form="population"),
+    ),
+    Plant(
+        "squared influences are larger than is claimed",
+        moments.influence_total,
+        "ends, unit = (0, INFLUENCE_MOST**2)",
+        "ends, unit = (0, INFLUENCE_MOST**2 // 2)",
+        lambda: claims_broken(form="population"),
+    ),
+    Plant(
+        "squared influences have no noise",
+        draw.drawn_influences,
+        "values = plus(exact, _fresh_noise(plan.of(total), len(exact)))",
+        "values = exact",
+        influences_without_noise,
     ),
     Plant(
         "products of a person's sums and rows are not clipped",

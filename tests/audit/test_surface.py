@@ -13,9 +13,11 @@ from watched import COLUMNS, Watched
 import dpframe as dp
 from dpframe import usage
 from dpframe.accessors import FrameAccessor, SeriesAccessor
+from dpframe.api.regression import MomentsQuery
 from dpframe.budget import Allowance
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation
 from dpframe.release.batch import Batch
+from dpframe.release.regression import MatrixRelease, Regression
 from dpframe.release.series import Series
 from dpframe.release.series.numbers import SeriesNumbers
 
@@ -39,6 +41,9 @@ CLASSES = {
         "pays": "release tune",
         "given": "exact_totals",
     },
+    MomentsQuery: {"facts": "accuracy explain sensitivity", "pays": "release"},
+    MatrixRelease: {"released": "accuracy cost release report table values"},
+    Regression: {"released": "accuracy coefficients cost explain is_told plot predict release report table"},
     Batch: {"facts": "cost noise", "pays": "release"},
     dp.Release: {
         "released": "accuracy ci compare cost covers derivation difference independence noise nonnegative plot report "
@@ -63,7 +68,7 @@ CLASSES = {
         "sum top_k var"
     },
 }
-PROTECTED = (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, Batch)
+PROTECTED = (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, MomentsQuery, Batch)
 DOORS = """
     __len__ __iter__ __contains__ __reversed__ __array__ __array_interface__ __array_struct__
     __arrow_array__ __arrow_c_stream__ __arrow_c_array__ __dataframe__ __dataframe_consortium_standard__
@@ -169,6 +174,12 @@ QUESTIONS = {
     "top_k": lambda f: f.top_k("city", 1, ["Bonn"], **ONE),
     "var": lambda f: f.var("x", (0, 9), **ONE),
 }
+PAIR = {"x": (0, 9), "n": (0, 9)}
+MATRICES = [
+    lambda f: f.cov(["x", "n"], PAIR, **ONE),
+    lambda f: f.corr(["x", "n"], PAIR, **ONE),
+    lambda f: f.ols(y="x", x=["n", "city"], bounds=PAIR, keys={"city": ["Bonn", "Kiel"]}, **ONE),
+]
 GROUPED = {
     "agg": lambda g: g.agg(a=dp.count()),
     "cdf": lambda g: g.cdf("x", [1, 5], (0, 9)),
@@ -198,7 +209,7 @@ def protected(table=TABLE):
 def everything(frame):
     """One object of each kind that a protected frame can give: steps, groups and questions."""
     groups = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=1, max_rows_per_group=1)
-    made = [frame, groups, *(make(frame) for make in [*STEPS.values(), *QUESTIONS.values()])]
+    made = [frame, groups, *(make(frame) for make in [*STEPS.values(), *QUESTIONS.values(), *MATRICES])]
     return [*made, *(make(groups) for make in GROUPED.values())]
 
 
@@ -212,6 +223,9 @@ def test_steps_and_questions_read_nothing_and_give_protected_objects():
             thing.explain()._repr_html_()
             _ = (thing.sensitivity, thing.unit_columns)
             thing.accuracy(epsilon=1.0, delta=1e-6)
+        if isinstance(thing, MomentsQuery):
+            thing.explain()._repr_html_()
+            _ = (thing.sensitivity, thing.accuracy(epsilon=1.0, delta=1e-6))
     assert TABLE.reads == before
     protected().count_units().release(epsilon=1.0)
     assert TABLE.reads == before + 1, "the table does not notice that it is read"
@@ -224,7 +238,7 @@ def test_facts_are_the_same_whatever_the_rows_are():
         words = []
         for thing in everything(protected(table)):
             words += [repr(thing), getattr(thing, "_repr_html_", lambda: "")()]
-            if isinstance(thing, dp.Query):
+            if isinstance(thing, dp.Query | MomentsQuery):
                 words += [str(thing.explain()), repr(dict(thing.sensitivity)), str(thing.accuracy(1.0, 1e-6))]
         return words
 

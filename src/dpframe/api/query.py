@@ -310,8 +310,9 @@ class Query(Hints, Generic[Table_co]):
                 95% interval beside it, see `Release.with_ci`. Intervals are free, but for quantiles: half of a
                 quantile's price pays for its interval, which then holds whatever the values are; covers: "noise" for
                 intervals of the number without noise, or "population" for the number of the population that these
-                people are drawn from at random. Counts, sums and means have the second. Where people may have several
-                rows or values other than 0 and 1, a ninth to a fifth of the price pays for how far they differ
+                people are drawn from at random. Counts, sums, means, ratios, variances, covariances and correlations
+                have the second. Where people may have several rows or values other than 0 and 1, a part of the price
+                pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,

@@ -15,8 +15,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, Unsupp
 from dpframe.plan import QUERY, Aggregate, Bounds, Covers, Derivation, Hints, Kind, col, kind, read_covers
 from dpframe.plan.pairs import Moment
 from dpframe.release.publish import Release
-from dpframe.release.regression import MatrixRelease, Regression
-from dpframe.release.regression.moments import Moments
+from dpframe.release.regression import INTERCEPT, MatrixRelease, Regression, moments_of
 from dpframe.usage import MATRICES, explains
 
 __all__ = ["FrameMatrices", "MomentsQuery"]
@@ -47,6 +46,16 @@ class MomentsQuery(Hints, Generic[R]):
             )
         return self._answer(self._query.release(epsilon, delta, **options))
 
+    def accuracy(self, epsilon: Any = None, delta: float | None = None, **options: Any) -> Any:
+        """The error to expect of each moment at a price, before anything is spent: see `Query.accuracy`.
+
+        Input:  as for `Query.accuracy`: epsilon, delta, rho, alpha, noise
+        Output: one row for each moment: the number of rows, each sum, and each sum of products. How exact the answer
+                is depends on the rows too; a release has its intervals
+        Errors: those of `release`, without touching the budget
+        """
+        return self._query.accuracy(epsilon, delta, **options)
+
     def explain(self) -> Derivation:
         """The derivation: every step, and how far one unit moves each moment."""
         return self._query.explain()
@@ -55,6 +64,9 @@ class MomentsQuery(Hints, Generic[R]):
     def sensitivity(self) -> Any:
         """How far one unit moves each moment; see `Query.sensitivity`."""
         return self._query.sensitivity
+
+    def __repr__(self) -> str:
+        return repr(self._query)
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
@@ -100,7 +112,8 @@ class FrameMatrices(AskedFrame[Table_co]):
                 do not count
         Output: after `.release(...)` a `Regression`: its `.table` has coefficient, std_error, low and high
         Bound:  one release of the second moments of all columns. The intervals hold for noise and sampling together.
-                They are approximate: errors of the outcome are taken to vary alike for all rows
+                How much one person moves each coefficient is measured too, so rows of one person may be alike, and
+                errors of the outcome may vary from row to row. They are approximate: see `Regression`
         Errors: InvalidArgument, MissingBounds, UnsupportedOperation for terms that are not linear
         """
         outcome, inputs, kinds = _terms(formula, y, x, keys)
@@ -117,7 +130,9 @@ class FrameMatrices(AskedFrame[Table_co]):
         read = _bounds_of(self, names, bounds, verb)
         query = _moments(self, read, (), max_rows, f"{verb}({list(names)!r}, {{limit}})", {})
         corr = verb == "corr"
-        return MomentsQuery(query, lambda out: MatrixRelease(out, Moments.read(out, read, ()), corr), Covers.NOISE)
+        return MomentsQuery(
+            query, lambda out: MatrixRelease(out, moments_of(out._numbers, read, ()), corr), Covers.NOISE
+        )
 
 
 def _bounds_of(
@@ -154,18 +169,23 @@ def _moments(
     max_rows: int | None,
     verb: str,
     shares: Mapping[str, Fraction],
+    terms: tuple[str, ...] = (),
 ) -> Query[Any]:
-    """The question for all moments of some columns, but for those that follow from others: see `Moments`."""
+    """The question for all moments of some columns, but for those that follow from others: see `Moments`.
+
+    Input:  terms: the names of the coefficients of a regression, whose influences are measured too
+    """
     group = {name: number for number, names in enumerate(same) for name in names}
     among = tuple(bounds.items())
-    asked: list[tuple[str, Aggregate]] = [("rows", Moment(Fraction(1), (), among))]
-    asked += [(name, Moment(Fraction(1), (name,), among)) for name in bounds]
+    asked = [(name, Moment(Fraction(1), (name,), among)) for name in bounds]
     for a, b in combinations_with_replacement(bounds, 2):
         if a in group and group[a] == group.get(b):
             continue
         title = f"{a}·{b}"
         asked.append((title, Moment(shares.get(title, Fraction(1)), (a, b), among)))
-    return frame._query(tuple(asked), read_limits(max_rows), verb=verb)
+    rows = Moment(Fraction(1), (), among, tuple(asked) if terms else (), tuple(same), terms)
+    aggregates: tuple[tuple[str, Aggregate], ...] = (("rows", rows), *asked)
+    return frame._query(aggregates, read_limits(max_rows), verb=verb)
 
 
 def _terms(
@@ -240,11 +260,11 @@ def _regression(
         made.update(dict.fromkeys(columns, Bounds(0, 1)))
     made[outcome] = read[outcome]
     shares = {f"{outcome}·{outcome}": Fraction(1, 4)}  # it is needed for the residual variance alone
-    query = _moments(frame, made, same, max_rows, f"ols(y={outcome!r}, x={list(inputs)!r}, {{limit}})", shares)
-    rows = query._question.unit_limits.contribution("ols").rows
+    terms = (INTERCEPT, *(name for name in made if name != outcome))
+    query = _moments(frame, made, same, max_rows, f"ols(y={outcome!r}, x={list(inputs)!r}, {{limit}})", shares, terms)
     ends = {name: (float(b.lower), float(b.upper)) for name, b in made.items()}
 
     def answer(out: Release[Any]) -> Regression:
-        return Regression(out, Moments.read(out, made, same), rows, categories, ends)
+        return Regression(out, moments_of(out._numbers, made, same), categories, ends)
 
     return MomentsQuery(query, answer, Covers.POPULATION)

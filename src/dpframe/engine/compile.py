@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
+from dpframe.arrays import Integers
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages import (
     Partial,
@@ -27,11 +29,12 @@ from dpframe.engine.stages import (
     sifted,
     spread,
     unit_names,
+    weight_name,
     weighted_keys,
 )
 from dpframe.plan import Limits, Question, Total, TotalKind
 
-__all__ = ["HIGH", "Compiled", "compiled", "counted", "split_bits"]
+__all__ = ["HIGH", "Compiled", "compiled", "counted", "influence_weights", "split_bits"]
 
 HIGH = "x"  # suffix of the high part of a total that is added in two parts
 _ROOM = 27  # bits of a partial: 2^36 partials of this size have a sum that fits in int64
@@ -74,12 +77,14 @@ def compiled(
     empty: bool = False,
     whole: bool = True,
     in_play: pl.DataFrame | None = None,
+    weights: pl.DataFrame | None = None,
 ) -> Compiled:
     """Lazy frames of the totals of a question.
 
     Input:  salt: 64 bits, for the choice of groups; empty: whether the tables are taken without their rows; whole:
             whether the rows are those of all units, so that distinct values can be counted; in_play: the keys that
-            units spread their weight over, as the engine holds them, in a question that is answered in rounds
+            units spread their weight over, as the engine holds them, in a question that is answered in rounds; weights:
+            of influences, see `influence_weights`
     Bound:  a total is added up from the partials under its own limits, so one unit's part of it is what it is in a
             question of this total alone with these limits. In groups that are found in the data, the groups are those
             of the first frame, which holds the threshold's total under the limits of the question. A group in which
@@ -95,19 +100,20 @@ def compiled(
     rows = keyed(question, lower(question.step, live, empty=empty))
     if not all(total.additive for total in totals.values()):  # then more than one frame is made from the rows
         rows = backend_of(rows).shared(rows)
-    weights: Mapping[Limits, Frame | None]
+    limited: Mapping[Limits, Frame | None]
     if units:
-        weights = _weights(question, rows, columns, units, groups, salt)
+        limited = _limited(question, rows, columns, (units, groups), salt, weights)
         if question.in_rounds:
-            ((limits, one),) = weights.items()
+            ((limits, one),) = limited.items()
             assert one is not None
             keys_in_all = question.unit_limits.groups("keys")
-            weights = {limits: weighted_keys(one, units, groups, columns[0].units, keys_in_all, in_play)}
-        mains = _mains(question, {limits: frame for limits, frame in weights.items() if frame is not None}, columns)
+            limited = {limits: weighted_keys(one, units, groups, columns[0].units, keys_in_all, in_play)}
+        mains = _mains(question, {limits: frame for limits, frame in limited.items() if frame is not None}, columns)
     else:
-        rows, weights = listed_only(question, rows), {question.limits: None}
+        rows, limited = listed_only(question, rows), {question.limits: None}
         names = {p.total.key: p.rows for p in columns.values()}
-        integer_rows = multiplied(_integers(rows, columns, every=True), names, list(columns.values()))
+        integer_rows = _integers(rows, columns, every=True)
+        integer_rows = multiplied(integer_rows, names, list(columns.values()), groups, weights)
         mains = [_totals(integer_rows, groups, {i: (p.rows, p.total) for i, p in columns.items()})]
     apart = {}
     for i, total in totals.items():
@@ -116,11 +122,11 @@ def compiled(
             assert total.candidates is not None
             number = candidate_number(total, total.candidates, backend_of(rows))
             candidates = rows.with_columns(number.alias("b"))
-            apart[i] = _ranks(candidates, weights[limits], units, groups)
+            apart[i] = _ranks(candidates, limited[limits], units, groups)
         elif total.kind == TotalKind.MODES:
-            apart[i] = _ranks(among(rows, total), weights[limits], units, groups)
+            apart[i] = _ranks(among(rows, total), limited[limits], units, groups)
         elif total.kind == TotalKind.DISTINCT:
-            pairs = _distinct(rows, weights[limits], total, units, groups, limits, salt)
+            pairs = _distinct(rows, limited[limits], total, units, groups, limits, salt)
             apart[i] = counted(pairs, groups) if whole else pairs
     return Compiled(tuple(mains), apart)
 
@@ -128,20 +134,20 @@ def compiled(
 # Stages 2 and 3: partials and limits
 
 
-def _weights(
+def _limited(
     question: Question,
     rows: Frame,
     columns: dict[int, Partial],
-    units: Sequence[str],
-    groups: Sequence[str],
+    names: tuple[Sequence[str], Sequence[str]],
     salt: int,
+    weights: pl.DataFrame | None,
 ) -> dict[Limits, Frame]:
     """For each set of limits, the partials under these limits, with the partials of the totals that have them.
 
     Totals with equal limits share them, and all sets of limits share the partials without limits. One salt chooses the
     groups under all limits, so a unit keeps the groups that it would keep in a question with these limits alone.
     """
-    totals = [p.total for p in question.read]
+    totals, (units, groups) = [p.total for p in question.read], names
     passes = _passes(question)
     widest = _widest(passes)
     integer_rows, alone = _integers(rows, columns), not question.aggregates
@@ -151,12 +157,14 @@ def _weights(
         integer_rows = sifted(integer_rows, units, groups, widest, question.cells, salt, alone=alone)
     frame = listed_only(question, partials(integer_rows, units, groups, list(columns.values())))
     frame = backend_of(frame).shared(frame) if len(passes) > 1 else frame
-    weights = {}
+    frames = {}
     for limits in passes:
         under = [total for total in totals if (total.limits or question.limits) == limits]
         additive = [p for p in columns.values() if (p.total.limits or question.limits) == limits]
-        weights[limits] = enforced(frame, units, groups, under, additive, limits, question.cells, salt, alone=alone)
-    return weights
+        frames[limits] = enforced(
+            frame, units, groups, under, additive, limits, question.cells, salt, alone=alone, weights=weights
+        )
+    return frames
 
 
 def _passes(question: Question) -> list[Limits]:
@@ -171,15 +179,30 @@ def _widest(passes: Sequence[Limits]) -> Limits:
     return max(passes, key=lambda limits: math.inf if limits.max_groups is None else limits.max_groups)
 
 
-def _mains(question: Question, weights: Mapping[Limits, Frame], columns: dict[int, Partial]) -> list[Frame]:
+def _mains(question: Question, limited: Mapping[Limits, Frame], columns: dict[int, Partial]) -> list[Frame]:
     """For each set of limits that additive totals are under, the frame of these totals; at least one frame."""
     groups = group_names(question)
     mains: list[Frame] = []
-    for limits, frame in weights.items():
+    for limits, frame in limited.items():
         under = {i: p for i, p in columns.items() if (p.total.limits or question.limits) == limits}
         if under or (not columns and not mains):
             mains.append(_totals(frame, groups, {i: (p.units, p.total) for i, p in under.items()}))
     return mains
+
+
+def influence_weights(question: Question, held: pl.DataFrame, weights: Mapping[int, Integers]) -> pl.DataFrame:
+    """The public table of the weights of influences, for `compiled`.
+
+    Input:  held: the groups as the engine holds them; weights: for each total of influences, by its number in
+            `question.read`, whole numbers of at most 2^30 in size, of shape (groups, parts)
+    """
+    name = "m{}" if unit_names(question.table) else "q{}"
+    columns = [
+        pl.Series(weight_name(name.format(i), part), column, dtype=pl.Int64)
+        for i, table in weights.items()
+        for part, column in enumerate(np.clip(table, -(2**30), 2**30).T)
+    ]
+    return held.with_columns(columns) if held.width else pl.DataFrame(columns)
 
 
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -12,8 +12,8 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from dpframe.arrays import WideIntegers
-from dpframe.engine.compile import HIGH, compiled, counted, split_bits
+from dpframe.arrays import Integers, WideIntegers
+from dpframe.engine.compile import HIGH, compiled, counted, influence_weights, split_bits
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, public_keys
 from dpframe.errors import DpFrameError, EngineError
@@ -38,14 +38,22 @@ class Totals:
     held: pl.DataFrame = field(repr=False)
 
 
-def totals(question: Question, salt: int, in_play: pl.DataFrame | None = None) -> Totals:
+def totals(
+    question: Question,
+    salt: int,
+    in_play: pl.DataFrame | None = None,
+    weights: tuple[pl.DataFrame, Mapping[int, Integers]] | None = None,
+) -> Totals:
     """Read the rows and add them up.
 
     Input:  the question; salt: 64 bits, for the choice of groups; in_play: in a question that is answered in rounds,
-            the groups that units spread their weight over, as an earlier round `held` them; None for all
+            the groups that units spread their weight over, as an earlier round `held` them; None for all; weights: the
+            groups as an earlier reading `held` them, and the weights of influences, see `influence_weights`. Without
+            them, influences are 0
     Errors: EngineError
     """
-    return guarded(lambda: _assembled(question, *_read(question, salt, in_play)))
+    table = None if weights is None else influence_weights(question, *weights)
+    return guarded(lambda: _assembled(question, *_read(question, salt, in_play, table)))
 
 
 def validate(question: Question) -> None:
@@ -58,6 +66,13 @@ def _validated(question: Question) -> None:
     first = _assembled(question, *_empty(question))
     if question.in_rounds:
         _assembled(question, *_empty(question, first.held))
+    influences = {
+        i: np.zeros((first.keys.height if question.by else 1, len(p.total.moment.parts)), np.int64)
+        for i, p in enumerate(question.read)
+        if p.total.of_influence and p.total.moment is not None
+    }
+    if influences:
+        _assembled(question, *_empty(question, weights=influence_weights(question, first.held, influences)))
 
 
 def guarded(run: Callable[[], T]) -> T:
@@ -98,28 +113,31 @@ def sealed(run: Callable[[], T]) -> T:
 
 
 def _empty(
-    question: Question, in_play: pl.DataFrame | None = None
+    question: Question, in_play: pl.DataFrame | None = None, weights: pl.DataFrame | None = None
 ) -> tuple[list[pl.DataFrame], dict[int, pl.DataFrame]]:
     """The tables of totals of a question, computed on its tables without their rows."""
-    frames = compiled(question, 0, empty=True, in_play=in_play)
+    frames = compiled(question, 0, empty=True, in_play=in_play, weights=weights)
     tables = planned(question, [*frames.mains, *frames.apart.values()])
     mains = len(frames.mains)
     return tables[:mains], dict(zip(frames.apart, tables[mains:], strict=True))
 
 
 def _read(
-    question: Question, salt: int, in_play: pl.DataFrame | None
+    question: Question, salt: int, in_play: pl.DataFrame | None, weights: pl.DataFrame | None
 ) -> tuple[list[pl.DataFrame], dict[int, pl.DataFrame]]:
     """The tables of totals of a question, read at once or added up over parts of the units."""
-    tables = added(question, partial(_sums, salt, in_play))
+    tables = added(question, partial(_sums, salt, in_play, weights))
     numbers = [i for i, allotment in enumerate(question.read) if not allotment.total.additive]
     mains = len(tables) - len(numbers)
     return tables[:mains], {i: _numbers(question, table) for i, table in zip(numbers, tables[mains:], strict=True)}
 
 
-def _sums(salt: int, in_play: pl.DataFrame | None, question: Question, whole: bool) -> list[Sums]:
+def _sums(
+    salt: int, in_play: pl.DataFrame | None, weights: pl.DataFrame | None, question: Question, whole: bool
+) -> list[Sums]:
     """The sums of a question. On a part of the units, distinct values are pairs of group and value, not yet counted."""
-    frames, groups = compiled(question, salt, whole=whole, in_play=in_play), group_names(question)
+    frames = compiled(question, salt, whole=whole, in_play=in_play, weights=weights)
+    groups = group_names(question)
     columns = [(frame, frame.collect_schema().names()) for frame in frames.apart.values()]
     apart = [Sums(frame, tuple(name for name in names if name != "t")) for frame, names in columns]
     return [*(Sums(main, tuple(groups)) for main in frames.mains), *apart]

@@ -66,7 +66,7 @@ from dpframe.plan.marginals import (
     Tables,
     titled,
 )
-from dpframe.plan.moments import Covers, has_population, read_covers
+from dpframe.plan.moments import INFLUENCE_MOST, Covers, has_population, influence_total, read_covers
 from dpframe.plan.nodes import Call, Literal, Name, Node
 from dpframe.plan.operations import (
     LARGEST_POWER,
@@ -111,6 +111,7 @@ __all__ = [
     "FRACTION_BITS",
     "FRAME",
     "GROUPS",
+    "INFLUENCE_MOST",
     "LARGEST_POWER",
     "LEAST_POWER",
     "LONGEST_TEXT",
@@ -170,6 +171,7 @@ __all__ = [
     "exponential",
     "has_population",
     "in_order",
+    "influence_total",
     "integer_range",
     "is_len",
     "is_whole",

@@ -331,6 +331,7 @@ _PRODUCTS = {
     Product.CROSS: "each person's sum, times the rows below the limit",
     Product.SPREAD: "each person's sum, times its distance from the largest",
     Product.ROW_SPREAD: "each person's rows, times the rows below the limit",
+    Product.INFLUENCE: "squares of each person's influence, clipped, with weights from the noisy totals",
 }
 
 

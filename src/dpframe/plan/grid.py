@@ -176,6 +176,7 @@ class Product(StrEnum):
     CROSS = "cross"
     SPREAD = "spread"
     ROW_SPREAD = "row_spread"
+    INFLUENCE = "influence"
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,10 @@ class Moment:
     `sums` and `counts` are the keys of the totals whose partials are multiplied. The unit's sum becomes x = ⌊(2·⌊S /
     2^pre⌋ - tilt·n·2^lift) / 2^shift⌋ in [-most, most], and its rows become n = ⌊N / 2^rows_shift⌋ in [0, most_rows].
     `slope` is what each n takes away from a square, and `cap` is the largest size of a product for each n.
+
+    The influence of a unit is a weighted sum of its partials: those of the totals `parts`, each multiplied by 2^lift of
+    `lifts` (divided where that is negative), so that it is below 2^24. It is clipped to [-most, most] and squared. The
+    weights are not part of the question. They are made of the noisy totals, which are drawn first.
     """
 
     product: Product
@@ -199,3 +204,6 @@ class Moment:
     most_rows: int = 0
     slope: int = 0
     cap: int = 0
+    parts: tuple[tuple[object, ...], ...] = ()
+    lifts: tuple[int, ...] = ()
+    place: int = 0  # of a coefficient, where several influences are made of the same totals

@@ -12,11 +12,15 @@ smallest, since noise follows the largest change:
 
 For people with one row each, the first two are 0 and need no price. Where values are 0 or 1 too, all follows from what
 is released: p·(1 - p)·n.
+
+Other statistics are functions of several totals. A person moves such a statistic by about ψ, the sum of their parts of
+the totals, each multiplied by the derivative of the statistic for that total. Its sampling variance is about Σ ψ² over
+people. The derivatives are taken at the noisy totals, so that one more number is enough: `influence_total`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
@@ -30,9 +34,10 @@ from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import Contribution
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
-__all__ = ["Covers", "has_population", "read_covers", "share_of", "with_moments"]
+__all__ = ["INFLUENCE_MOST", "Covers", "has_population", "influence_total", "read_covers", "share_of", "with_moments"]
 
 _BITS = 24  # of each factor of a product, so that a product and what is taken from it stay below 2^50
+INFLUENCE_MOST = 2**16  # an influence at the clip, as an integer
 _SAFE = 58  # bits of a partial that can be doubled and moved without wrapping
 
 
@@ -69,6 +74,8 @@ def share_of(total: Total) -> Fraction:
             b/x is flat around its minimum. `benchmarks/coverage.py` gives the widths
     """
     assert total.moment is not None
+    if total.of_influence:
+        return Fraction(1, 2)
     return Fraction(1, 4) if total.moment.product is Product.SQUARE else Fraction(1, 8)
 
 
@@ -224,8 +231,53 @@ def _of_sum(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[
     if not per_unit:
         return [_moment(moment, total, unit, ends, in_all, unit_limits, what)]
     _check_size(unit, ends, what)
+    return [_of_whole_people(moment, unit, ends, unit_limits, what)]
+
+
+def _of_influence(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
+    """Σ ψ² over people, with ψ the influence of a person on the statistic: see `influence_total`."""
+    return [influence_total([total for _, total in output.totals], unit_limits, what)]
+
+
+def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str, place: int = 0) -> Total:
+    """The sum over units of squared influences, each at most 1.
+
+    Input:  the totals that a statistic follows from; the limits; place: the number of a coefficient, where several
+            statistics follow from the same totals
+    Output: a total in units of the squared clip, which is chosen with the weights: see
+            `dpframe.release.estimators.influence`
+    Bound:  a unit adds to a group one integer in [0, 2^32], whatever the weights are, since it is clipped last. The
+            weights follow from noisy totals, which are drawn first, and from nothing else. So this is one more release
+            that is chosen adaptively: its ε (or ρ, or μ²) is added to that of the others
+    Source: Dwork, Rothblum, Vadhan 2010, for ε; Bun, Steinke 2016, arXiv:1605.02065, for ρ; Dong, Roth, Su 2022,
+            arXiv:1905.02383, theorem 4, for Gaussian noise whose μ² add up
+    Errors: none here
+    """
+    per_unit = all(total.kind is TotalKind.UNIT_SUM for total in totals)
+    rows = 1 if per_unit else _limits(unit_limits, what).rows_per_group
+    lifts = []
+    for total in totals:
+        each = 1 if total.kind is TotalKind.UNIT_SUM else rows
+        lifts.append(_BITS - ((total.grid.magnitude * each) << total.fraction).bit_length())
+    keys = tuple(total.key for total in totals)
+    moment = Moment(
+        Product.INFLUENCE, None, None, most=INFLUENCE_MOST, most_rows=rows, parts=keys, lifts=tuple(lifts), place=place
+    )
+    first = next((t for t in totals if t.column is not None and t.column.domain.nullable), totals[0])
+    ends, unit = (0, INFLUENCE_MOST**2), Fraction(1, INFLUENCE_MOST**2)
+    if not per_unit:
+        return _moment(moment, first, unit, ends, None, unit_limits, what)
+    return _of_whole_people(moment, unit, ends, unit_limits, what)
+
+
+def _of_whole_people(
+    moment: Moment, unit: Fraction, ends: tuple[int, int], unit_limits: UnitLimits, what: str
+) -> Total:
+    """The total of a second moment where each person has one number in a group, whatever their rows are."""
+    groups = 1 if unit_limits.one_row_each else unit_limits.groups(what)
+    limits = Contribution(groups, 1, groups)
     bound = maps.unit_products(limits, *ends, unit_limits.table.relation, unit_limits.cells)
-    return [Total(TotalKind.MOMENT, None, ValueGrid(unit, Fraction(0), *ends), 0, bound, moment=moment)]
+    return Total(TotalKind.MOMENT, None, ValueGrid(unit, Fraction(0), *ends), 0, bound, moment=moment)
 
 
 @dataclass(frozen=True)
@@ -240,6 +292,11 @@ _POPULATION: Mapping[Formula, _Population] = {  # the one list of statistics wit
     Formula.COUNT: _Population("counts", _of_count),
     Formula.SUM: _Population("sums", _of_sum),
     Formula.MEAN: _Population("means", _of_mean),
+    Formula.RATIO: _Population("ratios", _of_influence),
+    Formula.VAR: _Population("variances", _of_influence),
+    Formula.STD: _Population("standard deviations", _of_influence),
+    Formula.COV: _Population("covariances", _of_influence),
+    Formula.CORR: _Population("correlations", _of_influence),
 }
 
 

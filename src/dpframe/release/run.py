@@ -11,6 +11,7 @@ import datetime as dt
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from dpframe import engine
@@ -19,7 +20,7 @@ from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan import Covers, Derivation, Marginals, Question, asked, derivation, described, unit_words
 from dpframe.plan.steps import source_of, sources_of
-from dpframe.release.answer import Numbers, drawn_table, is_scaled, keys_in_rounds, scaled
+from dpframe.release.answer import Numbers, drawn_influences, drawn_table, is_scaled, keys_in_rounds, scaled
 from dpframe.release.auto import check_choice, choose, restored
 from dpframe.release.empty import warn_if_empty
 from dpframe.release.failing import recorded
@@ -244,7 +245,10 @@ def _answer(question: Question, plan: NoisePlan) -> Answer:
         return Answer(drawn_interactions(question, plan, engine.marginal_totals(question, salt)), {})
     if question.in_rounds:
         return Answer(keys_in_rounds(plan, lambda in_play: engine.totals(question, salt, in_play)), {})
-    return Answer(*drawn_table(question, plan, engine.totals(question, salt)))
+    raw = engine.totals(question, salt)
+    table, parts = drawn_table(question, plan, raw)
+    again = partial(engine.totals, question, salt, None)
+    return Answer(table, parts | drawn_influences(question, plan, (table, parts), raw, again))
 
 
 def _statement(

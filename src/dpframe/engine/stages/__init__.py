@@ -28,6 +28,7 @@ from dpframe.engine.stages.limits import (
     partials,
     sifted,
     spread,
+    weight_name,
 )
 from dpframe.engine.stages.rows import (
     lower,
@@ -59,5 +60,6 @@ __all__ = [
     "spread",
     "to_float",
     "unit_names",
+    "weight_name",
     "weighted_keys",
 ]

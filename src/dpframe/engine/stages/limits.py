@@ -29,13 +29,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import narwhals as nw
+import polars as pl
 
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.stages.values import to_float
 from dpframe.plan import FRACTION_BITS, Limits, Moment, Product, Total, TotalKind
 from dpframe.theory.formulas.sensitivity import Contribution
 
-__all__ = ["Partial", "distinct", "enforced", "multiplied", "partial_bits", "partials", "sifted", "spread"]
+__all__ = [
+    "Partial",
+    "distinct",
+    "enforced",
+    "multiplied",
+    "partial_bits",
+    "partials",
+    "sifted",
+    "spread",
+    "weight_name",
+]
 
 _BLOCKS = 8
 
@@ -67,10 +78,11 @@ def enforced(
     salt: int,
     *,
     alone: bool = False,
+    weights: pl.DataFrame | None = None,
 ) -> Frame:
     """Stage 3: partials of at most m groups for each unit, weighted down to k rows in a group and K rows in all.
 
-    Input:  alone: whether the question asks for keys and for no statistic
+    Input:  alone: whether the question asks for keys and for no statistic; weights: see `multiplied`
     Output: the partials, with the row weight "w" in units of 2^-f where some total needs it
     """
     if limits.max_groups is not None and _chosen(groups, limits, cells):
@@ -82,7 +94,7 @@ def enforced(
     engine = backend_of(frame)
     plain = [p for p in columns if p.total.moment is None]
     frame = frame.with_columns(*(_partial(engine, p).alias(p.units) for p in plain)) if plain else frame
-    return multiplied(frame, {p.total.key: p.units for p in columns}, columns)
+    return multiplied(frame, {p.total.key: p.units for p in columns}, columns, groups, weights)
 
 
 def _preferred(frame: Frame, units: Sequence[str], groups: Sequence[str], salt: int, alone: bool) -> Frame:
@@ -195,18 +207,80 @@ def _partial(engine: Backend, p: Partial) -> nw.Expr:
     return nw.max_horizontal(nw.min_horizontal(share, high), low)
 
 
-def multiplied(frame: Frame, names: Mapping[tuple[object, ...], str], columns: Sequence[Partial]) -> Frame:
+def multiplied(
+    frame: Frame,
+    names: Mapping[tuple[object, ...], str],
+    columns: Sequence[Partial],
+    groups: Sequence[str],
+    weights: pl.DataFrame | None,
+) -> Frame:
     """Add the products of a unit's partials, for second moments, under the names of their totals.
 
-    Input:  partials, one row per unit and group; names: the column of each total, by its key
+    Input:  partials, one row per unit and group; names: the column of each total, by its key; weights: for influences,
+            a public table with the groups and the weights of each group, see `weight_name`; without it influences are
+            0. Partials of groups that it does not have are left out
     Bound:  no integer wraps: the factors are below 2^25 when they are multiplied. Each product is clipped last, to the
             range that its sensitivity was computed from, so the bound does not rest on the arithmetic before it
     """
     engine = backend_of(frame)
-    products = [
-        _product(engine, p.total.moment, names).alias(names[p.total.key]) for p in columns if p.total.moment is not None
-    ]
-    return engine.settled(frame.with_columns(*products)) if products else frame
+    moments = [(p.total.moment, names[p.total.key]) for p in columns if p.total.moment is not None]
+    products = [(m, name) for m, name in moments if m.product is not Product.INFLUENCE]
+    if products:
+        frame = frame.with_columns(*(_product(engine, m, names).alias(name) for m, name in products))
+    influences = [(m, name) for m, name in moments if m.product is Product.INFLUENCE]
+    if weights is None:
+        zeros = [nw.lit(0).cast(nw.Int64).alias(name) for _, name in influences]
+        return engine.settled(frame.with_columns(*zeros)) if moments else frame
+    if groups:
+        frame = frame.join(engine.bring(frame, weights), on=list(groups), how="inner")
+    frame = _with_influences(frame, influences, names, {} if groups else weights.row(0, named=True))
+    return engine.settled(frame)
+
+
+def weight_name(name: str, part: int) -> str:
+    """The column with the weights of one part of an influence; name: that of the total's partials."""
+    return f"{name}w{part}"
+
+
+def _with_influences(
+    frame: Frame,
+    influences: Sequence[tuple[Moment, str]],
+    names: Mapping[tuple[object, ...], str],
+    alone: Mapping[str, int],
+) -> Frame:
+    """The squared influence of each unit: a weighted sum of its partials, clipped; see `dpframe.plan.Moment`.
+
+    Input:  alone: the weights where there is one group; else they are columns of the frame
+    Bound:  no integer wraps: partials are at most 2^24 after the lift, weights at most 2^30, and there are fewer than
+            2^8 of them. Each step is a column of its own, since engines of SQL would write out an expression each time
+            that it is used
+    """
+    engine = backend_of(frame)
+    lifted: dict[tuple[tuple[object, ...], int], str] = {}
+    for moment, _ in influences:
+        for part in zip(moment.parts, moment.lifts, strict=True):
+            lifted.setdefault(part, f"lifted{len(lifted)}")
+    columns = []
+    for (key, lift), name in lifted.items():
+        part_of_unit = nw.col(names[key]).cast(nw.Int64)
+        moved = part_of_unit * 2**lift if lift >= 0 else engine.quotient(part_of_unit, 2**-lift)
+        columns.append(moved.alias(name))
+    frame = frame.with_columns(*columns)
+    frame = frame.with_columns(*(_within(nw.col(name), -(2**24), 2**24).alias(name) for name in lifted.values()))
+    sums = []
+    for moment, name in influences:
+        value = nw.lit(0).cast(nw.Int64)
+        for i, part in enumerate(zip(moment.parts, moment.lifts, strict=True)):
+            column = weight_name(name, i)
+            weight = nw.lit(alone[column]).cast(nw.Int64) if alone else nw.col(column)
+            value = value + nw.col(lifted[part]) * weight
+        sums.append(value.alias(name))
+    ends = [(nw.col(name), m.most, name) for m, name in influences]
+    frame = frame.with_columns(*sums)
+    frame = frame.with_columns(*(engine.quotient(nw.col(name), 2**24).alias(name) for _, name in influences))
+    frame = frame.with_columns(*(_within(column, -most, most).alias(name) for column, most, name in ends))
+    frame = frame.with_columns(*((column * column).alias(name) for column, _, name in ends))
+    return frame.with_columns(*(_within(column, 0, most**2).alias(name) for column, most, name in ends))
 
 
 def _product(engine: Backend, moment: Moment, names: Mapping[tuple[object, ...], str]) -> nw.Expr:

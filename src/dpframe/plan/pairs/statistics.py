@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column
+from dpframe.plan.moments import influence_total
 from dpframe.plan.pairs.totals import from_middle, middle_of, product_total
-from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn, Sum
+from dpframe.plan.statistics import Aggregate, Formula, Regressors, ReleasedColumn, Sum
 from dpframe.plan.totals import Factor, bounds_of, number_column, square_total, sum_total, value_total
 from dpframe.plan.unit_limits import UnitLimits
 
@@ -186,11 +187,15 @@ class Moment(Aggregate):
     """One entry of a matrix of moments, over the rows in which all columns of the matrix have a value.
 
     `of` has the columns that are multiplied: none for the number of rows, one for a sum, two for a sum of products.
-    `among` has all columns of the matrix with their bounds.
+    `among` has all columns of the matrix with their bounds. The number of rows of a regression has the other `entries`
+    too, the `same` groups of columns and the names of the coefficients, whose influences it brings.
     """
 
     of: tuple[str, ...] = ()
-    among: tuple[tuple[str, Bounds | None], ...] = ()
+    among: tuple[tuple[str, Bounds], ...] = ()
+    entries: tuple[tuple[str, Moment], ...] = ()
+    same: tuple[tuple[str, ...], ...] = ()
+    terms: tuple[str, ...] = ()
 
     @property
     def typed(self) -> str:
@@ -205,7 +210,8 @@ class Moment(Aggregate):
         present, what = tuple(column for column, _ in read.values()), self.typed
         if not self.of:
             total = value_total(present[0], unit_limits, what, present[1:])
-            return ReleasedColumn(name, Formula.SUM, ((name, total),), False)
+            rows = ReleasedColumn(name, Formula.SUM, ((name, total),), False)
+            return self._with_influences(rows, unit_limits) if self.terms else rows
         (x, bounds), (y, beside) = read[self.of[0]], read[self.of[-1]]
         others = tuple(column for column in present if column.id not in (x.id, y.id))
         if len(self.of) == 1:
@@ -215,3 +221,14 @@ class Moment(Aggregate):
         else:
             total = product_total(from_middle(x, bounds), from_middle(y, beside), unit_limits, what, others)
         return ReleasedColumn(name, Formula.SUM, ((name, total),), False, bounds, bounds_beside=beside)
+
+    def _with_influences(self, rows: ReleasedColumn, unit_limits: UnitLimits) -> ReleasedColumn:
+        """The number of rows with the squared influences of each coefficient beside it."""
+        others = [pair for title, entry in self.entries for pair in entry.output(title, unit_limits).totals]
+        entries = (*rows.totals, *others)
+        totals = [total for _, total in entries]
+        moments = tuple(
+            (f"{term}.influence", influence_total(totals, unit_limits, self.typed, place))
+            for place, term in enumerate(self.terms)
+        )
+        return replace(rows, moments=moments, regressors=Regressors(self.among, self.same, self.terms, entries))

@@ -1,6 +1,6 @@
 """The aggregates: which noisy totals each of them needs, and how its released column follows from them."""
 
-from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, Several
+from dpframe.plan.statistics.base import Aggregate, Formula, Regressors, ReleasedColumn, Several
 from dpframe.plan.statistics.choices import Cdf, Mode, Quantile
 from dpframe.plan.statistics.sums import Count, CountDistinct, CountUnits, GeometricMean, Mean, Skew, Sum, Var
 
@@ -15,6 +15,7 @@ __all__ = [
     "Mean",
     "Mode",
     "Quantile",
+    "Regressors",
     "ReleasedColumn",
     "Several",
     "Skew",

@@ -14,7 +14,7 @@ from dpframe.plan.totals import Total
 from dpframe.plan.types import TIMES, kind
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = ["Aggregate", "Formula", "ReleasedColumn", "Several", "time_type", "typed_bounds"]
+__all__ = ["Aggregate", "Formula", "Regressors", "ReleasedColumn", "Several", "time_type", "typed_bounds"]
 
 
 class Formula(StrEnum):
@@ -36,6 +36,19 @@ class Formula(StrEnum):
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+
+@dataclass(frozen=True)
+class Regressors:
+    """What the moments of a regression are of: columns with their bounds, the outcome last, and the coefficients.
+
+    `same` has groups of columns of which a row has at most one true. `entries` are the names and totals of the moments.
+    """
+
+    among: tuple[tuple[str, Bounds], ...]
+    same: tuple[tuple[str, ...], ...]
+    terms: tuple[str, ...]
+    entries: tuple[tuple[str, Total], ...]
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,7 @@ class ReleasedColumn:
     moments: tuple[tuple[str, Total], ...] = ()  # second moments, where the sampling of people is covered
     rank: Fraction | None = None
     point: float | None = None
+    regressors: Regressors | None = None  # of the number of rows of a regression, which has all influences
 
     def under(self, limits: Limits | None) -> ReleasedColumn:
         """The column with totals under limits of its own; None for the limits of the question."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 from dpframe.plan.columns import Bounds, Column, Limits
-from dpframe.plan.grid import Candidates, Moment, ValueGrid
+from dpframe.plan.grid import Candidates, Moment, Product, ValueGrid
 from dpframe.plan.types import Scalar
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
@@ -149,6 +149,11 @@ class Total:
     def weighs_rows(self) -> bool:
         """Whether the limits on rows weigh each row, so that it needs the weight of a unit's rows in a group."""
         return not self.of_units and not self.of_different_values and self.moment is None
+
+    @property
+    def of_influence(self) -> bool:
+        """Whether it adds up squared influences, which are read after the noisy totals are drawn."""
+        return self.moment is not None and self.moment.product is Product.INFLUENCE
 
     @property
     def computed(self) -> ComputedTerm | None:

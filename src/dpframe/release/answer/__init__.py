@@ -1,11 +1,19 @@
 """From raw totals to released numbers: noise, thresholds, selections, and post-processing."""
 
+from dpframe.release.answer.coefficients import (
+    influences_of,
+)
 from dpframe.release.answer.draw import (
+    drawn_influences,
     drawn_table,
     plus,
 )
 from dpframe.release.answer.key_rounds import (
     keys_in_rounds,
+)
+from dpframe.release.answer.moments import (
+    Moments,
+    nearest_psd,
 )
 from dpframe.release.answer.numbers import (
     Numbers,
@@ -34,11 +42,14 @@ from dpframe.release.answer.upscaling import (
 )
 
 __all__ = [
+    "Moments",
     "Numbers",
     "RemainingRows",
     "compared_groups",
+    "drawn_influences",
     "drawn_table",
     "has_noisy_differences",
+    "influences_of",
     "is_scaled",
     "is_scaled_by",
     "is_total",
@@ -46,6 +57,7 @@ __all__ = [
     "keys_in_rounds",
     "known_nonnegative",
     "may_be_scaled",
+    "nearest_psd",
     "nonnegative",
     "plus",
     "rounded",

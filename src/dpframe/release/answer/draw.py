@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,17 +10,29 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers, WideIntegers
 from dpframe.engine import Totals, polars_dtype
 from dpframe.noise import keep_at_least
-from dpframe.plan import Key, Question, ReleasedColumn
+from dpframe.plan import Key, Question, ReleasedColumn, Total
+from dpframe.release.answer.coefficients import coefficient_influences
 from dpframe.release.answer.measured_margins import margin_totals, reconciled
 from dpframe.release.answer.selection import chosen, reached
-from dpframe.release.estimators import Noisy, end_names, estimator_of, in_ticks, real, source_of, tree_ends
+from dpframe.release.estimators import (
+    Influence,
+    Noisy,
+    end_names,
+    estimator_of,
+    in_ticks,
+    influence_moment,
+    influence_weights,
+    real,
+    source_of,
+    tree_ends,
+)
 from dpframe.release.pricing import AddsNoise, Noise, NoisePlan, TruncatedGeometric
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
-__all__ = ["drawn_table", "plus"]
+__all__ = ["aligned", "drawn_influences", "drawn_table", "plus"]
 
 _LARGEST = 2**61
 
@@ -33,14 +45,16 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
             scale; or it is part of a pair (`_pair_totals`). Each rank, and each distance from a rank to the ends of its
             interval, is a choice by the planned mechanism at the planned rate. The nodes of a tree have noise of their
             level's scale (`fitted_tree`). Groups found in the data pass the
-            planned threshold or rule first. All else is post-processing
+            planned threshold or rule first. Influences are drawn by `drawn_influences`. All else is post-processing
     """
     keys = raw.keys
     margins = [noise for noise in plan.noises if noise.allotment.total.merged]
     rest = [noise for noise in plan.noises if noise.allotment.total.collects]
     read = (noise for noise in plan.noises if not noise.allotment.total.merged and not noise.allotment.total.collects)
     pairs = list(zip(read, raw.values, strict=True))
-    noisy = _with_noise([(noise, totals) for noise, totals in pairs if noise.adds and noise.tree is None])
+    noisy = _with_noise(
+        [(n, totals) for n, totals in pairs if n.adds and n.tree is None and not n.allotment.total.of_influence]
+    )
     choices = {noise: counts for noise, counts in pairs if noise.allotment.total.width is not None}
     if plan.decided_by is not None:
         exact = {noise.allotment.total.key: totals for noise, totals in pairs}
@@ -68,6 +82,66 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
         if output.totals[0][1].is_tree:
             parts |= tree_ends(output, noisy)
     return table, parts | _ends(choices, noisy)
+
+
+def drawn_influences(
+    question: Question,
+    plan: NoisePlan,
+    first: tuple[pl.DataFrame, dict[str, Floats]],
+    raw: Totals,
+    read: Callable[[tuple[pl.DataFrame, Mapping[int, Integers]]], Totals],
+) -> dict[str, Floats]:
+    """Noisy sums of squared influences, for the groups of a released table: one more reading, with public weights.
+
+    Input:  the released table and its noisy totals; the raw totals of the first reading; read: the second reading
+    Output: for each total of influences, one number per group (squared clips)
+    Bound:  the weights follow from the released table and its noisy totals alone. A unit adds to each of its groups an
+            integer in [0, 2^32], whatever the weights are; noise of the planned scale is added. See
+            `dpframe.plan.influence_total`
+    """
+    table, _ = first
+    moments = _moved(question, plan, first)
+    if not moments or (question.by and not table.height):
+        return {name: np.zeros(table.height) for _, _, name, _ in moments}
+    held = _released_of(raw, table, question.by)
+    numbers = {p.total.key: i for i, p in enumerate(question.read)}
+    weights = {numbers[total.key]: influence_weights(o, plan, influence) for o, influence, _, total in moments}
+    second = read((held, weights))
+    noisy = {}
+    for _, _, name, total in moments:
+        exact = second.values[numbers[total.key]]
+        if question.by:
+            exact = aligned(second.held, exact, held)
+        values = plus(exact, _fresh_noise(plan.of(total), len(exact)))
+        noisy[name] = real(total, {total.key: values})
+    return noisy
+
+
+def _moved(
+    question: Question, plan: NoisePlan, first: tuple[pl.DataFrame, dict[str, Floats]]
+) -> list[tuple[ReleasedColumn, Influence, str, Total]]:
+    """The columns that have influences, these influences, and the name and total of their squares."""
+    table, parts = first
+    columns = [o for o in question.outputs if influence_moment(o) is not None]
+    pairs = coefficient_influences(question.outputs, plan, table) or [
+        (o, estimator_of(o).influence(o, plan, parts)) for o in columns
+    ]
+    return [(o, influence, *pair) for o, influence in pairs if (pair := influence_moment(o)) is not None]
+
+
+def _released_of(raw: Totals, table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The groups of a released table as the engine holds them, in its order."""
+    if not by or raw.held.height == table.height:
+        return raw.held
+    places = raw.keys.with_row_index("place of a key").join(table, on=list(by), how="semi", nulls_equal=True)
+    return raw.held[places.get_column("place of a key").sort()]
+
+
+def aligned(held: pl.DataFrame, values: WideIntegers, wanted: pl.DataFrame) -> WideIntegers:
+    """Numbers of groups in the order of the wanted ones; 0 for a group that a second reading does not find."""
+    table = held.with_columns(pl.Series("value of a key", values))
+    joined = wanted.join(table, on=wanted.columns, how="left", maintain_order="left")
+    return joined.get_column("value of a key").fill_null(0).to_numpy()
 
 
 def fitted_tree(noise: Noise, counts: NDArray[Any]) -> FittedRanks:
@@ -107,7 +181,7 @@ def _columns(
         keys = keys[rows].with_columns(places) if question.by else places.to_frame()
     columns = [_column(o, estimator_of(o).value(o, noisy, plan)) for o in question.outputs]
     parts = {name: real(m, noisy) for o in question.outputs for name, m in o.totals if o.derived}
-    parts |= {name: real(m, noisy) for o in question.outputs for name, m in o.moments}
+    parts |= {name: real(m, noisy) for o in question.outputs for name, m in o.moments if not m.of_influence}
     return keys.with_columns(columns) if question.row_names else pl.DataFrame({c.name: c for c in columns}), parts
 
 

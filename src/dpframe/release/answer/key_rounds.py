@@ -10,7 +10,7 @@ import polars as pl
 from dpframe.arrays import WideIntegers
 from dpframe.engine import Totals
 from dpframe.noise import keep_at_least
-from dpframe.release.answer.draw import plus
+from dpframe.release.answer.draw import aligned, plus
 from dpframe.release.pricing import GaussianRounds, NoisePlan
 from dpframe.theory.formulas.loss import dropped_below
 
@@ -34,7 +34,8 @@ def keys_in_rounds(plan: NoisePlan, read: Callable[[pl.DataFrame | None], Totals
     released = np.zeros(keys.height, np.bool_)
     for number, threshold in enumerate(mechanism.thresholds):
         if number:
-            weights = _aligned(read(held[places]), held[places])
+            again = read(held[places])
+            weights = aligned(again.held, again.values[0], held[places])
         sums = plus(plus(sums, weights), mechanism.draw(len(places)))
         passed = keep_at_least(sums, threshold)
         released[places[passed]] = True
@@ -43,10 +44,3 @@ def keys_in_rounds(plan: NoisePlan, read: Callable[[pl.DataFrame | None], Totals
         if not len(places):
             break
     return keys.filter(pl.Series(released))
-
-
-def _aligned(totals: Totals, held: pl.DataFrame) -> WideIntegers:
-    """The weights of the keys in play, in their order; 0 for a key that a second reading does not find."""
-    table = totals.held.with_columns(pl.Series("weight", totals.values[0]))
-    joined = held.join(table, on=held.columns, how="left", maintain_order="left")
-    return joined.get_column("weight").fill_null(0).to_numpy()

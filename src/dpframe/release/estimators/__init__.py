@@ -14,6 +14,7 @@ from dpframe.release.estimators.compared import Compared, Shrunk
 from dpframe.release.estimators.correlation import CorrelationEstimator
 from dpframe.release.estimators.covariance import CovarianceEstimator
 from dpframe.release.estimators.geometric_mean import GeometricMeanEstimator
+from dpframe.release.estimators.influence import Influence, influence_moment, influence_weights, sampling_variance
 from dpframe.release.estimators.margins import error_of_part, source_of, variances
 from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
 from dpframe.release.estimators.mode import ModeEstimator, rows_fewer
@@ -28,6 +29,7 @@ __all__ = [
     "BinnedValues",
     "Compared",
     "Estimator",
+    "Influence",
     "Noisy",
     "Parts",
     "Shrunk",
@@ -36,10 +38,13 @@ __all__ = [
     "error_of_sum",
     "estimator_of",
     "in_ticks",
+    "influence_moment",
+    "influence_weights",
     "mean_of",
     "merged_mean_interval",
     "real",
     "rows_fewer",
+    "sampling_variance",
     "shown",
     "source_of",
     "tree_ends",

@@ -18,13 +18,13 @@ from dpframe.arrays import Floats, Integers
 from dpframe.plan import Formula, ReleasedColumn, Total
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared
+from dpframe.release.estimators.influence import Influence, Parts
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["Estimator", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown"]
 
 Interval = tuple[Floats, Floats]
 Noisy = Mapping[tuple[object, ...], Any]  # noisy totals by the key of their total
-Parts = Mapping[str, Floats]  # noisy totals under a derived column, by name (column unit)
 
 
 class Estimator(ABC):
@@ -63,6 +63,10 @@ class Estimator(ABC):
         Input:  as `interval`; parts also hold the second moments of the column
         Output: as `interval`
         """
+        raise NotImplementedError
+
+    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+        """How far each person moves the statistic, where its interval for the population needs that."""
         raise NotImplementedError
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared | None:

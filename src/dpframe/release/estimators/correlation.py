@@ -11,13 +11,18 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
-from dpframe.release.estimators.covariance import covariance_of, means_that_fit, sides
+from dpframe.release.estimators.covariance import covariance_of, means_that_fit, moments_of, sides
 from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
+from dpframe.release.estimators.influence import Influence, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean
 from dpframe.release.estimators.variance import variance_interval
-from dpframe.release.pricing import NoisePlan
+from dpframe.release.pricing import Gaussian, Noise, NoisePlan
 
 __all__ = ["CorrelationEstimator"]
+
+_DRAWS = 4000
+_SMALLEST = 1 / 200  # an alpha whose quantiles these draws tell
+_MOST_SINGULAR = 0.01  # of the draws; with more, nothing is told
 
 
 class CorrelationEstimator(Estimator):
@@ -52,15 +57,56 @@ class CorrelationEstimator(Estimator):
                 and 1/t, or convex. A value r fits if for some such t the sum of noises reaches the left side with the
                 rest of alpha. The left side is linear in r, and the quantile convex: see `fieller`
         """
-        number = parts[output.totals[-1][0]]
-        variances = [variance_interval(replace(side, ddof=0), plan, alpha * ASIDE, parts) for side in _spreads(output)]
-        told = np.logical_and(*(v[0] > _least(s) for v, s in zip(variances, _spreads(output), strict=True)))
-        safe = [tuple(np.where(told, end, 1.0) for end in ends) for ends in variances]
-        ratios = np.sqrt(safe[0][0] / safe[1][1]), np.sqrt(safe[0][1] / safe[1][0])
-        fits, start = _fits(output, plan, alpha, parts, ratios)
-        start = np.where(told, np.clip(start, -1.0, 1.0), 0.0)
-        low, high = (np.where(told & (number >= 1), farthest(fits, start, end), end) for end in (-1.0, 1.0))
+        return _interval(output, plan, alpha, numbers, parts)
+
+    def population(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
+    ) -> Interval:
+        """The correlations that fit noise and sampling: a normal error is one more noise of the correlation.
+
+        For alpha from 1/200 on they are quantiles of correlations that the true one may be: those of the noisy totals
+        less noise of their own law, which is public, with a normal error of sampling. Where more than one in a hundred
+        of them has a variance that no column can have, and for a smaller alpha, they are those of `interval`.
+        """
+        variance = sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts)
+        if alpha < _SMALLEST:
+            return _interval(output, plan, alpha, numbers, parts, np.sqrt(variance))
+        ends = _drawn_ends(output, plan, alpha, parts, np.sqrt(variance))
+        low, high = (np.where(np.isnan(drawn), end, drawn) for drawn, end in zip(ends, (-1.0, 1.0), strict=True))
         return np.minimum(low, numbers), np.maximum(high, numbers)
+
+    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+        """(u·v - r/2·(u² + v²)) / n of a row, for the standardized values u and v.
+
+        One row's part is largest at an end of the bounds, or near it: a few places are tried.
+        """
+        (first, _), (second, _), (products, _), (xx, _), (yy, _), (size, _) = output.totals
+        pair = moments_of(output, parts)
+        number, covariance = pair.number, pair.covariance
+        (a, b), (g, h) = pair.means, pair.halves
+        middles = [
+            (float(total.grid.centre), _least(side)) for side in _spreads(output) for total in [side.totals[1][1]]
+        ]
+        u, v = (
+            np.clip(centre + parts[name] / number - mean**2, max(least, 1e-6 * half**2), half**2)
+            for (centre, least), name, mean, half in zip(middles, (xx, yy), pair.means, pair.halves, strict=True)
+        )
+        root = np.sqrt(u * v)
+        r = np.clip(covariance / root, -1.0, 1.0)
+        weights = {
+            products: 1 / (root * number),
+            first: (-b / root + r * a / u) / number,
+            second: (-a / root + r * b / v) / number,
+            xx: -r / (2 * u * number),
+            yy: -r / (2 * v * number),
+        }
+        weights[size] = -sum((weights[name] * parts[name] for name in weights), np.zeros_like(number)) / number
+        tried = np.linspace(-1.0, 1.0, 9)
+        x, y = ((half * tried[:, None] - mean) / np.sqrt(spread) for mean, half, spread in ((a, g, u), (b, h, v)))
+        places = x[:, None] * y[None] - r / 2 * (x[:, None] ** 2 + y[None] ** 2)
+        rows = reach_of(output, output.totals[-1][1])[1]
+        spread = np.maximum(1 - r**2, 0.25) / number
+        return Influence(weights, spread, rows * np.abs(places).max(axis=(0, 1)) / number, number)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """2, the largest there is: values that hardly differ have a correlation that is all noise.
@@ -72,6 +118,59 @@ class CorrelationEstimator(Estimator):
     def reach(self, output: ReleasedColumn) -> float:
         """A correlation has no unit."""
         return 1.0
+
+
+def _interval(
+    output: ReleasedColumn,
+    plan: NoisePlan,
+    alpha: float,
+    numbers: Floats,
+    parts: Parts,
+    sampling: Floats | None = None,
+) -> Interval:
+    """The correlations that fit, widened to hold the released number; see `CorrelationEstimator.interval`."""
+    number = parts[output.totals[-1][0]]
+    variances = [variance_interval(replace(side, ddof=0), plan, alpha * ASIDE, parts) for side in _spreads(output)]
+    told = np.logical_and(*(v[0] > _least(s) for v, s in zip(variances, _spreads(output), strict=True)))
+    safe = [tuple(np.where(told, end, 1.0) for end in ends) for ends in variances]
+    ratios = np.sqrt(safe[0][0] / safe[1][1]), np.sqrt(safe[0][1] / safe[1][0])
+    fits, start = _fits(output, plan, alpha, parts, ratios, sampling)
+    start = np.where(told, np.clip(start, -1.0, 1.0), 0.0)
+    low, high = (np.where(told & (number >= 1), farthest(fits, start, end), end) for end in (-1.0, 1.0))
+    return np.minimum(low, numbers), np.maximum(high, numbers)
+
+
+def _drawn_ends(
+    output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts, sampling: Floats
+) -> tuple[Floats, Floats]:
+    """Quantiles of correlations that the true one of each group may be; NaN where nothing is told."""
+    rng, ends = np.random.default_rng(0), []
+    centres = [float(side.totals[1][1].grid.centre) for side in _spreads(output)]
+    shifts = [float(side.totals[0][1].grid.centre - side.totals[1][1].about) for side in _spreads(output)]
+    for group, deviation in enumerate(sampling):
+        x, y, products, xx, yy, number = (
+            parts[name][group] - _like_noise(plan.of(total), rng) for name, total in output.totals
+        )
+        number = np.maximum(number, 1.0)
+        a, b = x / number + shifts[0], y / number + shifts[1]
+        u, v = centres[0] + xx / number - a**2, centres[1] + yy / number - b**2
+        keep = (u > 0) & (v > 0)
+        if np.mean(~keep) > _MOST_SINGULAR:
+            ends.append((np.nan, np.nan))
+            continue
+        r = (products / number - a * b)[keep] / np.sqrt(u[keep] * v[keep])
+        r = np.clip(r + deviation * rng.normal(size=len(r)), -1.0, 1.0)
+        ends.append(tuple(np.quantile(r, [alpha / 2, 1 - alpha / 2])))
+    low, high = np.array(ends).reshape(-1, 2).T
+    return low, high
+
+
+def _like_noise(noise: Noise, rng: np.random.Generator) -> Floats:
+    """Draws of the law of a total's noise (column unit), for post-processing alone."""
+    draws: Floats = rng.normal(size=_DRAWS)
+    if not isinstance(noise.mechanism, Gaussian):
+        draws = rng.laplace(size=_DRAWS) / np.sqrt(2)
+    return np.asarray(noise.deviation * draws)
 
 
 def _spreads(output: ReleasedColumn) -> tuple[ReleasedColumn, ReleasedColumn]:
@@ -98,7 +197,12 @@ def _least(side: ReleasedColumn) -> float:
 
 
 def _fits(
-    output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts, ratios: tuple[Floats, Floats]
+    output: ReleasedColumn,
+    plan: NoisePlan,
+    alpha: float,
+    parts: Parts,
+    ratios: tuple[Floats, Floats],
+    sampling: Floats | None,
 ) -> tuple[Any, Floats]:
     """Whether a correlation fits, and a correlation that does."""
     (_, first), (_, second), (products, product), (xx, squares), (yy, others), (size, count) = output.totals
@@ -113,6 +217,7 @@ def _fits(
     between = np.sqrt(np.maximum(u / np.where(v > 0, v, 1.0), 0.0))
     inside = np.clip(between, small, large)
     widths = np.minimum(np.minimum(*ends), u / inside + v * inside) / 2, np.maximum(*ends) / 2
+    sampled = None if sampling is None else sampling * widths[1] * least
     slack = e * f, (e**2 / small + large * f**2) / 2
 
     def fits(r: Floats) -> NDArray[np.bool_]:
@@ -137,6 +242,6 @@ def _fits(
         ]
         near = (distance - slack[0] - size * slack[1]) * number
         unclear: NDArray[np.bool_] = (number < 1) | (widths[0] <= 0)
-        return reaches(near, terms, alpha * (1 - 4 * ASIDE)) | unclear
+        return reaches(near, terms, alpha * (1 - 4 * ASIDE), sampled) | unclear
 
     return fits, covariance / np.where(widths[0] > 0, widths[0], 1.0)

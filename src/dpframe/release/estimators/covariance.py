@@ -12,10 +12,11 @@ from dpframe.arrays import Floats
 from dpframe.plan import Bounds, ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, real
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
+from dpframe.release.estimators.influence import Influence, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean, mean_interval
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["CovarianceEstimator", "MeansThatFit", "covariance_of", "means_that_fit", "sides"]
+__all__ = ["CovarianceEstimator", "MeansThatFit", "covariance_of", "means_that_fit", "moments_of", "sides"]
 
 
 class CovarianceEstimator(Estimator):
@@ -41,8 +42,44 @@ class CovarianceEstimator(Estimator):
                 of alpha, but for alpha/50 for the count in n/(n - 1), is for the sum of noises. Its quantile is a norm
                 of the weights and so convex in C: see `fieller`
         """
+        return self._interval(output, plan, alpha, numbers, parts)
+
+    def population(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
+    ) -> Interval:
+        """The covariances that fit noise and sampling: a normal error is one more noise of the covariance."""
+        variance = sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts)
+        return self._interval(output, plan, alpha, numbers, parts, np.sqrt(variance))
+
+    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+        """((x - a)·(y - b) - C) / n of a row, for the means a and b."""
+        (first, _), (second, _), (products, _), *_, (size, _) = output.totals
+        pair = moments_of(output, parts)
+        (a, b), number = pair.means, pair.number
+        weights = {
+            products: 1 / number,
+            first: -b / number,
+            second: -a / number,
+            size: (b * parts[first] + a * parts[second] - parts[products]) / number**2,
+        }
+        (x, g), (y, h) = ((mean, half) for mean, half in zip(pair.means, pair.halves, strict=True))
+        largest = ((np.abs(x) + g) * (np.abs(y) + h) + np.abs(pair.covariance)) / number
+        rows = reach_of(output, output.totals[-1][1])[1]
+        spread = np.sqrt(np.maximum(g**2 - x**2, 0.0) * np.maximum(h**2 - y**2, 0.0)) / number
+        return Influence(weights, spread, rows * largest, number)
+
+    def _interval(
+        self,
+        output: ReleasedColumn,
+        plan: NoisePlan,
+        alpha: float,
+        numbers: Floats,
+        parts: Parts,
+        sampling: Floats | None = None,
+    ) -> Interval:
         (_, first), (_, second), (products, product_), *_, (size, count) = output.totals
         number, most = parts[size], _most(output)
+        sampled = None if sampling is None else sampling * np.maximum(number, 1.0)
         fit = means_that_fit(output, plan, alpha * ASIDE, parts)
         spread = parts[products] / np.maximum(number, 1.0) - fit.ratios[0] * fit.ratios[1]
         rest = alpha * (1 - ASIDE * (3 if output.ddof else 2))
@@ -55,7 +92,9 @@ class CovarianceEstimator(Estimator):
                 (fit.widest[0], plan.of(second)),
                 (weight, plan.of(count)),
             ]
-            return reaches((np.abs(covariance - spread) - fit.off[0] * fit.off[1]) * number, terms, rest) | (number < 1)
+            return reaches((np.abs(covariance - spread) - fit.off[0] * fit.off[1]) * number, terms, rest, sampled) | (
+                number < 1
+            )
 
         low, high = (np.clip(farthest(fits, spread, end), -most, most) for end in (-most, most))
         if output.ddof:
@@ -87,6 +126,31 @@ class CovarianceEstimator(Estimator):
     def reach(self, output: ReleasedColumn) -> float:
         """The largest covariance that the bounds allow."""
         return _most(output)
+
+
+@dataclass(frozen=True)
+class PairMoments:
+    """The noisy means of two columns from the middles, their covariance, the number of rows, and half of each range."""
+
+    means: tuple[Floats, Floats]
+    covariance: Floats
+    number: Floats
+    halves: tuple[float, float]
+
+
+def moments_of(output: ReleasedColumn, parts: Parts) -> PairMoments:
+    """What the noisy totals of a pair say."""
+    (products, _), (size, _) = output.totals[2], output.totals[-1]
+    number = np.maximum(parts[size], 1.0)
+    means, halves = [], []
+    for side in sides(output):
+        name, total = side.totals[0]
+        half = _half(side.bounds)
+        means.append(np.clip(parts[name] / number + _shift(side.bounds, total), -half, half))
+        halves.append(half)
+    most = _most(output)
+    covariance = np.clip(parts[products] / number - means[0] * means[1], -most, most)
+    return PairMoments((means[0], means[1]), covariance, number, (halves[0], halves[1]))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
 from dpframe.release.estimators.fieller import expected, farthest, reaches
+from dpframe.release.estimators.influence import Influence, reach_of, sampling_variance
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["RatioEstimator"]
@@ -48,24 +49,37 @@ class RatioEstimator(Estimator):
                 away from the released ratio leaves the set at most once, since the quantile is a norm: see `fieller`
         Source: Fieller 1954, Journal of the Royal Statistical Society B 16
         """
+        return _interval(output, plan, alpha, numbers, parts)
+
+    def population(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
+    ) -> Interval:
+        """The ratios that fit noise and sampling.
+
+        Bound:  for a ratio R beside the released r, the sampling error of S - R·T is about normal with the variance
+                Σ (S_u - R·T_u)² over people. That is Σ (S_u - r·T_u)², and (R - r)²·Σ T_u², where Σ T_u² is at most
+                the largest T_u times T; what both have in common has opposite signs on both sides of r, and is left out
+                (Cochran 1977, "Sampling Techniques", chapter 6). So few people have wide intervals
+        """
+        (_, _), (divisor, under) = output.totals
+        whole = np.maximum(parts[divisor], 1e-300)
+        variance = sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts)
+        spread = np.sqrt(variance) * whole, np.sqrt(reach_of(output, under)[1] * whole)
+        return _interval(output, plan, alpha, numbers, parts, spread)
+
+    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+        """(S_u - r·T_u) / T of a person, which is largest at a corner of what a person can add."""
         (name, over), (divisor, under) = output.totals
-        total, whole, unit = parts[name], parts[divisor], _scale(output)
-        start = np.arctan2(total, np.maximum(whole, 1e-300) * unit)
-
-        def fits(angle: Floats) -> NDArray[np.bool_]:
-            one, slope = np.cos(angle), unit * np.sin(angle)
-            terms = [(np.abs(one), plan.of(over)), (np.abs(slope), plan.of(under))]
-            return reaches(np.abs(one * total - slope * whole), terms, alpha) | (whole <= 0)
-
-        ends = []
-        for end in (-math.pi / 2, math.pi / 2):
-            angle = farthest(fits, start, end)
-            ends.append(np.where(angle == end, math.copysign(math.inf, end), unit * np.tan(angle)))
-        low, high = ends
-        if output.bounds is not None:
+        whole = np.maximum(parts[divisor], _largest(under))
+        ratio = parts[name] / whole
+        if output.bounds is None:
+            corners = [np.abs(s - ratio * t) for s in reach_of(output, over) for t in reach_of(output, under)]
+        else:
             least, most = (float(Fraction(end) - output.about) for end in output.bounds)
-            low, high = (np.clip(end, least, most) + float(output.about) for end in (low, high))
-        return np.minimum(low, numbers), np.maximum(high, numbers)
+            ratio = np.clip(ratio, least, most)
+            corners = [reach_of(output, under)[1] * np.abs(end - ratio) for end in (least, most)]
+        largest = np.max(corners, axis=0) / whole
+        return Influence({name: 1 / whole, divisor: -ratio / whole}, np.full_like(whole, np.inf), largest, whole)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error where the divisor's values are, on average, in the middle of their bounds.
@@ -76,7 +90,7 @@ class RatioEstimator(Estimator):
         if rows is None:
             return None
         (_, over), (_, under) = output.totals
-        low, high = (float(under.grid.centre + end * under.grid.step) for end in (under.grid.lower, under.grid.upper))
+        low, high = _row_ends(under)
         middle, size = (low + high) / 2, _largest(over)
         if not middle:
             return None
@@ -88,16 +102,56 @@ class RatioEstimator(Estimator):
         return _scale(output) if output.bounds is None else half_width(output)
 
 
+def _interval(
+    output: ReleasedColumn,
+    plan: NoisePlan,
+    alpha: float,
+    numbers: Floats,
+    parts: Parts,
+    spread: tuple[Floats, Floats] | None = None,
+) -> Interval:
+    """The ratios that fit, widened to hold the released number.
+
+    Input:  spread: the deviation of the sampling error of S - r·T at the released ratio r, and what it grows by for
+            each unit of |R - r|; None for the noise alone
+    """
+    (name, over), (divisor, under) = output.totals
+    total, whole, unit = parts[name], parts[divisor], _scale(output)
+    ratio = total / np.maximum(whole, 1e-300)
+    start = np.arctan2(total, np.maximum(whole, 1e-300) * unit)
+
+    def fits(angle: Floats) -> NDArray[np.bool_]:
+        one, slope = np.cos(angle), unit * np.sin(angle)
+        sampled = None if spread is None else np.hypot(one * spread[0], (slope - one * ratio) * spread[1])
+        terms = [(np.abs(one), plan.of(over)), (np.abs(slope), plan.of(under))]
+        return reaches(np.abs(one * total - slope * whole), terms, alpha, sampled) | (whole <= 0)
+
+    ends = []
+    for end in (-math.pi / 2, math.pi / 2):
+        angle = farthest(fits, start, end)
+        ends.append(np.where(angle == end, math.copysign(math.inf, end), unit * np.tan(angle)))
+    low, high = ends
+    if output.bounds is not None:
+        least, most = (float(Fraction(end) - output.about) for end in output.bounds)
+        low, high = (np.clip(end, least, most) + float(output.about) for end in (low, high))
+    return np.minimum(low, numbers), np.maximum(high, numbers)
+
+
 def _drawn(total: Any, whole: Any, deviation: float) -> Any:
     """Total / whole, drawn to 0 where the whole is not larger than the deviation; 0 where it is 0."""
     squared = whole**2 + deviation**2
     return np.divide(total * whole, squared, out=np.zeros_like(whole), where=(whole > 0) & (squared > 0))
 
 
-def _largest(total: Total) -> float:
-    """The largest value that one row adds to a total (column unit)."""
+def _row_ends(total: Total) -> tuple[float, float]:
+    """The smallest and largest value that one row adds to a total (column unit)."""
     grid = total.grid
-    return max(abs(float(grid.centre + end * grid.step)) for end in (grid.lower, grid.upper))
+    return float(grid.centre + grid.lower * grid.step), float(grid.centre + grid.upper * grid.step)
+
+
+def _largest(total: Total) -> float:
+    """The largest value in size that one row adds to a total (column unit)."""
+    return max(map(abs, _row_ends(total)))
 
 
 def _scale(output: ReleasedColumn) -> float:

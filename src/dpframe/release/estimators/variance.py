@@ -13,6 +13,7 @@ from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, h
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
+from dpframe.release.estimators.influence import Influence, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean, compared_means, is_heavy, mean_interval
 from dpframe.release.pricing import NoisePlan
 
@@ -33,6 +34,17 @@ class VarianceEstimator(Estimator):
         """The variances that fit, widened to hold the released number, whose mean may be clipped to its bounds."""
         low, high = (end * output.ticks for end in variance_interval(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
+
+    def population(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
+    ) -> Interval:
+        """The variances that fit noise and sampling: a normal error is one more noise of the variance."""
+        low, high = (end * output.ticks for end in _for_people(output, plan, alpha, parts))
+        return np.minimum(low, numbers), np.maximum(high, numbers)
+
+    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+        """((x - m)² - V) / n of a row."""
+        return _influence(output, parts)
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
         """Variances of groups beside their average."""
@@ -69,6 +81,17 @@ class StandardDeviationEstimator(Estimator):
         low, high = (np.sqrt(end) * output.ticks for end in variance_interval(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
+    def population(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
+    ) -> Interval:
+        """The roots of the variances that fit noise and sampling."""
+        low, high = (np.sqrt(end) * output.ticks for end in _for_people(output, plan, alpha, parts))
+        return np.minimum(low, numbers), np.maximum(high, numbers)
+
+    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+        """((x - m)² - V) / n of a row: that of the variance, whose interval this one's is the root of."""
+        return _influence(output, parts)
+
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
         """Variances of groups beside their average."""
         return _compared(output, plan, parts)
@@ -101,6 +124,25 @@ def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
     return variance * number / np.maximum(number - output.ddof, 1.0)
 
 
+def _influence(output: ReleasedColumn, parts: Parts) -> Influence:
+    """((x - m)² - V) / n of a row, which is largest at an end of the bounds or in the middle."""
+    (name, total), (squares, square), (size, count) = output.totals
+    number, half, shift = np.maximum(parts[size], 1.0), half_width(output), float(total.grid.centre - square.about)
+    mean = np.clip(parts[name] / number + shift, -half, half)
+    variance = np.clip(float(square.grid.centre) + parts[squares] / number - mean**2, 0.0, half**2)
+    weights = {name: -2 * mean / number, squares: 1 / number}
+    weights[size] = -(weights[name] * parts[name] + weights[squares] * parts[squares]) / number
+    largest = np.maximum((np.abs(mean) + half) ** 2 - variance, variance) / number
+    rows = reach_of(output, count)[1]
+    return Influence(weights, np.sqrt(2) * variance / number, rows * largest, number)
+
+
+def _for_people(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+    """The variances that fit noise and sampling."""
+    variance = sampling_variance(output, plan, _influence(output, parts), alpha, parts)
+    return variance_interval(output, plan, alpha, parts, np.sqrt(variance))
+
+
 def _compared(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
     """Variances with divisor n beside their average over all groups, by number of values.
 
@@ -130,11 +172,14 @@ def _divisor(output: ReleasedColumn, parts: Parts) -> Floats:
     return np.asarray(number / np.maximum(number - output.ddof, 1.0))
 
 
-def variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+def variance_interval(
+    output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts, sampling: Floats | None = None
+) -> Interval:
     """The variances that fit, for any mean and any divisor in their own intervals.
 
     With probability 1 - alpha/50 the mean is in its interval, which bounds (released - m)² and the weights of z and w.
-    With ddof=1 another alpha/50 is for the count in n / (n - 1). The rest of alpha is for y - 2m·z + (2m² - q)·w.
+    With ddof=1 another alpha/50 is for the count in n / (n - 1). The rest of alpha is for y - 2m·z + (2m² - q)·w, and
+    for a sampling error of the deviation `sampling`, where that is given.
     """
     (name, total), (squares, square), (size, count) = output.totals
     number, half = parts[size], half_width(output)
@@ -147,13 +192,14 @@ def variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, par
     closest = np.where(near * far <= 0, 0.0, np.minimum(np.abs(near), np.abs(far)))
     spread = centre + parts[squares] / np.maximum(number, 1.0) - ratio**2
     rest = alpha * (1 - ASIDE * (2 if output.ddof else 1))
+    sampled = None if sampling is None else sampling * np.maximum(number, 1.0)
 
     def fits(variance: Floats) -> NDArray[np.bool_]:
         weight = np.maximum(np.abs(widest**2 - variance + centre), np.abs(closest**2 - variance + centre))
         weight = weight + 2 * widest * abs(shift)
         terms = [(np.ones_like(weight), plan.of(square)), (2 * widest, plan.of(total)), (weight, plan.of(count))]
         size = np.where(variance > spread, variance - spread - off, spread - variance) * number
-        return reaches(size, terms, rest) | (number < 1)
+        return reaches(size, terms, rest, sampled) | (number < 1)
 
     low, high = (np.clip(farthest(fits, spread, end), 0.0, half**2) for end in (0.0, half**2))
     if not output.ddof:

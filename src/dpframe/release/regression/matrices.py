@@ -12,8 +12,8 @@ from dpframe.arrays import Floats
 from dpframe.budget import Loss
 from dpframe.engine import as_kind
 from dpframe.plan import Hints
+from dpframe.release.answer import Moments, nearest_psd
 from dpframe.release.publish import Release
-from dpframe.release.regression.moments import Moments, nearest_psd
 
 __all__ = ["MatrixRelease"]
 

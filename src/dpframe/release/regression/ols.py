@@ -14,28 +14,27 @@ from dpframe.budget import Loss
 from dpframe.engine import as_kind
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Derivation, Hints
+from dpframe.release.answer import Moments, influences_of
+from dpframe.release.estimators import sampling_variance
 from dpframe.release.publish import Release
-from dpframe.release.regression.moments import Moments
 
-__all__ = ["Regression"]
+__all__ = ["INTERCEPT", "Regression"]
 
 _DRAWS = 4000
 _MOST_SINGULAR = 0.01  # of the matrices that the true one may be; with more, no interval is given
-_INTERCEPT = "Intercept"
+INTERCEPT = "Intercept"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Regression(Hints):
     """Coefficients of a linear regression, with intervals for noise and sampling together.
 
-    `release` has the noisy moments. The last column of the moments is the outcome. `clusters` is the largest number of
-    rows of one unit: it multiplies the sampling variance, which rows of one person that are alike can do at most.
-    `kinds` maps a column of true and false to its category: column and key.
+    `release` has the noisy moments, and the squared influences of people on each coefficient. The last column of the
+    moments is the outcome. `kinds` maps a column of true and false to its category: column and key.
     """
 
     release: Release[Any]
     _moments: Moments
-    _clusters: int
     _kinds: dict[str, tuple[str, Any]]
     _bounds: dict[str, tuple[float, float]]
 
@@ -47,7 +46,7 @@ class Regression(Hints):
     @property
     def coefficients(self) -> dict[str, float]:
         """Each coefficient by its name, in the unit of the outcome over that of the column."""
-        numbers = self._in_units(_solved(self._moments.matrix, self._ridge))
+        numbers = self._in_units(self._moments.inverse() @ self._moments.matrix[:-1, -1])
         return dict(zip(self._names, map(float, numbers), strict=True))
 
     @property
@@ -76,7 +75,7 @@ class Regression(Hints):
         """
         result: Floats | None = None
         for name, weight in self.coefficients.items():
-            if name == _INTERCEPT:
+            if name == INTERCEPT:
                 continue
             column, key = self._kinds.get(name, (name, None))
             try:
@@ -89,7 +88,7 @@ class Regression(Hints):
                 part = np.clip(np.asarray(values, float), *self._bounds[name])
             result = weight * part if result is None else result + weight * part
         assert result is not None
-        return np.asarray(result + self.coefficients[_INTERCEPT])
+        return np.asarray(result + self.coefficients[INTERCEPT])
 
     def explain(self) -> Derivation:
         """The derivation of the moments: every step, and how far one unit moves each of them."""
@@ -105,7 +104,7 @@ class Regression(Hints):
             import altair as alt
         except ImportError:
             raise InvalidArgument("plot: type pip install 'dpframe[charts]'.") from None
-        table = self._table(0.05).filter(pl.col("term") != _INTERCEPT)
+        table = self._table(0.05).filter(pl.col("term") != INTERCEPT)
         finite = table.with_columns(
             pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in ("low", "high")
         )
@@ -122,46 +121,37 @@ class Regression(Hints):
 
     @property
     def _names(self) -> list[str]:
-        return [_INTERCEPT, *self._moments.names[:-1]]
-
-    @property
-    def _ridge(self) -> float:
-        """A typical size of the noise in one entry of the moments, below which columns do not count as varying."""
-        used = self._moments.scales[self._moments.scales > 0]
-        return float(np.median(used)) if len(used) else 0.0
+        return [INTERCEPT, *self._moments.names[:-1]]
 
     def _in_units(self, numbers: Floats) -> Floats:
         """Coefficients of scaled columns as those of the columns, with the intercept of columns measured from 0."""
-        middles, halves = self._moments.middles, self._moments.halves
-        slopes = numbers[..., 1:] * halves[-1] / halves[:-1]
-        start = middles[-1] + numbers[..., 0] * halves[-1] - slopes @ middles[:-1]
-        return np.concatenate([np.expand_dims(start, -1), slopes], axis=-1)
+        result = numbers @ self._moments.to_units.T
+        result[..., 0] += self._moments.middles[-1]
+        return np.asarray(result)
 
-    def _draws(self) -> Floats:
+    def _draws(self, alpha: float = 0.05) -> Floats:
         """Coefficients of a population that fits the release: noise and sampling are drawn, each by its own law.
 
-        The true moments are the released ones less noise, whose law is public. Given true moments, the coefficients of
-        the population differ from those of the table by a normal error whose covariance is σ²·G⁻¹ times `clusters`,
-        with the residual variance σ² and the moments G, if the outcome varies alike for all rows. Moments that no
-        table can have are left out. Where these are more than one in a hundred, nothing is told.
+        The true moments are the released ones less noise, whose law is public. The coefficients of the population
+        differ from those of the table by errors that are about normal. Their variances are those of `sampling_variance`
+        from the measured influences of people. Moments that no table can have are left out. Where these are more than
+        one in a hundred, nothing is told.
         """
-        rng = np.random.default_rng(0)
+        rng, numbers = np.random.default_rng(0), self.release._numbers
         draws = self._moments.drawn(rng, _DRAWS)
         keep = np.linalg.eigvalsh(draws[:, :-1, :-1]).min(axis=-1) > 0
-        size = draws.shape[-1] - 1
         if np.mean(~keep) > _MOST_SINGULAR:
-            return np.full((1, size), math.inf)
+            return np.full((1, draws.shape[-1] - 1), math.inf)
         draws = draws[keep]
-        gram, across = draws[:, :-1, :-1], draws[:, :-1, -1]
-        numbers = np.linalg.solve(gram, across[..., None])[..., 0]
-        residual = draws[:, -1, -1] - np.einsum("ij,ij->i", numbers, across)
-        variance = np.maximum(residual, 0.0) / np.maximum(draws[:, 0, 0] - size, 1.0)
-        roots = np.linalg.cholesky(np.linalg.inv(gram))
-        errors = np.einsum("ijk,ik->ij", roots, rng.normal(size=numbers.shape))
-        return self._in_units(numbers + errors * np.sqrt(variance * self._clusters)[:, None])
+        solved = np.linalg.solve(draws[:, :-1, :-1], draws[:, :-1, -1, None])[..., 0]
+        variances = [
+            sampling_variance(column, numbers.noise, influence, alpha, numbers.parts).item()
+            for column, influence in influences_of(numbers.outputs, self._moments)
+        ]
+        return np.asarray(self._in_units(solved) + rng.normal(size=solved.shape) * np.sqrt(variances))
 
     def _table(self, alpha: float) -> pl.DataFrame:
-        draws, values = self._draws(), np.array(list(self.coefficients.values()))
+        draws, values = self._draws(alpha), np.array(list(self.coefficients.values()))
         if np.isfinite(draws).all():
             low, high = np.quantile(draws, [alpha / 2, 1 - alpha / 2], axis=0)
             quartiles = np.quantile(
@@ -172,13 +162,3 @@ class Regression(Hints):
         else:
             low, high, error = (np.full(len(values), end) for end in (-math.inf, math.inf, math.inf))
         return pl.DataFrame({"term": self._names, "coefficient": values, "std_error": error, "low": low, "high": high})
-
-
-def _solved(matrix: Floats, ridge: float) -> Floats:
-    """Coefficients of the last column on the others; directions that vary less than the noise are held back.
-
-    The eigenvalues of the moments of the columns are raised to the size of the noise. Where all are larger than it,
-    this changes nothing.
-    """
-    values, vectors = np.linalg.eigh(matrix[:-1, :-1])
-    return np.asarray((vectors / np.maximum(values, max(ridge, 1e-9))) @ vectors.T @ matrix[:-1, -1])

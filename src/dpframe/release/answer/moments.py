@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.random import Generator
 
 from dpframe.arrays import Floats
-from dpframe.plan import Bounds
-from dpframe.release.pricing import Gaussian, NoNoise
-from dpframe.release.publish import Release
+from dpframe.plan import Bounds, ReleasedColumn
+from dpframe.release.pricing import Gaussian, NoisePlan, NoNoise
 
 __all__ = ["Moments", "nearest_psd"]
 
@@ -40,26 +40,33 @@ class Moments:
     follows: tuple[tuple[int, int, tuple[tuple[int, float], ...]], ...]
 
     @classmethod
-    def read(cls, out: Release, bounds: Mapping[str, Bounds], same: Sequence[tuple[str, ...]]) -> Moments:
+    def read(
+        cls,
+        long: pl.DataFrame,
+        outputs: Sequence[ReleasedColumn],
+        plan: NoisePlan,
+        bounds: Mapping[str, Bounds],
+        same: Sequence[tuple[str, ...]],
+    ) -> Moments:
         """The moments of a release whose columns are `Moment` aggregates, named by "·" between columns.
 
-        Input:  bounds of each column; same: groups of columns of which a row has at most one true, the others false
+        Input:  the released table, its columns and its noise; bounds of each column; same: groups of columns of which a
+                row has at most one true, the others false
         """
-        names, numbers = tuple(bounds), out._numbers
+        names = tuple(bounds)
         size = len(names) + 1
         middles = np.array([(b.lower + b.upper) / 2 for b in bounds.values()], float)
         halves = np.array([(b.upper - b.lower) / 2 or 1.0 for b in bounds.values()], float)
         (matrix, scales, starts), normal = np.zeros((3, size, size)), False
-        places = {"": (0, 0)} | {name: (0, i + 1) for i, name in enumerate(names)}
-        places |= {f"{a}·{b}": (i + 1, j + 1) for i, a in enumerate(names) for j, b in enumerate(names) if i <= j}
-        count = float(numbers.long["rows"][0])
-        for output in numbers.outputs:
+        places = _places(names)
+        count = float(long["rows"][0])
+        for output in outputs:
             ((_, total),) = output.totals
-            i, j = places["" if output.name == "rows" else output.name]
-            noise = numbers.noise.of(total)
-            worth = np.prod([halves[k - 1] for k in (i, j) if k])
+            i, j = places[output.name]
+            noise = plan.of(total)
+            worth = _worth(halves, i, j)
             starts[i, j] = _start(float(total.grid.centre), middles, i, j) / worth
-            matrix[i, j] = float(numbers.long[output.name][0]) / worth + starts[i, j] * count
+            matrix[i, j] = float(long[output.name][0]) / worth + starts[i, j] * count
             normal = normal or isinstance(noise.mechanism, Gaussian)
             if not isinstance(noise.mechanism, NoNoise):
                 scales[i, j] = noise.scale * float(total.unit) / worth
@@ -72,6 +79,46 @@ class Moments:
         """The noisy number of rows, at least 1."""
         return max(float(self.matrix[0, 0]), 1.0)
 
+    @property
+    def ridge(self) -> float:
+        """A typical size of the noise in one entry of the moments, below which columns do not count as varying."""
+        used = self.scales[self.scales > 0]
+        return float(np.median(used)) if len(used) else 0.0
+
+    def inverse(self) -> Floats:
+        """The inverse of the moments of the inputs; directions that vary less than the noise are held back.
+
+        The eigenvalues are raised to the size of the noise. Where all are larger than it, this changes nothing.
+        """
+        values, vectors = np.linalg.eigh(self.matrix[:-1, :-1])
+        return np.asarray((vectors / np.maximum(values, max(self.ridge, 1e-9))) @ vectors.T)
+
+    @property
+    def to_units(self) -> Floats:
+        """The matrix by which coefficients of scaled columns become those of the columns, but for the middle of y."""
+        size = len(self.names)
+        matrix = np.zeros((size, size))
+        matrix[0, 0] = self.halves[-1]
+        for i in range(1, size):
+            matrix[i, i] = self.halves[-1] / self.halves[i - 1]
+            matrix[0, i] = -matrix[i, i] * self.middles[i - 1]
+        return matrix
+
+    def derivatives(self, weights: Floats) -> dict[str, float]:
+        """What each released moment adds to Σ weights · matrix (upper half), by its name (unit of that moment).
+
+        Entries that follow from others give their weight to these.
+        """
+        upper = weights.copy()
+        for i, j, others in self.follows:
+            for k, weight in others:
+                upper[0, k] += upper[i, j] * weight
+        derived = {(i, j) for i, j, _ in self.follows}
+        places = {name: place for name, place in _places(self.names).items() if place not in derived}
+        result = {name: float(upper[i, j]) / _worth(self.halves, i, j) for name, (i, j) in places.items()}
+        result["rows"] += sum(float(upper[i, j] * self.starts[i, j]) for i, j in places.values())
+        return result
+
     def drawn(self, rng: Generator, times: int) -> Floats:
         """Matrices that the true one may be: the released one less noise of its own law, `times` of them."""
         shape = (times, *self.scales.shape)
@@ -79,6 +126,17 @@ class Moments:
         noise = noise * self.scales
         noise = noise + self.starts * noise[:, :1, :1]
         return _filled(np.triu(self.matrix) - noise, self.follows)
+
+
+def _places(names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Where the moment of each name is in the matrix."""
+    places = {"rows": (0, 0)} | {name: (0, i + 1) for i, name in enumerate(names)}
+    return places | {f"{a}·{b}": (i + 1, j + 1) for i, a in enumerate(names) for j, b in enumerate(names) if i <= j}
+
+
+def _worth(halves: Floats, i: int, j: int) -> float:
+    """What one unit of a scaled moment is worth (product of the column units)."""
+    return float(np.prod([halves[k - 1] for k in (i, j) if k]))
 
 
 def _start(centre: float, middles: Floats, i: int, j: int) -> float:

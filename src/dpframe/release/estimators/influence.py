@@ -1,0 +1,119 @@
+"""Influences: how far each person moves a statistic, and the sampling variance that follows from it.
+
+A statistic is a function of noisy totals T_1, …, T_p. Let g_j be its derivative for T_j, and let a person add P_j to
+T_j. The person moves the statistic by about ψ = Σ g_j·P_j. For people who are drawn at random, the variance of the
+statistic is about Σ ψ² over them, whatever the rows of one person have in common (Cochran 1977, "Sampling Techniques",
+chapters 6 and 9; Liang, Zeger 1986, Biometrika 73, for clusters). Sums of ψ are 0 for a statistic of degree 0, such as
+a ratio, so nothing is taken from Σ ψ².
+
+The derivatives are those at the noisy totals, which are drawn first. An influence is clipped to [-c, c], and one more
+noisy number per group is Σ ψ²/c². A small clip c has little noise; a clip that is too small makes intervals too narrow.
+So c is the largest influence that the bounds and limits allow, where noise of that size is small beside the variance
+that is known already. Else it is the largest clip whose noise is small in this sense, and never less than eight times
+what a person with the most rows is expected to have, if rows of one person are about as alike as `_ALIKE` says. All of
+this follows from noisy totals, so it has no privacy cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpframe.arrays import Floats, Integers
+from dpframe.plan import INFLUENCE_MOST, ReleasedColumn, Total, TotalKind
+from dpframe.release.pricing import NoisePlan
+from dpframe.theory.formulas.error import variance_allowance
+
+__all__ = ["Influence", "Parts", "influence_moment", "influence_weights", "reach_of", "sampling_variance"]
+
+Parts = Mapping[str, Floats]  # noisy totals under a derived column, by name (column unit)
+
+_FEWEST = 8.0  # deviations of a person's influence that are never clipped
+_ALIKE = 0.75  # k rows of one person are taken to have k^0.75 times the deviation of one row: 1/2 if unlike, 1 if equal
+_AFFORDED = 0.1  # the noise in a variance, beside the variance, up to which a larger clip is taken
+
+
+@dataclass(frozen=True)
+class Influence:
+    """What moves a statistic: its derivatives, by the name of a total, one number per group.
+
+    `spread` is the standard deviation of one row's influence, as far as it is known, else infinite; `most` is the
+    largest influence of a person that bounds and limits allow (unit of the statistic). `rows` is the number of rows.
+    """
+
+    weights: Mapping[str, Floats]
+    spread: Floats
+    most: Floats
+    rows: Floats
+
+    @property
+    def variance(self) -> Floats:
+        """Σ ψ² if rows are unlike each other: the least that is expected; 0 where nothing is known."""
+        return np.where(np.isfinite(self.spread), self.spread**2 * self.rows, 0.0)
+
+
+def influence_moment(output: ReleasedColumn) -> tuple[str, Total] | None:
+    """The name and total of a column's squared influences; None where it has none."""
+    return next(((name, total) for name, total in output.moments if total.of_influence), None)
+
+
+def reach_of(output: ReleasedColumn, total: Total) -> tuple[float, float]:
+    """The smallest and largest value that one person adds to a total in a group, under the limits (column unit)."""
+    moment = influence_moment(output)
+    assert moment is not None
+    assert moment[1].moment is not None
+    rows = 1 if total.kind is TotalKind.UNIT_SUM else moment[1].moment.most_rows
+    grid = total.grid
+    low, high = (rows * float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
+    return min(low, 0.0), max(high, 0.0)
+
+
+def influence_weights(output: ReleasedColumn, plan: NoisePlan, influence: Influence) -> Integers:
+    """The whole numbers by which the engine multiplies partials, of shape (groups, totals).
+
+    A weight is g/c in units of the lifted partials, times 2^40, so that an influence of c becomes `INFLUENCE_MOST`.
+    Weights that are too large for this are cut by the engine.
+    """
+    _, total = influence_moment(output) or ("", None)
+    assert total is not None
+    assert total.moment is not None
+    clip, columns = _clip(output, plan, influence), []
+    for (name, part), lift in zip(output.totals, total.moment.lifts, strict=True):
+        worth = influence.weights[name] * float(part.unit) / clip
+        columns.append(np.clip(np.nan_to_num(worth * 2.0**-lift * INFLUENCE_MOST * 2.0**24), -(2.0**30), 2.0**30))
+    return np.rint(np.array(columns)).T.astype(np.int64)
+
+
+def sampling_variance(
+    output: ReleasedColumn, plan: NoisePlan, influence: Influence, alpha: float, parts: Parts
+) -> Floats:
+    """Σ ψ² over people with its allowance (square of the unit of the statistic): see `variance_allowance`."""
+    moment = influence_moment(output)
+    assert moment is not None
+    name, total = moment
+    square = _clip(output, plan, influence) ** 2
+    scale = square * plan.of(total).deviation / np.sqrt(2)
+    known = _noise_variance(output, plan, influence)
+    ratio = np.divide(known, scale, out=np.full_like(scale, np.inf), where=scale > 0)
+    return np.asarray(np.maximum(parts[name] * square + variance_allowance(ratio, alpha) * scale, 0.0))
+
+
+def _noise_variance(output: ReleasedColumn, plan: NoisePlan, influence: Influence) -> Floats:
+    """The variance that the noise of the totals gives to the statistic."""
+    terms = [(influence.weights[name] * plan.of(total).deviation) ** 2 for name, total in output.totals]
+    return np.asarray(np.sum(terms, axis=0))
+
+
+def _clip(output: ReleasedColumn, plan: NoisePlan, influence: Influence) -> Floats:
+    """The clip c of each group: see the head of this module."""
+    _, total = influence_moment(output) or ("", None)
+    assert total is not None
+    assert total.moment is not None
+    rows = total.moment.most_rows
+    known = _noise_variance(output, plan, influence) + influence.variance
+    afforded = np.sqrt(_AFFORDED * known / max(plan.of(total).deviation, 1e-300))
+    least = _FEWEST * influence.spread * rows**_ALIKE
+    clip = np.minimum(influence.most, np.maximum(least, afforded))
+    return np.where(np.isfinite(clip) & (clip > 0), clip, 1.0)

@@ -1,0 +1,75 @@
+"""Influences under public weights are the same integers on every engine, and those of plain Python."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import engine as room
+from dpframe.api.query import Query
+from dpframe.plan import Covers
+
+BOUNDS = {"x": (-4, 4), "y": (0, 9)}
+
+
+def _rows():
+    rng = np.random.default_rng(3)
+    size = 60
+    return pl.DataFrame(
+        {
+            "u": rng.integers(0, 20, size),
+            "g": rng.choice(["a", "b", "c", None], size).tolist(),
+            "x": rng.normal(size=size) * 3,
+            "y": rng.integers(-2, 12, size),
+        },
+        schema_overrides={"g": pl.String},
+    )
+
+
+ROWS = _rows()
+
+
+def _totals(table, keys):
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1.0))
+    aggregates = {"c": dp.cov("x", "y", bounds=BOUNDS), "r": dp.corr("x", "y", bounds=BOUNDS)}
+    limits = {"max_rows": 4}
+    groups = frame if keys is None else frame.group_by("g", keys=keys, max_groups=4, **limits)
+    query = groups.agg(**aggregates, **(limits if keys is None else {}))
+    question = Query(query._question.covering(Covers.POPULATION), query._budget)._question
+    room.validate(question)
+    raw, rng = room.totals(question, 7), np.random.default_rng(1)
+    places = {i: p.total for i, p in enumerate(question.read) if p.total.of_influence}
+    weights = {
+        i: rng.integers(-(2**13), 2**13, (len(keys or [0]), len(total.moment.parts))) for i, total in places.items()
+    }
+    again = room.totals(question, 7, None, (raw.held, weights))
+    return question, raw, weights, {i: again.values[i].tolist() for i in weights}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("keys", [None, ["a", "b"], ["b", None, "zz"]])
+def test_every_engine_has_the_same_influences(engine, keys):
+    *_, expected = _totals(ROWS, keys)
+    assert all(sum(values) > 0 for values in expected.values())
+    *_, numbers = _totals(engine(ROWS), keys)
+    assert numbers == expected
+
+
+def test_influences_are_those_of_plain_python():
+    """A unit with one row has the partials of that row: its influence is their weighted sum, clipped and squared."""
+    rows = ROWS.unique("u", keep="first").drop_nulls()
+    question, _, weights, numbers = _totals(rows, None)
+    for i, values in numbers.items():
+        total = question.read[i].total
+        by_key = {p.total.key: n for n, p in enumerate(question.read)}
+        expected = 0
+        for row in rows.iter_slices(1):
+            _, alone, _, _ = _totals(row, None)
+            parts = [int(alone.values[by_key[key]][0]) for key in total.moment.parts]
+            lifted = [
+                part * 2**lift if lift >= 0 else part // 2**-lift
+                for part, lift in zip(parts, total.moment.lifts, strict=True)
+            ]
+            value = sum(int(w) * part for w, part in zip(weights[i][0], lifted, strict=True)) // 2**24
+            expected += min(max(value, -total.moment.most), total.moment.most) ** 2
+        assert values[0] == expected
