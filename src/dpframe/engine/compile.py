@@ -96,10 +96,9 @@ def compiled(
                 integer_rows, units, groups, question.limits, question.cells, salt, alone=not question.aggregates
             )
         parts = listed_only(question, partials(integer_rows, units, groups, list(columns.values())))
-        additive, alone = list(columns.values()), not question.aggregates
-        limits, cells = question.limits, question.cells
+        every, whole_limits, alone = list(columns.values()), (question.limits, question.cells), not question.aggregates
         parts = enforced(
-            parts, units, groups, totals.values(), additive, limits, cells, salt, alone=alone, weights=weights
+            parts, units, groups, totals.values(), every, *whole_limits, salt, alone=alone, weights=weights
         )
         if question.in_rounds:
             (one,) = columns.values()

@@ -168,8 +168,8 @@ def _drawn_ends(
 def _like_noise(noise: Noise, rng: np.random.Generator) -> Floats:
     """Draws of the law of a total's noise (column unit), for post-processing alone."""
     if isinstance(noise.mechanism, Gaussian):
-        return noise.deviation * rng.normal(size=_DRAWS)
-    return noise.deviation / np.sqrt(2) * rng.laplace(size=_DRAWS)
+        return np.asarray(noise.deviation * rng.normal(size=_DRAWS))
+    return np.asarray(noise.deviation / np.sqrt(2) * rng.laplace(size=_DRAWS))
 
 
 def _spreads(output: ReleasedColumn) -> tuple[ReleasedColumn, ReleasedColumn]:
