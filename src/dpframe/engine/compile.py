@@ -96,10 +96,9 @@ def compiled(
                 integer_rows, units, groups, question.limits, question.cells, salt, alone=not question.aggregates
             )
         parts = listed_only(question, partials(integer_rows, units, groups, list(columns.values())))
-        every, whole_limits, alone = list(columns.values()), (question.limits, question.cells), not question.aggregates
-        parts = enforced(
-            parts, units, groups, totals.values(), every, *whole_limits, salt, alone=alone, weights=weights
-        )
+        every, ends = list(columns.values()), (question.limits, question.cells, salt)
+        alone = not question.aggregates
+        parts = enforced(parts, units, groups, totals.values(), every, *ends, alone=alone, weights=weights)
         if question.in_rounds:
             (one,) = columns.values()
             parts = weighted_keys(parts, units, groups, one.units, question.unit_limits.groups("keys"), in_play)
@@ -107,8 +106,8 @@ def compiled(
     else:
         rows, parts = listed_only(question, rows), None
         names = {p.total.key: p.rows for p in columns.values()}
-        integer_rows = _integers(rows, columns, every=True)
-        integer_rows = multiplied(integer_rows, names, list(columns.values()), groups, weights)
+        plain = _integers(rows, columns, every=True)
+        integer_rows = multiplied(plain, names, list(columns.values()), groups, weights)
         main = _totals(integer_rows, groups, {i: (p.rows, p.total) for i, p in columns.items()})
     apart = {}
     for i, total in totals.items():
