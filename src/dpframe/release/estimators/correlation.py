@@ -167,10 +167,9 @@ def _drawn_ends(
 
 def _like_noise(noise: Noise, rng: np.random.Generator) -> Floats:
     """Draws of the law of a total's noise (column unit), for post-processing alone."""
-    draws: Floats = rng.normal(size=_DRAWS)
-    if not isinstance(noise.mechanism, Gaussian):
-        draws = rng.laplace(size=_DRAWS) / np.sqrt(2)
-    return np.asarray(noise.deviation * draws)
+    if isinstance(noise.mechanism, Gaussian):
+        return np.asarray(noise.deviation * rng.normal(size=_DRAWS))
+    return np.asarray(noise.deviation / np.sqrt(2) * rng.laplace(size=_DRAWS))
 
 
 def _spreads(output: ReleasedColumn) -> tuple[ReleasedColumn, ReleasedColumn]:
