@@ -76,7 +76,11 @@ _REFUSED = {
     Formula.STD: "a standard deviation",
     Formula.SKEW: "a skewness",
     Formula.GEOMETRIC_MEAN: "a geometric mean",
+    Formula.RATIO: "a ratio of sums",
+    Formula.COV: "a covariance",
+    Formula.CORR: "a correlation",
     Formula.QUANTILE: "a quantile",
+    Formula.CDF: "a distribution function",
     Formula.MODE: "a most frequent value",
 }
 

@@ -173,6 +173,11 @@ def test_the_price_is_the_same_and_noise_is_more():
         dp.skew("x", bounds=(0, 1)),
         dp.mode("g", keys=["a"]),
         dp.n_unique("g"),
+        dp.cdf("x", [0.5], bounds=(0, 1)),
+        dp.ratio(dp.sum("x", bounds=(0, 1)), dp.sum("b")),
+        dp.cov("x", "b", bounds={"x": (0, 1), "b": (0, 1)}),
+        dp.corr("x", "b", bounds={"x": (0, 1), "b": (0, 1)}),
+        dp.mean("x", bounds=(0, 1), weights="b", weight_bounds=(0, 1)),
     ],
 )
 def test_statistics_without_such_an_interval_are_refused_before_anything_is_paid(aggregate):
