@@ -152,6 +152,7 @@ QUESTIONS = [
     lambda f: f.agg(q=dp.quantile("x", [0.2, 0.5, 0.8], (0, 9)), c=dp.cdf("day", SPAN, SPAN), **limited(f, max_rows=2)),
     lambda f: f.group_by("city", keys=KEYS["city"], **limited(f, max_groups=1, max_rows_per_group=2)).std("n", (0, 5)),
     lambda f: f.skew("x", (0, 9), **limited(f, max_rows=2)),
+    lambda f: f.describe(bounds={"x": (0, 9), "n": (0, 5)}, **limited(f, max_rows=2)),
     lambda f: f.agg(
         r=dp.corr("x", "n", {"x": (0, 9), "n": (0, 5)}),
         m=dp.mean("x", (0, 9), weights="n", weight_bounds=(0, 5)),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
+from fractions import Fraction
 
 import batches
 import numpy as np
@@ -22,6 +23,7 @@ from dpframe.api.query import Query
 from dpframe.budget import account
 from dpframe.errors import DpFrameError
 from dpframe.plan import Covers
+from dpframe.plan.statistics import Missing
 from dpframe.release.answer.draw import margin_totals
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from dpframe.theory.formulas.sensitivity.pairs import paired_l1
@@ -74,6 +76,7 @@ LIMITS = [
 AGGREGATES = {
     "n": dp.count(),
     "nv": dp.count("v"),
+    "nothing": Missing(Fraction(1), "v"),
     "units": dp.count_units(),
     "s": dp.sum("v", bounds=(-1, 3)),
     "narrow": dp.sum("v", bounds=(1, 2)),

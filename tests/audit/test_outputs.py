@@ -6,6 +6,7 @@ which the claim of the whole release, with max_groups=1, is that of one unit. Th
 """
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit import audit
+from dpframe.plan.statistics import Missing
 from dpframe.release.pricing import mechanisms
 
 DRAWS = 200_000
@@ -113,6 +115,12 @@ KINDS = {
         ADD,
         lambda t, r: numbers(grouped(t, r).corr("x", "n", {"x": (0, 15), "n": (0, 15)}).release(epsilon=6.0)),
         6.0,
+        0.0,
+    ),
+    "missing values": (
+        ADD,
+        lambda t, r: numbers(grouped(t, r).agg(m=Missing(Fraction(1), "x")).release(epsilon=2.0)),
+        2.0,
         0.0,
     ),
     "weighted mean": (

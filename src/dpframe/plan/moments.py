@@ -72,6 +72,7 @@ def share_of(total: Total) -> Fraction:
 
 
 _REFUSED = {
+    Formula.MISSING: "a number of missing values",
     Formula.VAR: "a variance",
     Formula.STD: "a standard deviation",
     Formula.SKEW: "a skewness",

@@ -239,6 +239,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
                 (("column", f"95% margin of error ({items.get('intervals', 'noise only')})"), errors)
                 if errors
                 else "No number was released.",
+                *items.get("shown", []),
                 *items.get("mostly_noise", []),
             ],
         ),
