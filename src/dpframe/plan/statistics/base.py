@@ -44,7 +44,8 @@ class ReleasedColumn:
     """A released column: its formula, and the totals that the formula needs, by name.
 
     "count": the total, rounded to an integer. "missing": rows less values. "sum": the total. "mean": centre + sum /
-    count, drawn to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
+    count, drawn to the centre where noise is all there is (see `release.estimators.mean.mean_of`) and kept inside
+    `bounds`.
     "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "skew": from these and
     the sum of cubes.
     "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate; where the

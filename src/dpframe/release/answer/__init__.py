@@ -8,8 +8,10 @@ from dpframe.release.answer.key_rounds import (
     keys_in_rounds,
 )
 from dpframe.release.answer.numbers import (
+    LEFT_OUT,
     Numbers,
     keys_beside,
+    left_out_names,
 )
 from dpframe.release.answer.postprocess import (
     is_total,
@@ -34,6 +36,7 @@ from dpframe.release.answer.upscaling import (
 )
 
 __all__ = [
+    "LEFT_OUT",
     "Numbers",
     "RemainingRows",
     "compared_groups",
@@ -45,6 +48,7 @@ __all__ = [
     "keys_beside",
     "keys_in_rounds",
     "known_nonnegative",
+    "left_out_names",
     "may_be_scaled",
     "nonnegative",
     "plus",

@@ -24,7 +24,8 @@ def described_table(numbers: Numbers) -> pl.DataFrame:
     a column has no such statistic.
     """
     cells = _cells(numbers)
-    labels = list(max(cells.values(), key=lambda column: len(column)))  # a column of numbers has all statistics
+    rows = [list(column) for column in cells.values()]
+    labels = max(rows, key=len)  # a column of numbers has all statistics
     columns = {
         name: pl.Series(name, [column.get(label) for label in labels], dtype=pl.Float64)
         for name, column in cells.items()

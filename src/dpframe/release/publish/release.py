@@ -33,6 +33,7 @@ from dpframe.release.publish.error_tables import error_table, largest_errors, no
 from dpframe.release.publish.exports import Exports
 from dpframe.release.publish.files import grid_html, long_html
 from dpframe.release.publish.heading import heading_of, in_words, title_of
+from dpframe.release.publish.left_out import with_left_out
 from dpframe.release.publish.margins import crosstab
 from dpframe.release.publish.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES, Report
 from dpframe.release.publish.shrinking import Shrinks
@@ -242,7 +243,12 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
                 with one of these names is renamed to `value_key`. The interval is that of the numbers as drawn; after
                 `nonnegative()` its part below 0 is left out. The error is the largest distance from the value to an end
                 of the interval. Margins of a crosstab follow its cells, with "All" for the key; their error is at most
-                the sum of the cells' errors
+                the sum of the cells' errors. A description has a column `statistic` first. Where `dp.Auto` chose limits
+                or bounds, there are `left_out`, `left_out_lower` and `left_out_upper` too: what these leave out of each
+                count and sum, with a 95% interval whatever alpha is (column unit). It is null where nothing says it,
+                which is unknown and not 0: for other statistics, and margins. After scaling it is what is still left
+                out, and may be negative. These intervals rest on a model of units: see
+                `dpframe.release.auto.left_out`. What typed limits and bounds leave out is unknown
         Bound:  the interval holds the number that the release would have without its noise, under the stated limits and
                 bounds, times the factor by which `dp.Auto` scaled it. This is proved for counts, sums, means, variances
                 and standard deviations. It is also proved for a quantile of `release(..., ci=0.95)` if alpha is at
@@ -270,6 +276,7 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         """
         rows = None if assume_rows is None else check_rows(assume_rows)
         errors = error_table(self._numbers, check_alpha(alpha), rows)
+        errors = with_left_out(self._numbers, errors)
         if self._numbers.layout.is_description:
             errors = described_errors(self._numbers, errors)
         return as_kind(errors, self._kind)  # type: ignore[no-any-return]
