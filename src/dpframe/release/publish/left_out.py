@@ -68,10 +68,15 @@ def bias_words(question: Question, lines: Sequence[Mapping[str, Any]]) -> str:
 def _sentence(line: Mapping[str, Any], *, grouped: bool) -> str:
     """How much of a column is likely missing."""
     name = f"{line['column']}, all groups together" if grouped else line["column"]
-    numbers = [f"{line[key]:,.4g}" for key in ("estimate", "lower", "upper")]
+    numbers = [_rounded(line[key]) for key in ("estimate", "lower", "upper")]
     if not line["upper"] and not line["lower"]:
         return f"{name}: nothing is left out."
     parts = [f"{part:.1%}" for part in line.get("parts", ())]
     share = f"; that is {parts[0]} ({parts[1]} to {parts[2]}) of the whole" if parts else ""
     source = _SOURCE[line["limits"], line["bounds"]]
     return f"{name}: {source} likely {numbers[0]} (95% interval: {numbers[1]} to {numbers[2]}){share}."
+
+
+def _rounded(number: float) -> str:
+    """A number with four digits, or without decimals where it is large."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
