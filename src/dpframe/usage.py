@@ -31,7 +31,7 @@ _ARGUMENTS = {  # of questions that are methods alone; a statistic brings its ow
     "top_k": "'city', 1, keys=['Bonn', 'Kiel']",
     "histogram": "'wage', bins=[0, 50, 100]",
     "crosstab": f"'region', 'sex', {_KEYS}",
-    "describe": "bounds={'wage': (0, 100), 'hours': (0, 60)}",
+    "describe": "bounds={'wage': (0, 100)}",
     "marginals": f"['region', 'sex'], {_KEYS}",
 }
 STEPS = {

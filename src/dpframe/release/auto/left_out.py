@@ -88,7 +88,7 @@ def left_out(
         numbers = long.get_column(output.name).to_physical().cast(pl.Float64).to_numpy()
         times = factor if is_scaled(output) else 1.0
         part = _Part(question, output, numbers / times, _error(plan, output), times)
-        ends, whole = _together(part, part.of_limits(units), part.of_bounds(seen.values, units))
+        ends, whole = _together(part, part.of_limits(units, seen.values), part.of_bounds(seen.values, units))
         columns |= dict(zip(left_out_names(output.name), ends, strict=True))
         lines.append({"column": output.name, **_line(part, whole, seen)})
     return columns, lines
@@ -278,8 +278,11 @@ class _Part:
 
     # Limits
 
-    def of_limits(self, units: Mapping[str, _Units]) -> tuple[Ends, Ends]:
-        """What limits leave out; NaN where no histogram says it."""
+    def of_limits(self, units: Mapping[str, _Units], values: Mapping[str, BinnedValues]) -> tuple[Ends, Ends]:
+        """What limits leave out; NaN where no histogram says it.
+
+        Where `dp.Auto` chose the bounds of a sum alone, what typed limits leave out is no part of the answer.
+        """
         cells = math.inf if self.question.cells is None else float(self.question.cells)
         if self.question.table.declared is not None or self.question.table.single:
             return self.nothing()  # nothing is enforced, or there is one row
@@ -291,12 +294,8 @@ class _Part:
                 return self._beyond(units["groups"], _Kept.of_groups(groups))
         if self.total.kind in _SUMMED and "rows" in units:
             return self._beyond(units["rows"], _Kept.of_rows(_limits(self.question), cells))
-        return self.nothing() if self.chose_bounds and not units else self.nothing(math.nan)
-
-    @property
-    def chose_bounds(self) -> bool:
-        """Whether `dp.Auto` chose bounds alone: what typed limits leave out is then no part of the answer."""
-        return self.question.chosen is None
+        bounds_alone = self.question.chosen is None and self.total.kind is TotalKind.SUM and self.column in values
+        return self.nothing(0.0 if bounds_alone else math.nan)
 
     def _beyond(self, units: _Units, kept: _Kept) -> tuple[Ends, Ends]:
         """What is left out of units beyond the limits, for each group and for all together."""
