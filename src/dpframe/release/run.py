@@ -245,7 +245,8 @@ def _read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, d
             choice["reason"] = [*choice["reason"], _SCALED.format(f"{factor:g}", names)]
     columns, lines = left_out(result, plan, seen, answer.long, answer.parts, choice.get("scaled", 1.0))
     answer = replace(answer, parts={**answer.parts, **columns})
-    return (result, plan), answer, {"chosen": choice, "bias": bias_words(result, lines), "left_out": lines}
+    about = {"bias": bias_words(result, lines), "left_out": lines} if lines else {}
+    return (result, plan), answer, {"chosen": choice, **about}
 
 
 def _answer(question: Question, plan: NoisePlan) -> Answer:

@@ -118,7 +118,7 @@ def test_groups_bounds_and_several_columns():
 def test_of_different_values_it_is_unknown():
     out = protect(panel(5)).n_unique("x", **AUTO).release(epsilon=2)
     assert "left_out" not in out.accuracy().columns or out.accuracy()["left_out"].null_count() == 1
-    assert "What is left out of x is unknown, not zero." in out.report()
+    assert "Its size is unknown, not zero" in out.report()
 
 
 def test_the_report_says_how_much_is_missing_and_what_is_unknown():

@@ -49,9 +49,10 @@ def bias_words(question: Question, lines: Sequence[Mapping[str, Any]]) -> str:
             `release.auto.left_out.left_out`
     """
     estimated = {line["column"]: line for line in lines if line["estimate"] is not None}
+    if not estimated:
+        return BIAS  # all of it is unknown
     sentences = [_sentence(line, grouped=bool(question.by)) for line in estimated.values()]
-    if estimated:
-        sentences.append("These figures follow from the noisy histograms that dp.Auto paid for.")
+    sentences.append("These figures follow from the noisy histograms that dp.Auto paid for.")
     others = [output.name for output in question.outputs if output.name not in estimated]
     if others:
         sentences.append(f"What is left out of {', '.join(others)} is unknown, not zero.")
@@ -60,7 +61,7 @@ def bias_words(question: Question, lines: Sequence[Mapping[str, Any]]) -> str:
         sentences.append(
             f"What typed bounds leave out of {', '.join(typed)} is no part of that: it is unknown, not zero."
         )
-    if estimated and question.chosen is None and question.table.unit and not question.table.single:
+    if question.chosen is None and question.table.unit and not question.table.single:
         sentences.append("What typed limits leave out is no part of that: it is unknown, not zero.")
     return BIAS.replace(UNKNOWN, f"{' '.join(sentences)} It")
 
