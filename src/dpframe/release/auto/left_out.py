@@ -49,9 +49,7 @@ _TAILS = (0.015, 0.5, 0.985)  # of the cases: lower end, estimate, upper end
 _SURE = 0.02  # how often a released number may be further from the number without noise
 _GUESSED = 0.05  # relative error of the number of rows that count, as a case predicts it
 _GRID = 200  # of released numbers, where there are more groups
-_HIDDEN = (
-    3.0  # units on either side whose values may be twice a bound, or 0, and which noise hides: scales of the noise
-)
+_HIDDEN = 3.0  # units that noise hides beyond a bound, at twice the bound or at 0, in scales of the noise
 _HALF = 0.5  # probability that there are units after the end of a curve
 _STEEPEST = 2.8  # fall of a curve from one node to the next, in its logarithm: seven levels of 0.4
 _SUMMED = (TotalKind.ROWS, TotalKind.VALUES, TotalKind.SUM)
