@@ -321,6 +321,7 @@ AREAS = {
                 u=dp.sum("x", unit_bounds=(-5, 20)),
             )
         ),
+        "description": lambda f: f.describe(["x", "a", "yes"], {"x": (-3, 10), "a": (0, 9)}, max_rows=5),
         "cubes": lambda f: f.agg(
             max_rows=99, x=dp.skew("x", bounds=(-3, 10)), a=dp.skew("a", bounds=(0, 9)), d=dp.skew("d", bounds=(-9, 9))
         ),

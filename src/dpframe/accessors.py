@@ -43,6 +43,10 @@ class _Accessor(TableCounts, TableMoments, TableChoices):
             f"column is its name, as in frame.mean({name!r}, bounds=(0, 100), max_rows=5); in a step, dp.col({name!r})."
         )
 
+    def describe(self, columns: Any = None, bounds: Any = None, **options: Any) -> Release:
+        """`PrivateFrame.describe`, released at once."""
+        return self._once("describe", columns, bounds, **options)
+
     def histogram(self, column: str | None = None, **options: Any) -> Release:
         """`PrivateFrame.histogram`, released at once."""
         return self._once("histogram", column, **options)

@@ -33,6 +33,7 @@ ARGUMENTS = {  # of questions that are methods alone; a statistic brings its own
     "top_k": "'city', 1, keys=['Bonn', 'Kiel']",
     "histogram": "'wage', bins=[0, 50, 100]",
     "crosstab": f"'region', 'sex', {_KEYS}",
+    "describe": "bounds={'wage': (0, 100)}",
     "marginals": f"['region', 'sex'], {_KEYS}",
 }
 _BOTH = "bounds={'wage': (0, 100), 'hours': (0, 60)}"

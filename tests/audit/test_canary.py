@@ -155,6 +155,7 @@ QUESTIONS = [
     lambda f: f.group_by("city", keys=KEYS["city"], **limited(f, max_groups=1, max_rows_per_group=2)).agg(
         n=dp.count(**limited(f, max_rows=9)), m=dp.median("x", (0, 9), **limited(f, max_rows=1)), k=dp.count()
     ),
+    lambda f: f.describe(bounds={"x": (0, 9), "n": (0, 5)}, **limited(f, max_rows=2)),
     lambda f: f.agg(
         r=dp.corr("x", "n", {"x": (0, 9), "n": (0, 5)}),
         m=dp.mean("x", (0, 9), weights="n", weight_bounds=(0, 5)),

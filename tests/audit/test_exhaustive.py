@@ -11,6 +11,7 @@ import itertools
 import random
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 
 import batches
 import numpy as np
@@ -23,6 +24,7 @@ from dpframe.api.query import Query
 from dpframe.budget import account
 from dpframe.errors import DpFrameError
 from dpframe.plan import Covers, Limits
+from dpframe.plan.statistics import Missing
 from dpframe.release.answer.draw import margin_totals
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from dpframe.theory.formulas.sensitivity.pairs import paired_l1
@@ -75,6 +77,7 @@ LIMITS = [
 AGGREGATES = {
     "n": dp.count(),
     "nv": dp.count("v"),
+    "nothing": Missing(Fraction(1), "v"),
     "units": dp.count_units(),
     "s": dp.sum("v", bounds=(-1, 3)),
     "narrow": dp.sum("v", bounds=(1, 2)),

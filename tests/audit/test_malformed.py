@@ -124,6 +124,11 @@ CALLS = {
     "quantile": (FRAME.quantile, {"column": "x", "q": 0.5, "bounds": (0, 1), "max_rows": 1}),
     "quantiles": (FRAME.quantile, {"column": "x", "q": [0.25, 0.75], "bounds": (0, 1), "max_rows": 1}),
     "cdf": (FRAME.cdf, {"column": "x", "points": [0.25, 0.75], "bounds": (0, 1), "max_rows": 1}),
+    "describe": (
+        FRAME.describe,
+        {"columns": ["x", "n"], "bounds": {"x": (0, 1), "n": (0, 1)}, "percentiles": [0.5], "max_rows": 1},
+    ),
+    "describe, chosen": (FRAME.describe, {"columns": "x", "bounds": dp.Auto(), "limits": dp.Auto()}),
     "median": (FRAME.median, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
     "min": (FRAME.min, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
     "max": (FRAME.max, {"column": "x", "bounds": (0, 1), "max_rows": 1}),

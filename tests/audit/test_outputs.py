@@ -6,6 +6,7 @@ which the claim of the whole release, with max_groups=1, is that of one unit. Th
 """
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit import audit
+from dpframe.plan.statistics import Missing
 from dpframe.release.pricing import mechanisms
 
 DRAWS = 200_000
@@ -34,6 +36,11 @@ def grouped(table, relation="add-remove", keys=KEYS, budget=None):
     budget = budget or dp.Budget(epsilon=1e6, delta=0.5)
     frame = dp.protect(table, unit="u", budget=budget, neighbors=relation)
     return frame.group_by("g", keys=keys, max_groups=1, max_rows_per_group=2)
+
+
+def lacking(table):
+    """The table without values above 9."""
+    return table.with_columns(pl.when(pl.col("x") <= 9).then(pl.col("x")).alias("x"))
 
 
 def numbers(release):
@@ -113,6 +120,12 @@ KINDS = {
         ADD,
         lambda t, r: numbers(grouped(t, r).corr("x", "n", {"x": (0, 15), "n": (0, 15)}).release(epsilon=6.0)),
         6.0,
+        0.0,
+    ),
+    "missing values": (
+        ADD,
+        lambda t, r: numbers(grouped(lacking(t), r).agg(m=Missing(Fraction(1), "x")).release(epsilon=2.0)),
+        2.0,
         0.0,
     ),
     "weighted mean": (

@@ -1199,6 +1199,13 @@ PLANTS = [
         lambda: more_is_told("tune", relation="replace"),
     ),
     Plant(
+        "what limits leave out is told from the rows",
+        auto.read_people,
+        "seen.sizes |= noisy",
+        "seen.sizes |= {n: (engine.size_profile(question, [n])[n] / engine.ONE, 1.0) for n in noisy}",
+        lambda: more_is_told("limits of a count, alone"),
+    ),
+    Plant(
         "the errors that are told follow from the rows",
         auto.read_people,
         "{name: noisy_histogram(price.part(parts[name]), question, counts) for name, counts in raw.items()}",

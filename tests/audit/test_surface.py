@@ -29,8 +29,8 @@ CLASSES = {
         "facts": "budget columns neighbors unit",
         "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
         "groups": "group_by partition",
-        "questions": "agg cdf corr count count_units cov crosstab geometric_mean histogram marginals max mean median "
-        "min mode n_unique ols quantile skew std sum top_k var",
+        "questions": "agg cdf corr count count_units cov crosstab describe geometric_mean histogram marginals max mean "
+        "median min mode n_unique ols quantile skew std sum top_k var",
     },
     dp.PrivateGroupBy: {
         "questions": "agg cdf corr count count_units cov geometric_mean keys max mean median min mode n_unique "
@@ -60,12 +60,12 @@ CLASSES = {
         "to_parquet to_polars values when"
     },
     FrameAccessor: {
-        "pays": "agg cdf corr count count_units cov crosstab geometric_mean histogram marginals max mean median min "
-        "mode n_unique ols quantile skew std sum top_k var"
+        "pays": "agg cdf corr count count_units cov crosstab describe geometric_mean histogram marginals max mean "
+        "median min mode n_unique ols quantile skew std sum top_k var"
     },
     SeriesAccessor: {
-        "pays": "cdf count count_units geometric_mean histogram max mean median min mode n_unique quantile skew std "
-        "sum top_k var"
+        "pays": "cdf count count_units describe geometric_mean histogram max mean median min mode n_unique quantile "
+        "skew std sum top_k var"
     },
 }
 PROTECTED = (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, MomentsQuery, Batch)
@@ -159,6 +159,7 @@ QUESTIONS = {
     "count": lambda f: f.count(**ONE),
     "count_units": lambda f: f.count_units(),
     "crosstab": lambda f: f.crosstab("city", "yes", keys={"city": ["Bonn"]}, **ONE),
+    "describe": lambda f: f.describe(bounds={"x": (0, 9)}, **ONE),
     "geometric_mean": lambda f: f.geometric_mean("x", (1, 9), **ONE),
     "histogram": lambda f: f.histogram("x", bins=[0, 1, 2], **ONE),
     "max": lambda f: f.max("x", (0, 9), **ONE),

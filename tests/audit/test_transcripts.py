@@ -125,6 +125,8 @@ QUESTIONS = {
     "intervals": lambda f, p: [
         f.group_by("g", keys=KEYS["g"], **LIMITED).agg(m=dp.median("n", (0, 9)), k=dp.count()).release(**p, ci=0.9)
     ],
+    "a description": alone(lambda f: f.describe(bounds={"x": (0, 5), "n": (0, 9)}, max_rows=3)),
+    "a description, chosen": alone(lambda f: f.describe(["x", "n"], dp.Auto(0.4), **_AUTO)),
     "several quantiles": alone(
         lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).quantile("n", [0.2, 0.5, 0.7], bounds=(0, 9))
     ),

@@ -352,4 +352,10 @@ def _crosstab(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callabl
     return lambda to: to.frame.crosstab(*by, keys=keys, **groups)
 
 
-QUESTIONS = (_agg, _agg, _group_by, _group_by, _group_by, _histogram, _quantile, _alone, _crosstab)
+def _describe(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callable[[Side], Any]:
+    name = _name(rng, side)
+    bounds = {name: _bounds(rng, _columns(side.frame).get(name, nw.Float64()))}
+    return lambda to: to.frame.describe([name], bounds, **limits)
+
+
+QUESTIONS = (_agg, _agg, _group_by, _group_by, _group_by, _histogram, _quantile, _alone, _crosstab, _describe)

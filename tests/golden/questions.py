@@ -640,6 +640,23 @@ question(
     auto=True,
 )
 
+question(
+    "crosstabs",
+    "description",
+    lambda f: f.describe(["spend", "age", "member"], {"spend": (0, 150), "age": (0, 120)}, max_rows=5),
+    {"epsilon": 4.0},
+    everywhere=True,
+    ahead=True,
+    words=True,
+)
+question(
+    "crosstabs",
+    "description, chosen",
+    lambda f: f.describe(["spend", "age"], dp.Auto(), percentiles=[0.1, 0.9], limits=dp.Auto()),
+    {"epsilon": 5.0},
+    auto=True,
+)
+
 WIDE = {"home": list(HOMES), "member": [True, False], "level": list(LEVELS)}
 for _name, (_work, _price) in {
     "2-way": ("2-way", APPROXIMATE),

@@ -34,6 +34,7 @@ def from_pandas(visits: pd.DataFrame) -> pd.DataFrame:
     assert_type(out.to_polars(), pl.DataFrame)
     assert_type(out.to_pandas(), pd.DataFrame)
     assert_type(frame.count_units().release(epsilon=0.1).value, Any)
+    assert_type(frame.describe(bounds={"age": (0, 120)}, max_rows=1).release(epsilon=0.1).table, pd.DataFrame)
     assert_type(frame.crosstab("city", "sex", keys=KEYS, max_rows=1).release(epsilon=0.1).table, pd.DataFrame)
     return out.table.sort_values("n")
 

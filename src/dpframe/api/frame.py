@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from dpframe import engine
 from dpframe.api.arguments import read_columns, read_expr, read_limits, read_mapping, read_name, read_names
+from dpframe.api.describing import FrameDescription
 from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
@@ -128,7 +129,7 @@ def protect(
 
 
 @explains("{}({})", STEPS)
-class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co]):
+class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescription[Table_co]):
     """A protected table. It can be transformed row by row and asked questions; it cannot be looked at.
 
     No method changes the frame. Transformations return a new frame and keep track of what one unit can contribute.

@@ -227,6 +227,8 @@ def _value_in_words(value: float, total: Total) -> str:
 
 
 def _keys(question: Question) -> str:
+    if question.layout.is_description:
+        return "One table is released: a row for each statistic, a column for each column."
     if not question.by:
         return "One row is released." if question.rounds == 1 else f"{question.rounds} rows are released."
     if isinstance(question, Marginals):

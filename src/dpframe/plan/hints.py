@@ -46,6 +46,7 @@ MODULE = _table(
         "rate proportion share": "A rate is the mean of a condition: with_columns(late=dp.col('delay') > 15), "
         "then dp.mean('late').",
         "crosstab pivot_table": "Type frame.crosstab('region', 'sex', keys={...}, max_rows=1).",
+        "describe summary": "Type frame.describe(bounds={'x': (0, 100)}, max_rows=5).",
         "group_by groupby": "Type frame.group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).",
         "DataFrame LazyFrame Series read_csv read_parquet from_pandas": "Type dp.protect(table, unit='user_id').",
     }
@@ -64,8 +65,6 @@ FRAME = _table(
         "value_counts": _COUNT_BY,
         "nunique": "Type n_unique('x', max_rows=5).",
         "size": "Type count(max_rows=5).release(epsilon=0.1): how many rows there are is private.",
-        "describe": "Ask for its parts: agg(n=dp.count('x'), m=dp.mean('x', bounds=(0, 100)), s=dp.std('x', "
-        "bounds=(0, 100)), half=dp.median('x', bounds=(0, 100)), max_rows=5).",
         "dtypes schema info": "Print the frame: its columns and types are public.",
         "hist": "Type histogram('x', bins=[0, 10, 20], max_rows=5).",
         "resample group_by_dynamic": "A series lists its times: group_by(dp.col('when').dt.truncate('1w'), "
@@ -99,7 +98,7 @@ GROUPS = _table(
         "size len": "Type .count().",
         "aggregate": "Type .agg(n=dp.count(), m=dp.mean('x', bounds=(0, 100))).",
         "nunique": "Type .n_unique('x').",
-        "describe": "Ask for its parts: .agg(n=dp.count('x'), m=dp.mean('x', bounds=(0, 100)), s=dp.std('x', "
+        "describe": "Groups have its parts: .agg(n=dp.count('x'), m=dp.mean('x', bounds=(0, 100)), s=dp.std('x', "
         "bounds=(0, 100))).",
         "groups get_group head tail first last apply transform": NO_ROWS,
         "release": "Ask something first: .count().release(epsilon=0.1).",
@@ -202,7 +201,6 @@ ACCESSOR = _table(
     {
         "groupby group_by filter with_columns assign clip cast cut select drop rename fill_null drop_nulls join bound "
         "per_unit partition query": _PROTECT_FIRST,
-        "describe": _PROTECT_FIRST,
         **{name: advice for name, advice in FRAME.items() if advice == NO_ROWS},
     }
 )

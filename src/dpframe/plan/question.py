@@ -32,17 +32,27 @@ __all__ = ["Layout", "Question"]
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of the released table: long, or a crosstab with some keys along the top.
+    """The layout of the released table: long, a crosstab with some keys along the top, or a description of columns.
 
     `normalize` gives each cell as a part of its row ("index"), its column or the total. With `measured` the margins
     have noise of their own, and cells and margins are fitted to each other.
     """
 
-    form: Literal["long", "crosstab"] = "long"
+    form: Literal["long", "crosstab", "describe"] = "long"
     across: tuple[str, ...] = ()
     margins: bool = False
     normalize: Literal["", "index", "columns", "all"] = ""
     measured: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the table has a row for each group, and no index in pandas."""
+        return self.form == "long"
+
+    @property
+    def is_description(self) -> bool:
+        """Whether it has statistics down and the columns `across`."""
+        return self.form == "describe"
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +315,7 @@ class Question:
         for output, (_, aggregate) in zip(self.outputs, self.aggregates, strict=True):
             part = Fraction(1, max(1, sum(total.sensitivity.l0 > 0 for _, total in output.totals)))
             for name, total in output.totals:
-                new = Allotment((name,), total, aggregate.share, columns=part)
+                new = Allotment((name,), total, aggregate.weight(total), columns=part)
                 old = shares.get(total.key)
                 shares[total.key] = new if old is None else old.and_also(new)
             for name, total in output.moments:
@@ -334,7 +344,8 @@ class Question:
             numerator, count = (by_key[output.totals[i][1].key] for i in (0, -1))
             deciding = self.threshold is not None and self.threshold.key == count.total.key
             movable = numerator.total.sensitivity.l0 and count.total.sensitivity.l0
-            if deciding or not movable or {numerator.total.key, count.total.key} & partners:
+            counted = numerator.total.counts_rows  # rows less values are no mean
+            if counted or deciding or not movable or {numerator.total.key, count.total.key} & partners:
                 continue
             pair, shares = replace(numerator, beside=count), (numerator.epsilon_share, count.epsilon_share)
             sizes = numerator.total.sensitivity, count.total.sensitivity

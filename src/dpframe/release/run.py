@@ -21,11 +21,19 @@ from dpframe.noise import bits
 from dpframe.plan import Covers, Derivation, Marginals, Question, asked, derivation, described, unit_words
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.release.answer import Numbers, drawn_influences, drawn_table, is_scaled, keys_in_rounds, scaled
-from dpframe.release.auto import check_choice, choose, restored
+from dpframe.release.auto import Seen, check_choice, choose, left_out, restored
 from dpframe.release.empty import warn_if_empty
 from dpframe.release.failing import recorded
 from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
-from dpframe.release.publish import MarginalsRelease, Release, drawn_interactions, loss_json, noise_table, statement
+from dpframe.release.publish import (
+    MarginalsRelease,
+    Release,
+    bias_words,
+    drawn_interactions,
+    loss_json,
+    noise_table,
+    statement,
+)
 from dpframe.release.stored import Answer, packed, unpacked
 
 __all__ = ["Account", "PricedQuestion", "described_origin", "release", "settled", "subject_of", "told"]
@@ -227,7 +235,8 @@ def _read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, d
     question, plan = pair
     if not question.undecided:
         return pair, _answer(question, plan), {}
-    result, plan, choice, remaining = choose(question, price)
+    seen = Seen()
+    result, plan, choice, remaining = choose(question, price, seen)
     answer = _answer(result, plan)
     if remaining is not None:
         long, factor = scaled(result, plan, remaining, answer.long, answer.parts)
@@ -235,7 +244,10 @@ def _read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, d
         if factor > 1:
             names = ", ".join(output.name for output in result.outputs if is_scaled(output))
             choice["reason"] = [*choice["reason"], _SCALED.format(f"{factor:g}", names)]
-    return (result, plan), answer, {"chosen": choice}
+    columns, lines = left_out(result, plan, seen, answer.long, answer.parts, choice.get("scaled", 1.0))
+    answer = replace(answer, parts={**answer.parts, **columns})
+    about = {"bias": bias_words(result, lines), "left_out": lines} if lines else {}
+    return (result, plan), answer, {"chosen": choice, **about}
 
 
 def _answer(question: Question, plan: NoisePlan) -> Answer:

@@ -13,6 +13,7 @@ import dpframe as dp
 from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import Covers, Formula, Product, has_population
+from dpframe.plan.statistics import Missing
 from dpframe.release.estimators import Estimator, estimator_of
 
 VALUES = (-1.0, 3.0, None)
@@ -190,6 +191,7 @@ PICKS = {"first", "last"}  # of per_unit alone
 OTHER_FORMS = {  # of a function of the list above
     "weighted mean": dp.mean("x", weights="y", bounds=(0, 1), weight_bounds=(0, 4)),
     "several quantiles": dp.quantile("x", [0.25, 0.75], bounds=(0, 1)),
+    "missing values": Missing(Fraction(1), "x"),
     "covariance of a sample": dp.cov("x", "y", bounds=BOTH, ddof=0),
 }
 

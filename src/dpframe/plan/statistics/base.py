@@ -21,6 +21,7 @@ class Formula(StrEnum):
     """How a released column follows from its totals. Each formula has an estimator in `release.estimators`."""
 
     COUNT = "count"
+    MISSING = "missing"
     SUM = "sum"
     MEAN = "mean"
     VAR = "var"
@@ -55,8 +56,9 @@ class Regressors:
 class ReleasedColumn:
     """A released column: its formula, and the totals that the formula needs, by name.
 
-    "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
-    to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
+    "count": the total, rounded to an integer. "missing": rows less values. "sum": the total. "mean": centre + sum /
+    count, drawn to the centre where noise is all there is (see `release.estimators.mean.mean_of`) and kept inside
+    `bounds`.
     "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "skew": from these and
     the sum of cubes.
     "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate; where the
@@ -129,6 +131,10 @@ class Aggregate:
     def words(self) -> str:
         """What it is, as people say it: "mean of spend"."""
         raise NotImplementedError
+
+    def weight(self, total: Total) -> Fraction:
+        """The weight of one of its totals when the price is split."""
+        return self.share
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         """The released column, or a typed error when it cannot be private as asked."""

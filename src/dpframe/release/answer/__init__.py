@@ -16,8 +16,10 @@ from dpframe.release.answer.moments import (
     nearest_psd,
 )
 from dpframe.release.answer.numbers import (
+    LEFT_OUT,
     Numbers,
     keys_beside,
+    left_out_names,
 )
 from dpframe.release.answer.postprocess import (
     is_total,
@@ -42,6 +44,7 @@ from dpframe.release.answer.upscaling import (
 )
 
 __all__ = [
+    "LEFT_OUT",
     "Moments",
     "Numbers",
     "RemainingRows",
@@ -56,6 +59,7 @@ __all__ = [
     "keys_beside",
     "keys_in_rounds",
     "known_nonnegative",
+    "left_out_names",
     "may_be_scaled",
     "nearest_psd",
     "nonnegative",

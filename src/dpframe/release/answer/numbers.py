@@ -15,10 +15,21 @@ from dpframe.release.answer.upscaling import is_scaled
 from dpframe.release.estimators import Shrunk, estimator_of
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["Numbers", "keys_beside"]
+__all__ = ["LEFT_OUT", "Numbers", "keys_beside", "left_out_names"]
 
 
-_ERRORS = ("column", "value", "error", "lower", "upper")  # the columns of `Release.accuracy` beside the keys
+LEFT_OUT = ("left_out", "left_out_lower", "left_out_upper")  # what chosen limits leave out: estimate and interval
+_ERRORS = ("column", "value", "error", "lower", "upper", *LEFT_OUT)  # the columns of `Release.accuracy` beside the keys
+
+
+def left_out_names(name: str) -> tuple[str, str, str]:
+    """The names among the `parts` of an answer of what is left out of a column: estimate, lower and upper end.
+
+    >>> left_out_names("n")
+    ('n.left_out', 'n.left_out_lower', 'n.left_out_upper')
+    """
+    estimate, lower, upper = (f"{name}.{what}" for what in LEFT_OUT)
+    return estimate, lower, upper
 
 
 def keys_beside(by: Sequence[str]) -> tuple[str, ...]:

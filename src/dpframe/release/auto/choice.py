@@ -28,6 +28,7 @@ from dpframe.release.answer import RemainingRows
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
 from dpframe.release.auto.distinct_values import ValuesPosterior
 from dpframe.release.auto.error_model import Expected, UnitSizes
+from dpframe.release.auto.left_out import Seen
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import check_auto, noisy_histogram, noisy_values
 from dpframe.release.auto.size_histograms import Groups, SizePosterior, read_groups, read_spread
@@ -78,10 +79,12 @@ def check_choice(question: Question, price: Price) -> Loss:
     return price.loss(delta=question.private_keys or isinstance(price, EpsilonPrice))
 
 
-def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[str, Any], RemainingRows | None]:
+def choose(
+    question: Question, price: Price, seen: Seen | None = None
+) -> tuple[Question, NoisePlan, dict[str, Any], RemainingRows | None]:
     """Choose limits and bounds, each for its share of the price, and the noise that the rest buys.
 
-    Input:  a question with `dp.Auto`; the whole price
+    Input:  a question with `dp.Auto`; the whole price; seen: takes the noisy histograms that were read
     Output: the question with limits and bounds; its noise; the choice, its cost and its reason, as JSON; the estimated
             rows with and without limits, if the answer is corrected for removed rows. It never fails on data
     Bound:  each histogram costs its part of the price by `histogram_scale`, each number of different values by
@@ -95,7 +98,7 @@ def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[
     result, remaining = question, None
     if question.auto is not None:
         limits, noise, errors, remaining = _best(
-            question, rest, read_people(question, price.part(question.auto.share), rest)
+            question, rest, read_people(question, price.part(question.auto.share), rest, seen=seen)
         )
         result = result.with_limits(limits)
         statement |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
@@ -114,6 +117,8 @@ def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[
     for column, auto in question.open_bounds.items():
         clipping = choose_bounds(result, column, price.part(auto.share), rest)
         bounds[column] = clipping.bounds
+        if seen is not None and clipping.values is not None:
+            seen.values[question.table.columns[column].id] = clipping.values
         cost = statement["cost"][column] = float(price.amount * auto.share)
         low, high = (number(x) for x in as_typed(bounds[column], question.table.columns[column]))
         words = _CHOSEN if clipping.seen else _UNSEEN
@@ -149,13 +154,17 @@ def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> N
         engine.validate(one.with_limits(Limits(MOST)))
 
 
-def read_people(question: Question, price: Price, rest: Price, also: Collection[str] = ()) -> UnitSizes:
+def read_people(
+    question: Question, price: Price, rest: Price, also: Collection[str] = (), seen: Seen | None = None
+) -> UnitSizes:
     """The noisy histograms that matter to a question, and those in `also`, each for its part of a price."""
     parts = _parts(question, rest, also)
     raw = engine.size_profile(question, _sizes(parts))
     nodes = engine.NODES.astype(np.float64)
     noisy = {name: noisy_histogram(price.part(parts[name]), question, counts) for name, counts in raw.items()}
     del raw
+    if seen is not None:
+        seen.sizes |= noisy
     read = {name: read_spread(counts, scale, nodes) for name, (counts, scale) in noisy.items()}
     first, peaks = read.get("rows", read.get("groups")), read.get("rows_per_group")
     assert first is not None

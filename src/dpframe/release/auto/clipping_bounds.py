@@ -37,10 +37,14 @@ _NO_ERROR = 1e-200  # added to errors, so that their ratios are finite: the larg
 
 @dataclass(frozen=True)
 class Clipping:
-    """Bounds, and whether values were seen. If not, the bounds are the default of the column's type."""
+    """Bounds, and whether values were seen. If not, the bounds are the default of the column's type.
+
+    `values` are the values as the noisy histograms show them; None where they show nothing, or zeros alone.
+    """
 
     bounds: Bounds
     seen: bool
+    values: BinnedValues | None = None
 
 
 def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> Clipping:
@@ -64,8 +68,8 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
     if not scales.seen:
         return Clipping(_inside(_ZEROS, column), seen=True)
     cases = read_values(counts, scale, scales)
-    best = _best(question, column, BinnedValues.of(scales.edges, cases, scale, whole=whole), rest)
-    return Clipping(_inside(best, column), seen=True)
+    values = BinnedValues.of(scales.edges, cases, scale, whole=whole)
+    return Clipping(_inside(_best(question, column, values, rest), column), True, values)
 
 
 def _default(column: Column) -> Bounds:

@@ -22,7 +22,7 @@ from dpframe.release.estimators.quantile import QuantileEstimator, end_names
 from dpframe.release.estimators.rank_tree import CdfEstimator, tree_ends
 from dpframe.release.estimators.ratio import RatioEstimator
 from dpframe.release.estimators.skew import SkewEstimator
-from dpframe.release.estimators.total import CountEstimator, SumEstimator, error_of_sum
+from dpframe.release.estimators.total import CountEstimator, MissingEstimator, SumEstimator, error_of_sum
 from dpframe.release.estimators.variance import StandardDeviationEstimator, VarianceEstimator
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
 
 _ESTIMATORS: Mapping[Formula, Estimator] = {
     Formula.COUNT: CountEstimator(),
+    Formula.MISSING: MissingEstimator(),
     Formula.SUM: SumEstimator(),
     Formula.MEAN: MeanEstimator(),
     Formula.VAR: VarianceEstimator(),

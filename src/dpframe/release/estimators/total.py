@@ -1,4 +1,4 @@
-"""Counts and sums: the noisy total itself."""
+"""Counts and sums: the noisy total itself; and missing values, the difference of two."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from dpframe.arrays import Floats, Integers
 from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, real
 from dpframe.release.estimators.binned_values import BinnedValues
+from dpframe.release.estimators.fieller import farthest, reaches
 from dpframe.release.estimators.margins import error_of_part
 from dpframe.release.estimators.sampling import total_population
 from dpframe.release.pricing import AddsNoise, DiscreteLaplace, Gaussian, NoisePlan
 from dpframe.theory.formulas.error import laplace_total_error, sum_error, whole_total_error
 
-__all__ = ["CountEstimator", "SumEstimator", "error_of_sum"]
+__all__ = ["CountEstimator", "MissingEstimator", "SumEstimator", "error_of_sum"]
+
+_WHOLE = (-(2.0**62), 2.0**62)  # a number of rows, far inside int64
 
 
 class SumEstimator(Estimator):
@@ -55,6 +58,31 @@ class SumEstimator(Estimator):
         return float(total.grid.magnitude * total.grid.step)
 
 
+class MissingEstimator(Estimator):
+    """The noisy number of rows less the noisy number of values, rounded to a whole number; signed, as counts are."""
+
+    adds_up = True
+
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+        (_, rows), (_, values) = output.totals
+        return np.clip(np.rint(real(rows, noisy) - real(values, noisy)), *_WHOLE).astype(np.int64)
+
+    def interval(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
+    ) -> Interval:
+        """By the law of the difference of both noises."""
+        error = _difference_error(output, plan, alpha)
+        return numbers - error, numbers + error
+
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+        """The error before and after a release: it does not depend on the data."""
+        return _difference_error(output, plan, alpha)
+
+    def reach(self, output: ReleasedColumn) -> float:
+        """One row."""
+        return 1.0
+
+
 class CountEstimator(SumEstimator):
     """The noisy total, rounded to a whole number."""
 
@@ -86,6 +114,22 @@ def _direct_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> floa
     if output.whole and total.fraction:
         return mechanism.rounded_error(2**total.fraction, alpha)
     return plan.of(total).error(alpha)
+
+
+def _difference_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
+    """The smallest error of rows less values that both noises together exceed with probability at most alpha (rows).
+
+    Bound:  the noises are independent, and symmetric about 0; see `fieller.reaches`. Fractions of rows are rounded
+            after the noise, which adds up to 1/2. Without fractions the error is a whole number
+    """
+    (_, rows), (_, values) = output.totals
+    noises = [plan.of(total) for total in (rows, values)]
+    if rows.key == values.key or all(noise.exact for noise in noises):
+        return 0.0
+    terms = [(np.ones(1), noise) for noise in noises]
+    most = sum(noise.error(alpha / 2) for noise in noises) + 1.0
+    error = farthest(lambda size: reaches(size, terms, alpha), np.zeros(1), most).item()
+    return error + 0.5 if rows.fraction or values.fraction else float(math.floor(error + 1e-9))
 
 
 def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: int) -> float:

@@ -11,6 +11,7 @@ from dpframe.release.publish.error_tables import (
     noise_table,
 )
 from dpframe.release.publish.ledger_page import ledger_page, price_words
+from dpframe.release.publish.left_out import bias_words
 from dpframe.release.publish.marginals import (
     MarginalsRelease,
     drawn_interactions,
@@ -36,6 +37,7 @@ __all__ = [
     "MarginalsRelease",
     "Release",
     "Report",
+    "bias_words",
     "drawn_interactions",
     "exact_interactions",
     "forecast_chart",

@@ -74,7 +74,7 @@ class Exports:
 
         Errors: UnsupportedOperation without it
         """
-        write_excel({"table": (self.to_pandas(), self._numbers.layout.form == "crosstab")}, path, self.report())
+        write_excel({"table": (self.to_pandas(), not self._numbers.layout.is_long)}, path, self.report())
 
     def to_latex(self, path: Any = None, **options: Any) -> str | None:
         """The released table in LaTeX: a text, or a file where a path is given; needs the extra `latex`.
@@ -84,7 +84,7 @@ class Exports:
         Errors: UnsupportedOperation without the extra
         """
         check_installed("jinja2", "to_latex() needs Jinja2", "latex")
-        options.setdefault("index", self._numbers.layout.form == "crosstab")
+        options.setdefault("index", not self._numbers.layout.is_long)
         return self._to_text().to_latex(path, **options)  # type: ignore[no-any-return]
 
     def to_html(self, path: Any = None, **options: Any) -> str | None:
@@ -92,7 +92,7 @@ class Exports:
 
         The options are those of pandas' `DataFrame.to_html`. The privacy statement is `report().to_html()`.
         """
-        options.setdefault("index", self._numbers.layout.form == "crosstab")
+        options.setdefault("index", not self._numbers.layout.is_long)
         return self._to_text().to_html(path, **options)  # type: ignore[no-any-return]
 
     def _to_text(self) -> Any:

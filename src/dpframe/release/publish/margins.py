@@ -21,7 +21,7 @@ __all__ = ["crosstab", "margin_errors"]
 
 def crosstab(numbers: Numbers, alpha: float | None = None) -> Crosstab | None:
     """The crosstab of a release, with intervals at 1 - alpha if alpha is not None; None for a long table."""
-    if numbers.layout.form == "long":
+    if numbers.layout.is_long or numbers.layout.is_description:
         return None
     (output,) = numbers.outputs
     sure = None if alpha is None else alpha / 2 if numbers.layout.normalize else alpha

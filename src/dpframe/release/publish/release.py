@@ -22,10 +22,18 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.publish.charts import Grouped, grouped_chart, heatmap, margin, read_look
 from dpframe.release.publish.comparisons import Compares
 from dpframe.release.publish.crosstab import laid_out
+from dpframe.release.publish.description import (
+    BOUNDS_SHOWN,
+    described,
+    described_errors,
+    described_table,
+    errors_across,
+)
 from dpframe.release.publish.error_tables import error_table, largest_errors, noise_table
 from dpframe.release.publish.exports import Exports
 from dpframe.release.publish.files import grid_html, long_html
 from dpframe.release.publish.heading import heading_of, in_words, title_of
+from dpframe.release.publish.left_out import with_left_out
 from dpframe.release.publish.margins import crosstab
 from dpframe.release.publish.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES, Report
 from dpframe.release.publish.shrinking import Shrinks
@@ -97,6 +105,8 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         raise InvalidArgument(f"A release is not the table itself: type .table[{typed}].")
 
     def _laid_out(self, kind: Kind) -> Any:
+        if self._numbers.layout.is_description:
+            return described(self._numbers, kind)
         table = self._numbers.shown if self._ci is None else with_intervals(self._numbers, 1 - self._ci)
         return laid_out(table, kind, crosstab(self._numbers))
 
@@ -233,7 +243,12 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
                 with one of these names is renamed to `value_key`. The interval is that of the numbers as drawn; after
                 `nonnegative()` its part below 0 is left out. The error is the largest distance from the value to an end
                 of the interval. Margins of a crosstab follow its cells, with "All" for the key; their error is at most
-                the sum of the cells' errors
+                the sum of the cells' errors. A description has a column `statistic` first. Where `dp.Auto` chose limits
+                or bounds, there are `left_out`, `left_out_lower` and `left_out_upper` too: what these leave out of each
+                count and sum, with a 95% interval whatever alpha is (column unit). It is null where nothing says it,
+                which is unknown and not 0: for other statistics, and margins. After scaling it is what is still left
+                out, and may be negative. These intervals rest on a model of units: see
+                `dpframe.release.auto.left_out`. What typed limits and bounds leave out is unknown
         Bound:  the interval holds the number that the release would have without its noise, under the stated limits and
                 bounds, times the factor by which `dp.Auto` scaled it. This is proved for counts, sums, means, variances
                 and standard deviations. It is also proved for a quantile of `release(..., ci=0.95)` if alpha is at
@@ -260,7 +275,11 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         [12.0, 12.0]
         """
         rows = None if assume_rows is None else check_rows(assume_rows)
-        return as_kind(error_table(self._numbers, check_alpha(alpha), rows), self._kind)  # type: ignore[no-any-return]
+        errors = error_table(self._numbers, check_alpha(alpha), rows)
+        errors = with_left_out(self._numbers, errors)
+        if self._numbers.layout.is_description:
+            errors = described_errors(self._numbers, errors)
+        return as_kind(errors, self._kind)  # type: ignore[no-any-return]
 
     # In words
 
@@ -277,6 +296,7 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         steps = {"post_processing": list(self._steps)} if self._steps else {}
         doubts = mostly_noise(self._numbers)
         steps |= {"mostly_noise": doubts} if doubts else {}
+        steps |= {"shown": self._about_bounds} if self._about_bounds else {}
         errors = largest_errors(self._numbers, 0.05)
         return Report({**self._statement, **steps}, tuple((name, self._error_words(name, e)) for name, e in errors))
 
@@ -299,13 +319,18 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         return [name for name, m in quantities if m.between and not m.surely(0.05)]
 
     def __repr__(self) -> str:
-        notes = (*self._from_store, *self._unseen, *mostly_noise(self._numbers))
+        notes = (*self._from_store, *self._unseen, *self._about_bounds, *mostly_noise(self._numbers))
         return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *notes])
 
     @property
     def _from_store(self) -> list[str]:
         """The sentence that the answer is a stored one; empty for a new answer."""
         return [self._statement["stored"]] if "stored" in self._statement else []
+
+    @property
+    def _about_bounds(self) -> list[str]:
+        """The sentence of a description about its rows "min" and "max"."""
+        return [BOUNDS_SHOWN] if self._numbers.layout.is_description else []
 
     @property
     def _unseen(self) -> list[str]:
@@ -320,11 +345,15 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         if grid is not None:
             return grid_html(grid)
         outputs, height, errors = self._numbers.outputs, self._numbers.long.height, error_table(self._numbers, 0.05)
+        if self._numbers.layout.is_description:
+            table = described_table(self._numbers)
+            return long_html(table, errors_across(self._numbers, errors), table.columns[:1])
         by_name = {o.name: errors["error"][i * height : (i + 1) * height].to_list() for i, o in enumerate(outputs)}
         return long_html(self._numbers.shown, by_name, [*self._numbers.by, *self._chosen])
 
     def _repr_html_(self) -> str:
-        notes = (*self._from_store, *self._unseen, *self._steps, *self._noisy, *mostly_noise(self._numbers))
+        notes = (*self._from_store, *self._unseen, *self._about_bounds, *self._steps, *self._noisy)
+        notes = (*notes, *mostly_noise(self._numbers))
         steps, names = "".join(f"<br>{escape(note)}" for note in notes), ", ".join(self._likely)
         likely = f"; those of {names} are likely, release(..., ci=0.95) proves" if names else ""
         sentence, numbers = f"Released at {escape(str(self.cost))}.", self._numbers
@@ -361,7 +390,8 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         names = [output.name for output in numbers.outputs]
         check_column(column, names, "plot")
         if not numbers.by:
-            raise UnsupportedOperation("plot(): this release has no groups, so there is no chart: type .value")
+            instead = ".table" if numbers.layout.is_description else ".value"
+            raise UnsupportedOperation(f"plot(): this release has no groups, so there is no chart: type {instead}")
         if not names:
             raise UnsupportedOperation("plot(): this release has keys alone, so there are no numbers to draw.")
         (output_shown,) = [output for output in numbers.outputs if output.name == (column or names[0])]

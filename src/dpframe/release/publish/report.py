@@ -19,7 +19,7 @@ from dpframe.budget import Loss
 from dpframe.plan import Derivation, render_html, render_text
 from dpframe.theory.formulas.loss import ROUNDS, zcdp_to_epsilon
 
-__all__ = ["Report", "loss_json", "statement"]
+__all__ = ["BIAS", "UNKNOWN", "Report", "loss_json", "statement"]
 
 STEPS = ("step", "one_unit_has", "known")
 MECHANISMS = ("column", "aggregate", "mechanism", "scale", "threshold")
@@ -50,9 +50,10 @@ IMPLEMENTATION = (
     "inversion from the operating system's randomness, rounded to the grid; every ε, δ, ρ, scale and threshold is "
     "rounded in the safe direction."
 )
+UNKNOWN = "Its size is unknown, not zero; it"
 BIAS = (
     "Limits and bounds leave out what is beyond them: rows and totals of a unit over its limits are weighted down, "
-    "values are clipped. That is a bias which the errors above do not include. Its size is unknown, not zero; it is "
+    f"values are clipped. That is a bias which the errors above do not include. {UNKNOWN} is "
     "larger for people and groups who have more rows or larger values. Keys found in the data are left out when few "
     "units have them. A mean of few values is drawn to the middle of its bounds, which its interval counts."
 )
@@ -239,6 +240,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
                 (("column", f"95% margin of error ({items.get('intervals', 'noise only')})"), errors)
                 if errors
                 else "No number was released.",
+                *items.get("shown", []),
                 *items.get("mostly_noise", []),
             ],
         ),

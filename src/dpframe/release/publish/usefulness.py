@@ -46,7 +46,12 @@ def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> 
     """The sentence for one column, or an empty text."""
     estimator = estimator_of(output)
     values, deviations = errors["value"].to_numpy(), errors["error"].to_numpy() / 2
-    if not len(values) or output.name in numbers.shrunk or not np.all(deviations > 0):
+    if (
+        output.formula is Formula.MISSING
+        or not len(values)
+        or output.name in numbers.shrunk
+        or not np.all(deviations > 0)
+    ):
         return ""
     if estimator.shrinks:
         return _ANYTHING if output.formula is Formula.MEAN and _is_unbounded(output, errors) else ""

@@ -161,7 +161,7 @@ def _only(step: Step, on: str, calendar: Calendar, period: int) -> Step:
 
 def check_kind(question: Question) -> None:
     """Check that a question asks for counts and sums in listed groups. Errors: UnsupportedOperation."""
-    if isinstance(question, Marginals) or question.layout.form != "long":
+    if isinstance(question, Marginals) or not question.layout.is_long:
         raise UnsupportedOperation(
             "series.add: a series has counts and sums by group_by(..., keys=[...]), not crosstabs or marginals."
         )
