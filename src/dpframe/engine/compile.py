@@ -80,18 +80,14 @@ def compiled(
         column.id for m in totals.values() for column in m.columns
     }
     rows = keyed(question, lower(question.step, live, empty=empty))
+    alone, every = not question.aggregates, question.keys is None or question.keys.rows is None
+    if units and every:  # otherwise some of these rows belong to groups that are not listed
+        rows = sifted(rows, units, groups, question.limits, question.cells, salt, alone=alone)
     if not all(total.additive for total in totals.values()):  # then `main` is not the only frame made from the rows
         rows = backend_of(rows).shared(rows)
     if units:
-        integer_rows = _integers(rows, columns)
-        if (
-            question.keys is None or question.keys.rows is None
-        ):  # otherwise some of these rows belong to groups that are not listed
-            integer_rows = sifted(
-                integer_rows, units, groups, question.limits, question.cells, salt, alone=not question.aggregates
-            )
-        weights = listed_only(question, partials(integer_rows, units, groups, list(columns.values())))
-        additive, alone = list(columns.values()), not question.aggregates
+        additive = list(columns.values())
+        weights = listed_only(question, partials(_integers(rows, columns), units, groups, additive))
         weights = enforced(
             weights, units, groups, totals.values(), additive, question.limits, question.cells, salt, alone=alone
         )
