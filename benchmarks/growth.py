@@ -21,7 +21,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -189,12 +189,18 @@ def publication_cases() -> Iterator[Case]:
     out = asked.release(epsilon=1)
     folder = TemporaryDirectory()
 
-    def parquet(folder: Any = folder) -> None:
-        out.to_parquet(f"{folder.name}/t.parquet")
+    def step_of(step: Callable[[Any], object]) -> Callable[[], object]:
+        """A step on a release whose intervals nobody has asked for yet: they are kept with its numbers."""
+        return lambda: step(replace(out, _numbers=replace(out._numbers)))
 
-    steps = {"accuracy()": out.accuracy, "report()": lambda: str(out.report()), "HTML": out._repr_html_}
-    for name, step in {**steps, "Parquet": parquet}.items():
-        yield Case(f"{name} of 1e5 groups", 0.3, step)
+    steps = {
+        "accuracy()": lambda fresh: fresh.accuracy(),
+        "report()": lambda fresh: str(fresh.report()),
+        "HTML": lambda fresh: fresh._repr_html_(),
+        "Parquet": lambda fresh: fresh.to_parquet(f"{folder.name}/t.parquet"),
+    }
+    for name, step in steps.items():
+        yield Case(f"{name} of 1e5 groups", 0.3, step_of(step))
 
 
 def marginal_cases() -> Iterator[Case]:
