@@ -47,10 +47,15 @@ class Compiled:
     - distinct values: the group columns and their number "t". Where only a part of the units is read, the frame holds
       the distinct pairs of group and value instead;
     - ranks and trees: the group columns, the number "b" of the candidate, and the number of rows "t".
+
+    `parts` has the numbers whose sums are in `main`, one column for each additive total, with the name in `names`: a
+    row for each unit and group; without units, for each row.
     """
 
     main: Frame
     apart: dict[int, Frame]
+    parts: Frame
+    names: dict[int, str]
 
 
 def split_bits(total: Total) -> int:
@@ -94,12 +99,13 @@ def compiled(
         if question.in_rounds:
             (one,) = columns.values()
             weights = weighted_keys(weights, units, groups, one.units, question.unit_limits.groups("keys"), in_play)
-        main = _totals(weights, groups, {i: (p.units, p.total) for i, p in columns.items()})
+        parts, names = weights, {i: p.units for i, p in columns.items()}
     else:
         rows, weights = listed_only(question, rows), None
-        names = {p.total.key: p.rows for p in columns.values()}
-        integer_rows = multiplied(_integers(rows, columns, every=True), names, list(columns.values()))
-        main = _totals(integer_rows, groups, {i: (p.rows, p.total) for i, p in columns.items()})
+        by_key = {p.total.key: p.rows for p in columns.values()}
+        parts = multiplied(_integers(rows, columns, every=True), by_key, list(columns.values()))
+        names = {i: p.rows for i, p in columns.items()}
+    main = _totals(parts, groups, {i: (name, totals[i]) for i, name in names.items()})
     apart = {}
     for i, total in totals.items():
         if total.kind in (TotalKind.RANKS, TotalKind.TREE):
@@ -112,7 +118,7 @@ def compiled(
         elif total.kind == TotalKind.DISTINCT:
             pairs = _distinct(question, rows, weights, total, units, groups, salt)
             apart[i] = counted(pairs, groups) if whole else pairs
-    return Compiled(main, apart)
+    return Compiled(main, apart, parts, names)
 
 
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:
