@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -121,7 +122,7 @@ def _in_floats(
     return {name: values.astype(np.float64) if _is_small(values) else values for name, values in sums.items()}
 
 
-def _is_small(values: NDArray[np.int64] | NDArray[np.float64]) -> bool:
+def _is_small(values: NDArray[Any]) -> bool:
     """Whether any sum of some of the integers is exact in floats, also beside another sum of this kind."""
     return float(np.abs(values).sum(dtype=np.float64)) < 2.0**51
 
