@@ -11,6 +11,7 @@ import random
 from decimal import Decimal
 from functools import cache
 
+import numpy as np
 import polars as pl
 
 import dpframe as dp
@@ -449,7 +450,7 @@ def exact(query, salt=7):
     keys = [tuple(k.isoformat() if isinstance(k, dt.date) else k for k in key) for key in keys]
     assert len(set(keys)) == len(keys)
     names = [paid.names for paid in query._question.allotments]
-    values = [dict(zip(keys, v.tolist(), strict=True)) for v in found.values]
+    values = [dict(zip(keys, np.asarray(v).tolist(), strict=True)) for v in found.values]
     return dict(zip(names, values, strict=True))
 
 

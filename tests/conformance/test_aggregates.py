@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 
 import narwhals as nw
+import numpy as np
 import pytest
 from asking import aggregates
 from cells import TYPES, singles
@@ -153,7 +154,7 @@ def hold(engine, names, unit, *, each):
         asked.validate(ask)
         totals = asked.totals(ask, 1)
         assert totals.keys["key"].to_list() == list(range(many))
-        for paid, values in zip(ask.read, totals.values, strict=True):
+        for paid, values in zip(ask.read, map(np.asarray, totals.values), strict=True):
             measure = paid.total
             at = [
                 n

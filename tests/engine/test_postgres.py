@@ -8,6 +8,7 @@ import random
 import struct
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 import pytest
 
@@ -66,7 +67,7 @@ def values(table, *exprs):
 def answered(query):
     """Raw totals. Neither planning the query nor running it may fail."""
     rooms.validate(query._question)
-    return [x.tolist() for x in rooms.totals(query._question, 1).values]
+    return [np.asarray(x).tolist() for x in rooms.totals(query._question, 1).values]
 
 
 def _bits(x):

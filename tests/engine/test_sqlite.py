@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -55,7 +56,7 @@ def values(rows, *exprs):
 def answered(query):
     """Raw totals. Neither planning the query nor running it may fail."""
     rooms.validate(query._question)
-    return [x.tolist() for x in rooms.totals(query._question, 1).values]
+    return [np.asarray(x).tolist() for x in rooms.totals(query._question, 1).values]
 
 
 # Cells of another type than their column's

@@ -52,10 +52,15 @@ class Compiled:
     - distinct values: the group columns and their number "t". Where only a part of the units is read, the frame holds
       the distinct pairs of group and value instead;
     - ranks and trees: the group columns, the number "b" of the candidate, and the number of rows "t".
+
+    `parts` has the numbers whose sums are in `main`, one column for each additive total, with the name in `names`: a
+    row for each unit and group; without units, for each row.
     """
 
     mains: tuple[Frame, ...]
     apart: dict[int, Frame]
+    parts: Frame
+    names: dict[int, str]
 
     @property
     def main(self) -> Frame:
@@ -98,6 +103,10 @@ def compiled(
         column.id for m in totals.values() for column in m.columns
     }
     rows = keyed(question, lower(question.step, live, empty=empty))
+    every = question.keys is None or question.keys.rows is None
+    if units and every:  # otherwise some of these rows belong to groups that are not listed
+        widest, alone = _widest(_passes(question)), not question.aggregates
+        rows = sifted(rows, units, groups, widest, question.cells, salt, alone=alone)
     if not all(total.additive for total in totals.values()):  # then more than one frame is made from the rows
         rows = backend_of(rows).shared(rows)
     limited: Mapping[Limits, Frame | None]
@@ -108,13 +117,16 @@ def compiled(
             assert one is not None
             keys_in_all = question.unit_limits.groups("keys")
             limited = {limits: weighted_keys(one, units, groups, columns[0].units, keys_in_all, in_play)}
-        mains = _mains(question, {limits: frame for limits, frame in limited.items() if frame is not None}, columns)
+        frames = [frame for frame in limited.values() if frame is not None]
+        mains = _mains(question, dict(zip(limited, frames, strict=True)), columns)
+        parts, names = frames[0], {i: p.units for i, p in columns.items()}
     else:
         rows, limited = listed_only(question, rows), {question.limits: None}
-        names = {p.total.key: p.rows for p in columns.values()}
-        integer_rows = _integers(rows, columns, every=True)
-        integer_rows = multiplied(integer_rows, names, list(columns.values()), groups, weights)
-        mains = [_totals(integer_rows, groups, {i: (p.rows, p.total) for i, p in columns.items()})]
+        by_key = {p.total.key: p.rows for p in columns.values()}
+        plain = _integers(rows, columns, every=True)
+        parts = multiplied(plain, by_key, list(columns.values()), groups, weights)
+        names = {i: p.rows for i, p in columns.items()}
+        mains = [_totals(parts, groups, {i: (name, totals[i]) for i, name in names.items()})]
     apart = {}
     for i, total in totals.items():
         limits = total.limits or question.limits
@@ -128,7 +140,7 @@ def compiled(
         elif total.kind == TotalKind.DISTINCT:
             pairs = _distinct(rows, limited[limits], total, units, groups, limits, salt)
             apart[i] = counted(pairs, groups) if whole else pairs
-    return Compiled(tuple(mains), apart)
+    return Compiled(tuple(mains), apart, parts, names)
 
 
 # Stages 2 and 3: partials and limits
@@ -148,14 +160,8 @@ def _limited(
     groups under all limits, so a unit keeps the groups that it would keep in a question with these limits alone.
     """
     totals, (units, groups) = [p.total for p in question.read], names
-    passes = _passes(question)
-    widest = _widest(passes)
-    integer_rows, alone = _integers(rows, columns), not question.aggregates
-    if (
-        question.keys is None or question.keys.rows is None
-    ):  # otherwise some of these rows belong to groups that are not listed
-        integer_rows = sifted(integer_rows, units, groups, widest, question.cells, salt, alone=alone)
-    frame = listed_only(question, partials(integer_rows, units, groups, list(columns.values())))
+    passes, alone = _passes(question), not question.aggregates
+    frame = listed_only(question, partials(_integers(rows, columns), units, groups, list(columns.values())))
     frame = backend_of(frame).shared(frame) if len(passes) > 1 else frame
     frames = {}
     for limits in passes:

@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 
-from dpframe.arrays import Integers, WideIntegers
+from dpframe.arrays import Integers, PlaceCounts, WideIntegers
 from dpframe.engine.compile import HIGH, compiled, counted, influence_weights, split_bits
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, public_keys
@@ -30,11 +30,11 @@ class Totals:
 
     `keys` has one row per group, and `held` has these groups as the engine holds them. `values` has one array for each
     total of `question.allotments`: one integer per group for an additive total or a number of distinct values, and for
-    ranks a row of integers per group, namely the number of rows at each candidate.
+    ranks the number of rows of each group at each candidate, which are nearly all 0.
     """
 
     keys: pl.DataFrame = field(repr=False)
-    values: tuple[WideIntegers, ...] = field(repr=False)
+    values: tuple[Any, ...] = field(repr=False)  # WideIntegers; PlaceCounts for ranks
     held: pl.DataFrame = field(repr=False)
 
 
@@ -154,7 +154,7 @@ def _numbers(question: Question, table: pl.DataFrame) -> pl.DataFrame:
 def _assembled(question: Question, mains: Sequence[pl.DataFrame], apart: dict[int, pl.DataFrame]) -> Totals:
     names = group_names(question)
     table = _beside(question, mains)
-    values = []
+    values: list[WideIntegers | PlaceCounts] = []
     for i, allotment in enumerate(question.read):
         if allotment.total.additive:
             values.append(joined(table, i, split_bits(allotment.total)))
@@ -191,18 +191,17 @@ def joined(table: pl.DataFrame, i: int, low: int) -> WideIntegers:
     return np.asarray(high.astype(object) * 2**low + total.astype(object))
 
 
-def _placed(keys: pl.DataFrame, numbers: pl.DataFrame, names: list[str], total: Total) -> WideIntegers:
+def _placed(keys: pl.DataFrame, numbers: pl.DataFrame, names: list[str], total: Total) -> WideIntegers | PlaceCounts:
     """The numbers of a total that has a frame of its own, in the order of the groups; 0 where its frame has none."""
-    size = keys.height if names else 1
-    width = total.width
-    values = np.zeros(size if width is None else (size, width), np.int64)
+    size, width = keys.height if names else 1, total.width
     if names:
-        positions = keys.with_row_index("i")
-        numbers = numbers.join(positions, on=names, how="inner")
+        numbers = numbers.join(keys.with_row_index("i"), on=names, how="inner").drop(names)
     else:
         numbers = numbers.with_columns(pl.lit(0).alias("i"))
     if width is not None:
-        numbers = numbers.filter(pl.col("b") >= 0)
-    at = numbers.get_column("i").to_numpy()
-    values[at if width is None else (at, numbers.get_column("b").to_numpy())] = numbers.get_column("t").to_numpy()
+        numbers = numbers.filter(pl.col("b") >= 0).sort("i", "b").cast(pl.Int64)
+        groups, places, rows = (numbers.get_column(name).to_numpy() for name in ("i", "b", "t"))
+        return PlaceCounts(groups, places, rows, (size, width))
+    values = np.zeros(size, np.int64)
+    values[numbers.get_column("i").to_numpy()] = numbers.get_column("t").to_numpy()
     return values

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -46,6 +47,11 @@ class Keys:
     def typed(self) -> str:
         """How a description names them; the keys themselves stand beside it."""
         return "listed"
+
+    @cached_property
+    def nullable(self) -> tuple[bool, ...]:
+        """For each column, whether null is one of its keys."""
+        return tuple(None in level for level in self.levels)
 
     @property
     def size(self) -> int:

@@ -13,6 +13,8 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine
+from dpframe.arrays import PlaceCounts
+from dpframe.noise.bits import substitute
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.selection import rank_scores
 from dpframe.release.pricing import mechanisms
@@ -102,7 +104,8 @@ class More(Exception):  # noqa: N818
 
 def law_of(drawn, counts, monkeypatch):
     """The log chances of every way the choices of one group can fall, by the scores and rates that are really given."""
-    found, scripts = [], [()]
+    found, scripts, every = [], [()], np.arange(len(counts))
+    counts = PlaceCounts(np.zeros_like(every), every, counts, (1, len(every)))
     while scripts:
         script = scripts.pop()
         left, logs = list(script), []
@@ -117,9 +120,9 @@ def law_of(drawn, counts, monkeypatch):
 
         monkeypatch.setattr(mechanisms, "exponential_choice", mechanism)
         try:
-            places = choices.chosen(drawn, counts[None])
+            places = choices.chosen(drawn, counts)
             if drawn.allotment.total.ci is not None:
-                choices.reached(drawn, counts[None], places)
+                choices.reached(drawn, counts, places)
         except More:
             continue
         found.append(sum(logs))
@@ -355,3 +358,22 @@ def test_in_a_batch_all_queries_share_one_rho(accountant):
         alone.scale * float(alone.allotment.total.unit) * math.sqrt(3), rel=1e-6
     )
     assert budget.plan(queries, epsilon=1, delta=1e-6, noise="laplace").noise["mechanism"][1] == "permute_and_flip"
+
+
+def test_groups_are_chosen_in_pieces_that_do_not_change_the_choice(monkeypatch):
+    """With replayed random words, pieces of any size give one choice; dense arrays of all groups are never made."""
+    draw = np.random.default_rng(5)
+    dense = draw.integers(0, 3, (50, 6)) * draw.integers(0, 2, (50, 6)) << 20
+    groups, at = np.nonzero(dense)
+    counts = PlaceCounts(groups, at, dense[groups, at], dense.shape)
+    assert np.array_equal(np.asarray(counts), dense)
+    words, found = draw.integers(0, 2**64, 10**4, dtype=np.uint64), []
+    query = dp.protect(pl.DataFrame({"x": [1]}), unit=dp.Rows(1)).median("x", (0, 5))
+    (drawn,) = noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises
+    for cells in (6, 40, 1000):
+        source = iter(words)
+        monkeypatch.setattr(choices, "_CELLS", cells)
+        with substitute(lambda size, source=source: np.fromiter(source, np.uint64, size)):
+            found.append(choices.chosen(drawn, counts))
+    assert all(np.array_equal(places, found[0]) for places in found)
+    assert len(np.unique(found[0])) > 3

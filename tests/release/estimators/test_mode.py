@@ -66,7 +66,7 @@ def released_law(units, question, relation):
     query = question(frame)
     (drawn,) = noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises
     (counts,) = engine.totals(query._question, 1).values
-    laws = [law(row.tolist(), 1 / drawn.scale, drawn.allotment.total.rounds) for row in counts]
+    laws = [law(row.tolist(), 1 / drawn.scale, drawn.allotment.total.rounds) for row in np.asarray(counts)]
     return {
         outcome: math.prod(each[part] for each, part in zip(laws, outcome, strict=True))
         for outcome in itertools.product(*laws)

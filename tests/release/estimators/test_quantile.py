@@ -156,7 +156,7 @@ def test_weighted_ranks_of_one_unit_stay_within_its_limits():
             ask = query.agg(m=dp.median("x", (0, 8)), u=dp.n_unique("x"), n=dp.count("x"))._question
             results.append(engine.totals(ask, trial).values)
         for paid, whole, less in zip(ask.allotments, *results, strict=True):
-            moved = np.abs(whole - less).reshape(4, -1).sum(axis=1)
+            moved = np.abs(np.asarray(whole) - np.asarray(less)).reshape(4, -1).sum(axis=1)
             bound = paid.total.sensitivity
             assert (moved > 0).sum() <= bound.l0
             assert moved.sum() <= bound.exact_l1
@@ -212,7 +212,7 @@ def test_a_unit_moves_scores_by_no_more_than_it_pays_for(neighbors, q, keys):
         (drawn,) = noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises
         rate = 1 / (Fraction(drawn.scale) * rank_terms(drawn.allotment.total.rank)[1])
         (counts,) = engine.totals(query._question, 1).values
-        return rank_scores(drawn.allotment.total, counts, rate), rate
+        return rank_scores(drawn.allotment.total, np.asarray(counts), rate), rate
 
     found = {rows: scores(rows) for size in (1, 2) for rows in itertools.product(places, repeat=size)}
     for rows, (mine, rate) in found.items():

@@ -132,8 +132,8 @@ class Backend(ABC):
         """The rows whose hash has rank("max") at most `most` within their unit. Of a tie at the border no row stays."""
         return frame.with_columns(nw.col(hashes).rank("max").over(*units).alias("r")).filter(nw.col("r") <= most)
 
-    def membership(self, frame: Frame, column: str, values: Sequence[Any], into: str) -> Frame | None:
-        """Add a column that says whether another one is equal to one of many values.
+    def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
+        """Add a column that says whether another one is equal to one of many values, which are not null.
 
         None where `is_one_of` is as quick.
         """

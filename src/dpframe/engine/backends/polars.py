@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -58,7 +58,16 @@ class PolarsBackend(Backend):
         native: pl.LazyFrame = frame.to_native()
         return nw.from_native(native.cache())
 
+    # Texts
+
+    def texts(self, frame: Frame, values: Iterable[Any]) -> list[Any]:
+        return list(values)
+
     # Columns
+
+    def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
+        native: pl.LazyFrame = frame.to_native()
+        return nw.from_native(native.with_columns(pl.col(column).is_in(pl.lit(values).implode()).alias(into)))
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """Hash twice: before Polars 2, a single hash of several columns gives some keys low values more often."""

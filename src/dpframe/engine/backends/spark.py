@@ -131,18 +131,19 @@ class _Spark(SqlBackend):
         result: Frame = nw.from_native(rows)
         return result
 
-    def membership(self, frame: Frame, column: str, values: Sequence[Any], into: str) -> Frame | None:
+    def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
         """Write all values into one SQL text. For a list, Python would send each value to Java in a call of its own.
 
         Texts are written as their bytes.
         """
-        if all(type(value) is int and abs(value) < 2**63 for value in values):
-            runs = _runs(values)
+        keys = values.to_list()
+        if all(type(value) is int and abs(value) < 2**63 for value in keys):
+            runs = _runs(keys)
             if len(runs) <= _FEW:
                 return _with(frame, " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs), into)
-            literals = [f"{value}L" for value in values]
-        elif all(type(value) is str for value in values):
-            literals = [_text(value) for value in values]
+            literals = [f"{value}L" for value in keys]
+        elif all(type(value) is str for value in keys):
+            literals = [_text(value) for value in keys]
         else:
             return None
         return _with(frame, f"{column} IN ({', '.join(literals)})", into)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref
 
 import narwhals as nw
 import polars as pl
@@ -17,7 +18,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.stages.values import typed
 from dpframe.engine.tables import polars_dtype
-from dpframe.plan import TIMES, Column, Kind, Question, Total, kind, ticks
+from dpframe.plan import TIMES, Column, Keys, Kind, Question, Total, kind, ticks
 
 __all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
 
@@ -31,7 +32,7 @@ def group_names(question: Question) -> list[str]:
 
 
 def _may_be_null(question: Question, i: int) -> bool:
-    return question.keys is not None and None in question.keys.levels[i]
+    return question.keys is not None and question.keys.nullable[i]
 
 
 def keyed(question: Question, frame: Frame) -> Frame:
@@ -45,11 +46,11 @@ def keyed(question: Question, frame: Frame) -> Frame:
     filters, keys, engine = [], [], backend_of(frame)
     for i, column in enumerate(question.group_columns):
         value, level = nw.col(column.id), None if question.keys is None else question.keys.levels[i]
-        values = None if level is None else [v for v in level if v is not None]
+        values = level if level is None or not _may_be_null(question, i) else [v for v in level if v is not None]
         if not values:
             is_listed = ~value.is_null()
         else:
-            frame, is_listed = _known(engine, frame, column, values, f"l{i}")
+            frame, is_listed = _known(question, i, frame, values)
         if not _may_be_null(question, i):
             filters.append(is_listed)
             keys.append(_one_zero(value, column).alias(f"k{i}"))
@@ -61,10 +62,12 @@ def keyed(question: Question, frame: Frame) -> Frame:
     return frame.filter(*filters).with_columns(*keys)
 
 
-def _known(engine: Backend, frame: Frame, column: Column, values: Sequence[Any], into: str) -> tuple[Frame, nw.Expr]:
+def _known(question: Question, i: int, frame: Frame, values: Sequence[Any]) -> tuple[Frame, nw.Expr]:
     """Rows, perhaps with a new column, and the expression that says whether a row's key is listed."""
-    plain = kind(column.domain.dtype) not in TIMES
-    rows = engine.membership(frame, column.id, values, into) if plain else None
+    engine, column, into = backend_of(frame), question.group_columns[i], f"l{i}"
+    if kind(column.domain.dtype) in TIMES:
+        return frame, listed(frame, column, values)
+    rows = engine.membership(frame, column.id, _level(question, i).drop_nulls(), into)
     return (frame, listed(frame, column, values)) if rows is None else (rows, nw.col(into))
 
 
@@ -130,16 +133,31 @@ def among(rows: Frame, total: Total) -> Frame:
     return rows.filter(~nw.col("b").is_null())
 
 
+_KEPT: dict[tuple[int, int, Any], tuple[ref[Keys], pl.Series]] = {}
+
+
+def _level(question: Question, i: int) -> pl.Series:
+    """The listed keys of a column as the engine holds them.
+
+    The column is kept as long as the keys, since a release needs it several times, and making it reads every key.
+    """
+    keys, dtype = question.keys, question.group_columns[i].domain.dtype
+    assert keys is not None
+    held = pl.Int32() if _only_null(question, i) else _held(dtype)
+    place = id(keys), i, held
+    if place not in _KEPT:
+        column = pl.Series(f"k{i}", list(keys.levels[i]), dtype=held, strict=False)
+        _KEPT[place] = ref(keys, lambda _: _KEPT.pop(place, None)), column
+    return _KEPT[place][1]
+
+
 def key_frame(question: Question) -> pl.DataFrame:
     """The listed keys as the engine holds them, one row per group, in the order in which they are listed."""
     assert question.keys is not None
     types = [
         pl.Int32() if _only_null(question, i) else _held(c.domain.dtype) for i, c in enumerate(question.group_columns)
     ]
-    levels = [
-        pl.Series(f"k{i}", list(level), dtype=dtype, strict=False)
-        for i, (level, dtype) in enumerate(zip(question.keys.levels, types, strict=True))
-    ]
+    levels = [_level(question, i) for i in range(len(types))]
     if question.keys.rows is not None:
         columns = zip(*question.keys.rows, strict=True)
         table = pl.DataFrame(

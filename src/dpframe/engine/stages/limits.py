@@ -145,8 +145,9 @@ def sifted(
     """
     if limits.max_groups is None or not _chosen(groups, limits, cells) or not backend_of(rows).sifts:
         return rows
+    names = rows.collect_schema().names()
     with_hashes = _preferred(rows, units, groups, salt, alone)
-    return backend_of(rows).sifted(with_hashes, "h", units, limits.max_groups)
+    return backend_of(rows).sifted(with_hashes, "h", units, limits.max_groups).select(*names)
 
 
 def distinct(pairs: Frame, units: Sequence[str], groups: Sequence[str], value: str, limits: Limits, salt: int) -> Frame:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats, Integers, WideIntegers
+from dpframe.arrays import Floats, Integers, PlaceCounts, WideIntegers
 from dpframe.engine import Totals, polars_dtype
 from dpframe.noise import keep_at_least
 from dpframe.plan import Key, Question, ReleasedColumn, Total
@@ -55,7 +55,7 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
     noisy = _with_noise(
         [(n, totals) for n, totals in pairs if n.adds and n.tree is None and not n.allotment.total.of_influence]
     )
-    choices = {noise: counts for noise, counts in pairs if noise.allotment.total.width is not None}
+    choices = {noise: counts for noise, counts in pairs if isinstance(counts, PlaceCounts)}
     if plan.decided_by is not None:
         exact = {noise.allotment.total.key: totals for noise, totals in pairs}
         keep = _keep(plan, noisy, exact)
@@ -68,10 +68,9 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
         if question.other is not None:
             keys = pl.concat([keys, label])
             noisy |= _with_rest(rest, exact, ~keep, noisy)
-    noisy |= {
-        noise.allotment.total.key: chosen(noise, counts) if noise.tree is None else fitted_tree(noise, counts)
-        for noise, counts in choices.items()
-    }
+    for noise, counts in choices.items():
+        choose = chosen if noise.tree is None else fitted_tree
+        noisy[noise.allotment.total.key] = choose(noise, counts)
     if plan.shape is not None and margins:
         for noise in margins:
             totals = margin_totals(source_of(noise), raw.values[0], plan.shape)
@@ -144,7 +143,7 @@ def aligned(held: pl.DataFrame, values: WideIntegers, wanted: pl.DataFrame) -> W
     return joined.get_column("value of a key").fill_null(0).to_numpy()
 
 
-def fitted_tree(noise: Noise, counts: NDArray[Any]) -> FittedRanks:
+def fitted_tree(noise: Noise, counts: PlaceCounts) -> FittedRanks:
     """The fit of a tree of noisy counts; see `theory.formulas.rank_trees`.
 
     Input:  the noise of a tree; the rows at each candidate, of shape (groups, candidates)
@@ -154,7 +153,7 @@ def fitted_tree(noise: Noise, counts: NDArray[Any]) -> FittedRanks:
     assert tree is not None
     assert isinstance(mechanism, AddsNoise)
     noisy = []
-    for level, (exact, part) in enumerate(zip(tree.levels(counts), tree.parts, strict=True)):
+    for level, (exact, part) in enumerate(zip(tree.levels(np.asarray(counts)), tree.parts, strict=True)):
         if part:
             noises = replace(mechanism, scale=tree.scale_of(level, mechanism.scale)).draw(exact.size)
             noisy.append(plus(exact.ravel(), noises).reshape(exact.shape))
@@ -185,7 +184,7 @@ def _columns(
     return keys.with_columns(columns) if question.row_names else pl.DataFrame({c.name: c for c in columns}), parts
 
 
-def _ends(choices: Mapping[Noise, Any], noisy: Noisy) -> dict[str, Floats]:
+def _ends(choices: Mapping[Noise, PlaceCounts], noisy: Noisy) -> dict[str, Floats]:
     """The two ends of each quantile's interval, if it was paid for (column unit), by `end_names`."""
     parts: dict[str, Floats] = {}
     for noise, counts in choices.items():

@@ -122,7 +122,7 @@ class Numbers:
             return np.array([change(np.array([[value]])).item() for value in values])
         if self.layout.form == "crosstab":
             down = [name for name in self.by if name not in self.layout.across]
-            grid = table_of(values, self.long.select(down).rows(), self.long.select(self.layout.across).rows())
+            grid = table_of(values, self.long.select(down), self.long.select(self.layout.across))
             if grid is not None:
                 table, places = grid
                 return np.asarray(change(table).ravel()[places])

@@ -6,9 +6,8 @@ whatever it does (post-processing, Dwork and Roth 2014, proposition 2.1).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers
@@ -167,15 +166,29 @@ def _nearer(up: Integers, parts: Integers) -> Integers:
     return up
 
 
-def table_of(values: Floats, rows: list[Any], columns: list[Any]) -> tuple[Floats, NDArray[np.int64]] | None:
-    """Values as a table, and the place of each in it; None unless every combination of rows and columns occurs once."""
-    down, across = ({key: i for i, key in enumerate(dict.fromkeys(keys))} for keys in (rows, columns))
-    if len(values) != len(down) * len(across):
+def table_of(values: Floats, rows: pl.DataFrame, columns: pl.DataFrame) -> tuple[Floats, NDArray[np.int64]] | None:
+    """Values as a table, and the place of each in it; None unless every combination of rows and columns occurs once.
+
+    Input:  rows, columns: the keys of each value, along each side of the table, which are in the order of their first
+            value
+    """
+    down, across = (keys.unique(maintain_order=True) for keys in (rows, columns))
+    if len(values) != down.height * across.height:
         return None
-    places = np.array([down[r] * len(across) + across[c] for r, c in zip(rows, columns, strict=True)], np.int64)
+    places = _numbers_of(rows, down) * across.height + _numbers_of(columns, across)
     table = np.zeros(len(values))
     table[places] = values
-    return table.reshape(len(down), len(across)), places
+    return table.reshape(down.height, across.height), places
+
+
+def _numbers_of(keys: pl.DataFrame, different: pl.DataFrame) -> NDArray[np.int64]:
+    """The number of each key among the different ones; null is a key."""
+    names = [f"k{i}" for i in range(keys.width)]  # a column of the user's may be called as that of the numbers
+    numbered = different.rename(dict(zip(keys.columns, names, strict=True))).with_row_index("number")
+    joined = keys.rename(dict(zip(keys.columns, names, strict=True))).join(
+        numbered, on=names, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined.get_column("number").cast(pl.Int64).to_numpy()
 
 
 def is_total(output: ReleasedColumn) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import PlaceCounts
 from dpframe.plan import Total
 from dpframe.release.pricing import Chooses, Noise
 from dpframe.theory.formulas.error import distances
@@ -18,24 +20,26 @@ from dpframe.theory.formulas.loss import rank_prior, rank_terms
 __all__ = ["chosen", "most_frequent", "rank_scores", "reach_scores", "reached"]
 
 _LARGEST = 2**61
+_CELLS = 2**16  # candidates, of all groups of a piece: arrays of this size stay in the processor's cache
 Choose = Callable[[NDArray[Any], Fraction], NDArray[np.int64]]
 
 
-def chosen(noise: Noise, counts: NDArray[Any]) -> NDArray[np.int64]:
+def chosen(noise: Noise, counts: PlaceCounts) -> NDArray[np.int64]:
     """The number of the chosen candidate of each group; with several rounds, one group after the other.
 
     Input:  the choice with its scale; the rows at each candidate, of shape (groups, candidates)
     """
-    if not len(counts):
-        return np.zeros(0, np.int64)
-    total = noise.allotment.total
+    total, choose = noise.allotment.total, _choose(noise)
     if total.values:
-        return most_frequent(counts, 1 / Fraction(noise.scale), total.rounds, _choose(noise))
-    rate = _rate(noise)
-    return _choose(noise)(rank_scores(total, counts, rate), rate)
+        rate = 1 / Fraction(noise.scale)
+        pieces = [most_frequent(piece, rate, total.rounds, choose) for _, piece in counts.pieces(_CELLS)]
+    else:
+        rate = _rate(noise)
+        pieces = [choose(rank_scores(total, piece, rate), rate) for _, piece in counts.pieces(_CELLS)]
+    return np.concatenate([np.zeros(0, np.int64), *pieces])
 
 
-def reached(noise: Noise, counts: NDArray[Any], places: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+def reached(noise: Noise, counts: PlaceCounts, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     """The first and the last candidate of each quantile's interval, at the confidence `ci` of the total.
 
     Input:  as in `chosen`; places: the chosen candidates
@@ -43,8 +47,6 @@ def reached(noise: Noise, counts: NDArray[Any], places: NDArray[np.int64]) -> tu
     """
     total = noise.allotment.total
     assert total.ci is not None
-    if not len(counts):
-        return places, places
     assert total.rank is not None
     rate, steps, last = _rate(noise), np.array(distances(counts.shape[1])), counts.shape[1] - 1
     a_row = rank_terms(total.rank)[0] << total.fraction
@@ -53,7 +55,9 @@ def reached(noise: Noise, counts: NDArray[Any], places: NDArray[np.int64]) -> tu
     target = math.ceil(scales / rate) + a_row
     if target > _LARGEST:  # more rows than any table has
         return np.zeros_like(places), np.full_like(places, last)
-    took = steps[_choose(noise)(reach_scores(total, counts, places, target), rate)]
+    took = np.zeros_like(places)
+    for at, piece in counts.pieces(_CELLS):
+        took[at] = steps[_choose(noise)(reach_scores(total, piece, places[at], target), rate)]
     return np.maximum(places - took, 0), np.minimum(places + took, last)
 
 
@@ -110,8 +114,16 @@ def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction) -> NDArray[n
         return _scores(np.maximum(2 * outside - target, target - 2 * inside))
     part, whole = total.rank.as_integer_ratio()
     low, high = (whole - part) * below - part * since, part * above - (whole - part) * upto
-    low_prior, high_prior = np.array(rank_prior(total.rank, counts.shape[1], rate), np.int64).T
+    low_prior, high_prior = _prior(total.rank, counts.shape[1], rate)
     return _scores(np.maximum(low + low_prior, high + high_prior))
+
+
+@lru_cache(maxsize=16)
+def _prior(rank: Fraction, candidates: int, rate: Fraction) -> NDArray[np.int64]:
+    """The constants of `rank_prior`, kept since many pieces of one release need them."""
+    constants = np.array(rank_prior(rank, candidates, rate), np.int64).T.copy()
+    constants.flags.writeable = False
+    return constants
 
 
 def reach_scores(total: Total, counts: NDArray[Any], places: NDArray[np.int64], target: int) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared
-from dpframe.release.estimators.fieller import ASIDE, expected, farthest, reaches, scales
+from dpframe.release.estimators.fieller import ASIDE, expected, farthest, farthest_by_group, reaches, scales
 from dpframe.release.estimators.sampling import mean_population
 from dpframe.release.pricing import Gaussian, Noise, NoisePlan, NoNoise
 from dpframe.theory.formulas.error import sum_error
@@ -138,13 +138,15 @@ def mean_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: 
     (name, total), (size, count) = output.totals[0], output.totals[-1]
     number, centre = parts[size], float(total.grid.centre)
     ratio = parts[name] / np.maximum(number, 1.0)
+    sum_noise, count_noise = plan.of(total), plan.of(count)
 
-    def fits(mean: Floats) -> NDArray[np.bool_]:
-        terms = [(np.ones_like(mean), plan.of(total)), (np.abs(mean), plan.of(count))]
-        return reaches(np.abs(ratio - mean) * number, terms, alpha) | (number < 1)
+    def fits(mean: Floats, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
+        terms = [(np.ones_like(mean), sum_noise), (np.abs(mean), count_noise)]
+        rows = number[groups]
+        return reaches(np.abs(ratio[groups] - mean) * rows, terms, alpha) | (rows < 1)
 
     least, most = (float(Fraction(end) - total.grid.centre) for end in output.bounds)
-    low, high = (np.clip(farthest(fits, ratio, end), least, most) for end in (least, most))
+    low, high = (np.clip(farthest_by_group(fits, ratio, end), least, most) for end in (least, most))
     return low + centre, high + centre
 
 

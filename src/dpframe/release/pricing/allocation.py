@@ -226,12 +226,12 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
     Errors: DeltaRequired for keys found in the data with δ = 0
     """
     delta = delta_of_keys(question, allocation.key_delta) if question.private_keys else allocation.key_delta
-    noises = [
-        noise for noise in allocation.noises if any(noise.allotment is allotment for allotment in question.allotments)
-    ]
+    asked = {id(allotment) for allotment in question.allotments}
+    noises = [noise for noise in allocation.noises if id(noise.allotment) in asked]
     still = [Noise(allotment, NoNoise()) for allotment in question.allotments if not allotment.total.sensitivity.l0]
     rest = [of_the_rest(p, noises) for p in question.allotments if p.total.collects and p.total.sensitivity.l0]
-    in_order = tuple(sorted([*noises, *still, *rest], key=lambda noise: question.allotments.index(noise.allotment)))
+    order = {id(allotment): number for number, allotment in enumerate(question.allotments)}
+    in_order = tuple(sorted([*noises, *still, *rest], key=lambda noise: order[id(noise.allotment)]))
     decided_by = next(
         (p for p in question.allotments if question.threshold and p.total.key == question.threshold.key), None
     )

@@ -127,8 +127,7 @@ class Compares:
         ((name, total),) = numbers.outputs[0].totals
         down = [key for key in numbers.by if key not in numbers.layout.across]
         counts = numbers.drawn.get_column(name).cast(pl.Float64).to_numpy()
-        keys = (numbers.long.select(down).rows(), numbers.long.select(numbers.layout.across).rows())
-        grid = table_of(counts, *keys)
+        grid = table_of(counts, numbers.long.select(down), numbers.long.select(numbers.layout.across))
         if numbers.noise.decided_by is not None or grid is None:
             raise UnsupportedOperation(
                 "independence(): cells that are found in the data are those with many people; list keys={'a': [...], "

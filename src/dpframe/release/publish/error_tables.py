@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import polars as pl
 
 from dpframe.plan import Covers, ReleasedColumn
@@ -14,11 +16,23 @@ from dpframe.release.publish.margins import margin_errors
 __all__ = ["error_table", "largest_errors", "noise_table"]
 
 
+_KEPT: WeakKeyDictionary[Numbers, dict[tuple[float, float | None], pl.DataFrame]] = WeakKeyDictionary()
+
+
 def error_table(numbers: Numbers, alpha: float, rows: float | None = None) -> pl.DataFrame:
     """One row per group and released column: the keys, column, value, error, lower, upper; see `Release.accuracy`.
 
-    The keys come first, with the names of `keys_beside`.
+    The keys come first, with the names of `keys_beside`. A table is kept as long as its numbers, which never change:
+    the statement, the page and the chart of a release all read the table at 95%.
     """
+    tables = _KEPT.setdefault(numbers, {})
+    if (alpha, rows) not in tables:
+        tables[alpha, rows] = _error_table(numbers, alpha, rows)
+    return tables[alpha, rows]
+
+
+def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataFrame:
+    """The table of `error_table`, computed."""
     parts, by = [], keys_beside(numbers.by)
     keys = numbers.long.select(pl.col(old).alias(new) for old, new in zip(numbers.by, by, strict=True))
     for output in numbers.outputs:

@@ -157,8 +157,11 @@ def grid_html(grid: Crosstab) -> str:
 
 def _same(grid: Crosstab, part: Any) -> str | None:
     """The margin of error that all numbers in a part of a grid share; None if they differ."""
-    pairs = zip(grid.values[part].ravel(), grid.errors[part].ravel().tolist(), strict=True)
-    return margins(error for value, error in pairs if value is not None)
+    shown_ones: Any = grid.values[part].ravel() != None  # noqa: E711  # of each element
+    errors = grid.errors[part].ravel()[shown_ones.astype(bool)]
+    if errors.size > 1 and np.all(errors == errors[0]):
+        return margins(errors[:2].tolist())
+    return margins(errors.tolist())
 
 
 def _small(error: str | None) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Generic
 
 import numpy as np
@@ -42,9 +43,9 @@ def drawn_interactions(question: Marginals, plan: NoisePlan, tables: Sequence[ND
     Bound:  integer contrasts of integer totals, plus the rounded contrasts of real normal noise of the planned
             deviation: see `theory.formulas.error.marginals`
     """
-    columns = []
+    columns, smallest = [], _smallest(question, tables)
     for number, (part, mechanism) in enumerate(_parts(question.tables, plan).items()):
-        exact = contrasts(_summed(question, tables, part))
+        exact = contrasts(_summed(question, tables, smallest[frozenset(part)], part))
         noise = rounded_contrasts(mechanism.scale, [question.tables.sizes[i] for i in part])
         noisy = exact + noise if noise.dtype != object else exact.astype(object) + noise
         values = np.asarray(noisy, np.float64).ravel() * float(mechanism.allotment.total.unit)
@@ -54,10 +55,12 @@ def drawn_interactions(question: Marginals, plan: NoisePlan, tables: Sequence[ND
 
 def exact_interactions(question: Marginals, tables: Sequence[NDArray[np.int64]]) -> list[dict[Any, Fraction]]:
     """Every interaction D_B v_B without noise (rows), by key. Only tests and audits call it, on artificial tables."""
-    interactions = []
+    interactions, smallest = [], _smallest(question, tables)
     for allotment in question.allotments:
         part = question.tables.part(allotment.total.among)
-        centred = np.asarray(_summed(question, tables, part).astype(object) * allotment.total.unit)
+        centred = np.asarray(
+            _summed(question, tables, smallest[frozenset(part)], part).astype(object) * allotment.total.unit
+        )
         for axis in range(centred.ndim):
             centred = centred - centred.sum(axis=axis, keepdims=True) / centred.shape[axis]
         keys = (
@@ -72,13 +75,23 @@ def _parts(tables: Tables, plan: NoisePlan) -> dict[Attributes, Noise]:
     return {tables.part(noise.allotment.total.among): noise for noise in plan.noises}
 
 
-def _summed(question: Marginals, tables: Sequence[NDArray[np.int64]], part: Attributes) -> NDArray[np.int64]:
-    """A raw marginal, summed from the smallest table that has its columns."""
-    above = [
-        (values, table) for values, table in zip(tables, question.workload, strict=True) if set(part) <= set(table)
-    ]
-    values, table = min(above, key=lambda pair: pair[0].size)
-    return np.asarray(values.sum(axis=tuple(axis for axis, i in enumerate(table) if i not in part)))
+def _smallest(question: Marginals, tables: Sequence[NDArray[np.int64]]) -> dict[frozenset[int], int]:
+    """The number of the smallest table that has some columns, for all sets of columns that a table has."""
+    numbers: dict[frozenset[int], int] = {}
+    for number in sorted(range(len(tables)), key=lambda number: tables[number].size):
+        table = question.workload[number]
+        for size in range(len(table) + 1):
+            for part in combinations(table, size):
+                numbers.setdefault(frozenset(part), number)
+    return numbers
+
+
+def _summed(
+    question: Marginals, tables: Sequence[NDArray[np.int64]], number: int, part: Attributes
+) -> NDArray[np.int64]:
+    """A raw marginal, summed from the table with this number."""
+    table = question.workload[number]
+    return np.asarray(tables[number].sum(axis=tuple(axis for axis, i in enumerate(table) if i not in part)))
 
 
 def interaction_variances(tables: Tables, plan: NoisePlan) -> dict[Attributes, float]:

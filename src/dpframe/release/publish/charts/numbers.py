@@ -53,8 +53,18 @@ def margin(error: float, dtype: pl.DataType | None = None) -> str:
 
 def margins(errors: Iterable[float | None], dtype: pl.DataType | None = None) -> str | None:
     """The margin of error that two or more numbers share, as text; None if they differ or one has none."""
-    texts = [None if error is None or math.isnan(error) else margin(error, dtype) for error in errors]
-    return texts[0] if len(texts) > 1 and len(set(texts)) == 1 else None
+    several, text, last = False, None, math.nan
+    for error in errors:
+        if error is None or math.isnan(error):
+            return None
+        if error == last:
+            several = True
+            continue
+        words = margin(error, dtype)
+        if text not in (None, words):
+            return None
+        several, text, last = text is not None, words, error
+    return text if several else None
 
 
 def seconds_of(ticks: float, dtype: pl.DataType) -> float:

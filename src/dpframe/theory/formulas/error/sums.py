@@ -68,10 +68,10 @@ def laplace_sum_reaches(
     steps = np.zeros_like(size) if whole is None else whole[0]
     largest = np.maximum(np.max(scales, axis=0), 1e-12 * steps)
     unit = np.where(largest > 0, largest, 1.0)
-    ordered = np.sort(np.maximum(np.stack(scales), largest * 1e-12) / unit, axis=0)
+    ordered = _in_order([np.maximum(scale, largest * 1e-12) / unit for scale in scales])
     for i in range(1, len(ordered)):
         ordered[i] = np.maximum(ordered[i], ordered[i - 1] * _APART)
-    squares = ordered**2
+    squares = [scale**2 for scale in ordered]
     tail = np.zeros_like(size)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         for i, scale in enumerate(ordered):
@@ -82,6 +82,15 @@ def laplace_sum_reaches(
             t = np.maximum(size, 0.0) / unit / scale
             tail += weight * (np.exp(-t) if whole is None else _with_steps(t, steps / unit / scale, whole[1]))
     return np.asarray((size <= 0) | ((tail > alpha) & (largest > 0)))
+
+
+def _in_order(scales: Sequence[Floats]) -> list[Floats]:
+    """Arrays with the smallest numbers in the first of them, and so on: for two or three arrays quicker than a sort."""
+    ordered = list(scales)
+    for last in range(len(ordered) - 1, 0, -1):
+        for i in range(last):
+            ordered[i], ordered[i + 1] = np.minimum(ordered[i], ordered[i + 1]), np.maximum(ordered[i], ordered[i + 1])
+    return ordered
 
 
 def normal_laplace_reaches(size: Floats, scales: Sequence[Floats], deviation: Floats, alpha: float) -> Booleans:
@@ -102,10 +111,10 @@ def normal_laplace_reaches(size: Floats, scales: Sequence[Floats], deviation: Fl
     size, deviation = np.maximum(np.asarray(size, np.float64), 0.0), np.asarray(deviation, np.float64)
     largest = np.maximum(np.max(scales, axis=0), 1e-9 * deviation)
     unit = np.where(largest > 0, largest, 1.0)
-    ordered = np.sort(np.maximum(np.stack(scales), largest * 1e-9) / unit, axis=0)
+    ordered = _in_order([np.maximum(scale, largest * 1e-9) / unit for scale in scales])
     for i in range(1, len(ordered)):
         ordered[i] = np.maximum(ordered[i], ordered[i - 1] * _FURTHER)
-    squares, tail = ordered**2, np.zeros_like(size)
+    squares, tail = [scale**2 for scale in ordered], np.zeros_like(size)
     for i, scale in enumerate(ordered):
         weight = np.ones_like(size)
         for j, square in enumerate(squares):
