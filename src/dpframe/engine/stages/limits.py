@@ -231,7 +231,8 @@ def multiplied(
     influences = [(m, name) for m, name in moments if m.product is Product.INFLUENCE]
     if weights is None:
         zeros = [nw.lit(0).cast(nw.Int64).alias(name) for _, name in influences]
-        return engine.settled(frame.with_columns(*zeros)) if moments else frame
+        frame = frame.with_columns(*zeros) if zeros else frame
+        return engine.settled(frame) if moments else frame
     if groups:
         frame = frame.join(engine.bring(frame, weights), on=list(groups), how="inner")
     frame = _with_influences(frame, influences, names, {} if groups else weights.row(0, named=True))
