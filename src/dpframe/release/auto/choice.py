@@ -71,6 +71,10 @@ def check_choice(question: Question, price: Price) -> Loss:
     read_epsilon(price.part(1 - question.chosen_share).amount, f"what is left of {price.terms.value} for the answer")
     if question.auto is not None:
         try_people(question, price)
+        for names in _columns_apart(question):  # as many totals as there may be, and limits for each
+            apart = with_own(question, dict.fromkeys(names, Limits(2, 1, 1))).with_limits(Limits(1, 1, 1))
+            price.part(1 - question.chosen_share).plans(apart)
+            engine.validate(apart)
     for column in question.open_bounds:
         target = question.table.columns[column]
         engine.magnitude_profile(question, target, empty=True)
