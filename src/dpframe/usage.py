@@ -129,10 +129,10 @@ def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:
 
     def checked(question: F) -> F:
         verb = question.__name__
-        question.__signature__ = _spelled_out(question)  # type: ignore[attr-defined]
         ARGUMENTS[verb] = typed
         short = typed.replace("'wage'", "'x'").replace("'city'", "'x'")
         ELSEWHERE.update(dict.fromkeys(elsewhere.split(), f"Type dp.{verb}({short})."))
+        question.__signature__ = _spelled_out(question)  # type: ignore[attr-defined]
         return explained(question)
 
     return checked

@@ -707,7 +707,7 @@ PLANTS = [
     ),
     Plant(
         "the limits of the question are enforced on a column with other ones",
-        compiler._weights,
+        compiler._limited,
         "under, additive, limits,",
         "under, additive, question.limits,",
         lambda: claims_broken(form="own", limits=LIMITS[0]),

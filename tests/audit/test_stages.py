@@ -113,7 +113,7 @@ def remembered():
 
     def best(ask, rest, people):
         many = people.rows.masses[0][list(engine.NODES).index(8)] > 0.5
-        return Limits(8 if many else 1), "laplace", {}, None
+        return Limits(8 if many else 1), {}, "laplace", {}, None
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "size_profile", once(engine.size_profile, lambda _, sizes: tuple(sizes)))

@@ -138,8 +138,11 @@ def _settled_limits(said: Transcript) -> Any:
         made = limits[rng.integers(len(limits) if ask.by else 2)]
         made = dataclasses.replace(made.and_also(ask.table.limits.and_also(ask.given)), auto=None)
         model = Expected(ask, people, rest.plans)
+        apart = [name for names in auto._columns_apart(ask) for name in names if rng.integers(2)]
+        own = {name: Limits(int(rng.choice([1, 2, 8, 60]))) for name in apart}
         return (
             made,
+            own,
             next(iter(rest.plans(ask.with_limits(made)).keys() & {NoiseKind.GAUSSIAN}), NoiseKind.LAPLACE),
             {},
             model.left(made, model.kept(made)),

@@ -28,9 +28,12 @@ def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - 
             `expected_error` in the report's JSON is the root mean square, over the groups, of the released number less
             the true one (column unit), with noise and removed rows, as estimated from the histograms. It is within a
             factor of two of the real error for nearly all counts of the panels in `benchmarks/auto.py`, and for most
-            means, though it knows nothing of their values but the bounds. For `dp.n_unique` the share also pays for two
-            noisy numbers of different values: where people share values, low limits lose hardly any value. In few
-            groups these numbers say little of rare values, so where most values are rare, limits may come out too low
+            means, though it knows nothing of their values but the bounds. Where counts or sums are asked beside other
+            statistics, or these are of several columns, columns get limits of their own if that is expected to be
+            better: a mean needs fewer rows of each person than a count. The report states the limits of each. For
+            `dp.n_unique` the share also pays for two noisy numbers of different values: where people share values, low
+            limits lose hardly any value. In few groups these numbers say little of rare values, so where most values
+            are rare, limits may come out too low
     Bound:  limits and bounds are chosen from noisy histograms in which each unit counts once, and for `dp.n_unique`
             also from noisy numbers of values in all groups together. The rest of the price pays for the answer:
             composition of adaptively chosen parts, see `dpframe.release.auto.choice`. All of the price is charged, and

@@ -27,7 +27,7 @@ from dpframe.plan.steps import MOST
 from dpframe.release.answer import RemainingRows
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
 from dpframe.release.auto.distinct_values import ValuesPosterior
-from dpframe.release.auto.error_model import Expected, UnitSizes
+from dpframe.release.auto.error_model import Expected, UnitSizes, with_own
 from dpframe.release.auto.left_out import Seen
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import check_auto, noisy_histogram, noisy_values
@@ -72,6 +72,10 @@ def check_choice(question: Question, price: Price) -> Loss:
     read_epsilon(price.part(1 - question.chosen_share).amount, f"what is left of {price.terms.value} for the answer")
     if question.auto is not None:
         try_people(question, price)
+        for names in _columns_apart(question):  # as many totals as there may be, and limits for each
+            apart = with_own(question, dict.fromkeys(names, Limits(2, 1, 1))).with_limits(Limits(1, 1, 1))
+            price.part(1 - question.chosen_share).plans(apart)
+            engine.validate(apart)
     for column in question.open_bounds:
         target = question.table.columns[column]
         engine.magnitude_profile(question, target, empty=True)
@@ -97,11 +101,12 @@ def choose(
     statement: dict[str, Any] = {"cost": {"in": price.terms.value}, "reason": []}
     result, remaining = question, None
     if question.auto is not None:
-        limits, noise, errors, remaining = _best(
+        limits, own, noise, errors, remaining = _best(
             question, rest, read_people(question, price.part(question.auto.share), rest, seen=seen)
         )
-        result = result.with_limits(limits)
-        statement |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
+        result = with_own(result, own).with_limits(limits)
+        statement |= {"limits": _named(limits), "expected_error": errors}
+        statement |= {"limits_of_columns": {name: _named(one) for name, one in own.items()}} if own else {}
         with_noise = ""
         if question.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
             rest, statement["noise"] = replace(rest, noise=noise), noise.value
@@ -109,8 +114,9 @@ def choose(
         cost = statement["cost"]["limits"] = float(price.amount * question.auto.share)
         values = _AND_VALUES if _distinct(question) else ""
         statement["reason"].append(
-            f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(result.limits)}{with_noise}. Of all limits "
-            "that were tried, their expected error of the released columns, from bias and noise together, is the "
+            f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(result.limits)}{_apart(result, own)}"
+            f"{with_noise}. Of all limits that were tried, their expected error of the released columns, from bias and "
+            "noise together, is the "
             f"smallest. It is estimated from noisy histograms in which each unit counts once{values}."
         )
     bounds: dict[str, Bounds] = {}
@@ -134,11 +140,25 @@ def restored(question: Question, statement: Mapping[str, Any], price: Price) -> 
     """The question with its chosen limits and bounds, and its noise, from the stored statement of the choice."""
     result, rest = question, price.part(1 - question.chosen_share)
     if "limits" in statement:
-        result = result.with_limits(Limits(**statement["limits"]))
+        own = {name: Limits(**limits) for name, limits in statement.get("limits_of_columns", {}).items()}
+        result = with_own(result, own).with_limits(Limits(**statement["limits"]))
     bounds = statement.get("bounds", {})
     result = result.with_bounds({c: as_typed(Bounds(*pair), question.table.columns[c]) for c, pair in bounds.items()})
     noise = NoiseKind(statement["noise"]) if "noise" in statement else price.noise
     return result, replace(rest, noise=noise).plan(result)
+
+
+def _named(limits: Limits) -> dict[str, int]:
+    return {name: limit for name, limit in vars(limits).items() if isinstance(limit, int)}
+
+
+def _apart(question: Question, own: Mapping[str, Limits]) -> str:
+    """The limits of columns that have some of their own, in words."""
+    words: dict[str, list[str]] = {}
+    for name in own:
+        limits = question.limits_of(own[name])
+        words.setdefault(limits_in_words(limits if question.by else Limits(limits.max_rows)), []).append(name)
+    return "".join(f"; for {', '.join(names)}: {limits}" for limits, names in words.items())
 
 
 # Limits
@@ -288,8 +308,8 @@ def _key_groups(question: Question, counts: Floats, scale: float, unit_sizes: Un
 
 def _best(
     question: Question, rest: Price, unit_sizes: UnitSizes
-) -> tuple[Limits, NoiseKind, dict[str, float], RemainingRows | None]:
-    """The candidate limits with the smallest expected error.
+) -> tuple[Limits, dict[str, Limits], NoiseKind, dict[str, float], RemainingRows | None]:
+    """The candidate limits with the smallest expected error, and those of columns that are better with their own.
 
     It also returns the kind of noise, each column's error, and the estimated rows with and without limits, if numbers
     are corrected for removed rows.
@@ -312,8 +332,50 @@ def _best(
         if limits.max_rows is not None:
             limits = best(_near(question, limits, "max_rows"))
     names = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
-    _, noise, errors = scores[limits]
-    return limits, noise, {name: float(f"{errors[name]:.3g}") for name in names}, model.left(limits, model.kept(limits))
+    limits, own, (_, noise, errors) = _with_columns(question, model, unit_sizes, limits, scores)
+    remaining = model.left(limits, model.kept(limits))
+    return limits, own, noise, {name: float(f"{errors[name]:.3g}") for name in names}, remaining
+
+
+def _with_columns(
+    question: Question,
+    model: Expected,
+    unit_sizes: UnitSizes,
+    limits: Limits,
+    scores: Mapping[Limits, tuple[float, NoiseKind, dict[str, float]]],
+) -> tuple[Limits, dict[str, Limits], tuple[float, NoiseKind, dict[str, float]]]:
+    """Limits of their own for the columns that are no counts or sums, where that is expected to be better.
+
+    Each column of values is tried by itself: all limits on rows for it, then all limits that were tried for the others.
+    """
+    score, own = scores[limits], dict[str, Limits]()
+    rows = _steps(_largest(unit_sizes.sizes[0]), 4)
+    for names in _columns_apart(question):
+        tried = {r: dict.fromkeys(names, Limits(r)) for r in rows}
+        here, most = limits, min(rows, key=lambda r: model.best(limits, own | tried[r])[0])
+        if limits.max_rows is not None:
+            near = [_within_limits(question, replace(limits, max_rows=r)) for r in rows]
+            here = min(near, key=lambda one: model.best(one, own | tried[most])[0])
+            most = min(rows, key=lambda r: model.best(here, own | tried[r])[0])
+        result = model.best(here, own | tried[most])
+        if result[0] < MODEL.apart * score[0]:
+            limits, own, score = here, own | tried[most], result
+    return limits, own, score
+
+
+def _columns_apart(question: Question) -> list[list[str]]:
+    """The released columns that may have limits of their own, those of one column of values together.
+
+    None if all released columns are of one column of values.
+    """
+    by_values: dict[Any, list[str]] = {}
+    pairs = zip(question.aggregates, question.outputs, strict=True)
+    for (name, aggregate), output in pairs:
+        if aggregate.limits == Limits():
+            column = None if estimator_of(output).adds_up else getattr(aggregate, "column", name)
+            by_values.setdefault(column, []).append(name)
+    whole = len(by_values) == 1
+    return [] if whole else [names for column, names in by_values.items() if column is not None]
 
 
 def expected_errors(

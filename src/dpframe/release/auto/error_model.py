@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
+from types import MappingProxyType
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import Noise, NoiseKind, NoisePlan
 from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
-__all__ = ["Expected", "UnitSizes"]
+__all__ = ["Expected", "UnitSizes", "with_own"]
 
 Key = tuple[object, ...]  # of a total
 _NODES = NODES.astype(np.float64)
@@ -104,7 +105,6 @@ class _Offer:
 
     question: Question
     noise: list[tuple[NoiseKind, NoisePlan, dict[Key, float]]]
-    own: Mapping[Key, Limits]  # the limits of a total's column alone
 
 
 class Expected:
@@ -119,42 +119,51 @@ class Expected:
     ) -> None:
         self.question, self.unit_sizes = question, unit_sizes
         self._typed_limits = replace(question.table.limits.and_also(question.given), auto=None)
-        self._plans, self._offers = plans, dict[tuple[int, bool], _Offer]()
+        self._plans, self._offers = plans, dict[tuple[int, bool, frozenset[str]], _Offer]()
         self._under: dict[Limits, _RowsUnderLimits] = {}
         self._bounds: dict[tuple[int, int, int, bool], Sensitivity] = {}
 
     # Noise
 
-    def _offer(self, limits: Limits) -> _Offer:
-        """The noise plans for a number of groups of a unit; one row per group and more rows have different totals."""
+    def _offer(self, limits: Limits, apart: frozenset[str]) -> _Offer:
+        """The noise plans for a number of groups of a unit; one row per group and more rows have different totals.
+
+        The columns `apart` have limits of their own, so they share no total with others.
+        """
         single = 1 in (limits.max_rows, limits.max_rows_per_group)
         at = _within(self.question, limits)[0] if self.question.private_keys or self._chooses else 1
-        if (at, single) not in self._offers:
+        if (at, single, apart) not in self._offers:
             trial = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._typed_limits)
-            question = self.question.with_limits(trial)
+            other = Limits(2 * at, at, 2) if single else Limits(at, at, 1)
+            question = with_own(self.question, dict.fromkeys(apart, other)).with_limits(trial)
             pairs = zip(question.aggregates, question.outputs, strict=True)
-            own = {total.key: one.limits for (_, one), output in pairs for _, total in output.totals}
+            own = {total.key: one.limits.or_else(trial) for (_, one), output in pairs for _, total in output.totals}
             noise = [
-                (kind, plan, {n.allotment.total.key: self._factor(n, trial, own) for n in plan.noises})
+                (
+                    kind,
+                    plan,
+                    {
+                        n.allotment.total.key: self._factor(n, own.get(n.allotment.total.key, trial))
+                        for n in plan.noises
+                    },
+                )
                 for kind, plan in self._plans(question).items()
             ]
-            self._offers[at, single] = _Offer(question, noise, own)
-        return self._offers[at, single]
+            self._offers[at, single, apart] = _Offer(question, noise)
+        return self._offers[at, single, apart]
 
     @cached_property
     def _chooses(self) -> bool:
         """Whether a total is a choice. Its mechanism depends on the number of groups."""
         return any(allotment.total.chosen for allotment in self.question.allotments)
 
-    def _factor(self, noise: Noise, limits: Limits, own: Mapping[Key, Limits]) -> float:
+    def _factor(self, noise: Noise, limits: Limits) -> float:
         """Standard deviation of a total's noise, relative to its sensitivity."""
-        total, size = noise.allotment.total, self._size(noise, limits, own)
+        total, size = noise.allotment.total, self._size(noise, limits)
         deviation = noise.deviation / float(total.unit)
         return deviation / (float(total.grid.magnitude or 1) * 2**total.fraction * size) if size else 0.0
 
-    def _size(self, noise: Noise, limits: Limits, own: Mapping[Key, Limits]) -> float:
-        """The sensitivity of a total under limits; a total of a column with limits of its own is under these."""
-        limits = own.get(noise.allotment.total.key, Limits()).or_else(limits)
+    def _size(self, noise: Noise, limits: Limits) -> float:
         bound = self._bound(limits, noise.allotment.total.of_units)
         return float(bound.l2 if noise.mechanism.by_l2 else bound.l1)
 
@@ -226,15 +235,22 @@ class Expected:
 
     # Errors
 
-    def best(self, limits: Limits) -> tuple[float, NoiseKind, dict[str, float]]:
-        """The kind of noise with the least geometric mean of columns' errors: that mean, the kind, and the errors."""
-        under_limits, offer, results = self._kept_by(limits), self._offer(limits), []
+    def best(
+        self, limits: Limits, own: Mapping[str, Limits] = MappingProxyType({})
+    ) -> tuple[float, NoiseKind, dict[str, float]]:
+        """The kind of noise with the least geometric mean of columns' errors: that mean, the kind, and the errors.
+
+        Input:  limits; own: those of the columns that are to have limits of their own, by name
+        """
+        under_limits, offer, results = self._kept_by(limits), self._offer(limits, frozenset(own)), []
         remaining = self.left(limits, under_limits)
         factor, odds = 1.0 if remaining is None else remaining.before, self.unit_sizes.rows.odds
-        kept = {name: self._kept_by(one.limits.or_else(limits)) for name, one in self.question.aggregates}
+        own = {name: own.get(name, one.limits).or_else(limits) for name, one in self.question.aggregates}
+        kept = {name: self._kept_by(of_column) for name, of_column in own.items()}
+        sizes = {total.key: own[output.name] for output in offer.question.outputs for _, total in output.totals}
         for kind, plan, factors in offer.noise:
             noise = {
-                key: factors[key] * self._size(n, limits, offer.own)
+                key: factors[key] * self._size(n, sizes.get(key, limits))
                 for n in plan.noises
                 for key in (n.allotment.total.key,)
             }
@@ -341,6 +357,14 @@ class Expected:
     def _presences(self) -> Floats:
         """The share of each group in all presences of units."""
         return self._groups.shares(self._mixing)
+
+
+def with_own(question: Question, own: Mapping[str, Limits]) -> Question:
+    """The question with limits of their own for some columns, by name."""
+    if not own:
+        return question
+    pairs = ((name, replace(one, limits=own.get(name, one.limits))) for name, one in question.aggregates)
+    return replace(question, aggregates=tuple(pairs))
 
 
 def _within(question: Question, limits: Limits) -> tuple[int, int, int]:

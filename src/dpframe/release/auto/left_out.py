@@ -83,6 +83,9 @@ def left_out(
     for output in question.outputs:
         if output.formula not in (Formula.COUNT, Formula.SUM):
             continue
+        if any(total.limits is not None for _, total in output.totals):  # limits that were typed for this column alone
+            lines.append({"column": output.name, "estimate": None})
+            continue
         numbers = long.get_column(output.name).to_physical().cast(pl.Float64).to_numpy()
         times = factor if is_scaled(output) else 1.0
         part = _Part(question, output, numbers / times, _error(plan, output), times)
@@ -111,7 +114,7 @@ def _counted(
         return None
     for output in question.outputs:
         for name, total in output.totals:
-            if total.kind is TotalKind.ROWS:
+            if total.kind is TotalKind.ROWS and total.limits is None:
                 rows = parts.get(name)
                 rows = long.get_column(name).cast(pl.Float64).to_numpy() / factor if rows is None else rows
                 return float(rows.sum()), plan.of(total).deviation * len(rows) ** 0.5

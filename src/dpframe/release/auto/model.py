@@ -44,6 +44,10 @@ class Model:
     # By which factor a limit on rows per group must seem better, since its cost is known less well. By hand.
     further_limit: float = 1.1
 
+    # By which factor the expected error must be smaller for a column to have limits of its own: it then shares no count
+    # with others.
+    apart: float = 0.95
+
     # Units per scale of the noise: with fewer, rows per group are not limited. On 61 and on 28 panels counts were as
     # exact without that limit (mean log error 0.275 and 0.275, 0.347 and 0.346); with it, 5 of 400 releases of one
     # panel took noise for a limit, at 4 times the error.
