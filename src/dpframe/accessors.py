@@ -11,6 +11,7 @@ from dpframe.api import PrivateFrame, TableChoices, TableCounts, TableMoments, p
 from dpframe.errors import InvalidArgument
 from dpframe.plan import ACCESSOR
 from dpframe.plan.steps import Rows
+from dpframe.release import HierarchyRelease
 from dpframe.release.publish import MarginalsRelease, Release
 from dpframe.usage import DOORS, explains
 
@@ -65,6 +66,10 @@ class FrameAccessor(_Accessor):
     def marginals(self, columns: Any, workload: Any = "2-way", **options: Any) -> MarginalsRelease:
         """`PrivateFrame.marginals`, released at once."""
         return self._once("marginals", columns, workload, **options)  # type: ignore[return-value]
+
+    def hierarchy(self, columns: Any, keys: Any, values: Any = None, **options: Any) -> HierarchyRelease:
+        """`PrivateFrame.hierarchy`, released at once."""
+        return self._once("hierarchy", columns, keys, values, **options)  # type: ignore[return-value]
 
 
 @explains("series.dp({1})", {"__call__": "unit=df['user_id']"})

@@ -10,6 +10,7 @@ from dpframe.release.publish.charts import (
 from dpframe.release.publish.error_tables import (
     noise_table,
 )
+from dpframe.release.publish.files import check_installed, write_excel, write_parquet
 from dpframe.release.publish.ledger_page import ledger_page, price_words
 from dpframe.release.publish.marginals import (
     MarginalsRelease,
@@ -36,6 +37,7 @@ __all__ = [
     "MarginalsRelease",
     "Release",
     "Report",
+    "check_installed",
     "drawn_interactions",
     "exact_interactions",
     "forecast_chart",
@@ -49,4 +51,6 @@ __all__ = [
     "read_look",
     "statement",
     "table_noise",
+    "write_excel",
+    "write_parquet",
 ]
