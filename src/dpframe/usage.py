@@ -32,7 +32,7 @@ _ARGUMENTS = {  # of questions that are methods alone; a statistic brings its ow
     "histogram": "'wage', bins=[0, 50, 100]",
     "crosstab": f"'region', 'sex', {_KEYS}",
     "marginals": f"['region', 'sex'], {_KEYS}",
-    "hierarchy": "['region', 'town'], keys=towns",
+    "hierarchy": "['region', 'city'], keys=[('north', 'Kiel'), ('south', 'Ulm')]",
 }
 STEPS = {
     "filter": "dp.col('wage') >= 18",

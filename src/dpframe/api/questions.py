@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dpframe.api.arguments import Pair, read_by, read_limits, read_names
+from dpframe.api.arguments import Pair, read_by, read_limits, read_name, read_names
 from dpframe.api.cells import cell_of, check_cells, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.hierarchy import HierarchyQuery, hierarchy_of, read_crossed
@@ -287,7 +287,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
             if own is None:
                 raise InvalidArgument(f"hierarchy: by= lists the keys of {name!r}: by={{{name!r}: [...]}}.")
             crossed[name] = own.levels[0]
-        aggregate = (values or "count", cell_of(values, aggfunc, bounds, "hierarchy"))
+        value = "count" if values is None else read_name(values, "hierarchy: values=")
+        aggregate = (value, cell_of(values, aggfunc, bounds, "hierarchy"))
         limits = read_limits(max_rows, max_groups, max_rows_per_group)
         question = hierarchy_of(self._step, names, leaves, crossed, aggregate, limits, shares)
         return HierarchyQuery(question, self._budget)

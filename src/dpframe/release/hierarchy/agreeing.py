@@ -139,6 +139,6 @@ def _projected(tree: Levels, level: int, node: Integers, values: Floats, totals:
     # The children above their own shift are the largest of their siblings; the last of them has the shift of all.
     number = np.maximum(np.add.reduceat((descending > shifts).astype(np.int64), first), 1)
     shift = shifts[first + number - 1]
-    result = np.maximum(values - shift[node], 0.0)
+    result: Floats = np.maximum(values - shift[node], 0.0)
     result[totals[node] <= 0] = 0.0
     return result

@@ -106,11 +106,10 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
         """A level as a Polars table, with the ends of its intervals if they are shown."""
         columns = [self._series(level)]
         if self._ci is not None:
-            lower, upper = self._ends(level, 1 - self._ci)
-            columns += [
-                pl.Series(f"{self._value}_low", lower, nan_to_null=True),
-                pl.Series(f"{self._value}_high", upper, nan_to_null=True),
-            ]
+            lower, upper = (pl.Series(end, nan_to_null=True) for end in self._ends(level, 1 - self._ci))
+            if self._numbers.exponent == 0:
+                lower, upper = (end.cast(pl.Int64) for end in (lower.floor(), upper.ceil()))
+            columns += [lower.alias(f"{self._value}_low"), upper.alias(f"{self._value}_high")]
         return pl.concat([self._keys(level), pl.DataFrame(columns)], how="horizontal")
 
     def _series(self, level: int) -> pl.Series:
