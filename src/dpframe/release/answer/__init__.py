@@ -24,6 +24,12 @@ from dpframe.release.answer.shrinking import (
     shrunk_interval,
     shrunk_numbers,
 )
+from dpframe.release.answer.suppression import (
+    Suppression,
+    hidden_in_table,
+    hidden_in_tree,
+    read_suppression,
+)
 from dpframe.release.answer.upscaling import (
     RemainingRows,
     is_scaled,
@@ -36,9 +42,12 @@ from dpframe.release.answer.upscaling import (
 __all__ = [
     "Numbers",
     "RemainingRows",
+    "Suppression",
     "compared_groups",
     "drawn_table",
     "has_noisy_differences",
+    "hidden_in_table",
+    "hidden_in_tree",
     "is_scaled",
     "is_scaled_by",
     "is_total",
@@ -48,6 +57,7 @@ __all__ = [
     "may_be_scaled",
     "nonnegative",
     "plus",
+    "read_suppression",
     "rounded",
     "rounding_of",
     "scaled",

@@ -15,7 +15,7 @@ from dpframe.arrays import Floats, Integers
 from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.estimators import estimator_of
 
-__all__ = ["adds_up", "is_total", "known_nonnegative", "nonnegative", "rounded", "table_of"]
+__all__ = ["adds_up", "is_total", "known_nonnegative", "nearest_with_sums", "nonnegative", "rounded", "table_of"]
 
 _SWEEPS = 1000
 _TINY = 1e-9
@@ -55,6 +55,19 @@ def nonnegative(cells: Floats) -> Floats:
         if np.abs(result.sum(axis=1) - rows).max() <= _TINY * total:
             break
     return np.asarray(result)
+
+
+def nearest_with_sums(values: Floats, totals: Floats, *, positive: bool) -> Floats:
+    """The nearest rows (least squares) with given sums; not negative if `positive`, with sums of at least 0.
+
+    >>> nearest_with_sums(np.array([[5.0, 1.0]]), np.array([2.0]), positive=True)
+    array([[2., 0.]])
+    """
+    if not positive:
+        return np.asarray(values + ((totals - values.sum(axis=1)) / values.shape[1])[:, None])
+    result = _projection(values, totals)
+    result[totals <= 0] = 0.0
+    return result
 
 
 def _projection(values: Floats, totals: Floats) -> Floats:

@@ -6,12 +6,16 @@ from abc import abstractmethod
 from html import escape
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from dpframe.arrays import Booleans
 from dpframe.budget import Loss
 from dpframe.engine import as_kind
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Tree
+from dpframe.release.answer import Suppression
+from dpframe.release.hierarchy.agreeing import Agreeing
 from dpframe.release.publish import Report, check_installed, write_excel, write_parquet
 
 __all__ = ["HierarchyExports"]
@@ -24,9 +28,8 @@ class HierarchyExports:
     """What is written of a released hierarchy. One level is `level="region"`; without it all levels are together."""
 
     _tree: Tree
-    _marker: str
+    _suppression: Suppression | None
     _value: str
-    _hidden: Any
     cost: Loss
 
     @abstractmethod
@@ -36,6 +39,16 @@ class HierarchyExports:
     @abstractmethod
     def _place(self, level: object) -> int:
         """The place of a level from the root, by its name."""
+
+    @property
+    @abstractmethod
+    def _hidden(self) -> list[Booleans] | None:
+        """Which numbers of each level are not shown; None if all are."""
+
+    @property
+    @abstractmethod
+    def _numbers(self) -> Agreeing:
+        """The numbers of all levels."""
 
     @abstractmethod
     def report(self) -> Report:
@@ -68,14 +81,17 @@ class HierarchyExports:
         return as_kind(self.to_polars(level), "pyarrow")
 
     def _marked(self, level: str | None = None) -> pl.DataFrame:
-        """The table of `to_polars` with the marker in place of suppressed numbers, which makes their column a text."""
+        """The table of `to_polars` with marks in place of suppressed numbers, which makes their column a text."""
         table = self.to_polars(level)
-        if self._hidden is None:
+        if self._suppression is None or self._suppression.marks is None or self._hidden is None:
             return table
-        numbers = [name for name in table.columns if name == self._value or name.startswith(f"{self._value}_")]
-        marked = pl.when(pl.col(self._value).is_null()).then(pl.lit(self._marker))
-        texts = [marked.otherwise(pl.col(self._value).cast(pl.String)).alias(self._value)]
-        return table.with_columns(texts + [pl.col(name) for name in numbers if name != self._value])
+        small, other = self._suppression.marks
+        places = range(len(self._tree.names)) if level is None else [self._place(level)]
+        is_small = np.concatenate([self._numbers.floats(place).ravel() < self._suppression.below for place in places])
+        mark = pl.when(pl.Series(is_small)).then(pl.lit(small)).otherwise(pl.lit(other))
+        number = pl.col(self._value)
+        text = pl.when(number.is_null()).then(mark).otherwise(number.cast(pl.String))
+        return table.with_columns(text.alias(self._value))
 
     def to_csv(self, path: Any = None, level: str | None = None) -> str | None:
         """A level, or all of them together, as CSV: a text, or a file if there is a path; see `to_polars`."""
@@ -102,7 +118,7 @@ class HierarchyExports:
                 "out.to_csv('table.csv')."
             )
         sheets = {name: (as_kind(self._marked(name), "pandas"), False) for name in names}
-        write_excel(sheets, path, self.report())
+        write_excel(sheets, path, self.report(), numbered=True)
 
     def to_latex(self, path: Any = None, level: str | None = None, **options: Any) -> str | None:
         """A level, or all of them together, in LaTeX, by pandas' `DataFrame.to_latex`; needs the extra `latex`."""

@@ -18,7 +18,7 @@ from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.plan import HIERARCHY, Derivation, Hints, ReleasedColumn, Tree
 from dpframe.release.accuracy import check_alpha, read_ci
-from dpframe.release.answer import keys_beside, known_nonnegative
+from dpframe.release.answer import Suppression, hidden_in_tree, keys_beside, known_nonnegative, read_suppression
 from dpframe.release.hierarchy.agreeing import Agreeing, nonnegative_levels, on_grid, whole_levels
 from dpframe.release.hierarchy.errors import level_errors
 from dpframe.release.hierarchy.exports import HierarchyExports
@@ -66,8 +66,7 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
     _changed: Agreeing | None = None
     _lifted: bool = False  # whether negative numbers were removed, so that intervals end at 0
     _ci: float | None = None
-    _hidden: tuple[Booleans, ...] | None = None  # which numbers of each level are suppressed
-    _marker: str = ""
+    _suppression: Suppression | None = None
 
     # The tables
 
@@ -174,6 +173,29 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
         if changed.exponent > 0:
             raise UnsupportedOperation("round(): these numbers are so large that they are whole already.")
         return replace(self, _changed=changed, _steps=(*self._steps, sentence))
+
+    def suppress(
+        self, below: float, marker: str | tuple[str, str] | None = None, *, secondary: bool = False
+    ) -> HierarchyRelease[Table_co]:
+        """Replace small numbers by null. It is post-processing and free.
+
+        Input:  below: a number above 0: smaller ones are hidden; marker: the text that stands for them in files, such
+                as "<10"; a pair has a second text for numbers that are hidden with them; secondary: whether others are
+                hidden too, so that no hidden number follows from its parent and siblings
+        Output: a release in which these numbers are null, on every level. Of several such steps the strictest applies
+        Bound:  what is hidden follows from the released numbers: see `dpframe.release.answer.suppression`
+        """
+        step = read_suppression(below, marker, secondary)
+        return replace(self, _suppression=step.after(self._suppression), _steps=(*self._steps, step.sentence))
+
+    @cached_property
+    def _hidden(self) -> list[Booleans] | None:
+        """Which numbers of each level are not shown; None if all are."""
+        if self._suppression is None:
+            return None
+        values = [self._numbers.floats(level) for level in range(len(self.levels))]
+        below, secondary = self._suppression.below, self._suppression.secondary
+        return hidden_in_tree(self._tree.shape, values, below, secondary=secondary)
 
     # Errors
 

@@ -281,5 +281,5 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
 
         Errors: UnsupportedOperation without the extra
         """
-        sheets = {titled(names): (self[names].to_pandas(), len(names) > 1) for names in self}
-        write_excel(sheets, path, self.report())
+        sheets = {titled(names): (self[names]._marked("pandas"), len(names) > 1) for names in self}
+        write_excel(sheets, path, self.report(), numbered=True)
