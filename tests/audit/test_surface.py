@@ -48,8 +48,8 @@ CLASSES = {
         "facts": "accountant charge fail forecast history limit pace remaining share spent store terms tonight"
     },
     dp.MarginalsRelease: {
-        "released": "accuracy cost derivation get items keys noise report table to_arrow to_csv to_excel to_pandas "
-        "to_parquet to_polars values when"
+        "released": "accuracy cost derivation get items keys noise nonnegative report round table to_arrow to_csv "
+        "to_excel to_pandas to_parquet to_polars values when"
     },
     dp.HierarchyRelease: {
         "released": "accuracy cost derivation get items keys levels noise nonnegative report round suppress table "

@@ -128,7 +128,7 @@ MARGINALS = _table(
     {
         "with_ci": "Type .accuracy(): it has an interval for every number, and out['a', 'b'].accuracy() those of one "
         "table.",
-        "nonnegative round suppress plot to_html to_latex": "One table has it: out['a', 'b'].",
+        "suppress plot to_html to_latex": "One table has it: out['a', 'b'].",
         "value": "Type .table, or out['a', 'b'].table.",
         _TABLE: "Type .table: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table.",

@@ -4,6 +4,12 @@ from dpframe.release.answer.draw import (
     drawn_table,
     plus,
 )
+from dpframe.release.answer.joint_tables import (
+    JointTables,
+    family_of,
+    joint_nonnegative,
+    joint_whole,
+)
 from dpframe.release.answer.key_rounds import (
     keys_in_rounds,
 )
@@ -40,17 +46,21 @@ from dpframe.release.answer.upscaling import (
 )
 
 __all__ = [
+    "JointTables",
     "Numbers",
     "RemainingRows",
     "Suppression",
     "compared_groups",
     "drawn_table",
+    "family_of",
     "has_noisy_differences",
     "hidden_in_table",
     "hidden_in_tree",
     "is_scaled",
     "is_scaled_by",
     "is_total",
+    "joint_nonnegative",
+    "joint_whole",
     "keys_beside",
     "keys_in_rounds",
     "known_nonnegative",

@@ -210,6 +210,11 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         step = read_suppression(below, marker, secondary)
         if all(not estimator_of(output).is_number for output in self._numbers.outputs):  # or there is none at all
             raise UnsupportedOperation("suppress(): this release has no count; release one beside it: n=dp.count().")
+        if secondary and self._set > 1:
+            raise UnsupportedOperation(
+                "suppress(secondary=True): other tables of this release show the margins of this one, and what they "
+                "show is not looked at. Leave secondary= out, or release one table by itself: crosstab(...)."
+            )
         numbers = replace(self._numbers, suppression=step.after(self._numbers.suppression))
         return replace(self, _numbers=numbers, _steps=(*self._steps, step.sentence))
 
