@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dpframe.errors import InvalidArgument
+from dpframe.theory.formulas.error import log_concave_error, normal_error, unimodal_error
 from dpframe.theory.formulas.hierarchies import Levels, normal_shares, pure_shares
 from dpframe.theory.formulas.trees import Forest
 
@@ -193,3 +194,14 @@ def test_totals_do_not_wrap():
     found = tree.totals(np.full((4, 1), 2**62, np.int64))
     assert found[0].tolist() == [[2**64]]
     assert all(np.array_equal(tree.up(below, i), above) for i, (above, below) in enumerate(pairwise(found)))
+
+
+def test_a_sum_of_laplace_noises_exceeds_its_error_as_rarely_as_told():
+    """One noise has the exact tail exp(-e/b), two equal ones exp(-e/b)(1 + e/2b). The bound is 12% above one."""
+    for alpha in (0.5, 0.1, 0.05, 1e-3, 1e-9):
+        error = log_concave_error(math.sqrt(2), alpha)
+        assert math.exp(-error) <= alpha * (1 + 1e-12)
+        error = log_concave_error(2.0, alpha)
+        assert math.exp(-error) * (1 + error / 2) <= alpha * (1 + 1e-12)
+        assert normal_error(1.0, alpha) <= log_concave_error(1.0, alpha) <= unimodal_error(1.0, alpha)
+    assert log_concave_error(math.sqrt(2), 0.05) / -math.log(0.05) < 1.12

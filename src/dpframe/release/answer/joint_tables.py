@@ -64,7 +64,8 @@ def family_of(workload: Sequence[Attributes], verb: str, titles: Callable[[Attri
     >>> family_of([(0, 1), (1, 2)], "round", str)
     [(), (1,), (0, 1), (1, 2)]
     """
-    family, new = {()}, {tuple(sorted(table)) for table in workload}
+    family: set[Attributes] = {()}
+    new: set[Attributes] = {tuple(sorted(table)) for table in workload}
     while new - family:
         family |= new
         new = {tuple(sorted(set(one) & set(other))) for one, other in combinations(family, 2)}

@@ -216,7 +216,7 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
         Bound:  each interval holds its node's number without noise, under the limits and bounds, with probability
                 1 - alpha; all of them together hold less often. With Gaussian noise an estimate is normal with the
                 variance of `dpframe.theory.formulas.hierarchies.Levels.variances`. With Laplace noise it is a sum of
-                independent Laplace noises, and Gauss' inequality holds. Rounding of the noise is added
+                independent Laplace noises, and the bound of `log_concave_error` holds. Rounding of the noise is added
         """
         alpha = check_alpha(alpha)
         beside = dict(

@@ -141,7 +141,7 @@ class Compares:
     @property
     def _suppressed(self) -> list[bool]:
         numbers = self._numbers
-        return numbers.hidden.tolist()
+        return [bool(hidden) for hidden in numbers.hidden]
 
     def _between(self, output: ReleasedColumn, first: Sequence[int], second: Sequence[int]) -> Differences:
         """The differences of the numbers as they were drawn, whatever post-processing made of them."""

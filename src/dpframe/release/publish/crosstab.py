@@ -54,7 +54,7 @@ class Crosstab:
     @property
     def marked(self) -> NDArray[np.object_]:
         """The numbers with texts in place of suppressed ones."""
-        missing = np.equal(self.values, None)
+        missing = np.array([value is None for value in self.values.flat]).reshape(self.values.shape)
         return self.values if self.marks is None else np.where(missing, self.marks, self.values)
 
     @cached_property

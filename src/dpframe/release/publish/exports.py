@@ -59,7 +59,7 @@ class Exports:
         >>> out.to_csv().splitlines()[0]
         'city,count'
         """
-        table = self._marked("polars").with_columns(pl.selectors.duration().dt.to_string("iso"))
+        table: pl.DataFrame = self._marked("polars").with_columns(pl.selectors.duration().dt.to_string("iso"))
         if path is None:
             return table.write_csv()
         table.write_csv(path)
