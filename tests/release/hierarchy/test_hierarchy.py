@@ -328,3 +328,12 @@ def test_noise_is_fresh_for_every_node():
         len({round(x, 6) for level in out for x in out[level]["count"]}) == 1 + 3 + 5 + 6 - 5
     )  # five have only one child
     assert math.isfinite(out["total"]["count"].item())
+
+
+def test_columns_with_the_names_of_a_table_of_errors_are_renamed():
+    table = pl.DataFrame({"level": ["a", "b"], "value": ["x", "y"]})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=9))
+    out = frame.hierarchy(["level", "value"], [("a", "x"), ("b", "y")]).release(epsilon=1).with_ci()
+    assert out.accuracy().columns == ["level_", "level", "value_key", "value", "error", "lower", "upper"]
+    assert out.to_polars().columns == ["level_", "level", "value", "count", "count_low", "count_high"]
+    assert "level_" in out.to_csv()

@@ -54,14 +54,20 @@ class HierarchyExports:
     def report(self) -> Report:
         """The privacy statement."""
 
+    @property
+    def _level_name(self) -> str:
+        """The name of the column with the level: "level", with underscores if a key column has this name."""
+        name = "level"
+        while name in (*self._tree.columns, *self._tree.crossed, self._value):
+            name += "_"
+        return name
+
     def to_polars(self, level: str | None = None) -> pl.DataFrame:
         """A level, or all of them in one table: `level` first, keys as text, and "" in the columns of lower levels."""
         if level is not None:
             return self._polars(self._place(level))
         columns, parts = (*self._tree.columns, *self._tree.crossed), []
-        name = "level"
-        while name in columns:
-            name += "_"
+        name = self._level_name
         for place, title in enumerate(self._tree.names):
             table = self._polars(place)
             keys = [

@@ -15,7 +15,7 @@ import polars as pl
 from dpframe.arrays import Booleans, Floats
 from dpframe.budget import Loss
 from dpframe.engine import Kind, Table_co, as_kind
-from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
 from dpframe.plan import HIERARCHY, Derivation, Hints, ReleasedColumn, Tree
 from dpframe.release.accuracy import check_alpha, read_ci
 from dpframe.release.answer import Suppression, hidden_in_tree, keys_beside, known_nonnegative, read_suppression
@@ -204,6 +204,10 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
 
         Each interval holds the number of its node without noise with probability ci; see `accuracy`.
         """
+        ends = {f"{self._value}_low", f"{self._value}_high"}
+        if clash := ends & {*self._tree.columns, *self._tree.crossed}:
+            name = min(clash)
+            raise InvalidArgument(f"with_ci: there is a key column {name!r}; rename({{{name!r}: 'key'}}) it before.")
         return replace(self, _ci=read_ci(ci))
 
     def accuracy(self, alpha: float = 0.05) -> Table_co:
@@ -241,12 +245,12 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
                 ).alias(new)
                 for column, new in beside.items()
             ]
-            names = pl.Series("level", [name]).new_from_index(0, block.height)
+            names = pl.Series(self._level_name, [name]).new_from_index(0, block.height)
             parts.append(pl.DataFrame([names, *texts, *block.get_columns()]))
         long = pl.concat(parts)
         error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
         error = pl.when(pl.col("value").is_not_null()).then(error).alias("error")
-        table = long.select("level", *beside.values(), "value", error, "lower", "upper")
+        table = long.select(self._level_name, *beside.values(), "value", error, "lower", "upper")
         return cast("Table_co", as_kind(table, self._kind))
 
     def _ends(self, level: int, alpha: float) -> tuple[Floats, Floats]:
