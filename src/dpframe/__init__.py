@@ -21,7 +21,7 @@ from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, col, lit, when
 from dpframe.plan import nearest as _nearest
 from dpframe.plan.steps import Rows
-from dpframe.release import MarginalsRelease, Release
+from dpframe.release import HierarchyRelease, MarginalsRelease, Release
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import ELSEWHERE as _ELSEWHERE
 
@@ -29,6 +29,7 @@ __all__ = [
     "Auto",
     "Budget",
     "Expr",
+    "HierarchyRelease",
     "Ledger",
     "MarginalsRelease",
     "PrivateFrame",

@@ -12,6 +12,7 @@ from dpframe.api import PrivateFrame, TableChoices, TableCounts, TableMoments, p
 from dpframe.errors import InvalidArgument
 from dpframe.plan import ACCESSOR
 from dpframe.plan.steps import Rows
+from dpframe.release import HierarchyRelease
 from dpframe.release.publish import MarginalsRelease, Release
 from dpframe.release.regression import MatrixRelease, Regression
 from dpframe.usage import ARGUMENTS, DOORS, MATRICES, explains
@@ -83,6 +84,10 @@ class FrameAccessor(_Accessor):
     def ols(self, formula: str | None = None, **options: Any) -> Regression:
         """`PrivateFrame.ols`, released at once: `df.dp.ols(y="wage", x=["hours"], ...)`."""
         return self._once("ols", formula, **options)  # type: ignore[return-value]
+
+    def hierarchy(self, columns: Any, keys: Any, values: Any = None, **options: Any) -> HierarchyRelease:
+        """`PrivateFrame.hierarchy`, released at once."""
+        return self._once("hierarchy", columns, keys, values, **options)  # type: ignore[return-value]
 
 
 @explains("series.dp({1})", {"__call__": "unit=df['user_id']"})

@@ -42,7 +42,9 @@ def test_one_liners_release_at_once(table, budget):
     assert out.columns == ["n", "s"]
     assert table.dp.histogram("spend", bins=[0, 10, 300], max_rows=2, **once).to_polars()["count"].to_list() == [1, 1]
     assert table.dp.histogram("city", keys=["a", "b"], max_rows=2, **once).to_polars()["count"].to_list() == [2, 1]
-    assert len(budget.history()) == 9
+    tree = table.dp.hierarchy(["city", "spend"], [("a", 1.5), ("b", 250.0), ("b", 3.0)], max_rows=2, **once)
+    assert tree.nonnegative().round().to_polars("city")["count"].to_list() == [1, 1]
+    assert len(budget.history()) == 10
 
 
 def test_every_asking_verb_is_a_one_liner(table, budget):

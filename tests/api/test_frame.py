@@ -198,6 +198,7 @@ def test_without_an_identifier_limits_are_declared_not_enforced():
         lambda f, values: f.crosstab("id", values),
         lambda f, values: f.crosstab(values, "id"),
         lambda f, values: f.marginals(values),
+        lambda f, values: f.hierarchy(values, [(1,)]),
         lambda f, values: f.marginals(["age"], [tuple(values)], keys={"age": [1]}),
         lambda f, values: dp.protect(pl.DataFrame(ROWS), unit=values),
     ],

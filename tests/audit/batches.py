@@ -22,6 +22,7 @@ from dpframe import engine
 from dpframe.audit.pairs import multisets, pairs
 from dpframe.engine.backends import backend_named
 from dpframe.engine.backends import polars as parts
+from dpframe.plan.hierarchy import Hierarchy
 from dpframe.plan.keys import Keys
 from dpframe.plan.question import Question
 from dpframe.plan.steps.basic import source_of
@@ -88,6 +89,8 @@ def together(ask: Question, tables: int) -> Question:
     resolved = {
         name: getattr(ask, name) for name in ("limits", "allotments", "unit_limits", "outputs", "threshold", "shape")
     }
+    if isinstance(ask, Hierarchy):  # its levels are sums of what is read, and not read themselves
+        resolved["allotments"] = ask.read
     by = {"by": ("t", *ask.by), "keys": keys, "group_columns": (number, *ask.group_columns), "alone": ask.cells}
     made.__dict__.update({**vars(ask), **resolved, **by})
     return made

@@ -137,6 +137,7 @@ STEPS = [
 ]
 SPAN = (dt.date(2000, 1, 1), dt.date(2001, 1, 1))
 NEVER = 1e-15  # a key that one unit has is released with this probability, and then shown rightly; a test asks hundreds
+TREE, YES = [("Bonn", "a"), ("Bonn", "b"), ("Kiel", "a")], {"yes": [True]}
 KEYS = {"city": ["Bonn", "Kiel"], "yes": [True]}
 
 
@@ -167,6 +168,7 @@ QUESTIONS = [
     lambda f: f.group_by("city").keys(),
     lambda f: f.crosstab("city", "yes", keys=KEYS, margins=True, **limited(f, max_rows=2)),
     lambda f: f.histogram("x", bins=[0, 31340, 99999], **limited(f, max_rows=2)),
+    lambda f: f.hierarchy(["city", "shop"], TREE, "x", "sum", bounds=(0, 9), by=YES, **limited(f, max_rows=2)),
 ]
 
 
@@ -332,6 +334,7 @@ SITES = [
     (pl.LazyFrame, "collect_schema"),
     (pl.DataFrame, "join"),
     (run, "drawn_table"),
+    (run, "drawn_levels"),
 ]
 
 

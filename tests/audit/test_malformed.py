@@ -153,6 +153,19 @@ CALLS = {
         FRAME.marginals,
         {"columns": ["city", "yes"], "workload": "1-way", "keys": {"city": ["Bonn"]}, "max_rows": 1},
     ),
+    "hierarchy": (
+        FRAME.hierarchy,
+        {
+            "columns": ["city", "yes"],
+            "keys": [("Bonn", True)],
+            "values": "x",
+            "aggfunc": "sum",
+            "by": {"n": [1]},
+            "bounds": (0, 1),
+            "shares": {"total": 1, "city": 1, "yes": 1},
+            **dict.fromkeys(LIMITS, 1),
+        },
+    ),
     "group_by with others": (
         lambda **said: FRAME.group_by("city", max_groups=1, **said).count_units(),
         {"other": "(other)"},

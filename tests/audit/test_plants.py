@@ -58,6 +58,7 @@ from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
+from dpframe.release.hierarchy import draw as levels
 from dpframe.release.pricing import allocation, mechanisms
 from dpframe.theory.formulas import rank_trees
 from dpframe.theory.formulas.loss import calibration, key_rounds, partitions
@@ -676,7 +677,35 @@ def keys_in_rounds_too_often():
     return at_least(shown, number, 1e-9) > 0.01 / 100  # with a hundred keys of one unit, some key at most 0.01
 
 
+def levels_move_too_far():
+    """The totals of a tree's nodes, between all small neighbours."""
+    tally = Tally()
+    tally.hold(asked([], "hierarchy", LIMITS[0], UNIT, "add-remove"), "add-remove")
+    return bool(tally.broken)
+
+
+def nodes_share_their_noise():
+    """Of a hundred regions with one town each, all have one number if one noise is drawn for all."""
+    towns = [(str(place), "town") for place in range(100)]
+    query = protected({"r": ["none"], "t": ["town"], "u": [1]}).hierarchy(["r", "t"], towns, max_rows=1)
+    return query.release(epsilon=0.1).table["count"].n_unique() < 50
+
+
 PLANTS = [
+    Plant(
+        "the limits of a node are those of a leaf",
+        sensitivity.node_limits,
+        "min(limits.groups, groups)",
+        "1",
+        levels_move_too_far,
+    ),
+    Plant(
+        "one noise for all nodes of a level",
+        levels.drawn_levels,
+        "noise.mechanism.draw(exact.size)",
+        "noise.mechanism.draw(1)[np.zeros(exact.size, np.int64)]",
+        nodes_share_their_noise,
+    ),
     Plant(
         "units give each key a full weight",
         key_weights.weighted_keys,

@@ -27,6 +27,7 @@ from strategies import bring
 
 SIZE = len(batches.universe())
 FORMS = ["listed", "alone", "listed rows", "alone rows", "crosstab", "own", "own alone"]
+FORMS += ["hierarchy", "hierarchy of sums"]
 PRICES = [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 0.5, "delta": 1e-6, "noise": "gaussian"}]
 
 
@@ -79,7 +80,9 @@ def seen(release):
         release.noise.rows() if isinstance(release.noise, pl.DataFrame) else str(release.noise),
         str(release.cost),
         str(release.derivation),
-        dict(error_table(release._numbers, 0.05).schema),
+        dict((release.accuracy() if hasattr(release, "levels") else error_table(release._numbers, 0.05)).schema)
+        if release._kind != "pandas" or not hasattr(release, "levels")
+        else list(release.accuracy().columns),
     ]
 
 

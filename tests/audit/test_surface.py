@@ -29,8 +29,8 @@ CLASSES = {
         "facts": "budget columns neighbors unit",
         "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
         "groups": "group_by partition",
-        "questions": "agg cdf corr count count_units cov crosstab describe geometric_mean histogram marginals max mean "
-        "median min mode n_unique ols quantile skew std sum top_k var",
+        "questions": "agg cdf corr count count_units cov crosstab describe geometric_mean hierarchy histogram "
+        "marginals max mean median min mode n_unique ols quantile skew std sum top_k var",
     },
     dp.PrivateGroupBy: {
         "questions": "agg cdf corr count count_units cov geometric_mean keys max mean median min mode n_unique "
@@ -56,12 +56,16 @@ CLASSES = {
         "facts": "accountant charge fail forecast history limit pace remaining share spent store terms tonight"
     },
     dp.MarginalsRelease: {
-        "released": "accuracy cost derivation get items keys noise report table to_arrow to_csv to_excel to_pandas "
-        "to_parquet to_polars values when"
+        "released": "accuracy cost derivation get items keys noise nonnegative report round table to_arrow to_csv "
+        "to_excel to_pandas to_parquet to_polars values when"
+    },
+    dp.HierarchyRelease: {
+        "released": "accuracy cost derivation get items keys levels noise nonnegative report round suppress table "
+        "to_arrow to_csv to_excel to_html to_latex to_pandas to_parquet to_polars values when with_ci"
     },
     FrameAccessor: {
-        "pays": "agg cdf corr count count_units cov crosstab describe geometric_mean histogram marginals max mean "
-        "median min mode n_unique ols quantile skew std sum top_k var"
+        "pays": "agg cdf corr count count_units cov crosstab describe geometric_mean hierarchy histogram marginals "
+        "max mean median min mode n_unique ols quantile skew std sum top_k var"
     },
     SeriesAccessor: {
         "pays": "cdf count count_units describe geometric_mean histogram max mean median min mode n_unique quantile "

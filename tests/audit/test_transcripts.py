@@ -21,6 +21,7 @@ from prices import offer
 
 SCHEMA = {"u": pl.Int64, "g": pl.Int64, "c": pl.String, "x": pl.Float64, "n": pl.Int64}
 KEYS = {"g": [0, 1, 2, 3], "c": ["a", "b", "c"]}
+TREE = [(g, c) for g in KEYS["g"] for c in KEYS["c"][: g + 1]]
 INF, NAN = float("inf"), float("nan")
 _X = [0.0, -0.0, 1.0, 2.5, -7.5, 3e40, 1e-40, INF, -INF, NAN, None]
 _N = [0, 1, 5, -3, 2**63 - 1, -(2**63), None]
@@ -121,6 +122,10 @@ QUESTIONS = {
         lambda f: f.crosstab("g", "c", "x", "sum", bounds=(-1, 3), keys=KEYS, margins="measured", max_rows=2)
     ),
     "marginals": alone(lambda f: f.marginals(["g", "c"], "2-way", keys=KEYS, max_rows=2)),
+    "a hierarchy": alone(lambda f: f.hierarchy(["g", "c"], keys=TREE, max_groups=3, max_rows_per_group=2)),
+    "a hierarchy of sums, crossed": alone(
+        lambda f: f.hierarchy(["g"], KEYS["g"], "x", "sum", by={"c": ["a", "b"]}, bounds=(-1, 3), max_rows=2)
+    ),
     "the two most frequent": alone(lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).top_k("c", 2, KEYS["c"])),
     "intervals": lambda f, p: [
         f.group_by("g", keys=KEYS["g"], **LIMITED).agg(m=dp.median("n", (0, 9)), k=dp.count()).release(**p, ci=0.9)

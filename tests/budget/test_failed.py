@@ -129,6 +129,7 @@ PATHS = {
     "marginals": lambda f: f.marginals(["x", "g"], keys={"x": [1, 2], "g": ["a", "b"]}, max_rows=1).release(
         epsilon=1, delta=1e-6
     ),
+    "hierarchy": lambda f: f.hierarchy(["g", "x"], [("a", 1), ("a", 2), ("b", 1)], max_rows=1).release(epsilon=1),
     "partition": lambda f: summed(f.partition("x", [1, 2], max_groups=1)[1]),
     "keys": lambda f: f.group_by("x", max_groups=1).keys().release(epsilon=1, delta=1e-6),
     "crosstab": lambda f: f.crosstab(

@@ -347,6 +347,9 @@ def _crosstab(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callabl
     columns = _columns(side.frame)
     keys = {name: _keys(rng, columns.get(name, nw.String())) or ["a", None] for name in by}
     groups = {"max_groups": limits["max_rows"], **limits} if limits else {}
+    if rng.random() < 0.2 and by[0] != by[1]:
+        leaves = [(first, second) for first in keys[by[0]] for second in keys[by[1]] if rng.random() < 0.8]
+        return lambda to: to.frame.hierarchy(by, leaves or [(keys[by[0]][0], keys[by[1]][0])], **groups)
     if rng.random() < 0.3:
         return lambda to: to.frame.marginals(by, keys=keys, **limits)
     return lambda to: to.frame.crosstab(*by, keys=keys, **groups)

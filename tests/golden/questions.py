@@ -685,6 +685,25 @@ for _name, (_work, _price) in {
             page.note("report", str(out.report()))
 
 
+@written("crosstabs", "hierarchy")
+def _hierarchy(page: Page) -> None:
+    frame = visits(page, budget=dp.Budget(epsilon=10.0, delta=1e-3))
+    tree = [(home, level) for number, home in enumerate(HOMES) for level in LEVELS[: number % 3 + 1]]
+    query = frame.hierarchy(["home", "level"], tree, by=["member"], max_groups=2, max_rows_per_group=3)
+    page.note("explain", str(query.explain()))
+    page.note("sensitivity", query.sensitivity)
+    page.near("accuracy before", query.accuracy(**APPROXIMATE))
+    out = query.release(**APPROXIMATE)
+    page.near("levels", out.to_polars())
+    page.near("noise", out.noise)
+    page.near("accuracy", out.accuracy())
+    page.note("cost", repr(out.cost))
+    page.note("repr", repr(out))
+    whole = out.nonnegative().round().suppress(below=5, marker="<5", secondary=True)
+    page.near("whole", whole.to_polars())
+    page.note("report", str(whole.report()))
+
+
 # Prices
 
 

@@ -114,6 +114,7 @@ KINDS = {
     "GROUPS": dp.PrivateGroupBy,
     "QUERY": dp.Query,
     "RELEASE": dp.Release,
+    "HIERARCHY": dp.HierarchyRelease,
     "MARGINALS": MarginalsRelease,
     "EXPRESSION": dp.Expr,
     "TEXT": type(dp.col("x").str),

@@ -51,6 +51,9 @@ def from_polars(visits: pl.DataFrame, lazy: pl.LazyFrame) -> pl.DataFrame:
     tables = frame.marginals(["city", "sex"], keys=KEYS, max_rows=1).release(epsilon=0.1, delta=1e-7)
     assert_type(tables, dp.MarginalsRelease[pl.DataFrame])
     assert_type(tables["city", "sex"].table, pl.DataFrame)
+    tree = frame.hierarchy(["region", "city"], [("north", "Kiel")], max_rows=1).release(epsilon=0.1)
+    assert_type(tree, dp.HierarchyRelease[pl.DataFrame])
+    assert_type(tree.nonnegative().round().table, pl.DataFrame)
     return frame.histogram("age", bins=[0, 18, 65], max_rows=1).release(epsilon=0.1).table.sort("age")
 
 

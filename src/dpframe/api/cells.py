@@ -42,15 +42,15 @@ def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
     raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
 
 
-def cell_of(values: str | None, aggfunc: str, bounds: Pair | None) -> Aggregate:
+def cell_of(values: str | None, aggfunc: str, bounds: Pair | None, verb: str = "crosstab") -> Aggregate:
     """The aggregate of each cell of a crosstab."""
-    check_choice(aggfunc, ("count", "sum", "mean"), "crosstab: aggfunc")
+    check_choice(aggfunc, ("count", "sum", "mean"), f"{verb}: aggfunc")
     if aggfunc == "count":
         if bounds is not None:
-            raise InvalidArgument("crosstab: bounds= go with aggfunc='sum' or 'mean'; a count needs none.")
+            raise InvalidArgument(f"{verb}: bounds= go with aggfunc='sum' or 'mean'; a count needs none.")
         return counts.count(values)
     if values is None:
-        raise InvalidArgument(f"crosstab: name the column to take the {aggfunc} of: values='spend'.")
+        raise InvalidArgument(f"{verb}: name the column to take the {aggfunc} of: values='spend'.")
     return moments.sum(values, bounds) if aggfunc == "sum" else moments.mean(values, bounds)
 
 

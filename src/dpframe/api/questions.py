@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dpframe.api.arguments import Pair, read_by, read_limits, read_names
+from dpframe.api.arguments import Pair, read_by, read_limits, read_name, read_names
 from dpframe.api.cells import cell_of, check_cells, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named
+from dpframe.api.hierarchy import HierarchyQuery, hierarchy_of, read_crossed
 from dpframe.api.marginals import MarginalsQuery, listed_levels, marginals_of, workload_of
 from dpframe.api.query import Query
 from dpframe.api.statistics.choices import FrameChoices
@@ -22,6 +23,7 @@ from dpframe.plan import (
     Keys,
     Layout,
     Question,
+    check_choice,
     read_keys,
     read_other,
 )
@@ -234,6 +236,64 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         levels = listed_levels(self._keys(by, keys, "marginals"), by)
         question = marginals_of(self._step, by, levels, workload_of(workload, by), read_limits(max_rows))
         return MarginalsQuery(question, self._budget)
+
+    def hierarchy(
+        self,
+        columns: Sequence[str],
+        keys: Any,
+        values: str | None = None,
+        aggfunc: str = "count",
+        *,
+        by: Any = None,
+        bounds: Pair | None = None,
+        shares: Any = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+    ) -> HierarchyQuery[Table_co]:
+        """Rows or sums by every level of a public tree in one release, as tables that add up exactly.
+
+        Input:  columns: the levels from the top, such as ["region", "district", "commune"]; keys: the tree as a public
+                dataframe with these columns and a row for each leaf (or a list of tuples); values, aggfunc: instead of
+                rows, the "count" or "sum" of a column, with bounds= (column unit) as in `dp.sum`; by: other columns
+                that every level is crossed with, a dict of their keys, by={"sex": ["f", "m"]}, or the names of columns
+                whose type fixes them; shares: the parts of the price by level, a dict with every level and "total"; a
+                level with 0 is not measured, and is the sum of its children. By default they follow from the shape of
+                the tree; limits of one unit, counts, where each leaf (with each crossed key) is a group
+        Output: a query whose release is a mapping from levels to tables, `out["district"]`, from "total" to the leaves.
+                Children add up to their parent exactly. A row counts if its leaf is listed
+        Bound:  each level is measured with noise of its own, and all are fitted by least squares. Shares, proofs and
+                what limits on one unit mean for upper levels: `dpframe.theory.formulas.hierarchies`
+        Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942
+        Errors: UnsupportedOperation without keys and for dp.Auto(); UnboundedContribution, InvalidArgument,
+                UnknownColumn, WrongType, MissingBounds
+
+        >>> import polars as pl, dpframe as dp
+        >>> people = pl.DataFrame({"region": ["n", "n", "s"], "town": ["Kiel", "Husum", "Ulm"]})
+        >>> towns = pl.DataFrame({"region": ["n", "n", "s", "s"], "town": ["Kiel", "Husum", "Ulm", "Aalen"]})
+        >>> query = people.dp(unit=dp.Rows(1)).hierarchy(["region", "town"], keys=towns)
+        >>> query.accuracy(epsilon=1.0)["column"].to_list()
+        ['total', 'region', 'town']
+        """
+        names = self._names([columns], "hierarchy")
+        if not names:
+            raise InvalidArgument("hierarchy: name the levels from the top, hierarchy(['region', 'town'], keys=towns).")
+        check_choice(aggfunc, ("count", "sum"), "hierarchy: aggfunc")
+        others = read_crossed(by, list(self._step.table.columns))
+        if repeated := {name for name in (*names, *others) if (*names, *others).count(name) > 1}:
+            raise InvalidArgument(f"hierarchy: {min(repeated)!r} is named twice.")
+        leaves = None if keys is None else self._keys(names, keys, "hierarchy")
+        crossed = {}
+        for name, listed in others.items():
+            own = self._keys((name,), listed, "hierarchy: by=")
+            if own is None:
+                raise InvalidArgument(f"hierarchy: by= lists the keys of {name!r}: by={{{name!r}: [...]}}.")
+            crossed[name] = own.levels[0]
+        value = "count" if values is None else read_name(values, "hierarchy: values=")
+        aggregate = (value, cell_of(values, aggfunc, bounds, "hierarchy"))
+        limits = read_limits(max_rows, max_groups, max_rows_per_group)
+        question = hierarchy_of(self._step, names, leaves, crossed, aggregate, limits, shares)
+        return HierarchyQuery(question, self._budget)
 
     def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:
         domain = [self._step.table.column(name, verb).domain for name in by]

@@ -9,7 +9,7 @@ from dpframe.engine.histograms import (
     size_profile,
     value_profile,
 )
-from dpframe.engine.marginals import marginal_keys, marginal_totals, validate_marginals
+from dpframe.engine.marginals import listed_keys, marginal_keys, marginal_totals, validate_marginals
 from dpframe.engine.native import adopt, content, public
 from dpframe.engine.origins import origin_of, read_origin
 from dpframe.engine.stages import most_per_key, partition
@@ -36,6 +36,7 @@ __all__ = [
     "check_supported",
     "content",
     "key_profile",
+    "listed_keys",
     "magnitude_profile",
     "marginal_keys",
     "marginal_totals",

@@ -22,7 +22,7 @@ from dpframe.engine.totals import guarded, joined
 from dpframe.plan import FRACTION_BITS, Marginals, Question
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["marginal_keys", "marginal_totals", "validate_marginals"]
+__all__ = ["listed_keys", "marginal_keys", "marginal_totals", "validate_marginals"]
 
 _CELLS = 2**20  # where keys have more combinations than this, most rows have one of their own
 
@@ -43,6 +43,11 @@ def marginal_keys(question: Marginals, table: Attributes) -> pl.DataFrame:
     """The keys of a marginal as they are released; the keys of the last column change fastest."""
     one = question.one(table)
     return public_keys(one, key_frame(one)) if table else pl.DataFrame()
+
+
+def listed_keys(question: Question) -> pl.DataFrame:
+    """The listed keys of a question as they are released, in their order."""
+    return public_keys(question, key_frame(question))
 
 
 def _sums(salt: int, question: Question, whole: bool, *, empty: bool = False) -> list[Sums]:

@@ -9,6 +9,7 @@ from html import escape
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
 from dpframe.plan.grid import Product
+from dpframe.plan.hierarchy import Hierarchy
 from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
@@ -233,6 +234,8 @@ def _keys(question: Question) -> str:
         return "One row is released." if question.rounds == 1 else f"{question.rounds} rows are released."
     if isinstance(question, Marginals):
         return _tables(question)
+    if isinstance(question, Hierarchy):
+        return _levels(question)
     if question.keys is not None:
         sentence = f"Keys are public: all {question.keys.size} listed groups are released, whatever the data holds."
         return sentence if question.shape is None else f"{sentence} {_shares(question)}"
@@ -278,6 +281,29 @@ def _tables(question: Marginals) -> str:
         "row counts if it has a listed key in every column. Interactions of columns are measured once each, with "
         "Gaussian noise, and the tables are computed from them. ρ is split so that the sum of the cells' variances is "
         f"the smallest: {parts}."
+    )
+
+
+def _levels(question: Hierarchy) -> str:
+    """The levels of a hierarchy, and how the price is split over them."""
+    tree = question.levels
+    nodes = ", ".join(f"{size:,} {name}" for size, name in zip(tree.shape.sizes, tree.names, strict=True))
+    by = f", each by {' and '.join(tree.crossed)} ({tree.cells} cells)" if tree.crossed else ""
+    normal, pure = (
+        [float(share / sum(shares)) for share in shares]
+        for shares in (
+            [allotment.share for allotment in question.allotments],
+            [allotment.epsilon_share for allotment in question.allotments],
+        )
+    )
+    of_rho, of_epsilon = (
+        ", ".join(f"{share:.2%} {name}" for share, name in zip(shares, tree.names, strict=True))
+        for shares in (normal, pure)
+    )
+    return (
+        f"Keys are public: a tree with {nodes}{by}, whatever the data holds. A row counts if its leaf is listed. Every "
+        "level is measured with noise of its own, and all levels are fitted to each other by least squares, so that "
+        f"they add up. Shares of ρ, for Gaussian noise: {of_rho}. Shares of ε, for Laplace noise: {of_epsilon}."
     )
 
 

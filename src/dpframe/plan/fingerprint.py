@@ -21,6 +21,7 @@ from narwhals.dtypes import DType
 from dpframe.errors import UnsupportedOperation, kind_of
 from dpframe.plan.columns import ColumnDomain
 from dpframe.plan.expressions import Expr
+from dpframe.plan.hierarchy import Hierarchy
 from dpframe.plan.marginals import Marginals
 from dpframe.plan.moments import Covers
 from dpframe.plan.question import Question
@@ -53,6 +54,11 @@ def described(question: Question) -> dict[str, Json]:
             **(
                 {"workload": [list(question.tables.names(table)) for table in question.workload]}
                 if isinstance(question, Marginals)
+                else {}
+            ),
+            **(
+                {"levels": list(question.levels.columns), "shares": _plain(question.typed_shares)}
+                if isinstance(question, Hierarchy)
                 else {}
             ),
         },

@@ -15,6 +15,7 @@ __all__ = [
     "EXPRESSION",
     "FRAME",
     "GROUPS",
+    "HIERARCHY",
     "MARGINALS",
     "MODULE",
     "NO_ROWS",
@@ -126,7 +127,7 @@ MARGINALS = _table(
     {
         "with_ci": "Type .accuracy(): it has an interval for every number, and out['a', 'b'].accuracy() those of one "
         "table.",
-        "nonnegative round suppress plot to_html to_latex": "One table has it: out['a', 'b'].",
+        "suppress plot to_html to_latex": "One table has it: out['a', 'b'].",
         "value": "Type .table, or out['a', 'b'].table.",
         _TABLE: "Type .table: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table.",
@@ -134,6 +135,19 @@ MARGINALS = _table(
         "epsilon delta": "Type .cost.",
         "explain": "Type .report() or .derivation.",
         "to_json": "Type .report().to_json().",
+    }
+)
+HIERARCHY = _table(
+    {
+        "value": "Type out['total'].",
+        "plot": "A level is a table of the kind you know, out['region'], and any library draws it.",
+        _TABLE: "Type .table, or out['region']: it is a table of the kind you know.",
+        "to_frame df data collect": "Type .table, or out['region'].",
+        "error errors": "Type .accuracy().",
+        "epsilon delta": "Type .cost.",
+        "explain": "Type .report() or .derivation.",
+        "to_json": "Type .report().to_json().",
+        "shrink": "Least squares over all levels has drawn the small nodes to their parents already.",
     }
 )
 EXPRESSION = _table(

@@ -4,6 +4,7 @@ from dpframe.release.batch import (
     Batch,
     batch_of,
 )
+from dpframe.release.hierarchy import HierarchyRelease
 from dpframe.release.publish import MarginalsRelease, Release
 from dpframe.release.run import (
     Account,
@@ -17,6 +18,7 @@ from dpframe.release.tune import (
 __all__ = [
     "Account",
     "Batch",
+    "HierarchyRelease",
     "MarginalsRelease",
     "Release",
     "Series",

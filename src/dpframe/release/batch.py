@@ -12,7 +12,7 @@ import polars as pl
 
 from dpframe.budget import Loss, Terms, typed_number
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan import BATCH, Hints, Marginals, Question, render_text
+from dpframe.plan import BATCH, Hierarchy, Hints, Marginals, Question, render_text
 from dpframe.release.accuracy import check_ci, read_ci
 from dpframe.release.pricing import (
     Allocation,
@@ -117,6 +117,8 @@ def batch_of(
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
     if any(isinstance(question, Marginals) for question in asks):
         raise UnsupportedOperation("budget.plan: marginals share their noise; release them by themselves.")
+    if any(isinstance(question, Hierarchy) for question in asks):
+        raise UnsupportedOperation("budget.plan: the levels of a hierarchy share their price; release it by itself.")
     if any(question.in_rounds for question in asks):
         raise UnsupportedOperation(
             "budget.plan: keys() without max_groups= takes several rounds; release it by itself, or say max_groups=3."

@@ -18,12 +18,13 @@ from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored, Terms
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
-from dpframe.plan import Covers, Derivation, Marginals, Question, asked, derivation, described, unit_words
+from dpframe.plan import Covers, Derivation, Hierarchy, Marginals, Question, asked, derivation, described, unit_words
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.release.answer import Numbers, drawn_influences, drawn_table, is_scaled, keys_in_rounds, scaled
 from dpframe.release.auto import Seen, check_choice, choose, left_out, restored
 from dpframe.release.empty import warn_if_empty
 from dpframe.release.failing import recorded
+from dpframe.release.hierarchy import HierarchyRelease, drawn_levels
 from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
 from dpframe.release.publish import (
     MarginalsRelease,
@@ -103,7 +104,7 @@ def release(
 ) -> Any:
     """Validate, charge, read, draw, store and lay out; or return the stored answer of the name.
 
-    Output: a Release; of marginals, a MarginalsRelease
+    Output: a Release; of marginals, a MarginalsRelease; of a hierarchy, a HierarchyRelease
     Bound:  the table is a function of the noisy totals and choices alone (`drawn_table`). Their loss is the charge. A
             stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
@@ -255,6 +256,8 @@ def _answer(question: Question, plan: NoisePlan) -> Answer:
     salt = int(bits.random_words(1)[0])
     if isinstance(question, Marginals):
         return Answer(drawn_interactions(question, plan, engine.marginal_totals(question, salt)), {})
+    if isinstance(question, Hierarchy):
+        return Answer(drawn_levels(question, plan, engine.totals(question, salt)), {})
     if question.in_rounds:
         return Answer(keys_in_rounds(plan, lambda in_play: engine.totals(question, salt, in_play)), {})
     raw = engine.totals(question, salt)
@@ -287,13 +290,28 @@ def _covered(question: Question) -> dict[str, str]:
 
 def _release(
     pair: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, entry: Mapping[str, Any]
-) -> Release | MarginalsRelease:
+) -> Release | MarginalsRelease | HierarchyRelease:
     question, plan = pair
     kind = source_of(question.step).data.kind
     when = dt.datetime.fromisoformat(entry["drawn"])
     if isinstance(question, Marginals):
         keys = tuple(engine.marginal_keys(question, (i,)) for i in range(len(question.by)))
         return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, entry)
+    if isinstance(question, Hierarchy):
+        keys_of_leaves = engine.listed_keys(question)
+        return HierarchyRelease(
+            receipt.loss,
+            why,
+            question.levels,
+            question.outputs,
+            keys_of_leaves,
+            plan,
+            answer.long,
+            kind,
+            when,
+            entry,
+            question.aggregates[0][0],
+        )
     factor = entry.get("chosen", {}).get("scaled", 1.0)
     numbers = Numbers(
         answer.long,

@@ -331,7 +331,8 @@ def test_excel_opens_with_the_table_and_a_sheet_for_the_statement(frame, tmp_pat
     out = crosstab(frame, margins=True)
     out.to_excel(tmp_path / "out.xlsx")
     sheets = pd.read_excel(tmp_path / "out.xlsx", sheet_name=None, index_col=0)
-    assert list(sheets) == ["table", "privacy"]
+    assert list(sheets) == ["table", "95% intervals", "privacy"]
+    assert sheets["table"].index.name == " \\ ".join([out.to_pandas().index.name, out.to_pandas().columns.name])
     assert sheets["table"].to_numpy().tolist() == out.to_pandas().to_numpy().tolist()
     assert any("ε = 1" in str(line) for line in sheets["privacy"].index)
 
@@ -345,7 +346,7 @@ def test_excel_gets_times_with_a_zone_as_text_and_durations_as_hours(tmp_path):
     down = frame.crosstab(["sex", "at"], "took", keys={"sex": ["f", "m"], "at": times, "took": [STAY]}, max_rows=1)
     for query, written in (
         (stays, [["at", "took"], ["2026-01-01 00:00:00+00:00", STAY], ["2026-01-02 00:00:00+00:00", STAY]]),
-        (down, [["sex", "at", STAY], ["f", "2026-01-01 00:00:00+00:00", 10]]),
+        (down, [["sex", "at \\ took", STAY], ["f", "2026-01-01 00:00:00+00:00", 10]]),
     ):
         query.release(epsilon=400).to_excel(tmp_path / "out.xlsx")
         cells = list(openpyxl.load_workbook(tmp_path / "out.xlsx")["table"].iter_rows())

@@ -8,6 +8,12 @@ from dpframe.release.answer.draw import (
     drawn_table,
     plus,
 )
+from dpframe.release.answer.joint_tables import (
+    JointTables,
+    family_of,
+    joint_nonnegative,
+    joint_whole,
+)
 from dpframe.release.answer.key_rounds import (
     keys_in_rounds,
 )
@@ -34,6 +40,12 @@ from dpframe.release.answer.shrinking import (
     shrunk_interval,
     shrunk_numbers,
 )
+from dpframe.release.answer.suppression import (
+    Suppression,
+    hidden_in_table,
+    hidden_in_tree,
+    read_suppression,
+)
 from dpframe.release.answer.upscaling import (
     RemainingRows,
     is_scaled,
@@ -45,17 +57,24 @@ from dpframe.release.answer.upscaling import (
 
 __all__ = [
     "LEFT_OUT",
+    "JointTables",
     "Moments",
     "Numbers",
     "RemainingRows",
+    "Suppression",
     "compared_groups",
     "drawn_influences",
     "drawn_table",
+    "family_of",
     "has_noisy_differences",
+    "hidden_in_table",
+    "hidden_in_tree",
     "influences_of",
     "is_scaled",
     "is_scaled_by",
     "is_total",
+    "joint_nonnegative",
+    "joint_whole",
     "keys_beside",
     "keys_in_rounds",
     "known_nonnegative",
@@ -64,6 +83,7 @@ __all__ = [
     "nearest_psd",
     "nonnegative",
     "plus",
+    "read_suppression",
     "rounded",
     "rounding_of",
     "scaled",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import Covers, Formula, Layout, Limits, ReleasedColumn
 from dpframe.release.answer.postprocess import adds_up, table_of
+from dpframe.release.answer.suppression import Suppression, hidden_in_table, with_margins
 from dpframe.release.answer.upscaling import is_scaled
 from dpframe.release.estimators import Shrunk, estimator_of
 from dpframe.release.pricing import NoisePlan
@@ -53,7 +55,7 @@ class Numbers:
 
     `long` has the keys `by` and a column for each of the `outputs`. `parts` are the noisy totals of derived columns
     (column unit). `before` is the table as drawn, if post-processing has changed it. `lifted` says whether
-    post-processing has removed negative numbers. Groups with a count less than `below` are not shown. Counts and sums
+    post-processing has removed negative numbers. What is not shown follows from `suppression`. Counts and sums
     have been multiplied by `factor`: see `release.answer.upscaling`. `shrunk` has the columns that were moved towards a
     common value: see `release.answer.shrinking`. Intervals are about what it `covers`.
     `unit_limits` are the limits on one unit that the release enforced.
@@ -67,7 +69,7 @@ class Numbers:
     parts: Mapping[str, Floats] = field(default_factory=dict)
     before: pl.DataFrame | None = None
     lifted: bool = False
-    below: float | None = None
+    suppression: Suppression | None = None
     factor: float = 1.0
     shrunk: Mapping[str, Shrunk] = field(default_factory=dict)
     covers: Covers = Covers.NOISE
@@ -90,12 +92,60 @@ class Numbers:
     @property
     def shown(self) -> pl.DataFrame:
         """The long table with suppressed groups as null."""
-        if self.below is None:
+        if self.suppression is None:
             return self.long
-        is_small = pl.Series(self.counted < self.below)
+        is_shown = pl.Series(~self.hidden)
         return self.long.with_columns(
-            pl.when(~is_small).then(pl.col(output.name)).alias(output.name) for output in self.outputs
+            pl.when(is_shown).then(pl.col(output.name)).alias(output.name) for output in self.outputs
         )
+
+    @property
+    def below(self) -> float | None:
+        """Smaller numbers are not shown; None if all are."""
+        return None if self.suppression is None else self.suppression.below
+
+    @cached_property
+    def hidden(self) -> Booleans:
+        """Which groups are not shown: the small ones, and those that are hidden with them."""
+        if self.suppression is None:
+            return np.zeros(self.long.height, np.bool_)
+        if self.hidden_grid is not None:
+            hidden, places = self.hidden_grid
+            return np.asarray(hidden[:-1, :-1].ravel()[places])
+        return np.asarray(self.counted < self.suppression.below)
+
+    @cached_property
+    def hidden_grid(self) -> tuple[Booleans, Integers] | None:
+        """Which cells and margins of a crosstab are hidden, and the place of each group; None if only small ones are.
+
+        Margins are in one row and one column more. Only a crosstab with margins or shares says how its cells add up.
+        """
+        suppression, layout = self.suppression, self.layout
+        if suppression is None or not suppression.secondary or not (layout.margins or layout.normalize):
+            return None
+        down = [name for name in self.by if name not in layout.across]
+        grid = table_of(self.counted, self.long.select(down), self.long.select(layout.across))
+        if grid is None:
+            return None
+        return hidden_in_table(grid[0], suppression.below, secondary=True), grid[1]
+
+    @property
+    def marks(self) -> np.ndarray | None:
+        """The texts that stand for hidden numbers: of groups, or of the cells and margins of a crosstab.
+
+        An empty text stands for a number that is shown. None if no text was typed, or nothing is suppressed.
+        """
+        if self.suppression is None or self.suppression.marks is None:
+            return None
+        small, other = self.suppression.marks
+        if self.layout.form != "crosstab":
+            return np.where(self.hidden, small, "")
+        down = [name for name in self.by if name not in self.layout.across]
+        grid = table_of(self.counted, self.long.select(down), self.long.select(self.layout.across))
+        if grid is None:
+            sides = [self.long.select(names).n_unique() + 1 for names in (down, self.layout.across)]
+            return np.full(sides, small, dtype=object)
+        return np.where(with_margins(grid[0]) < self.suppression.below, small, other)
 
     @property
     def counted(self) -> Floats:

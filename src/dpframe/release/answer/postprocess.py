@@ -14,7 +14,16 @@ from dpframe.arrays import Floats, Integers
 from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.estimators import estimator_of
 
-__all__ = ["adds_up", "is_total", "known_nonnegative", "nonnegative", "rounded", "table_of"]
+__all__ = [
+    "adds_up",
+    "is_total",
+    "known_nonnegative",
+    "nearest_table",
+    "nearest_with_sums",
+    "nonnegative",
+    "rounded",
+    "table_of",
+]
 
 _SWEEPS = 1000
 _TINY = 1e-9
@@ -45,7 +54,15 @@ def nonnegative(cells: Floats) -> Floats:
     rows, columns = (_projection(cells.sum(axis=axis)[None], np.array([total]))[0] for axis in (1, 0))
     if 1 in cells.shape:
         return np.asarray(rows[:, None] if cells.shape[1] == 1 else columns[None])
-    across = np.zeros(cells.shape[1])
+    return nearest_table(cells, rows, columns)
+
+
+def nearest_table(cells: Floats, rows: Floats, columns: Floats) -> Floats:
+    """The nonnegative table nearest to `cells` (least squares) with given sums of rows and columns; see `nonnegative`.
+
+    Input:  cells; rows, columns: sums of at least 0, with one total
+    """
+    across, total = np.zeros(cells.shape[1]), float(rows.sum())
     result = cells
     for _ in range(_SWEEPS):
         down = _shift(cells - across, rows)
@@ -54,6 +71,19 @@ def nonnegative(cells: Floats) -> Floats:
         if np.abs(result.sum(axis=1) - rows).max() <= _TINY * total:
             break
     return np.asarray(result)
+
+
+def nearest_with_sums(values: Floats, totals: Floats, *, positive: bool) -> Floats:
+    """The nearest rows (least squares) with given sums; not negative if `positive`, with sums of at least 0.
+
+    >>> nearest_with_sums(np.array([[5.0, 1.0]]), np.array([2.0]), positive=True)
+    array([[2., 0.]])
+    """
+    if not positive:
+        return np.asarray(values + ((totals - values.sum(axis=1)) / values.shape[1])[:, None])
+    result = _projection(values, totals)
+    result[totals <= 0] = 0.0
+    return result
 
 
 def _projection(values: Floats, totals: Floats) -> Floats:

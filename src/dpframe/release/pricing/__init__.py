@@ -11,6 +11,7 @@ from dpframe.release.pricing.allocation import (
     parts_of,
     planned,
 )
+from dpframe.release.pricing.levels import level_variances
 from dpframe.release.pricing.mechanisms import (
     UNNAMED,
     AddsNoise,
@@ -59,6 +60,7 @@ __all__ = [
     "allocate_epsilon",
     "allocate_rho",
     "described_price",
+    "level_variances",
     "log_noise",
     "moved_totals",
     "parts_of",

@@ -9,11 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 from dpframe.budget import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
-from dpframe.plan import Marginals, Question, check_choice
+from dpframe.plan import Hierarchy, Marginals, Question, check_choice
 from dpframe.release.pricing.allocation import (
     Allocation,
     NoiseKind,
@@ -30,6 +31,7 @@ from dpframe.release.pricing.allocation import (
     split,
 )
 from dpframe.release.pricing.key_rounds import check_rounds, rounds_for_epsilon, rounds_for_rho
+from dpframe.release.pricing.levels import log_noise_of_levels
 from dpframe.release.pricing.noise import NoisePlan
 from dpframe.release.pricing.zcdp import rho_of_choice
 from dpframe.theory.formulas.loss import calibration
@@ -118,7 +120,7 @@ class EpsilonPrice(Price):
             if allocation.gaussian and question.private_keys:
                 plan = joint_plan(question, parts, allocation, self.amount, self.delta)
             plans.append(plan or planned(question, allocation, self.cost(allocation, [question])))
-        return min(plans, key=log_noise)
+        return min(plans, key=partial(_noise_of, question))
 
     def loss(self, *, delta: bool) -> Loss:
         return Loss.charged(self.amount, self.delta if delta else Fraction(0))
@@ -147,7 +149,7 @@ class RhoPrice(Price):
         noise = NoiseKind.GAUSSIAN if _gaussian_alone(question, self.noise) else self.noise
         allocations = allocate_rho(parts_of(question), self.amount, self.delta, noise)
         plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
-        return min(plans, key=log_noise)
+        return min(plans, key=partial(_noise_of, question))
 
     def loss(self, *, delta: bool) -> Loss:
         return Loss.charged_rho(self.amount, self.delta if delta else Fraction(0))
@@ -186,6 +188,11 @@ class EpsilonFromRho(Price):
 
     def laplace_scale(self, l1: int) -> float:
         raise UnsupportedOperation("dp.Auto() is paid from this budget in ρ: release(rho=0.01).")
+
+
+def _noise_of(question: Question, plan: NoisePlan) -> float:
+    """How noisy the released numbers of a plan are, as a logarithm; smaller is better."""
+    return log_noise_of_levels(question, plan) if isinstance(question, Hierarchy) else log_noise(plan)
 
 
 def _possible(question: Question, noise: NoiseKind) -> NoiseKind:

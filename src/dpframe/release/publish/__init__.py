@@ -10,6 +10,7 @@ from dpframe.release.publish.charts import (
 from dpframe.release.publish.error_tables import (
     noise_table,
 )
+from dpframe.release.publish.files import check_installed, write_excel, write_parquet
 from dpframe.release.publish.ledger_page import ledger_page, price_words
 from dpframe.release.publish.left_out import bias_words
 from dpframe.release.publish.marginals import (
@@ -38,6 +39,7 @@ __all__ = [
     "Release",
     "Report",
     "bias_words",
+    "check_installed",
     "drawn_interactions",
     "exact_interactions",
     "forecast_chart",
@@ -51,4 +53,6 @@ __all__ = [
     "read_look",
     "statement",
     "table_noise",
+    "write_excel",
+    "write_parquet",
 ]

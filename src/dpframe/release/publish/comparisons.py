@@ -140,11 +140,11 @@ class Compares:
     @property
     def _suppressed(self) -> list[bool]:
         numbers = self._numbers
-        return [False] * numbers.long.height if numbers.below is None else (numbers.counted < numbers.below).tolist()
+        return [bool(hidden) for hidden in numbers.hidden]
 
     def _between(self, output: ReleasedColumn, first: Sequence[int], second: Sequence[int]) -> Differences:
         """The differences of the numbers as they were drawn, whatever post-processing made of them."""
-        drawn = replace(self._numbers, long=self._numbers.drawn, before=None, lifted=False, below=None)
+        drawn = replace(self._numbers, long=self._numbers.drawn, before=None, lifted=False, suppression=None)
         return Differences(drawn, output, first, second, self._numbers.apart(output))
 
     def _comparable(self, column: str | None, verb: str) -> ReleasedColumn:

@@ -44,11 +44,18 @@ class Crosstab:
     upper: Floats
     sizes: tuple[int, int]
     whole: bool
+    marks: NDArray[np.object_] | None = None  # texts in place of suppressed numbers, where a number is None
 
     @cached_property
     def numbers(self) -> Floats:
         """The numbers as floats, NaN for a missing number."""
         return self.values.astype(np.float64)
+
+    @property
+    def marked(self) -> NDArray[np.object_]:
+        """The numbers with texts in place of suppressed ones."""
+        missing = np.array([value is None for value in self.values.flat]).reshape(self.values.shape)
+        return self.values if self.marks is None else np.where(missing, self.marks, self.values)
 
     @cached_property
     def errors(self) -> Floats:
@@ -135,6 +142,8 @@ def _pandas(grid: Crosstab) -> Any:
 
     index, columns = _index(pd, grid.rows, grid.down), _index(pd, grid.columns, grid.across)
     dtype = "float64" if not grid.whole else "Int64" if np.isnan(grid.numbers).any() else "int64"
+    if grid.marks is not None:
+        return pd.DataFrame(grid.marked, index=index, columns=columns, dtype=object)
     return pd.DataFrame(grid.values, index=index, columns=columns, dtype=dtype)
 
 
@@ -170,8 +179,11 @@ def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
     if len(grid.rows) > height:
         bottom = pl.DataFrame({name: [part] for name, part in zip(grid.down, grid.rows[-1], strict=True)})
         keys = pl.concat([keys.with_columns(pl.all().cast(pl.String)), bottom])
-    dtype = pl.Int64() if grid.whole else pl.Float64()
-    series = zip(labels, grid.values.T.tolist(), strict=True)
+    dtype: pl.DataType = pl.Int64() if grid.whole else pl.Float64()
+    values = grid.values
+    if grid.marks is not None:
+        dtype, values = pl.String(), np.vectorize(str, otypes=[object])(grid.marked)
+    series = zip(labels, values.T.tolist(), strict=True)
     return keys.with_columns([pl.Series(label, values, dtype=dtype) for label, values in series])
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from dpframe.engine import Kind
+from dpframe.engine import Kind, as_kind
 from dpframe.release.answer import Numbers
+from dpframe.release.publish.error_tables import error_table
 from dpframe.release.publish.files import check_installed, write_excel, write_parquet
 from dpframe.release.publish.report import Report
 
@@ -26,6 +27,10 @@ class Exports:
     @abstractmethod
     def _laid_out(self, kind: Kind) -> Any:
         """The released table as a table of this kind, in the layout that was asked for."""
+
+    @abstractmethod
+    def _marked(self, kind: Kind) -> Any:
+        """The table as it is written to files: suppressed numbers are marked, if marks were typed."""
 
     @abstractmethod
     def report(self) -> Report:
@@ -54,7 +59,7 @@ class Exports:
         >>> out.to_csv().splitlines()[0]
         'city,count'
         """
-        table = self.to_polars().with_columns(pl.selectors.duration().dt.to_string("iso"))
+        table: pl.DataFrame = self._marked("polars").with_columns(pl.selectors.duration().dt.to_string("iso"))
         if path is None:
             return table.write_csv()
         table.write_csv(path)
@@ -68,13 +73,19 @@ class Exports:
         write_parquet(self.to_arrow(), path, self.report().to_dict())
 
     def to_excel(self, path: Any) -> None:
-        """The released table as an Excel file, with the privacy statement on a second sheet; needs the extra `excel`.
+        """The released table as an Excel file, with the privacy statement on the last sheet; needs the extra `excel`.
 
-        Excel has no zones: a time with one is written as text, in ISO 8601. Durations are in hours, minutes, seconds.
+        The numbers are those that are shown: rounded, with marks for suppressed ones. A crosstab has its columns' name
+        in the first cell, after those of its rows, and a sheet with the 95% interval of each number. Excel has no
+        zones: a time with one is written as text, in ISO 8601. Durations are in hours, minutes, seconds.
 
         Errors: UnsupportedOperation without it
         """
-        write_excel({"table": (self.to_pandas(), not self._numbers.layout.is_long)}, path, self.report())
+        crossed = self._numbers.layout.form == "crosstab"
+        sheets = {"table": (self._marked("pandas"), not self._numbers.layout.is_long)}
+        if crossed:
+            sheets["95% intervals"] = as_kind(error_table(self._numbers, 0.05), "pandas"), False
+        write_excel(sheets, path, self.report())
 
     def to_latex(self, path: Any = None, **options: Any) -> str | None:
         """The released table in LaTeX: a text, or a file where a path is given; needs the extra `latex`.
@@ -96,6 +107,6 @@ class Exports:
         return self._to_text().to_html(path, **options)  # type: ignore[no-any-return]
 
     def _to_text(self) -> Any:
-        """The pandas table with an empty text for each suppressed number."""
-        table = self.to_pandas()
+        """The pandas table with a mark, or an empty text, for each suppressed number."""
+        table = self._marked("pandas")
         return table.astype(object).where(table.notna(), "") if self._numbers.below is not None else table

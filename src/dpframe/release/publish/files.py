@@ -44,8 +44,10 @@ def check_installed(module: str, need: str, extra: str) -> None:
         raise UnsupportedOperation(f"{need}. Install it with: pip install 'dpframe[{extra}]'")
 
 
-def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str) -> None:
+def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str, *, numbered: bool = False) -> None:
     """Write pandas tables as sheets of an Excel file, with or without index; the last sheet is the privacy statement.
+
+    With numbers in front, names that are alike in their first letters stay different.
 
     Errors: UnsupportedOperation
     """
@@ -54,17 +56,29 @@ def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str) 
 
     ready = []
     for number, (name, (table, index)) in enumerate(sheets.items(), 1):
-        title = name if len(sheets) == 1 else f"{number} {name}"
+        title = f"{number} {name}" if numbered and len(sheets) > 1 else name
         ready.append((_FORBIDDEN.sub("_", title)[:31], _for_excel(table), index))
     ready.append(("privacy", _for_excel(pd.DataFrame({"Privacy statement": report.splitlines()[1:]})), False))
     with pd.ExcelWriter(path, engine="openpyxl") as book:
         for title, table, index in ready:
-            table.to_excel(book, sheet_name=title, index=index)
+            table.to_excel(book, sheet_name=title, index=index, index_label=_corner(table) if index else None)
         for cell in (cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row):
             if cell.data_type == "f":
                 cell.data_type = "s"  # A text that begins with "=" must not become a formula.
             if cell.number_format == "0":  # Pandas gives durations this format, which would show whole days.
                 cell.number_format = "[h]:mm:ss"
+
+
+def _corner(table: Any) -> list[str] | None:
+    """The names of the rows' keys, the last with the name of the columns' keys after a backslash.
+
+    A head of several lines has cells for these names.
+    """
+    across = table.columns.names
+    if len(across) > 1 or across[0] is None:
+        return None
+    down = [name or "" for name in table.index.names]
+    return [*down[:-1], f"{down[-1]} \\ {across[0]}"]
 
 
 def _for_excel(table: Any) -> Any:
@@ -89,8 +103,12 @@ def _excel_cell(value: object) -> object:
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
 
 
-def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]], keys: Sequence[str]) -> str:
+def long_html(
+    table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]], keys: Sequence[str], mark: str | None = None
+) -> str:
     """A long table in HTML, each number with its margin of error in small type; at most 60 rows are shown.
+
+    `mark` stands for a suppressed number, in place of a dash.
 
     If all rows share a margin of error, it is shown once, under the name of the column.
     """
@@ -104,7 +122,12 @@ def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]],
         cells = [
             _text(_key(value))
             if name in keys
-            else _number(value, errors[name][i], table.schema[name], alone=shared_errors[name] is not None)
+            else _number(
+                mark if value is None else value,
+                errors[name][i],
+                table.schema[name],
+                alone=shared_errors[name] is not None,
+            )
             for name, value in zip(table.columns, row, strict=True)
         ]
         body.append(f"<tr>{''.join(cells)}</tr>")
@@ -144,7 +167,7 @@ def grid_html(grid: Crosstab) -> str:
     for i in range(min(len(grid.rows), _ROWS)):
         shared = inner if i < height else bottom, right if i < height else None
         cells = "".join(
-            _number(grid.values[i, j], grid.errors[i, j].item(), alone=shared[j >= width] is not None)
+            _number(grid.marked[i, j], grid.errors[i, j].item(), alone=shared[j >= width] is not None)
             for j in range(len(grid.columns))
         )
         beside = _small(bottom).removeprefix("<br>") if i >= height else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -22,7 +22,7 @@ from dpframe.errors import InvalidArgument, UnknownColumn
 from dpframe.noise import contrasts, rounded_contrasts
 from dpframe.plan import COUNT, MARGINALS, Allotment, Derivation, Hints, Marginals, Tables, titled
 from dpframe.release.accuracy import check_alpha
-from dpframe.release.answer import Numbers, keys_beside
+from dpframe.release.answer import JointTables, Numbers, family_of, joint_nonnegative, joint_whole, keys_beside
 from dpframe.release.pricing import Gaussian, Noise, NoisePlan
 from dpframe.release.publish.crosstab import ALL, unlike
 from dpframe.release.publish.error_tables import error_table, largest_errors, noise_table
@@ -121,8 +121,9 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
 
     `out["a", "b"]` is a `Release`, here a crosstab with its margins. There is one for every set of columns that a table
     of the workload has, in any order, down to `out["a"]` and the total, `out[()]`. Iterating yields the columns of the
-    tables of the question. If one table is changed alone, `out["a", "b"].round()`, it no longer agrees with the others;
-    it warns of that, and its report says so. `cost` is the loss that was charged once for all of them.
+    tables of the question. `nonnegative` and `round` change all tables together, so that they still agree. If one table
+    is changed alone, `out["a", "b"].round()`, it no longer agrees; it warns of that, and its report says so. `cost` is
+    the loss that was charged once for all of them.
 
     >>> import polars as pl, dpframe as dp
     >>> people = pl.DataFrame({"smokes": [True, False], "drives": [True, True], "old": [False, True]})
@@ -145,6 +146,9 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
     _kind: Kind
     when: dt.datetime | None
     _statement: Mapping[str, Any]
+    _steps: tuple[str, ...] = ()  # a sentence for each step of post-processing
+    _changed: JointTables | None = None
+    _lifted: bool = False  # whether negative numbers were removed
 
     # The tables
 
@@ -175,17 +179,68 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
     def _table(self, table: Attributes) -> Release[Table_co]:
         tables = self._tables
         names, outputs = tables.names(table), (tables.output(table),)
-        long = pl.DataFrame({COUNT: self._estimate(table).ravel()})
+        long = pl.DataFrame({COUNT: self._values(table).ravel()})
+        before = pl.DataFrame({COUNT: self._estimate(table).ravel()})
         if table:
             keys = self._keys[table[0]]
             for i in table[1:]:
                 keys = keys.join(self._keys[i], how="cross", maintain_order="left_right")
-            long = pl.concat([keys, long], how="horizontal")
+            long, before = (pl.concat([keys, numbers], how="horizontal") for numbers in (long, before))
         noise = table_noise(tables, self._noise, self._variances, table)
-        numbers = Numbers(long, names, outputs, noise, tables.layout(table))
-        return Release(
-            self.cost, self.derivation, numbers, self._kind, self.when, self._statement, _set=len(tables.workload)
-        )
+        drawn = None if self._changed is None else before
+        numbers = Numbers(long, names, outputs, noise, tables.layout(table), before=drawn, lifted=self._lifted)
+        about = self._kind, self.when, self._statement, self._steps
+        return Release(self.cost, self.derivation, numbers, *about, _set=len(tables.workload))
+
+    def _values(self, table: Attributes) -> NDArray[Any]:
+        """The numbers of a table as they are shown."""
+        if self._changed is None:
+            return self._estimate(table)
+        ordered, changed = tuple(sorted(table)), self._changed
+        values = changed.floats(ordered) if changed.bits else changed.integers(ordered)
+        return values.transpose([ordered.index(i) for i in table])
+
+    # Post-processing
+
+    def nonnegative(self) -> MarginalsRelease[Table_co]:
+        """Remove negative numbers from all tables together; wherever tables share columns they still agree. It is free.
+
+        Output: a release whose tables have no negative number. The total is kept (or is 0). First what tables share,
+                such as the counts of single columns, becomes the nearest nonnegative numbers that add up; then each
+                table, with these sums. Numbers may no longer be whole: see `round`
+        Bound:  no row is read, and there is no table of all columns: see `dpframe.release.answer.joint_tables`
+        Errors: UnsupportedOperation if a table shares three margins or more with others, as all triples of four columns
+                do: there may be no such numbers
+
+        >>> import polars as pl, dpframe as dp
+        >>> people = pl.DataFrame({"smokes": [True, False], "drives": [True, True], "old": [False, True]})
+        >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0, delta=1e-6))
+        >>> out = frame.marginals(["smokes", "drives", "old"]).release(epsilon=0.5, delta=1e-6).nonnegative().round()
+        >>> out["smokes", "old"].table["All"].to_list() == out["smokes", "drives"].table["All"].to_list()
+        True
+        """
+        family = family_of(self._tables.workload, "nonnegative", self._title)
+        changed = joint_nonnegative(family, lambda part: np.asarray(self._values(part), np.float64))
+        sentence = "nonnegative(): numbers without negative ones near those of all tables, which still agree."
+        return replace(self, _changed=changed, _lifted=True, _steps=(*self._steps, sentence))
+
+    def round(self) -> MarginalsRelease[Table_co]:
+        """Round all tables together to integers that add up, and agree wherever tables share columns. It is free.
+
+        Output: a release of whole numbers; after `nonnegative()` none is negative. What tables share is rounded first.
+                Then each table is moved to these sums by least squares and rounded, so that a number may differ from
+                the one before by a little more than 1
+        Bound:  no row is read: see `dpframe.release.answer.joint_tables`
+        Errors: as `nonnegative`
+        """
+        family = family_of(self._tables.workload, "round", self._title)
+        positive = all(bool(np.min(self._values(part)) >= 0) for part in family)
+        changed = joint_whole(family, lambda part: np.asarray(self._values(part), np.float64), positive=positive)
+        sentence = "round(): integers that add up, and agree wherever tables share columns."
+        return replace(self, _changed=changed, _steps=(*self._steps, sentence))
+
+    def _title(self, part: Attributes) -> str:
+        return titled(self._tables.names(part))
 
     @cached_property
     def _variances(self) -> dict[Attributes, float]:
@@ -262,7 +317,8 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
     def report(self) -> Report:
         """The privacy statement of all tables together: prints as text, shows as HTML, `to_json()` for machines."""
         errors = [(titled(names), largest_errors(self[names]._numbers, 0.05)[0][1]) for names in self]
-        return Report(self._statement, tuple((name, f"± {error:,.4g}") for name, error in errors))
+        steps = {"post_processing": list(self._steps)} if self._steps else {}
+        return Report({**self._statement, **steps}, tuple((name, f"± {error:,.4g}") for name, error in errors))
 
     def __repr__(self) -> str:
         tables = ", ".join(titled(names) for names in self)
@@ -294,5 +350,5 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
 
         Errors: UnsupportedOperation without the extra
         """
-        sheets = {titled(names): (self[names].to_pandas(), len(names) > 1) for names in self}
-        write_excel(sheets, path, self.report())
+        sheets = {titled(names): (self[names]._marked("pandas"), len(names) > 1) for names in self}
+        write_excel(sheets, path, self.report(), numbered=True)

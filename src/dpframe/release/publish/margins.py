@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ def crosstab(numbers: Numbers, alpha: float | None = None) -> Crosstab | None:
     whole, ends = numbers.long.schema[output.name].is_integer(), _ends(numbers, output, sure)
     values = np.array(numbers.shown.get_column(output.name).to_list(), np.object_)
     merged = _merged(numbers, output, sure, *ends)
-    return grid_of(numbers.long, numbers.by, numbers.layout, (values, *ends), merged, whole=whole)
+    grid = grid_of(numbers.long, numbers.by, numbers.layout, (values, *ends), merged, whole=whole)
+    marks = numbers.marks
+    return grid if marks is None else replace(grid, marks=marks[: len(grid.rows), : len(grid.columns)])
 
 
 def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
@@ -64,7 +67,7 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
     sizes: dict[tuple[int, bool], float] = {}
 
     def merged(at: NDArray[Any]) -> tuple[int | float | None, float, float]:
-        if numbers.below is not None and float(counts[at].sum()) < numbers.below:
+        if numbers.below is not None and (float(counts[at].sum()) < numbers.below or _is_hidden(numbers, at)):
             return None, math.nan, math.nan
         cells = values[at].to_list()
         if len(cells) == 1:
@@ -84,6 +87,23 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
         return value, low, high
 
     return merged
+
+
+def _is_hidden(numbers: Numbers, at: NDArray[Any]) -> bool:
+    """Whether the margin of some groups is hidden to protect another number."""
+    if numbers.hidden_grid is None:
+        return False
+    hidden, places = numbers.hidden_grid
+    (height, width), own = (side - 1 for side in hidden.shape), places[at]
+    rows, columns = np.unique(own // width), np.unique(own % width)
+    margins = []
+    if len(rows) == 1 and len(at) == width:
+        margins.append(hidden[rows[0], -1])
+    if len(columns) == 1 and len(at) == height:
+        margins.append(hidden[-1, columns[0]])
+    if len(at) == height * width:
+        margins.append(hidden[-1, -1])
+    return bool(any(margins))
 
 
 def _mean_of(numbers: Numbers, output: ReleasedColumn, at: NDArray[Any]) -> float:

@@ -15,9 +15,9 @@ from dpframe.arrays import Floats
 from dpframe.budget import Loss
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import RELEASE, Derivation, Hints, ReleasedColumn, real
+from dpframe.plan import RELEASE, Derivation, Hints, ReleasedColumn
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci, with_intervals
-from dpframe.release.answer import Numbers, is_total, known_nonnegative, nonnegative, rounded
+from dpframe.release.answer import Numbers, is_total, known_nonnegative, nonnegative, read_suppression, rounded
 from dpframe.release.estimators import estimator_of
 from dpframe.release.publish.charts import Grouped, grouped_chart, heatmap, margin, read_look
 from dpframe.release.publish.comparisons import Compares
@@ -108,7 +108,20 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         if self._numbers.layout.is_description:
             return described(self._numbers, kind)
         table = self._numbers.shown if self._ci is None else with_intervals(self._numbers, 1 - self._ci)
-        return laid_out(table, kind, crosstab(self._numbers))
+        grid = crosstab(self._numbers)
+        return laid_out(table, kind, None if grid is None else replace(grid, marks=None))
+
+    def _marked(self, kind: Kind) -> Any:
+        """The table as it is written to files: with marks in place of suppressed numbers, if marks were typed."""
+        marks, grid = self._numbers.marks, crosstab(self._numbers)
+        if marks is None:
+            return self._laid_out(kind)
+        if grid is not None:
+            return laid_out(self._numbers.shown, kind, grid)
+        table, mark = self._laid_out("polars"), pl.Series(marks)
+        names = [output.name for output in self._numbers.outputs]
+        texts = [pl.when(mark != "").then(mark).otherwise(pl.col(name).cast(pl.String)).alias(name) for name in names]
+        return as_kind(table.with_columns(texts), kind)
 
     # Intervals beside the numbers
 
@@ -174,14 +187,23 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
             raise UnsupportedOperation("round(): a number of this release does not fit in a 64-bit integer.")
         return self._adjusted(rounded, is_total, "round", pl.Int64())
 
-    def suppress(self, below: float) -> Release[Table_co]:
+    def suppress(
+        self, below: float, marker: str | tuple[str, str] | None = None, *, secondary: bool = False
+    ) -> Release[Table_co]:
         """Replace the numbers of small groups by null. It is post-processing and free.
 
         Input:  below: a number above 0. It is compared with the first count of the release; if there is no count, with
-                the noisy number of values of its first mean, otherwise with its first column of numbers
+                the noisy number of values of its first mean, otherwise with its first column of numbers; marker: the
+                text that stands for them in CSV, Excel, LaTeX and HTML, such as "<10"; a pair has a second text for
+                numbers that are hidden with them, "*" by default; secondary: whether other numbers are hidden too, so
+                that no hidden number can be computed from shown ones and margins
         Output: a release in which groups and margins with a smaller number are null. The other margins still include
                 the suppressed groups. Of several such steps the strictest applies. Privacy does not need this step,
-                since the numbers are noisy; it hides groups whose numbers are mostly noise
+                since the numbers are noisy; it hides groups whose numbers are mostly noise. In a crosstab with margins
+                a single hidden cell of a row is the margin less the others; `secondary` hides more cells, the smallest
+                that are enough, until each is on a closed walk of hidden ones. Rounding leaves no more than that to
+                find, and neither does a table without margins
+        Bound:  what is hidden follows from the released numbers: see `dpframe.release.answer.suppression`
         Errors: InvalidArgument; UnsupportedOperation if no number was released
 
         >>> import polars as pl, dpframe as dp
@@ -189,15 +211,22 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
         >>> out.suppress(below=1e9).table["count"].to_list()
         [None, None]
+        >>> print(out.suppress(below=1e9, marker="few").to_csv())
+        city,count
+        Bonn,few
+        Kiel,few
+        <BLANKLINE>
         """
-        least = real(below)
-        if least is None or not 0 < least <= 1e300:
-            raise InvalidArgument("suppress(below=): give a number above 0, such as suppress(below=10).")
+        step = read_suppression(below, marker, secondary)
         if all(not estimator_of(output).is_number for output in self._numbers.outputs):  # or there is none at all
             raise UnsupportedOperation("suppress(): this release has no count; release one beside it: n=dp.count().")
-        sentence = f"suppress(below={least:g}): groups with fewer are not shown; margins count them."
-        strictest = max(float(least), self._numbers.below or 0.0)
-        return replace(self, _numbers=replace(self._numbers, below=strictest), _steps=(*self._steps, sentence))
+        if secondary and self._set > 1:
+            raise UnsupportedOperation(
+                "suppress(secondary=True): other tables of this release show the margins of this one, and what they "
+                "show is not looked at. Leave secondary= out, or release one table by itself: crosstab(...)."
+            )
+        numbers = replace(self._numbers, suppression=step.after(self._numbers.suppression))
+        return replace(self, _numbers=numbers, _steps=(*self._steps, step.sentence))
 
     def _adjusted(
         self,
@@ -349,7 +378,8 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
             table = described_table(self._numbers)
             return long_html(table, errors_across(self._numbers, errors), table.columns[:1])
         by_name = {o.name: errors["error"][i * height : (i + 1) * height].to_list() for i, o in enumerate(outputs)}
-        return long_html(self._numbers.shown, by_name, [*self._numbers.by, *self._chosen])
+        marks = None if self._numbers.suppression is None else self._numbers.suppression.marks
+        return long_html(self._numbers.shown, by_name, [*self._numbers.by, *self._chosen], marks and marks[0])
 
     def _repr_html_(self) -> str:
         notes = (*self._from_store, *self._unseen, *self._about_bounds, *self._steps, *self._noisy)

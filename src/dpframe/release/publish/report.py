@@ -33,8 +33,8 @@ APART = (
 )
 CHANGED_ALONE = (
     "{verb}(): this is one of {number} marginals that agree where they share columns. A table that is changed by "
-    "itself no longer agrees with the others: a total here can differ from the same total there. Publish the tables "
-    "as they were released, out.to_csv() and the like, or this one alone; its report() says that it was changed."
+    "itself no longer agrees with the others: a total here can differ from the same total there. Change all of them "
+    "together, out.{verb}(), or publish this one alone; its report() says that it was changed."
 )
 CHANGES = {
     "nonnegative": "the nearest table without negative numbers that keeps its totals",

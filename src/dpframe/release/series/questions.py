@@ -10,7 +10,7 @@ from typing import Any
 
 from dpframe import engine
 from dpframe.errors import BudgetMismatch, InvalidArgument, ReleaseMismatch, UnsupportedOperation, WrongType, kind_of
-from dpframe.plan import Kind, Marginals, Question, col, described, kind, lit
+from dpframe.plan import Hierarchy, Kind, Marginals, Question, col, described, kind, lit
 from dpframe.plan.steps import Filter, FirstPeriods, Step, exchanged, source_of, sources_of
 from dpframe.release.series.calendar import Calendar
 from dpframe.release.series.progress import ranges
@@ -161,9 +161,10 @@ def _only(step: Step, on: str, calendar: Calendar, period: int) -> Step:
 
 def check_kind(question: Question) -> None:
     """Check that a question asks for counts and sums in listed groups. Errors: UnsupportedOperation."""
-    if isinstance(question, Marginals) or not question.layout.is_long:
+    if isinstance(question, (Hierarchy, Marginals)) or not question.layout.is_long:
         raise UnsupportedOperation(
-            "series.add: a series has counts and sums by group_by(..., keys=[...]), not crosstabs or marginals."
+            "series.add: a series has counts and sums by group_by(..., keys=[...]), not crosstabs, marginals or "
+            "hierarchies."
         )
     if question.private_keys or question.other is not None:
         raise UnsupportedOperation(

@@ -7,8 +7,8 @@ squares, and so do quantiles of all ranks and the distribution function, with th
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from dpframe.noise import float_up, root_up
 from dpframe.theory.formulas.error import normal_error, unimodal_error
 from dpframe.theory.formulas.loss import PRIOR, rank_terms
+from dpframe.theory.formulas.trees import moved_parts
 
 __all__ = ["FittedRanks", "RankTree", "rank_tree", "tree_is_better"]
 
-_PARTS = 60  # a level's part of the price is a multiple of 1/60
 _MOST_CHILDREN = 64
 
 Floats = NDArray[np.float64]
@@ -311,26 +311,13 @@ def _shapes(places: int) -> list[tuple[int, ...]]:
 def _with_parts(degrees: tuple[int, ...], normal: bool) -> RankTree:
     """A tree of these degrees with the best parts of the price."""
 
-    def error(parts: list[int]) -> float:
-        relative = [math.inf if not n else _PARTS / n if normal else (_PARTS / n) ** 2 for n in parts]
+    def error(parts: Sequence[int]) -> float:
+        whole = sum(parts)
+        relative = [math.inf if not n else whole / n if normal else (whole / n) ** 2 for n in parts]
         return _mean_square(degrees, _own(degrees, relative))
 
-    levels = len(degrees) + 1
-    parts = [_PARTS // levels] * levels
-    parts[-1] += _PARTS - sum(parts)
-    best = error(parts)
-    while True:
-        trials = []
-        for giver, taker in itertools.permutations(range(levels), 2):
-            if parts[giver] > (giver == levels - 1):
-                trial = parts.copy()
-                trial[giver] -= 1
-                trial[taker] += 1
-                trials.append((error(trial), trial))
-        least, trial = min(trials)
-        if least >= best * (1 - 1e-12):
-            return RankTree(degrees, tuple(Fraction(n, _PARTS) for n in parts), normal)
-        best, parts = least, trial
+    parts = moved_parts(len(degrees) + 1, error)
+    return RankTree(degrees, tuple(Fraction(n, sum(parts)) for n in parts), normal)
 
 
 def tree_is_better(ranks: tuple[Fraction, ...], places: int) -> bool:

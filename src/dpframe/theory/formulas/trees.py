@@ -6,8 +6,9 @@ was measured once, with independent noise. Numbers of children and variances may
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 
-__all__ = ["Forest"]
+__all__ = ["Forest", "moved_parts"]
+
+_PARTS = 60  # a level's part of the price is a multiple of 1/60
 
 Floats = NDArray[np.float64]
 
@@ -147,3 +150,32 @@ class Forest:
     def roots(self) -> Sequence[int]:
         """The nodes without a parent."""
         return [node for node, parent in enumerate(self.parents) if parent == -1]
+
+
+def moved_parts(levels: int, error: Callable[[Sequence[int]], float]) -> list[int]:
+    """Parts of the price for the levels of a tree, in sixtieths (or finer, for many levels), leaves last.
+
+    Input:  how many levels; error: the error of a tree whose levels have these parts
+    Output: parts near those with the smallest error. From equal parts, one sixtieth at a time is moved from one level
+            to another, the best move first, as long as that makes the error smaller. Leaves keep a part
+
+    >>> moved_parts(2, lambda parts: abs(parts[0] - 20))
+    [20, 40]
+    """
+    parts = [max(_PARTS // levels, 1)] * levels
+    parts[-1] += max(_PARTS - sum(parts), 0)
+    best = error(parts)
+    while True:
+        trials = []
+        for giver, taker in itertools.permutations(range(levels), 2):
+            if parts[giver] > (giver == levels - 1):
+                trial = parts.copy()
+                trial[giver] -= 1
+                trial[taker] += 1
+                trials.append((error(trial), trial))
+        if not trials:
+            return parts
+        least, trial = min(trials)
+        if least >= best * (1 - 1e-12):
+            return parts
+        best, parts = least, trial

@@ -15,6 +15,7 @@ __all__ = [
     "gaussian_sum_reaches",
     "laplace_sum_reaches",
     "laplace_total_error",
+    "log_concave_error",
     "normal_error",
     "normal_laplace_reaches",
     "unimodal_error",
@@ -273,3 +274,22 @@ def unimodal_error(deviation: float, alpha: float) -> float:
     """
     k = 2 / (3 * math.sqrt(alpha)) if alpha <= 1 / 3 else math.sqrt(3) * (1 - alpha)
     return deviation * k
+
+
+def log_concave_error(deviation: float, alpha: float) -> float:
+    """An e with P[|X| > e] <= alpha for any X that is symmetric about 0 and has a log-concave density.
+
+    Input:  the standard deviation σ of X (any unit); alpha in (0, 1)
+    Output: e (same unit), no larger than that of `unimodal_error`
+    Bound:  let S(x) = P[|X| > x]. It is log-concave with S(0) = 1, so if S(e) = alpha, S(x) is at least alpha^(x/e) up
+            to e. Hence σ² = ∫ 2x S(x) dx is at least 2e²(1 - alpha(1 + L)) / L² with L = log(1/alpha), and e is at most
+            σ L / √(2(1 - alpha(1 + L))). A sum of independent Laplace noises, each multiplied by a constant, is
+            symmetric and log-concave
+    Source: Barlow and Marshall 1964, doi:10.1214/aoms/1177703281, for monotone hazard rates; Prékopa 1973, for sums
+    Errors: none here
+
+    >>> round(log_concave_error(1.0, 0.05), 4)
+    2.368
+    """
+    rate = -math.log(alpha)
+    return min(deviation * rate / math.sqrt(2 * (1 - alpha * (1 + rate))), unimodal_error(deviation, alpha))

@@ -20,6 +20,7 @@ __all__ = [
     "Sensitivity",
     "change",
     "merged",
+    "node_limits",
     "one_row_sum",
     "row_counts",
     "row_places",
@@ -305,6 +306,26 @@ def merged(sensitivity: Sensitivity, cells: int | None = None) -> Sensitivity:
     l0 = sensitivity.l0 if cells is None else min(sensitivity.l0, cells)
     l1 = sensitivity.exact_l1
     return Sensitivity.of(l0=l0, l1=l1, l2_squared=l1**2, linf=l1)
+
+
+def node_limits(limits: Contribution, groups: int) -> Contribution:
+    """Limits of one unit in a table whose cells are each the sum of at most `groups` cells of a finer table.
+
+    Input:  limits of one unit in the finer table (counts); groups: the most cells that are added to one, at least 1
+    Output: limits on the coarser table, for `row_counts` and `row_sums`
+    Bound:  a unit has rows in at most limits.groups cells of the finer table, so in at most as many of the coarser one.
+            Of these, at most min(limits.groups, groups) are in one coarser cell, with at most rows_per_group each; and
+            all its rows together are at most limits.rows. Which finer cells are added must be public. Every bound on
+            the coarser table follows from these three numbers, under either relation
+    Source: ours; `merged` is the bound if all cells may be added to one
+    Errors: none here
+
+    A person with at most 3 communes, 2 rows in each and 4 in all; a district has 2 communes at most:
+
+    >>> node_limits(Contribution(groups=3, rows_per_group=2, rows=4), 2)
+    Contribution(groups=3, rows_per_group=4, rows=4)
+    """
+    return Contribution(limits.groups, limits.rows_per_group * min(limits.groups, groups), limits.rows)
 
 
 def one_row_sum(lower: Fraction | int, upper: Fraction | int) -> Sensitivity:

@@ -1,0 +1,130 @@
+"""A question about a tree of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from dpframe import engine
+from dpframe.api.arguments import read_mapping, read_names, read_share
+from dpframe.api.query import Query
+from dpframe.engine import Table_co
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan import Aggregate, Hierarchy, Keys, Layout, Limits, plain, tree_of
+from dpframe.plan.steps import Step, rebased
+from dpframe.release import HierarchyRelease
+from dpframe.release.accuracy import check_alpha
+from dpframe.release.hierarchy import exact_levels, level_errors
+from dpframe.release.pricing import level_variances
+
+__all__ = ["HierarchyQuery", "hierarchy_of", "read_crossed"]
+
+
+class HierarchyQuery(Query[Table_co]):
+    """A hierarchy that has not been released. Nothing has been read and nothing paid."""
+
+    __slots__ = ()
+    _question: Hierarchy
+
+    def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
+        """The totals of every level, without noise, on a table that you made up; see `Query.exact_totals`."""
+        question = replace(self._question, step=rebased(self._question.step, engine.adopt(table)))
+        return exact_levels(question, engine.totals(question, 0), engine.listed_keys(question))
+
+    def _error_rows(
+        self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
+    ) -> list[tuple[Any, ...]]:
+        """One row per level: the error of its node with the largest error; a level without noise has no mechanism."""
+        alpha, plan, tree = check_alpha(alpha), self._noise_plan(price, noise), self._question.levels
+        variances = level_variances(tree.names, plan)
+        known = variances if all(variances) else [1.0] * len(variances)
+        errors = level_errors(tree.shape, plan, known, alpha)
+        by_name = {one.allotment.names[0]: one for one in plan.noises}
+        rows: list[tuple[Any, ...]] = []
+        for output, error in zip(self._question.outputs, errors, strict=True):
+            one = by_name.get(output.name)
+            label, scale = (
+                ("not measured", None) if one is None else (one.label, one.scale * float(one.allotment.total.unit))
+            )
+            rows.append((output.name, output.formula.value, label, scale, float(error.max())))
+        return rows
+
+    def release(self, *args: Any, **options: Any) -> HierarchyRelease[Table_co]:  # type: ignore[override]
+        """Pay, read the rows, draw the noise, and give all levels back; see `Query.release`.
+
+        Output: HierarchyRelease: a table for each level, `out["district"]`, and the leaves, `out.table`
+        """
+        if options.get("covers", "noise") != "noise":
+            raise UnsupportedOperation(
+                "covers=: the intervals of a hierarchy are about its noise alone. Release one level by itself: "
+                "group_by(...)."
+            )
+        return super().release(*args, **options)  # type: ignore[return-value]
+
+    def tune(self, *args: Any, **options: Any) -> Any:
+        """Not for hierarchies. Errors: UnsupportedOperation, with the line to type."""
+        raise UnsupportedOperation(
+            "tune: limits of a hierarchy are tried on its leaves: "
+            "group_by(...).count().tune({'max_rows': [1, 10]}, ...)."
+        )
+
+
+def read_crossed(by: object, columns: Sequence[str]) -> dict[str, Any]:
+    """The columns that every level is crossed with, each with its listed keys or None.
+
+    Input:  by: None, names of columns whose type brings their keys, or a dict from columns to lists of keys
+    Errors: InvalidArgument, UnknownColumn
+    """
+    if by is None:
+        return {}
+    if isinstance(by, Mapping):
+        return read_mapping(by, "hierarchy: by=")
+    return dict.fromkeys(read_names([by], "hierarchy: by=", columns))
+
+
+def hierarchy_of(
+    step: Step,
+    columns: Sequence[str],
+    leaves: Keys | None,
+    crossed: Mapping[str, Sequence[Any]],
+    aggregate: tuple[str, Aggregate],
+    limits: Limits,
+    shares: object,
+) -> Hierarchy:
+    """The question of a tree. Errors: UnsupportedOperation without keys; InvalidArgument."""
+    if leaves is None:
+        example = ", ".join(repr(name) for name in columns)
+        raise UnsupportedOperation(
+            f"hierarchy: the tree is public, keys=places with a row for each leaf and the columns {example}. A tree "
+            "that is found in the data would have to be paid for: group_by(...).keys() finds groups privately."
+        )
+    tree, keys = tree_of(list(leaves), columns, crossed)
+    return Hierarchy(
+        step,
+        (*columns, *crossed),
+        keys,
+        limits,
+        (aggregate,),
+        Layout(),
+        verb=f"hierarchy([{', '.join(map(repr, columns))}], {{limit}})",
+        tree=tree,
+        typed_shares=_read_shares(shares, tree.names),
+    )
+
+
+def _read_shares(shares: object, names: Sequence[str]) -> tuple[Fraction, ...] | None:
+    """The typed parts of the price by level, from the root; None for the derived ones."""
+    if shares is None:
+        return None
+    example = ", ".join(f"{name!r}: 1" for name in names)
+    if not isinstance(shares, Mapping) or set(shares) != set(names):
+        raise InvalidArgument(f"hierarchy: shares= has a number for each level: shares={{{example}}}.")
+    parts = tuple(
+        Fraction(0) if type(plain(shares[name])) in (int, float) and shares[name] == 0 else read_share(shares[name])
+        for name in names
+    )
+    if not parts[-1]:
+        raise InvalidArgument(f"hierarchy: shares= has 0 for {names[-1]!r}; leaves are always measured.")
+    return parts

@@ -1,0 +1,204 @@
+"""A tree of groups as one question: every level is released, and only the leaves are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from dpframe.arrays import Integers
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan.allotments import Allotment
+from dpframe.plan.grid import FRACTION_BITS
+from dpframe.plan.keys import Key, Keys
+from dpframe.plan.question import Question
+from dpframe.plan.statistics import Formula, ReleasedColumn
+from dpframe.plan.totals import Total
+from dpframe.theory.formulas.hierarchies import Levels, normal_shares, pure_shares
+from dpframe.theory.formulas.sensitivity import Sensitivity, node_limits, row_counts, row_sums
+
+__all__ = ["Hierarchy", "Tree", "tree_of"]
+
+_TOTAL = "total"  # the name of the level above all columns
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The tree of a question, without any row. A release may keep this.
+
+    `columns` are the columns of the levels, from the top; `crossed` those that every level is crossed with, which have
+    `cells` combinations of keys. `shape` has one level more, the root; its leaves are in the order of release.
+    """
+
+    columns: tuple[str, ...]
+    crossed: tuple[str, ...]
+    cells: int
+    shape: Levels
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the levels, from the root: "total", then the columns."""
+        root = _TOTAL
+        while root in (*self.columns, *self.crossed):
+            root += "_"
+        return (root, *self.columns)
+
+    def by(self, level: int) -> tuple[str, ...]:
+        """The key columns of a level's table."""
+        return self.columns[:level] + self.crossed
+
+    @cached_property
+    def first_leaves(self) -> tuple[Integers, ...]:
+        """For each level the place of the first leaf of each node."""
+        places = [np.arange(self.shape.leaves)]
+        for first in reversed(self.shape.first):
+            places.append(places[-1][first])
+        return tuple(places[::-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy(Question):
+    """Rows or sums by the leaves of a public tree, and by every level above them.
+
+    `by` are the columns of the tree and those that it is crossed with; `keys` are the leaves, each with every crossed
+    key. Rows are read by leaf, under the limits of one unit; upper levels are sums of leaves. Each level is measured
+    with noise of its own: see `theory.formulas.hierarchies`. `typed_shares` are the parts of the price by level, from
+    the root, if they were typed.
+    """
+
+    tree: Tree | None = None
+    typed_shares: tuple[Fraction, ...] | None = None
+
+    @cached_property
+    def shape(self) -> None:
+        """No margins of a crosstab are measured."""
+        return
+
+    @property
+    def levels(self) -> Tree:
+        """The tree."""
+        assert self.tree is not None
+        return self.tree
+
+    @cached_property
+    def leaf(self) -> ReleasedColumn:
+        """The column of the leaves, as it would be by itself. Errors: those of the aggregate."""
+        _ = self.group_columns
+        if self.undecided:
+            raise UnsupportedOperation("hierarchy: dp.Auto() cannot choose limits or bounds here; type them.")
+        ((name, aggregate),) = self.aggregates
+        if name in self.by:
+            raise InvalidArgument(
+                f"hierarchy: the result would have two columns {name!r}; rename({{{name!r}: '{name}_key'}}) before."
+            )
+        column = aggregate.output(name, self.unit_limits)
+        if column.dtype is not None:
+            raise UnsupportedOperation(f"hierarchy: {name!r} is a column of times; a hierarchy has counts and sums.")
+        return column
+
+    @property
+    def read(self) -> tuple[Allotment, ...]:
+        """The one total that rows are read for: that of the leaves."""
+        ((name, total),) = self.leaf.totals
+        return (Allotment((name,), total, Fraction(1)),)
+
+    @cached_property
+    def bounds(self) -> tuple[Sensitivity, ...]:
+        """How far one unit moves the totals of each level, from the root (units of the totals' integer).
+
+        Bound:  a unit's rows are limited in the leaves, and `node_limits` says what follows for a level above; the rest
+                is the bound of a count or sum by group
+        """
+        ((_, total),) = self.leaf.totals
+        ((_, aggregate),) = self.aggregates
+        limits, relation, bounds = self.unit_limits.contribution(aggregate.typed), self.table.relation, []
+        shape = self.levels.shape
+        for nodes, leaves in zip(shape.sizes, shape.most_leaves, strict=True):
+            level, cells = node_limits(limits, leaves), nodes * self.levels.cells
+            if total.counts_rows:
+                bound = row_counts(level, relation, cells)
+            else:
+                bound = row_sums(level, total.grid.lower, total.grid.upper, relation, cells)
+            bounds.append(bound.scaled(2**self.bits))
+        return tuple(bounds)
+
+    @property
+    def bits(self) -> int:
+        """How many bits below the grid step the noisy totals have: always 20 for counts, so that rounding is small."""
+        ((_, total),) = self.leaf.totals
+        return FRACTION_BITS if total.counts_rows else total.fraction
+
+    @cached_property
+    def allotments(self) -> tuple[Allotment, ...]:
+        """The levels from the root, each with its part of the price."""
+        shares = self._shares
+        return tuple(
+            Allotment((name,), total, normal, pure)
+            for name, total, (normal, pure) in zip(self.levels.names, self._totals, shares, strict=True)
+        )
+
+    @cached_property
+    def _totals(self) -> tuple[Total, ...]:
+        """The totals of the levels, from the root."""
+        ((_, total),) = self.leaf.totals
+        return tuple(
+            replace(total, fraction=self.bits, sensitivity=bound, among=("", *self.levels.by(level)))
+            for level, bound in enumerate(self.bounds)
+        )
+
+    @cached_property
+    def _shares(self) -> tuple[tuple[Fraction, Fraction], ...]:
+        """The parts of each level: of ρ or μ², and of ε for Laplace noise."""
+        if self.typed_shares is not None:
+            return tuple(zip(self.typed_shares, self.typed_shares, strict=True))
+        if not all(bound.l0 for bound in self.bounds):
+            return ((Fraction(1), Fraction(1)),) * len(self.bounds)
+        shape = self.levels.shape
+        normal = normal_shares(shape, [bound.l2_squared for bound in self.bounds])
+        return tuple(zip(normal, pure_shares(shape, [bound.exact_l1 for bound in self.bounds]), strict=True))
+
+    @cached_property
+    def outputs(self) -> tuple[ReleasedColumn, ...]:
+        """One for each level, under the level's name."""
+        formula = Formula.COUNT if self.leaf.totals[0][1].counts_rows else Formula.SUM
+        return tuple(
+            ReleasedColumn(name, formula, ((name, total),), whole=False)
+            for name, total in zip(self.levels.names, self._totals, strict=True)
+        )
+
+
+def tree_of(
+    leaves: Sequence[Key], columns: Sequence[str], crossed: Mapping[str, Sequence[object]]
+) -> tuple[Tree, Keys]:
+    """The tree of listed leaves, and the keys of its cells in the order of release.
+
+    Input:  leaves: different tuples with a value for each column, from the top; crossed: the keys of each column that
+            every level is crossed with
+    Output: nodes are in the order in which they are first listed, under their parents; the keys of the last crossed
+            column change fastest
+    """
+    parents, paths = np.zeros(len(leaves), np.int64), []
+    for values in zip(*leaves, strict=True):
+        places: dict[object, int] = {}
+        codes = np.array([places.setdefault(value, len(places)) for value in values], np.int64)
+        _, index, inverse = np.unique(parents * len(places) + codes, return_index=True, return_inverse=True)
+        ranks = np.empty(len(index), np.int64)
+        ranks[np.argsort(index)] = np.arange(len(index))
+        parents = ranks[inverse]
+        paths.append(parents)
+    order = np.lexsort(paths[::-1])
+    starts = [np.zeros(1, np.int64)]
+    for path in paths:
+        ordered = path[order]
+        starts.append(np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])))
+    first = tuple(np.searchsorted(below, above) for above, below in pairwise(starts))
+    cells = Keys(tuple(tuple(level) for level in crossed.values())) if crossed else None  # type: ignore[arg-type]
+    tree = Tree(tuple(columns), tuple(crossed), cells.size if cells else 1, Levels(first, len(leaves)))
+    rows = [leaves[place] for place in order.tolist()]
+    if cells is not None:
+        rows = [(*row, *cell) for row in rows for cell in list(cells)]
+    return tree, Keys.of_rows(rows)
