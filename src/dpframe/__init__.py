@@ -21,7 +21,7 @@ from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, col, lit, when
 from dpframe.plan import nearest as _nearest
 from dpframe.plan.steps import Rows
-from dpframe.release import MarginalsRelease, Release
+from dpframe.release import MarginalsRelease, Release, SyntheticRelease
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import ELSEWHERE as _ELSEWHERE
 
@@ -37,6 +37,7 @@ __all__ = [
     "Release",
     "Rows",
     "Sensitivity",
+    "SyntheticRelease",
     "cdf",
     "col",
     "concat",

@@ -12,6 +12,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.plan import ACCESSOR
 from dpframe.plan.steps import Rows
 from dpframe.release.publish import MarginalsRelease, Release
+from dpframe.release.synthesis import SyntheticRelease
 from dpframe.usage import DOORS, explains
 
 __all__ = ["FrameAccessor", "SeriesAccessor", "register"]
@@ -65,6 +66,10 @@ class FrameAccessor(_Accessor):
     def marginals(self, columns: Any, workload: Any = "2-way", **options: Any) -> MarginalsRelease:
         """`PrivateFrame.marginals`, released at once."""
         return self._once("marginals", columns, workload, **options)  # type: ignore[return-value]
+
+    def synthesize(self, columns: Any = None, **options: Any) -> SyntheticRelease:
+        """`PrivateFrame.synthesize`, released at once."""
+        return self._once("synthesize", columns, **options)  # type: ignore[return-value]
 
 
 @explains("series.dp({1})", {"__call__": "unit=df['user_id']"})

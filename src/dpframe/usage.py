@@ -32,6 +32,7 @@ _ARGUMENTS = {  # of questions that are methods alone; a statistic brings its ow
     "histogram": "'wage', bins=[0, 50, 100]",
     "crosstab": f"'region', 'sex', {_KEYS}",
     "marginals": f"['region', 'sex'], {_KEYS}",
+    "synthesize": f"['region', 'sex'], {_KEYS}",
 }
 STEPS = {
     "filter": "dp.col('wage') >= 18",

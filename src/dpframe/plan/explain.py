@@ -11,6 +11,7 @@ from dpframe.plan.grid import Product
 from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.question import Allotment, Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
+from dpframe.plan.synthesis import Synthesis
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
 from dpframe.theory.formulas.loss import ROUNDS
@@ -211,6 +212,8 @@ def _value_in_words(value: float, total: Total) -> str:
 def _keys(question: Question) -> str:
     if not question.by:
         return "One row is released." if question.rounds == 1 else f"{question.rounds} rows are released."
+    if isinstance(question, Synthesis):
+        return _rows_in_words(question)
     if isinstance(question, Marginals):
         return _tables(question)
     if question.keys is not None:
@@ -258,6 +261,18 @@ def _tables(question: Marginals) -> str:
         "row counts if it has a listed key in every column. Interactions of columns are measured once each, with "
         "Gaussian noise, and the tables are computed from them. ρ is split so that the sum of the cells' variances is "
         f"the smallest: {parts}."
+    )
+
+
+def _rows_in_words(question: Synthesis) -> str:
+    """How synthetic rows come about."""
+    rows = "as many as there are, by the noisy tables" if question.rows is None else f"{question.rows:,}"
+    target = "" if question.target is None else f" Tables that have {question.target!r} count four times as much."
+    return (
+        f"Keys are public: {len(question.by)} columns with their listed keys, whatever the data holds. A row counts if "
+        "it has a listed key in every column. First the table of each column is measured. Then, in rounds, one of "
+        f"{len(question.candidates)} tables of some columns is chosen by the exponential mechanism, and measured with "
+        f"Gaussian noise; all costs add up.{target} Rows are drawn from a model of the noisy tables: {rows}."
     )
 
 

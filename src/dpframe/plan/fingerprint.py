@@ -25,6 +25,7 @@ from dpframe.plan.marginals import Marginals
 from dpframe.plan.moments import Covers
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Source, Step, lineage
+from dpframe.plan.synthesis import Synthesis
 
 __all__ = ["described", "described_table"]
 
@@ -55,6 +56,7 @@ def described(question: Question) -> dict[str, Json]:
                 if isinstance(question, Marginals)
                 else {}
             ),
+            **({"rows": question.rows, "target": question.target} if isinstance(question, Synthesis) else {}),
         },
     }
 

@@ -10,6 +10,7 @@ from dpframe.release.run import (
     release,
 )
 from dpframe.release.series import Series
+from dpframe.release.synthesis import SyntheticRelease
 from dpframe.release.tune import (
     tuned,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "MarginalsRelease",
     "Release",
     "Series",
+    "SyntheticRelease",
     "batch_of",
     "release",
     "tuned",

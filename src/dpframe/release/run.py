@@ -17,7 +17,7 @@ from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored, Terms
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
-from dpframe.plan import Covers, Derivation, Marginals, Question, asked, derivation, described, unit_words
+from dpframe.plan import Covers, Derivation, Marginals, Question, Synthesis, asked, derivation, described, unit_words
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.release.answer import Numbers, drawn_table, is_scaled, keys_in_rounds, scaled
 from dpframe.release.auto import check_choice, choose, restored
@@ -26,6 +26,7 @@ from dpframe.release.failing import recorded
 from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
 from dpframe.release.publish import MarginalsRelease, Release, drawn_interactions, loss_json, noise_table, statement
 from dpframe.release.stored import Answer, packed, unpacked
+from dpframe.release.synthesis import SyntheticRelease, synthetic_answer
 
 __all__ = ["Account", "PricedQuestion", "described_origin", "release", "settled", "subject_of", "told"]
 
@@ -189,7 +190,9 @@ def _answer_all(
 
 
 def _validate(question: Question) -> None:
-    if isinstance(question, Marginals):
+    if isinstance(question, Synthesis):
+        engine.validate_contingency(question)
+    elif isinstance(question, Marginals):
         engine.validate_marginals(question)
     else:
         engine.validate(question)
@@ -240,6 +243,8 @@ def _read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, d
 def _answer(question: Question, plan: NoisePlan) -> Answer:
     """Read the rows and draw the noise. The raw totals do not outlive this function."""
     salt = int(bits.random_words(1)[0])
+    if isinstance(question, Synthesis):
+        return Answer(*synthetic_answer(question, plan, engine.contingency(question, salt)))
     if isinstance(question, Marginals):
         return Answer(drawn_interactions(question, plan, engine.marginal_totals(question, salt)), {})
     if question.in_rounds:
@@ -259,7 +264,7 @@ def _statement(
     }
     noise = noise_table(question.outputs, plan).to_dicts()
     unit = unit_words(source_of(question.step).table)
-    if isinstance(question, Marginals):
+    if isinstance(question, Marginals) and not isinstance(question, Synthesis):
         about = {**about, "batch": len(question.workload)}
     return statement(why, question.table.relation, unit, noise, receipt.loss, budget, **about)
 
@@ -271,10 +276,12 @@ def _covered(question: Question) -> dict[str, str]:
 
 def _release(
     pair: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, entry: Mapping[str, Any]
-) -> Release | MarginalsRelease:
+) -> Release | MarginalsRelease | SyntheticRelease:
     question, plan = pair
     kind = source_of(question.step).data.kind
     when = dt.datetime.fromisoformat(entry["drawn"])
+    if isinstance(question, Synthesis):
+        return SyntheticRelease(receipt.loss, why, answer.long, answer.parts, question.tables, kind, when, entry)
     if isinstance(question, Marginals):
         keys = tuple(engine.marginal_keys(question, (i,)) for i in range(len(question.by)))
         return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, entry)

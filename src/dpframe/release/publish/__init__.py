@@ -3,6 +3,7 @@
 from dpframe.release.publish.charts import (
     Grouped,
     Heading,
+    distances_chart,
     forecast_chart,
     grouped_chart,
     read_look,
@@ -10,6 +11,7 @@ from dpframe.release.publish.charts import (
 from dpframe.release.publish.error_tables import (
     noise_table,
 )
+from dpframe.release.publish.files import write_parquet
 from dpframe.release.publish.ledger_page import ledger_page, price_words
 from dpframe.release.publish.marginals import (
     MarginalsRelease,
@@ -36,6 +38,7 @@ __all__ = [
     "MarginalsRelease",
     "Release",
     "Report",
+    "distances_chart",
     "drawn_interactions",
     "exact_interactions",
     "forecast_chart",
@@ -49,4 +52,5 @@ __all__ = [
     "read_look",
     "statement",
     "table_noise",
+    "write_parquet",
 ]
