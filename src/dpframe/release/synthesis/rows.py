@@ -35,7 +35,7 @@ def drawn_rows(beliefs: Beliefs, rows: int, draw: np.random.Generator, *, evenly
         table = beliefs.conditionals[i]
         given = _places(codes, separator, sizes)
         others = [k for k in have if k not in separator]
-        points: Floats = (draw.random() + _STEP * np.arange(rows)) % 1.0
+        points: NDArray[Any] = (draw.random() + _STEP * np.arange(rows)) % 1.0
         if have and evenly:
             keys: list[NDArray[Any]] = [*(codes[:, int(k)] for k in draw.permutation(others)), given]
             order = np.lexsort(keys)
