@@ -84,9 +84,9 @@ def fitted(sizes: Sequence[int], measured: Sequence[Measured], sweeps: int) -> F
     """The model that has the agreed tables, as nearly as it can.
 
     Input:  numbers of keys; noisy tables; the largest number of sweeps
-    Output: iterative proportional fitting on the beliefs of a junction tree. A sweep goes through the cliques to the
-            root and back. At each clique its tables are scaled to their targets, and what it shares is passed on.
-            Where the targets can be met, this converges to the distribution of largest entropy
+    Output: iterative proportional fitting on the beliefs of a junction tree. A sweep walks along the edges of
+            the tree. At each clique its tables are scaled to their targets, and what it shares is passed on. Where the
+            targets can be met, this converges to the distribution of largest entropy
     Source: Deming, Stephan 1940, doi:10.1214/aoms/1177731829; Koller, Friedman 2009, section 20.7; McKenna, Sheldon,
             Miklau 2019, arXiv:1901.09136, for graphical models of noisy marginals
     """
@@ -95,10 +95,9 @@ def fitted(sizes: Sequence[int], measured: Sequence[Measured], sweeps: int) -> F
     tree = junction_tree(targets, sizes)
     scaling = _Scaling(tree, tuple(sizes), targets, rows)
     for _ in range(sweeps):
-        off = scaling.sweep(scales=True)
-        if off <= _CLOSE * rows:
+        if scaling.sweep() <= _CLOSE * rows:
             break
-    scaling.sweep(scales=False)
+    scaling.settle()
     return Fit(Beliefs(tree, tuple(sizes), tuple(table / table.sum() for table in scaling.tables)), rows)
 
 
@@ -117,18 +116,26 @@ class _Scaling:
         homes = {part: tree.home(part, sizes) for part in targets}
         self._here = [[part for part, home in homes.items() if home == i] for i in range(len(tree.cliques))]
 
-    def sweep(self, *, scales: bool) -> float:
-        """Up to the root and down again, with or without scaling. How far off the farthest table was (rows, in L1)."""
-        off, parents = 0.0, self._tree.parents
-        for i in reversed(range(len(parents))):
-            off = max(off, self._scale(i)) if scales else off
-            if parents[i] >= 0:
-                self._send(i, parents[i], i)
-        for i, parent in enumerate(parents):
+    def sweep(self) -> float:
+        """A walk through the tree and back to its roots. How far off the farthest table was (rows, in L1).
+
+        Before a clique is scaled, it has heard of every scaling before it, since a walk along the edges tells each
+        step to the next clique. If cliques were scaled beside one another, shared columns would be corrected twice.
+        """
+        return max(self._visit(i) for i, parent in enumerate(self._tree.parents) if parent < 0)
+
+    def settle(self) -> None:
+        """Tell every clique what the roots know."""
+        for i, parent in enumerate(self._tree.parents):
             if parent >= 0:
                 self._send(parent, i, i)
-            if scales:
-                self._scale(i)
+
+    def _visit(self, i: int) -> float:
+        off = self._scale(i)
+        for child in (k for k, parent in enumerate(self._tree.parents) if parent == i):
+            self._send(i, child, child)
+            off = max(off, self._visit(child))
+            self._send(child, i, child)
         return off
 
     def _scale(self, i: int) -> float:
