@@ -86,6 +86,9 @@ class SynthesisQuery(Hints, Generic[Table_co]):
         names = ", ".join(column.name for column in self._query._question.columns)  # type: ignore[attr-defined]
         return f"Synthetic rows of {names}: not released. See .explain(), .release(epsilon=..., delta=...)."
 
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
+
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
 
@@ -299,10 +302,14 @@ def _edges(name: str, domain: ColumnDomain, typed: _Typed) -> tuple[list[Any], t
 
 
 def _whole_edges(low: int, high: int) -> list[Any]:
-    """Edges of bins of whole numbers from `low` to `high`, the last bin with its right end: one beyond `high`."""
+    """Edges of bins of whole numbers from `low` to `high`. The last bin has its right end.
+
+    If each number is a bin, the last edge is one beyond `high`, where no value is: values are clipped to the bounds.
+    """
     number = high - low + 1
-    bins = number if number <= _SINGLE else _BINS
-    return sorted({low + number * i // bins for i in range(bins + 1)})
+    if number <= _SINGLE:
+        return list(range(low, high + 2))
+    return [*(low + number * i // _BINS for i in range(_BINS)), high]
 
 
 def _spans(intervals: Intervals, ends: tuple[Any, Any], domain: ColumnDomain, name: str) -> list[tuple[float, float]]:

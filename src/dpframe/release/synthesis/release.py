@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from itertools import combinations, pairwise
 from typing import Any, Generic
 
@@ -18,7 +19,7 @@ from dpframe.arrays import Floats
 from dpframe.budget import Loss
 from dpframe.engine import Contingency, Kind, Table_co, as_kind
 from dpframe.noise import bits
-from dpframe.plan import SYNTHETIC, Derivation, Hints, Synthesis, Tables, titled
+from dpframe.plan import SYNTHETIC, Derivation, Hints, Synthesis, Tables, render_html, titled
 from dpframe.release.pricing import Gaussian, NoisePlan, TableRounds
 from dpframe.release.publish import Report, distances_chart, read_look, write_parquet
 from dpframe.release.synthesis.fit import Fit, Measured, together
@@ -30,6 +31,7 @@ from dpframe.theory.formulas.error import Attributes
 
 __all__ = ["SyntheticRelease", "synthetic_answer"]
 
+_SHOWN = 8  # rows in a notebook
 _WAYS = 3  # the largest number of columns of a table that the rows are held against
 MOST_ROWS = 20_000_000  # of a release whose number of rows was not typed
 _HALF_NORMAL = math.sqrt(2 / math.pi)
@@ -257,6 +259,14 @@ class SyntheticRelease(Hints, Generic[Table_co]):
         Errors: UnsupportedOperation without the extra `charts`
         """
         return distances_chart(self._distances, read_look(title, width, height, None))
+
+    def _repr_html_(self) -> str:
+        first = self.to_polars().head(_SHOWN)
+        texts = [
+            tuple("" if x is None else f"{x:.6g}" if isinstance(x, float) else str(x) for x in row)
+            for row in first.iter_rows()
+        ]
+        return f"<div class='dpframe'>{render_html(first.columns, texts)}<p>{escape(repr(self))}</p></div>"
 
     def __repr__(self) -> str:
         number, tables = len(self._codes), ", ".join(titled(self._tables.names(one.part)) for one in self._measured)

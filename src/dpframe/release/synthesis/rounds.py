@@ -35,7 +35,7 @@ class Settings:
 
     first: Fraction = Fraction(1, 10)  # share of ρ for the tables of single columns
     choosing: Fraction = Fraction(1, 10)  # share of a round's ρ for its choice
-    rounds: int = 16  # for each column, if every measured table is worth its price
+    rounds: int = 4  # for each column, if every measured table is worth its price
     cells: int = 300_000  # of the model's cliques together
     table: int = 60_000  # cells of the largest table that is measured
     sampled: int = 50_000  # rows that stand for the model where no clique has a candidate's columns
