@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.release.publish.charts.look import GREY, SERIES, Heading, Look, altair, drawn
+from dpframe.release.publish.charts.look import SERIES, Heading, Look, altair, drawn
 
 __all__ = ["distances_chart"]
 
@@ -25,7 +25,7 @@ def distances_chart(distances: pl.DataFrame, look: Look) -> Any:
     base = alt.Chart(shown)
     axis = alt.X("distance:Q", title="total variation", axis=alt.Axis(format=".1%"))
     bars = base.mark_bar(color=SERIES[0], height=9).encode(x=axis, y=place)
-    ticks = base.mark_tick(color=GREY, thickness=2.5, size=13).encode(x="noise:Q", y=place)
+    ticks = base.mark_tick(color=SERIES[1], thickness=3, size=13).encode(x="noise:Q", y=place)
     heading = Heading(
         "Synthetic rows and noisy tables",
         (
@@ -33,4 +33,4 @@ def distances_chart(distances: pl.DataFrame, look: Look) -> Any:
             "Tick: the mean distance that the noise of the table makes by itself.",
         ),
     )
-    return drawn(bars + ticks, heading, look, {"width": look.width, "height": look.high or alt.Step(_BAR)}, fit=False)
+    return drawn(bars + ticks, heading, look, {"width": look.width, "height": look.high or alt.Step(_BAR)})
