@@ -77,6 +77,8 @@ def agreed(measured: Sequence[Measured], sizes: Sequence[int]) -> dict[Attribute
         moved = [(part, _simplex(values, total), 1.0 / cells_of(part, sizes)) for part, values in result.items()]
         mended = _combined(moved, sizes)
         result = {part: _assembled(part, mended, sizes) for part in parts}
+    lower = sorted((part for part in whole if part and part not in result), key=lambda part: -len(part))
+    result |= {part: _assembled(part, whole, sizes) for part in lower}
     return {part: _mixed(_simplex(values, total), total) for part, values in result.items()}
 
 
