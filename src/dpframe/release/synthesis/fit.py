@@ -67,8 +67,8 @@ def agreed(measured: Sequence[Measured], sizes: Sequence[int]) -> dict[Attribute
     Source: Mullins, Fuentes, Xiao, Kifer, Musco, Sheldon 2024, arXiv:2410.01091 (GReM), for marginals from residuals
     """
     tables = [(one.part, one.values, one.deviation**-2) for one in measured]
-    parts = _largest(one.part for one in measured)
     whole = _combined(tables, sizes)
+    parts = [part for part in whole if part]
     total = max(float(whole[()]), 1.0)
     result = {part: _assembled(part, whole, sizes) for part in parts}
     for _ in range(_MENDED):
@@ -77,9 +77,7 @@ def agreed(measured: Sequence[Measured], sizes: Sequence[int]) -> dict[Attribute
         moved = [(part, _simplex(values, total), 1.0 / cells_of(part, sizes)) for part, values in result.items()]
         mended = _combined(moved, sizes)
         result = {part: _assembled(part, mended, sizes) for part in parts}
-    lower = sorted((part for part in whole if part and part not in result), key=lambda part: -len(part))
-    result |= {part: _assembled(part, whole, sizes) for part in lower}
-    return {part: _mixed(_simplex(values, total), total) for part, values in result.items()}
+    return {part: _mixed(_simplex(result[part], total), total) for part in _largest(parts)}
 
 
 def fitted(sizes: Sequence[int], measured: Sequence[Measured], sweeps: int) -> Fit:
