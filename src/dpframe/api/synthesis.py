@@ -34,7 +34,7 @@ from dpframe.plan import (
     read_keys,
     ticks,
 )
-from dpframe.plan.steps import Step
+from dpframe.plan.steps import Step, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.release.synthesis import SyntheticRelease
 from dpframe.usage import PRICED, explains
@@ -231,7 +231,7 @@ def _coded(
     step: Step, names: tuple[str, ...], typed: _Typed
 ) -> tuple[Step, tuple[SyntheticColumn, ...], tuple[Key, ...]]:
     """The table with bins in place of numbers, how values are drawn from each column's keys, and the keys."""
-    columns, levels, missing = [], [], []
+    first, columns, levels, missing = step, [], [], []
     for name in names:
         domain = step.table.column(name, "synthesize").domain
         edges = _edges(name, domain, typed)
@@ -248,12 +248,20 @@ def _coded(
             columns.append(SyntheticColumn(name, domain.dtype, *zip(*spans, strict=True)))
             step = steps.Cut(steps.Clip(step, name, *ends), name, intervals, name)
             level = intervals.labels
-        levels.append((*level, None) if domain.nullable and None not in level else tuple(level))
+        levels.append((*level, None) if _may_be_null(first, name) and None not in level else tuple(level))
     if missing:
         raise UnsupportedOperation(
             f"synthesize: say what values columns may have, without looking at the data: {', '.join(missing)}."
         )
     return step, tuple(columns), tuple(levels)
+
+
+def _may_be_null(step: Step, name: str) -> bool:
+    """Whether a column may have nulls: not where it was never rewritten, and its type in the table has none."""
+    column, source = step.table.columns[name], source_of(step)
+    own = source.table.columns.get(name)
+    typed = own is not None and own.id == column.id and name in source.data.gapless
+    return column.domain.nullable and not typed
 
 
 def _line(name: str, domain: ColumnDomain) -> str:

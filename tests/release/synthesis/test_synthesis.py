@@ -120,6 +120,17 @@ def test_null_is_a_value_unless_nulls_were_dropped():
     assert frame.synthesize(**said).release(epsilon=500, delta=1e-3).table["x"].null_count() == 0
 
 
+def test_types_of_pandas_that_have_no_missing_value_stay_as_they_are():
+    rows = pd.DataFrame({"u": range(200), "n": [1, 2] * 100, "yes": [True, False] * 100, "text": ["a", None] * 100})
+    frame = protected(rows)
+    table = frame.synthesize(keys={"n": [1, 2], "text": ["a"]}, max_rows=1).release(epsilon=0.01, delta=1e-9).table
+    assert [str(dtype) for dtype in table.dtypes[["n", "yes"]]] == ["int64", "bool"]
+    query = frame.with_columns(n=dp.when(dp.col("yes")).then(dp.col("n"))).synthesize(
+        keys={"n": [1, 2], "text": ["a"]}, max_rows=1
+    )
+    assert [None in level for level in query._query._question.keys.levels] == [True, False, True]
+
+
 def test_whole_numbers_of_any_size_and_times_are_drawn_within_their_bins():
     when = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
     rows = pl.DataFrame(
