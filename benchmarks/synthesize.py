@@ -96,7 +96,8 @@ def by_opendp(rows: pl.DataFrame, sizes: dict[str, int], epsilon: float, algorit
             if "insufficient" not in str(problem):
                 raise
         else:
-            return table.synthesize().with_columns(pl.all().fill_null(0)).select(*sizes)
+            # method="round", the default, ties columns together that are independent given their neighbours
+            return table.synthesize(method="sample").with_columns(pl.all().fill_null(0)).select(*sizes)
     raise RuntimeError("OpenDP refused every price.")
 
 
