@@ -186,6 +186,24 @@ def test_rounds_never_spend_more_than_the_price(rho, monkeypatch):
     assert Fraction(9, 10) * rho < sum(paid) <= read_rho(float(rho))
 
 
+@pytest.mark.parametrize("most", [1, 2**31 - 1])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e6])
+def test_any_price_gives_rows(epsilon, most):
+    frame = protected(people(50), budget=dp.Budget(epsilon=1e9, delta=0.1)).drop_nulls()
+    query = frame.synthesize(["city", "smokes", "age"], 5, keys=SAID["keys"], bounds={"age": (0, 9)}, max_rows=most)
+    out = query.release(epsilon=epsilon, delta=1e-12)
+    assert out.table.height == 5
+    assert out.accuracy().height == 7
+    assert repr(out)
+
+
+@pytest.mark.parametrize("rows", [people(1).head(0), people(1)], ids=["none", "one"])
+def test_tables_of_no_row_or_one_give_rows(rows):
+    assert protected(rows).synthesize(**{**SAID, "rows": 3}).release(**PRICE).table.height == 3
+    out = protected(rows).synthesize(**SAID).release(**PRICE)
+    assert out.table.schema == rows.drop("u").schema
+
+
 def test_a_purse_refuses_what_is_not_left():
     purse = _Purse(Fraction(1))
     purse.take(Fraction(1, 2))

@@ -203,7 +203,7 @@ def _simplex(values: Floats, total: float) -> Floats:
     """
     largest = np.sort(values, axis=None)[::-1]
     over = (np.cumsum(largest) - total) / np.arange(1, largest.size + 1)
-    last = int(np.nonzero(largest > over)[0][-1])
+    last = int(np.nonzero(largest >= over)[0][-1])
     return np.asarray(np.maximum(values - over[last], 0.0))
 
 
