@@ -21,7 +21,7 @@ from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, col, lit, when
 from dpframe.plan import nearest as _nearest
 from dpframe.plan.steps import Rows
-from dpframe.release import HierarchyRelease, MarginalsRelease, Release
+from dpframe.release import HierarchyRelease, MarginalsRelease, Release, SyntheticRelease
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import ELSEWHERE as _ELSEWHERE
 
@@ -38,6 +38,7 @@ __all__ = [
     "Release",
     "Rows",
     "Sensitivity",
+    "SyntheticRelease",
     "cdf",
     "col",
     "concat",

@@ -15,6 +15,7 @@ from dpframe.plan.steps import Rows
 from dpframe.release import HierarchyRelease
 from dpframe.release.publish import MarginalsRelease, Release
 from dpframe.release.regression import MatrixRelease, Regression
+from dpframe.release.synthesis import SyntheticRelease
 from dpframe.usage import ARGUMENTS, DOORS, MATRICES, explains
 
 __all__ = ["FrameAccessor", "SeriesAccessor", "register"]
@@ -88,6 +89,10 @@ class FrameAccessor(_Accessor):
     def hierarchy(self, columns: Any, keys: Any, values: Any = None, **options: Any) -> HierarchyRelease:
         """`PrivateFrame.hierarchy`, released at once."""
         return self._once("hierarchy", columns, keys, values, **options)  # type: ignore[return-value]
+
+    def synthesize(self, columns: Any = None, **options: Any) -> SyntheticRelease:
+        """`PrivateFrame.synthesize`, released at once."""
+        return self._once("synthesize", columns, **options)  # type: ignore[return-value]
 
 
 @explains("series.dp({1})", {"__call__": "unit=df['user_id']"})

@@ -36,6 +36,7 @@ ARGUMENTS = {  # of questions that are methods alone; a statistic brings its own
     "describe": "bounds={'wage': (0, 100)}",
     "marginals": f"['region', 'sex'], {_KEYS}",
     "hierarchy": "['region', 'city'], keys=[('north', 'Kiel'), ('south', 'Ulm')]",
+    "synthesize": f"['region', 'sex'], {_KEYS}",
 }
 _BOTH = "bounds={'wage': (0, 100), 'hours': (0, 60)}"
 MATRICES = {

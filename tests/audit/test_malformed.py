@@ -166,6 +166,19 @@ CALLS = {
             **dict.fromkeys(LIMITS, 1),
         },
     ),
+    "synthesize": (
+        FRAME.synthesize,
+        {
+            "columns": ["city", "yes", "x"],
+            "rows": 10,
+            "workload": "2-way",
+            "keys": {"city": ["Bonn"]},
+            "bounds": {"x": (0, 9)},
+            "bins": None,
+            "for_model": "yes",
+            "max_rows": 1,
+        },
+    ),
     "group_by with others": (
         lambda **said: FRAME.group_by("city", max_groups=1, **said).count_units(),
         {"other": "(other)"},

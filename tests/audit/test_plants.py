@@ -11,6 +11,7 @@ import traceback
 import warnings
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 
 import duckdb
 import ibis
@@ -43,7 +44,7 @@ from dpframe.engine.stages import expressions, integers, key_weights, keys, limi
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, family_tail
-from dpframe.plan import columns, grid, moments, operations, types
+from dpframe.plan import columns, grid, moments, operations, synthesis, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
@@ -60,6 +61,7 @@ from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.hierarchy import draw as levels
 from dpframe.release.pricing import allocation, mechanisms
+from dpframe.release.synthesis import rounds as table_rounds
 from dpframe.theory.formulas import rank_trees
 from dpframe.theory.formulas.loss import calibration, key_rounds, partitions
 from dpframe.theory.formulas.loss import loss as privacy
@@ -471,6 +473,25 @@ def scales_round_down():
 def more_is_told(question, terms="epsilon", relation="add-remove", pairs=6):
     """Given the same answers, two neighbours show something else, or the answers cost more than was charged."""
     return raises(AssertionError, lambda: held(question, terms, relation, pairs))
+
+
+def a_choice_of_tables_costs_more():
+    """One unit moves one score up and one down, each by the weight of its table, and that costs more than is paid."""
+    model = SimpleNamespace(rows=40.0, table=lambda _: np.full((2, 2), 0.25), doubt=lambda _: 0.0)
+    weights, scores, purses = {(0, 1): 3, (0, 2): 3}, [], []
+    chosen = lambda self, s, rate: scores.append((s[0].astype(object), rate)) or np.array([0])  # noqa: E731
+    for away in (0, 1):
+        first, second = (np.array([[20 - (place == 0) * away, 20], [5, 5 - (place == 1) * away]]) for place in (0, 1))
+        tables = {(0, 1): first, (0, 2): second}
+        purses.append(table_rounds._Purse(Fraction(1)))
+        exact = table_rounds.Exact(tables.__getitem__, 0, 1, 1)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(mechanisms.Exponential, "choose", chosen)
+            table_rounds._choose(
+                exact, list(tables), weights, model, Fraction(1, 2), table_rounds.Settings(), purses[-1]
+            )
+    (one, rate), (other, _) = scores
+    return (rate * np.ptp(one - other)) ** 2 / 8 > 1 - purses[0].left
 
 
 def _none_of_texts():
@@ -1303,6 +1324,41 @@ PLANTS = [
         "validate(full=True)",
         "validate()",
         texts_that_are_none_are_held,
+    ),
+    Plant(
+        "synthetic rows: a unit that is exchanged moves a table twice",
+        synthesis.Synthesis.one_table,
+        "times * rows**2",
+        "rows**2",
+        lambda: more_is_told("synthetic rows", "rho", "replace"),
+    ),
+    Plant(
+        "synthetic rows: a choice is paid for the heaviest candidate",
+        table_rounds._choose,
+        "(2 * largest * exact.l1)",
+        "(2 * exact.l1)",
+        a_choice_of_tables_costs_more,
+    ),
+    Plant(
+        "synthetic rows: a choice is paid",
+        table_rounds._choose,
+        "purse.take(eta**2 / 8)",
+        "purse.take(eta**2 / 80)",
+        lambda: more_is_told("synthetic rows with bins", "rho"),
+    ),
+    Plant(
+        "synthetic rows: a table is paid",
+        table_rounds._measure,
+        "(2 * Fraction(scale) ** 2)",
+        "(4 * Fraction(scale) ** 2)",
+        lambda: more_is_told("synthetic rows", "delta"),
+    ),
+    Plant(
+        "synthetic rows come from noisy tables",
+        table_rounds._measure,
+        "np.asarray(noisy, np.float64)",
+        "np.asarray(table.ravel(), np.float64)",
+        lambda: more_is_told("synthetic rows", "rho"),
     ),
     Plant(
         "texts of Polars are UTF-8",

@@ -14,6 +14,7 @@ import dpframe as dp
 from dpframe import usage
 from dpframe.accessors import FrameAccessor, SeriesAccessor
 from dpframe.api.regression import MomentsQuery
+from dpframe.api.synthesis import SynthesisQuery
 from dpframe.budget import Allowance
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation
 from dpframe.release.batch import Batch
@@ -30,7 +31,7 @@ CLASSES = {
         "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
         "groups": "group_by partition",
         "questions": "agg cdf corr count count_units cov crosstab describe geometric_mean hierarchy histogram "
-        "marginals max mean median min mode n_unique ols quantile skew std sum top_k var",
+        "marginals max mean median min mode n_unique ols quantile skew std sum synthesize top_k var",
     },
     dp.PrivateGroupBy: {
         "questions": "agg cdf corr count count_units cov geometric_mean keys max mean median min mode n_unique "
@@ -63,16 +64,21 @@ CLASSES = {
         "released": "accuracy cost derivation get items keys levels noise nonnegative report round suppress table "
         "to_arrow to_csv to_excel to_html to_latex to_pandas to_parquet to_polars values when with_ci"
     },
+    SynthesisQuery: {"facts": "explain sensitivity", "pays": "release"},
+    dp.SyntheticRelease: {
+        "released": "accuracy cost derivation marginals noise plot report table to_arrow to_csv to_pandas to_parquet "
+        "to_polars when"
+    },
     FrameAccessor: {
         "pays": "agg cdf corr count count_units cov crosstab describe geometric_mean hierarchy histogram marginals "
-        "max mean median min mode n_unique ols quantile skew std sum top_k var"
+        "max mean median min mode n_unique ols quantile skew std sum synthesize top_k var"
     },
     SeriesAccessor: {
         "pays": "cdf count count_units describe geometric_mean histogram max mean median min mode n_unique quantile "
         "skew std sum top_k var"
     },
 }
-PROTECTED = (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, MomentsQuery, Batch)
+PROTECTED = (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, MomentsQuery, SynthesisQuery, Batch)
 DOORS = """
     __len__ __iter__ __contains__ __reversed__ __array__ __array_interface__ __array_struct__
     __arrow_array__ __arrow_c_stream__ __arrow_c_array__ __dataframe__ __dataframe_consortium_standard__

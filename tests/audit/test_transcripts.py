@@ -126,6 +126,10 @@ QUESTIONS = {
     "a hierarchy of sums, crossed": alone(
         lambda f: f.hierarchy(["g"], KEYS["g"], "x", "sum", by={"c": ["a", "b"]}, bounds=(-1, 3), max_rows=2)
     ),
+    "synthetic rows": alone(lambda f: f.synthesize(["g", "c"], 5, keys=KEYS, max_rows=2)),
+    "synthetic rows with bins": alone(
+        lambda f: f.synthesize(["c", "x", "n"], keys={"c": KEYS["c"]}, bounds={"x": (-9, 9), "n": (0, 2)}, max_rows=3)
+    ),
     "the two most frequent": alone(lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).top_k("c", 2, KEYS["c"])),
     "intervals": lambda f, p: [
         f.group_by("g", keys=KEYS["g"], **LIMITED).agg(m=dp.median("n", (0, 9)), k=dp.count()).release(**p, ci=0.9)
@@ -194,7 +198,9 @@ def held(name, terms, relation, pairs, *, choosing=False):
 
 def cases(name):
     """Every price and relation that a question can be asked with."""
-    terms = [t for t in PRICES if t not in {"marginals": ("epsilon",), "tune": ("delta", "gaussian")}.get(name, ())]
+    pure, tables = ("epsilon",), ("marginals", "synthetic rows", "synthetic rows with bins")
+    without = dict.fromkeys(tables, pure) | {"tune": ("delta", "gaussian")}
+    terms = [t for t in PRICES if t not in without.get(name, ())]
     relations = ["add-remove"] if name == "parts" else ["add-remove", "replace"]
     return [(t, relation) for t in terms for relation in relations]
 

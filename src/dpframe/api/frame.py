@@ -14,6 +14,7 @@ from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
 from dpframe.api.regression import FrameMatrices
 from dpframe.api.settings import check_budget, check_same_budget
+from dpframe.api.synthesis import FrameSynthesis
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation, WrongType
 from dpframe.plan import (
@@ -129,7 +130,7 @@ def protect(
 
 
 @explains("{}({})", STEPS)
-class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescription[Table_co]):
+class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescription[Table_co], FrameSynthesis[Table_co]):
     """A protected table. It can be transformed row by row and asked questions; it cannot be looked at.
 
     No method changes the frame. Transformations return a new frame and keep track of what one unit can contribute.

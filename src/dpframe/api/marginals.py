@@ -64,23 +64,23 @@ class MarginalsQuery(Query[Table_co]):
         return super().release(*args, **options)  # type: ignore[return-value]
 
 
-def workload_of(workload: object, columns: tuple[str, ...]) -> tuple[Attributes, ...]:
+def workload_of(workload: object, columns: tuple[str, ...], verb: str = "marginals") -> tuple[Attributes, ...]:
     """Which sets of columns are released: "1-way", "2-way" and so on, or a list of tuples of columns."""
     example = "workload= is '1-way', '2-way' and so on, or a list of tuples of columns, such as [('a', 'b'), ('a',)]."
     if isinstance(workload, str):
         number = workload.removesuffix("-way")
         if not number.isdecimal() or workload == number or not 1 <= int(number) <= len(columns):
-            raise InvalidArgument(f"marginals: {example} There are {len(columns)} columns.")
+            raise InvalidArgument(f"{verb}: {example} There are {len(columns)} columns.")
         return tuple(combinations(range(len(columns)), int(number)))
     if not isinstance(workload, Sequence) or not workload:
-        raise InvalidArgument(f"marginals: {example}")
+        raise InvalidArgument(f"{verb}: {example}")
     tables: dict[frozenset[str], Attributes] = {}
     for one in workload:
-        names = read_names([one], "marginals: workload=", columns)
+        names = read_names([one], f"{verb}: workload=", columns)
         if not names or len(set(names)) != len(names) or not set(names) <= set(columns):
-            raise InvalidArgument(f"marginals: each table of workload= has different columns of {', '.join(columns)}.")
+            raise InvalidArgument(f"{verb}: each table of workload= has different columns of {', '.join(columns)}.")
         if frozenset(names) in tables:
-            raise InvalidArgument(f"marginals: workload= has {titled(names)} twice.")
+            raise InvalidArgument(f"{verb}: workload= has {titled(names)} twice.")
         tables[frozenset(names)] = tuple(sorted(columns.index(name) for name in names))
     return tuple(tables.values())
 

@@ -1,5 +1,6 @@
 """The only room that reads rows: it takes in tables, runs a question on their engine, and returns integer totals."""
 
+from dpframe.engine.contingency import Contingency, contingency, validate_contingency
 from dpframe.engine.histograms import (
     EXPONENTS,
     NODES,
@@ -27,6 +28,7 @@ __all__ = [
     "EXPONENTS",
     "NODES",
     "ONE",
+    "Contingency",
     "Data",
     "Kind",
     "Table_co",
@@ -35,6 +37,7 @@ __all__ = [
     "as_kind",
     "check_supported",
     "content",
+    "contingency",
     "key_profile",
     "listed_keys",
     "magnitude_profile",
@@ -50,6 +53,7 @@ __all__ = [
     "size_profile",
     "totals",
     "validate",
+    "validate_contingency",
     "validate_marginals",
     "value_profile",
 ]

@@ -40,7 +40,8 @@ class Data:
     - `engine` is the name of the engine that reads the rows;
     - `names` maps a column's name to the name under which it is scanned, for engines that cannot tell some names apart;
       a column that it does not list is scanned under its own name;
-    - `files()` gives the files that the table scans, where they are known.
+    - `files()` gives the files that the table scans, where they are known;
+    - `gapless` are columns whose type has no missing value, such as numpy's whole numbers and Booleans.
     """
 
     kind: Kind
@@ -50,6 +51,7 @@ class Data:
     engine: str = "polars"
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     files: Callable[[], list[Path]] = field(default=list, repr=False)
+    gapless: frozenset[str] = frozenset()
 
     def called(self, name: str) -> str:
         """The name under which a column is scanned."""

@@ -49,6 +49,7 @@ from dpframe.plan.hints import (
     NO_ROWS,
     QUERY,
     RELEASE,
+    SYNTHETIC,
     Hints,
     nearest,
 )
@@ -88,6 +89,7 @@ from dpframe.plan.question import (
     Question,
 )
 from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
+from dpframe.plan.synthesis import Synthesis, SyntheticColumn
 from dpframe.plan.totals import Factor, Total, TotalKind, is_whole
 from dpframe.plan.types import (
     TIMES,
@@ -124,6 +126,7 @@ __all__ = [
     "OPERATIONS",
     "QUERY",
     "RELEASE",
+    "SYNTHETIC",
     "TIMES",
     "Aggregate",
     "Allotment",
@@ -156,6 +159,8 @@ __all__ = [
     "Product",
     "Question",
     "ReleasedColumn",
+    "Synthesis",
+    "SyntheticColumn",
     "Table",
     "Tables",
     "Total",

@@ -13,6 +13,7 @@ from dpframe.plan.hierarchy import Hierarchy
 from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
+from dpframe.plan.synthesis import Synthesis
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
 from dpframe.theory.formulas.loss import ROUNDS
@@ -232,6 +233,8 @@ def _keys(question: Question) -> str:
         return "One table is released: a row for each statistic, a column for each column."
     if not question.by:
         return "One row is released." if question.rounds == 1 else f"{question.rounds} rows are released."
+    if isinstance(question, Synthesis):
+        return _rows_in_words(question)
     if isinstance(question, Marginals):
         return _tables(question)
     if isinstance(question, Hierarchy):
@@ -304,6 +307,18 @@ def _levels(question: Hierarchy) -> str:
         f"Keys are public: a tree with {nodes}{by}, whatever the data holds. A row counts if its leaf is listed. Every "
         "level is measured with noise of its own, and all levels are fitted to each other by least squares, so that "
         f"they add up. Shares of ρ, for Gaussian noise: {of_rho}. Shares of ε, for Laplace noise: {of_epsilon}."
+    )
+
+
+def _rows_in_words(question: Synthesis) -> str:
+    """How synthetic rows come about."""
+    rows = "as many as there are, by the noisy tables" if question.rows is None else f"{question.rows:,}"
+    target = "" if question.target is None else f" Tables that have {question.target!r} count four times as much."
+    return (
+        f"Keys are public: {len(question.by)} columns with their listed keys, whatever the data holds. A row counts if "
+        "it has a listed key in every column. First the table of each column is measured. Then, in rounds, one of "
+        f"{len(question.candidates)} tables of some columns is chosen by the exponential mechanism, and measured with "
+        f"Gaussian noise; all costs add up.{target} Rows are drawn from a model of the noisy tables: {rows}."
     )
 
 

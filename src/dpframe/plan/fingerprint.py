@@ -26,6 +26,7 @@ from dpframe.plan.marginals import Marginals
 from dpframe.plan.moments import Covers
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Source, Step, lineage
+from dpframe.plan.synthesis import Synthesis
 
 __all__ = ["described", "described_table"]
 
@@ -61,6 +62,7 @@ def described(question: Question) -> dict[str, Json]:
                 if isinstance(question, Hierarchy)
                 else {}
             ),
+            **({"rows": question.rows, "target": question.target} if isinstance(question, Synthesis) else {}),
         },
     }
 

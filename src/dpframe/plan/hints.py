@@ -22,6 +22,7 @@ __all__ = [
     "PIECES",
     "QUERY",
     "RELEASE",
+    "SYNTHETIC",
     "TEXT",
     "Hints",
     "nearest",
@@ -90,7 +91,11 @@ FRAME = _table(
         "release": "Ask something first: count(max_rows=5).release(epsilon=0.1).",
         "sort sort_values": "Rows are not shown, so they need no order: release a table, and sort that.",
         "plot": "Release a table first: histogram('x', bins=[0, 10, 20], max_rows=5).release(epsilon=0.1).plot().",
-        "head tail sample shape iloc at iat height values index to_pandas to_polars to_arrow to_dict to_numpy "
+        "synthetic synthetic_data generate sample_rows": "Type synthesize(keys={...}, bounds={...}, max_rows=1)"
+        ".release(epsilon=1.0, delta=1e-9).table.",
+        "sample": "Rows are not shown. Synthetic rows are synthesize(keys={...}, bounds={...}, max_rows=1)"
+        ".release(epsilon=1.0, delta=1e-9).table.",
+        "head tail shape iloc at iat height values index to_pandas to_polars to_arrow to_dict to_numpy "
         "to_csv to_parquet collect limit slice iterrows iter_rows rows apply map": NO_ROWS,
     }
 )
@@ -148,6 +153,17 @@ HIERARCHY = _table(
         "explain": "Type .report() or .derivation.",
         "to_json": "Type .report().to_json().",
         "shrink": "Least squares over all levels has drawn the small nodes to their parents already.",
+    }
+)
+SYNTHETIC = _table(
+    {
+        f"{_TABLE} to_frame df data collect rows": "Type .table: it is a table of the kind you know.",
+        "value tables": "Type .marginals for the noisy tables, .table for the rows.",
+        "error errors": "Type .accuracy().",
+        "epsilon delta": "Type .cost.",
+        "explain": "Type .report() or .derivation.",
+        "to_json": "Type .report().to_json().",
+        "with_ci": "Rows have no intervals; the noisy tables have errors: .marginals.",
     }
 )
 EXPRESSION = _table(

@@ -11,6 +11,7 @@ from dpframe.release.run import (
     release,
 )
 from dpframe.release.series import Series
+from dpframe.release.synthesis import SyntheticRelease
 from dpframe.release.tune import (
     tuned,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "MarginalsRelease",
     "Release",
     "Series",
+    "SyntheticRelease",
     "batch_of",
     "release",
     "tuned",

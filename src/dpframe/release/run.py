@@ -18,7 +18,18 @@ from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored, Terms
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
-from dpframe.plan import Covers, Derivation, Hierarchy, Marginals, Question, asked, derivation, described, unit_words
+from dpframe.plan import (
+    Covers,
+    Derivation,
+    Hierarchy,
+    Marginals,
+    Question,
+    Synthesis,
+    asked,
+    derivation,
+    described,
+    unit_words,
+)
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.release.answer import Numbers, drawn_influences, drawn_table, is_scaled, keys_in_rounds, scaled
 from dpframe.release.auto import Seen, check_choice, choose, left_out, restored
@@ -36,6 +47,7 @@ from dpframe.release.publish import (
     statement,
 )
 from dpframe.release.stored import Answer, packed, unpacked
+from dpframe.release.synthesis import SyntheticRelease, synthetic_answer
 
 __all__ = ["Account", "PricedQuestion", "described_origin", "release", "settled", "subject_of", "told"]
 
@@ -199,7 +211,9 @@ def _answer_all(
 
 
 def _validate(question: Question) -> None:
-    if isinstance(question, Marginals):
+    if isinstance(question, Synthesis):
+        engine.validate_contingency(question)
+    elif isinstance(question, Marginals):
         engine.validate_marginals(question)
     else:
         engine.validate(question)
@@ -254,6 +268,8 @@ def _read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, d
 def _answer(question: Question, plan: NoisePlan) -> Answer:
     """Read the rows and draw the noise. The raw totals do not outlive this function."""
     salt = int(bits.random_words(1)[0])
+    if isinstance(question, Synthesis):
+        return Answer(*synthetic_answer(question, plan, engine.contingency(question, salt)))
     if isinstance(question, Marginals):
         return Answer(drawn_interactions(question, plan, engine.marginal_totals(question, salt)), {})
     if isinstance(question, Hierarchy):
@@ -278,7 +294,7 @@ def _statement(
     }
     noise = noise_table(question.outputs, plan).to_dicts()
     unit = unit_words(source_of(question.step).table)
-    if isinstance(question, Marginals):
+    if isinstance(question, Marginals) and not isinstance(question, Synthesis):
         about = {**about, "batch": len(question.workload)}
     return statement(why, question.table.relation, unit, noise, receipt.loss, budget, **about)
 
@@ -290,10 +306,12 @@ def _covered(question: Question) -> dict[str, str]:
 
 def _release(
     pair: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, entry: Mapping[str, Any]
-) -> Release | MarginalsRelease | HierarchyRelease:
+) -> Release | MarginalsRelease | HierarchyRelease | SyntheticRelease:
     question, plan = pair
     kind = source_of(question.step).data.kind
     when = dt.datetime.fromisoformat(entry["drawn"])
+    if isinstance(question, Synthesis):
+        return SyntheticRelease(receipt.loss, why, answer.long, answer.parts, question.tables, kind, when, entry)
     if isinstance(question, Marginals):
         keys = tuple(engine.marginal_keys(question, (i,)) for i in range(len(question.by)))
         return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, entry)

@@ -43,6 +43,7 @@ __all__ = [
     "NoNoise",
     "PairedLaplace",
     "PermuteAndFlip",
+    "TableRounds",
     "TruncatedGeometric",
 ]
 
@@ -350,6 +351,24 @@ class Exponential(Chooses):
 
     def margin(self, number: int, alpha: float) -> float:
         return margin(number, alpha, exponential=True)
+
+
+@dataclass(frozen=True)
+class TableRounds(Mechanism):
+    """Tables that are chosen in rounds by the exponential mechanism, and measured with Gaussian noise.
+
+    `price` is the ρ of all rounds together. The scale is the standard deviation of the noise that would be on one table
+    alone at that price; tables that share it have more.
+    """
+
+    price: Fraction = Fraction(0)
+
+    label = "table_rounds"
+    by_l2 = True
+
+    def rho(self, bound: Sensitivity) -> Fraction:
+        """What the rounds may spend; each states its part, and the parts add up."""
+        return self.price
 
 
 @dataclass(frozen=True)

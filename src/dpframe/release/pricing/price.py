@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from dpframe.budget import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
-from dpframe.plan import Hierarchy, Marginals, Question, check_choice
+from dpframe.plan import Hierarchy, Marginals, Question, Synthesis, check_choice
 from dpframe.release.pricing.allocation import (
     Allocation,
     NoiseKind,
@@ -33,6 +33,7 @@ from dpframe.release.pricing.allocation import (
 from dpframe.release.pricing.key_rounds import check_rounds, rounds_for_epsilon, rounds_for_rho
 from dpframe.release.pricing.levels import log_noise_of_levels
 from dpframe.release.pricing.noise import NoisePlan
+from dpframe.release.pricing.table_rounds import tables_for_epsilon, tables_for_rho
 from dpframe.release.pricing.zcdp import rho_of_choice
 from dpframe.theory.formulas.loss import calibration
 
@@ -109,6 +110,8 @@ class EpsilonPrice(Price):
         """
         if question.in_rounds:
             return rounds_for_epsilon(question, self.amount, self.delta, self.noise)
+        if isinstance(question, Synthesis):
+            return tables_for_epsilon(question, self.amount, self.delta, self.noise)
         noise = _possible(question, self.noise)
         if noise is NoiseKind.GAUSSIAN and self.delta == 0:
             raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
@@ -146,6 +149,8 @@ class RhoPrice(Price):
         """
         if question.in_rounds:
             return rounds_for_rho(question, self.amount, self.delta, self.noise)
+        if isinstance(question, Synthesis):
+            return tables_for_rho(question, self.amount, self.noise)
         noise = NoiseKind.GAUSSIAN if _gaussian_alone(question, self.noise) else self.noise
         allocations = allocate_rho(parts_of(question), self.amount, self.delta, noise)
         plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
@@ -209,6 +214,8 @@ def _gaussian_alone(question: Question, noise: NoiseKind) -> bool:
     if question.shape is None and not isinstance(question, Marginals):
         return False
     if noise is NoiseKind.LAPLACE:
+        if isinstance(question, Synthesis):
+            raise UnsupportedOperation("synthesize is paid from this budget in ρ: release(rho=0.01).")
         what = "marginals are" if question.shape is None else "margins='measured' is"
         raise UnsupportedOperation(f"{what} paid from this budget with Gaussian noise: release(rho=0.01).")
     return True

@@ -3,6 +3,7 @@
 from dpframe.release.publish.charts import (
     Grouped,
     Heading,
+    distances_chart,
     forecast_chart,
     grouped_chart,
     read_look,
@@ -40,6 +41,7 @@ __all__ = [
     "Report",
     "bias_words",
     "check_installed",
+    "distances_chart",
     "drawn_interactions",
     "exact_interactions",
     "forecast_chart",

@@ -4,6 +4,7 @@ A chart is made of released numbers, or of errors that are known before a releas
 extra `charts` (Altair).
 """
 
+from dpframe.release.publish.charts.distances import distances_chart
 from dpframe.release.publish.charts.expected import (
     expected_errors,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Grouped",
     "Heading",
     "Look",
+    "distances_chart",
     "expected_errors",
     "forecast_chart",
     "grouped_chart",

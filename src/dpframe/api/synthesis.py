@@ -1,0 +1,343 @@
+"""Synthetic rows: the columns of the question with their keys and bins, and the query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any, Generic
+
+from dpframe.api.arguments import read_bounds, read_limits, read_mapping, read_name, read_names
+from dpframe.api.marginals import workload_of
+from dpframe.api.query import Query
+from dpframe.api.statistics.asking import AskedFrame
+from dpframe.engine import Table_co
+from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
+from dpframe.plan import (
+    QUERY,
+    TIMES,
+    Bounds,
+    ColumnDomain,
+    Derivation,
+    Hints,
+    Intervals,
+    Key,
+    Keys,
+    Kind,
+    Synthesis,
+    SyntheticColumn,
+    integer_range,
+    kind,
+    moment,
+    plain,
+    read_keys,
+    ticks,
+)
+from dpframe.plan.steps import Step, rewrites, source_of
+from dpframe.plan.steps import basic as steps
+from dpframe.release.synthesis import SyntheticRelease
+from dpframe.usage import PRICED, explains
+
+__all__ = ["FrameSynthesis", "SynthesisQuery"]
+
+_BINS = 16  # of a column with bounds alone
+_SINGLE = 32  # with at most so many whole numbers between its bounds, each is a bin of its own
+_MOST_COLUMNS = 40
+_NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, *TIMES)
+
+
+@explains(".{}({})", {"release": PRICED["release"].replace("0.1", "1.0, delta=1e-9")})
+class SynthesisQuery(Hints, Generic[Table_co]):
+    """A question for synthetic rows. Nothing has been read and nothing paid; `release` does both, once."""
+
+    __slots__ = ("_query",)
+    _habits = QUERY
+
+    def __init__(self, query: Query[Table_co]) -> None:
+        self._query = query
+
+    def release(
+        self, epsilon: float | None = None, delta: float | None = None, **options: Any
+    ) -> SyntheticRelease[Table_co]:
+        """Pay, read the rows, measure tables in rounds, and give synthetic rows: see `Query.release` for the options.
+
+        Input:  epsilon and delta above 0, or rho= from a budget in ρ; name, refresh, on_pending, data
+        Output: SyntheticRelease: `.table` has the rows, `.marginals` the noisy tables
+        Bound:  (epsilon, delta) differential privacy for the protected unit: all choices and tables together cost the
+                largest ρ that implies it, and rows are computed from them
+        Errors: those of `Query.release`; DeltaRequired without delta
+        """
+        for name in ("ci", "covers"):
+            if name in options:
+                raise InvalidArgument(f"synthesize: rows have no intervals; leave {name}= out, and see .accuracy().")
+        return self._query.release(epsilon, delta, **options)  # type: ignore[return-value]
+
+    def explain(self) -> Derivation:
+        """The derivation: every step, and how far one unit moves each table."""
+        return self._query.explain()
+
+    @property
+    def sensitivity(self) -> Any:
+        """How far one unit moves each table; see `Query.sensitivity`."""
+        return self._query.sensitivity
+
+    def __repr__(self) -> str:
+        names = ", ".join(column.name for column in self._query._question.columns)  # type: ignore[attr-defined]
+        return f"Synthetic rows of {names}: not released. See .explain(), .release(epsilon=..., delta=...)."
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
+
+
+@explains("{}({}, max_rows=5).release(epsilon=1.0, delta=1e-9)")
+class FrameSynthesis(AskedFrame[Table_co]):
+    """Synthetic rows of a protected frame."""
+
+    __slots__ = ()
+
+    def synthesize(
+        self,
+        columns: Sequence[str] | None = None,
+        rows: int | str = "auto",
+        workload: str | Sequence[tuple[str, ...]] = "3-way",
+        *,
+        keys: Mapping[str, Sequence[Any]] | None = None,
+        bins: Mapping[str, Sequence[Any]] | None = None,
+        bounds: Mapping[str, Any] | None = None,
+        for_model: str | None = None,
+        max_rows: int | None = None,
+    ) -> SynthesisQuery[Table_co]:
+        """Synthetic rows with the columns and types of this table, from noisy tables of few columns each.
+
+        Input:  columns: by default all but those of the unit; rows: how many, "auto" for the noisy number of rows;
+                workload: the tables that shall be right: "1-way", "2-way", "3-way" (or of all columns, if there are
+                fewer), or a list of tuples of columns. For each column one of: keys, its values; bins, edges of numbers
+                or times; bounds, a pair that is cut into 16 bins, or into single values if these are few. Boolean and
+                Enum columns, and those with bounds from an earlier `clip`, need none. A value that keys= does not list
+                takes its row out; one outside of bins or bounds counts as the nearest inside. Null is a value of its
+                own where a column may have nulls. for_model: a column that a model shall predict, whose tables count
+                four times as much; max_rows: rows of one unit that count
+        Output: a query whose release has the rows, `out.table`, and the noisy tables, `out.marginals`. Rows of one unit
+                are not kept together: each synthetic row stands alone
+        Bound:  tables are chosen in rounds by the exponential mechanism and measured with Gaussian noise. Their costs
+                in ρ add up to that of the release: see `dpframe.release.synthesis.rounds`
+        Source: AIM: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677, for the rounds; GReM: Mullins et al.
+                2024, arXiv:2410.01091, for tables that agree
+        Errors: UnsupportedOperation, with the line to add for each column that needs one; UnboundedContribution,
+                InvalidArgument, InvalidBounds, UnknownColumn, WrongType
+
+        >>> import polars as pl, dpframe as dp
+        >>> people = pl.DataFrame({"smokes": [True, False], "age": [31, 64], "city": ["Bonn", "Kiel"]})
+        >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0, delta=1e-6))
+        >>> query = frame.synthesize(keys={"city": ["Bonn", "Kiel"]}, bins={"age": [0, 18, 65, 120]}, rows=100)
+        >>> out = query.release(epsilon=1.0, delta=1e-9)
+        >>> out.table.schema == people.schema, out.table.height
+        (True, 100)
+        """
+        names = self._columns(columns)
+        typed = _Typed(
+            names, *(_mapping(one, name) for one, name in ((keys, "keys"), (bins, "bins"), (bounds, "bounds")))
+        )
+        step, synthetic, levels = _coded(self._step, names, typed)
+        target = None if for_model is None else read_name(for_model, "synthesize: for_model=")
+        if target is not None and target not in names:
+            raise InvalidArgument(f"synthesize: for_model= names {target!r}, which is none of {', '.join(names)}.")
+        question = Synthesis(
+            step,
+            names,
+            Keys(levels),
+            read_limits(max_rows),
+            (),
+            verb=f"synthesize([{', '.join(map(repr, names))}], {{limit}})",
+            workload=_workload(workload, names, target),
+            columns=synthetic,
+            target=target,
+            rows=_read_rows(rows),
+        )
+        return SynthesisQuery(Query(question, self._budget))
+
+    def _columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+        table = self._step.table.columns
+        if columns is None:
+            names = tuple(name for name, column in table.items() if not column.is_unit)
+        else:
+            names = read_names([columns], "synthesize", list(table))
+        if not 1 <= len(names) <= _MOST_COLUMNS or len(set(names)) != len(names):
+            raise InvalidArgument(
+                f"synthesize: name from 1 to {_MOST_COLUMNS} different columns: "
+                "synthesize(['age', 'city'], keys={...})."
+            )
+        for name in names:
+            if self._step.table.column(name, "synthesize").is_unit:
+                raise UnsupportedOperation(
+                    f"synthesize: {name!r} identifies the unit, and synthetic rows belong to nobody. Name other "
+                    "columns: synthesize(['age', 'city'], keys={...})."
+                )
+        return names
+
+
+@dataclass(frozen=True)
+class _Typed:
+    """What was typed for columns."""
+
+    names: tuple[str, ...]
+    keys: Mapping[str, Any]
+    bins: Mapping[str, Any]
+    bounds: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for verb, mapping in (("keys", self.keys), ("bins", self.bins), ("bounds", self.bounds)):
+            for name in mapping:
+                if name not in self.names:
+                    raise InvalidArgument(
+                        f"synthesize: {verb}= names {name!r}, which is none of {', '.join(self.names)}."
+                    )
+                if name in seen:
+                    raise InvalidArgument(f"synthesize: give one of keys=, bins= and bounds= for {name!r}.")
+                seen.add(name)
+
+
+def _mapping(value: object, name: str) -> dict[str, Any]:
+    return {} if value is None else read_mapping(value, f"synthesize: {name}=")
+
+
+def _read_rows(rows: object) -> int | None:
+    rows = plain(rows)
+    if isinstance(rows, str) and rows == "auto":
+        return None
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows < 2**31:
+        raise InvalidArgument("synthesize: rows= is 'auto' or a whole number, such as rows=10_000.")
+    return rows
+
+
+def _workload(workload: object, names: tuple[str, ...], target: str | None) -> tuple[tuple[int, ...], ...]:
+    """The sets of columns of the workload; with a column to predict also it with every two others."""
+    if isinstance(workload, str) and workload in ("2-way", "3-way"):
+        workload = f"{min(int(workload[0]), len(names))}-way"
+    tables = {tuple(sorted(part)) for part in workload_of(workload, names, "synthesize")}
+    if target is not None:
+        place = names.index(target)
+        others = [i for i in range(len(names)) if i != place]
+        tables |= {tuple(sorted((place, *pair))) for pair in combinations(others, min(2, len(others)))}
+    return tuple(sorted(tables | {(i,) for i in range(len(names))}))
+
+
+def _coded(
+    step: Step, names: tuple[str, ...], typed: _Typed
+) -> tuple[Step, tuple[SyntheticColumn, ...], tuple[Key, ...]]:
+    """The table with bins in place of numbers, how values are drawn from each column's keys, and the keys."""
+    first, columns, levels, missing = step, [], [], []
+    for name in names:
+        domain = step.table.column(name, "synthesize").domain
+        edges = _edges(name, domain, typed)
+        if edges is None:
+            level = _level(name, domain, typed)
+            if level is None:
+                missing.append(_line(name, domain))
+                continue
+            columns.append(SyntheticColumn(name, domain.dtype))
+        else:
+            points, ends = edges
+            intervals = Intervals.of(points, right=False, closed_ends=True, call=f"synthesize: bins of {name!r}")
+            spans = _spans(intervals, ends, domain, name)
+            columns.append(SyntheticColumn(name, domain.dtype, *zip(*spans, strict=True)))
+            step = steps.Cut(rewrites.Clip(step, name, *ends), name, intervals, name)
+            level = intervals.labels
+        levels.append((*level, None) if _may_be_null(first, name) and None not in level else tuple(level))
+    if missing:
+        raise UnsupportedOperation(
+            f"synthesize: say what values columns may have, without looking at the data: {', '.join(missing)}."
+        )
+    return step, tuple(columns), tuple(levels)
+
+
+def _may_be_null(step: Step, name: str) -> bool:
+    """Whether a column may have nulls: not where it was never rewritten, and its type in the table has none."""
+    column, source = step.table.columns[name], source_of(step)
+    own = source.table.columns.get(name)
+    typed = own is not None and own.id == column.id and name in source.data.gapless
+    return column.domain.nullable and not typed
+
+
+def _line(name: str, domain: ColumnDomain) -> str:
+    family = kind(domain.dtype)
+    if family in (Kind.DATE, Kind.DATETIME):
+        return f"bounds={{{name!r}: (datetime.date(2026, 1, 1), datetime.date(2026, 12, 31))}}"
+    return f"bounds={{{name!r}: (0, 100)}}" if family in _NUMBERS else f"keys={{{name!r}: [...]}}"
+
+
+def _level(name: str, domain: ColumnDomain, typed: _Typed) -> Key | None:
+    """The listed keys of a column, or those that its type fixes."""
+    listed = {name: typed.keys[name]} if name in typed.keys else None
+    read = read_keys(listed, (name,), (domain,), f"synthesize({name!r})")
+    return None if read is None else read.levels[0]
+
+
+def _edges(name: str, domain: ColumnDomain, typed: _Typed) -> tuple[list[Any], tuple[Any, Any]] | None:
+    """The edges of a column's bins, and the ends that values are clipped to; None for a column with keys."""
+    if name in typed.bins:
+        points = list(Intervals.of(typed.bins[name], right=False, call=f"synthesize: bins of {name!r}").edges)
+        return points, (points[0], points[-1])
+    if name in typed.keys or kind(domain.dtype) not in _NUMBERS or domain.keys is not None:
+        return None
+    own = domain.bounds
+    ends = read_bounds(typed.bounds.get(name), f"synthesize: bounds of {name!r}")
+    if ends is None and own is None:
+        return None
+    if ends is not None and not isinstance(ends, Bounds):
+        raise InvalidBounds(f"synthesize: dp.Auto() chooses no bounds of bins. Type bounds={{{name!r}: (0, 100)}}.")
+    dtype = domain.dtype
+    if kind(dtype) in TIMES:
+        low, high = (ticks(x, dtype, f"synthesize: bounds of {name!r}") for x in ends) if ends else map(int, own or ())
+        points = [moment(x, dtype) for x in _whole_edges(low, high)]
+        return points, (moment(low, dtype), moment(high, dtype))
+    chosen = ends or own
+    assert chosen is not None
+    if kind(dtype) == Kind.INTEGER:
+        low, high = math.ceil(chosen.lower), math.floor(chosen.upper)
+        if low > high:
+            raise InvalidBounds(f"synthesize: there is no whole number between the bounds of {name!r}.")
+        return _whole_edges(low, high), (low, high)
+    if chosen.lower == chosen.upper:
+        raise InvalidBounds(f"synthesize: the bounds of {name!r} are equal; give an interval, such as (0, 100).")
+    first, width = float(chosen.lower), float(chosen.upper) - float(chosen.lower)
+    return [first + width * i / _BINS for i in range(_BINS)] + [float(chosen.upper)], (chosen.lower, chosen.upper)
+
+
+def _whole_edges(low: int, high: int) -> list[Any]:
+    """Edges of bins of whole numbers from `low` to `high`. The last bin has its right end.
+
+    If each number is a bin, the last edge is one beyond `high`, where no value is: values are clipped to the bounds.
+    """
+    number = high - low + 1
+    if number <= _SINGLE:
+        return list(range(low, high + 2))
+    return [*(low + number * i // _BINS for i in range(_BINS)), high]
+
+
+def _spans(intervals: Intervals, ends: tuple[Any, Any], domain: ColumnDomain, name: str) -> list[tuple[float, float]]:
+    """The first and the last value of each bin. Errors: InvalidArgument for a bin that no value of the type is in."""
+    dtype, call = domain.dtype, f"synthesize: bins of {name!r}"
+    edges = intervals.edges_of(dtype, call)
+    if kind(dtype) in TIMES:
+        low, high = (ticks(end, dtype, call) for end in ends)
+    else:
+        low, high = ends
+    if kind(dtype) not in (Kind.INTEGER, *TIMES):
+        inner = [(a, math.nextafter(b, a)) for a, b in pairwise(edges[:-1])]
+        return [*inner, (edges[-2], edges[-1])]
+    first, last = integer_range(dtype) if kind(dtype) == Kind.INTEGER else (-(2**63), 2**63 - 1)
+    exact = intervals.edges if kind(dtype) == Kind.INTEGER else edges
+    spans = []
+    for number, (a, b) in enumerate(pairwise(exact)):
+        start = max(math.ceil(a), math.ceil(low), first)
+        end = min(math.floor(b) if number == len(exact) - 2 else math.ceil(b) - 1, math.floor(high), last)
+        if start > end:
+            raise InvalidArgument(f"{call}: no value of the column's type is in {intervals.labels[number]}.")
+        spans.append((start, end))
+    return spans

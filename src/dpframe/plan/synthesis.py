@@ -1,0 +1,107 @@
+"""Synthetic rows as one question: the columns with their keys, the tables that may be measured, and their weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+
+from narwhals.dtypes import DType
+
+from dpframe.errors import UnboundedContribution, UnsupportedOperation
+from dpframe.plan.allotments import Allotment
+from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
+from dpframe.plan.marginals import Marginals
+from dpframe.plan.statistics import ReleasedColumn
+from dpframe.plan.totals import Total, TotalKind
+from dpframe.theory.formulas.error import Attributes
+from dpframe.theory.formulas.sensitivity import Sensitivity
+
+__all__ = ["LARGEST_TABLE", "Synthesis", "SyntheticColumn"]
+
+LARGEST_TABLE = 2**16  # cells of a table that is measured
+_TARGET = 4  # how much more a table counts that has the column to be predicted
+
+
+@dataclass(frozen=True)
+class SyntheticColumn:
+    """A column of the synthetic frame.
+
+    `dtype` is its type. Where it has bins, its values are drawn evenly between the ends of a bin: `lows` and `highs`,
+    both included, in the unit in which the engine holds the column (ticks for times). Else its keys are its values.
+    """
+
+    name: str
+    dtype: DType
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Synthesis(Marginals):
+    """Synthetic rows from noisy tables of sets of columns that are chosen in rounds, inside the release.
+
+    `workload` are the sets of columns whose tables shall be right; they and their subsets are the candidates. `columns`
+    are those of the rows, in order; `target` is the column that a model shall predict; `rows` the number of rows, None
+    for the noisy one. At most `max_rows` rows of one unit count; a unit with more has a smaller weight on each.
+    """
+
+    columns: tuple[SyntheticColumn, ...] = ()
+    target: str | None = None
+    rows: int | None = None
+
+    @cached_property
+    def one_table(self) -> Total:
+        """What one unit moves in any one table of rows by some of the columns.
+
+        Bound:  the weights of a unit add up to K = max_rows at most, whatever cells its rows are in: in L1 a table
+                moves by K. In L2 it moves by K at most, where all rows are in one cell. When a unit is exchanged,
+                weights a leave and b enter, both nonnegative: |a - b|₁ <= 2K, and |a - b|² = |a|² + |b|² - 2⟨a, b⟩ <=
+                2K²
+        """
+        rows = self.limits.max_rows
+        if rows is None:
+            unit = ", ".join(f"'{name}'" for name, column in self.table.columns.items() if column.is_unit)
+            raise UnboundedContribution(
+                f"synthesize: one {unit or 'unit'} may have any number of rows, so no finite noise hides it. Say how "
+                "many: synthesize(..., max_rows=1)."
+            )
+        times = 1 if self.table.relation == "add-remove" else 2
+        bound = Sensitivity.of(l0=times * rows, l1=times * rows, l2_squared=times * rows**2, linf=rows)
+        bits = FRACTION_BITS if self.table.unit else 0
+        return Total(TotalKind.ROWS, None, UNIT_GRID, bits, bound.scaled(2**bits))
+
+    @cached_property
+    def allotments(self) -> tuple[Allotment, ...]:
+        """The one allotment: all tables, whichever are chosen, have one bound."""
+        _ = self.group_columns
+        if self.auto is not None:
+            raise UnsupportedOperation("synthesize: dp.Auto() cannot choose the limit; type it, such as max_rows=1.")
+        return (Allotment(("each table",), self.one_table, Fraction(1)),)
+
+    @property
+    def read(self) -> tuple[Allotment, ...]:
+        """The one total that rows are read for: the weights of rows by all columns. Every table is a sum of it."""
+        return self.allotments
+
+    @cached_property
+    def outputs(self) -> tuple[ReleasedColumn, ...]:
+        """No columns of numbers: rows are released."""
+        return ()
+
+    @cached_property
+    def candidates(self) -> Mapping[Attributes, int]:
+        """The sets of columns that may be measured, with whole weights: how many columns it shares with the workload.
+
+        A set that has the column to be predicted counts four times as much.
+        """
+        smaller = {part for table in self.workload for n in range(1, len(table) + 1) for part in combinations(table, n)}
+        sizes = self.tables.sizes
+        small = [part for part in smaller if math.prod(sizes[i] for i in part) <= LARGEST_TABLE]
+        shared = {part: sum(len(set(part) & set(table)) for table in self.workload) for part in small}
+        place = None if self.target is None else self.by.index(self.target)
+        unit = math.gcd(*shared.values())
+        return {part: shared[part] // unit * (_TARGET if place in part else 1) for part in sorted(shared)}
