@@ -44,10 +44,11 @@ from dpframe.engine.stages import expressions, integers, key_weights, keys, limi
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, family_tail
-from dpframe.plan import columns, grid, moments, operations, synthesis, types
+from dpframe.plan import columns, grid, moments, operations, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
+from dpframe.plan.tables import synthesis
 from dpframe.plan.totals import choices as choice_totals
 from dpframe.plan.totals import sums as measures
 from dpframe.release import batch, failing, run

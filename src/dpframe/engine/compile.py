@@ -127,8 +127,17 @@ def compiled(
         parts = multiplied(plain, by_key, list(columns.values()), groups, weights)
         names = {i: p.rows for i, p in columns.items()}
         mains = [_totals(parts, groups, {i: (name, totals[i]) for i, name in names.items()})]
+    apart = _apart(question, rows, limited, salt, whole=whole)
+    return Compiled(tuple(mains), apart, parts, names)
+
+
+def _apart(
+    question: Question, rows: Frame, limited: Mapping[Limits, Frame | None], salt: int, *, whole: bool
+) -> dict[int, Frame]:
+    """The frames of the totals that are no sums: ranks, trees, modes and distinct values."""
+    units, groups = unit_names(question.table), group_names(question)
     apart = {}
-    for i, total in totals.items():
+    for i, total in enumerate(p.total for p in question.read):
         limits = total.limits or question.limits
         if total.kind in (TotalKind.RANKS, TotalKind.TREE):
             assert total.candidates is not None
@@ -140,7 +149,7 @@ def compiled(
         elif total.kind == TotalKind.DISTINCT:
             pairs = _distinct(rows, limited[limits], total, units, groups, limits, salt)
             apart[i] = counted(pairs, groups) if whole else pairs
-    return Compiled(tuple(mains), apart, parts, names)
+    return apart
 
 
 # Stages 2 and 3: partials and limits

@@ -37,7 +37,6 @@ from dpframe.plan.grid import (
     Moment,
     Product,
 )
-from dpframe.plan.hierarchy import Hierarchy, Tree, tree_of
 from dpframe.plan.hints import (
     ACCESSOR,
     BATCH,
@@ -63,12 +62,6 @@ from dpframe.plan.keys import (
     read_keys,
     read_other,
 )
-from dpframe.plan.marginals import (
-    COUNT,
-    Marginals,
-    Tables,
-    titled,
-)
 from dpframe.plan.moments import INFLUENCE_MOST, Covers, has_population, influence_total, read_covers
 from dpframe.plan.nodes import Call, Literal, Name, Node
 from dpframe.plan.operations import (
@@ -89,7 +82,17 @@ from dpframe.plan.question import (
     Question,
 )
 from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
-from dpframe.plan.synthesis import Synthesis, SyntheticColumn
+from dpframe.plan.tables import (
+    COUNT,
+    Hierarchy,
+    Marginals,
+    Synthesis,
+    SyntheticColumn,
+    Tables,
+    Tree,
+    titled,
+    tree_of,
+)
 from dpframe.plan.totals import Factor, Total, TotalKind, is_whole
 from dpframe.plan.types import (
     TIMES,

@@ -9,11 +9,9 @@ from html import escape
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
 from dpframe.plan.grid import Product
-from dpframe.plan.hierarchy import Hierarchy
-from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
-from dpframe.plan.synthesis import Synthesis
+from dpframe.plan.tables import Hierarchy, Marginals, Synthesis, titled
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
 from dpframe.theory.formulas.loss import ROUNDS

@@ -21,12 +21,10 @@ from narwhals.dtypes import DType
 from dpframe.errors import UnsupportedOperation, kind_of
 from dpframe.plan.columns import ColumnDomain
 from dpframe.plan.expressions import Expr
-from dpframe.plan.hierarchy import Hierarchy
-from dpframe.plan.marginals import Marginals
 from dpframe.plan.moments import Covers
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Source, Step, lineage
-from dpframe.plan.synthesis import Synthesis
+from dpframe.plan.tables import Hierarchy, Marginals, Synthesis
 
 __all__ = ["described", "described_table"]
 

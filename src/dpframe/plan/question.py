@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_names
 from dpframe.plan.keys import Key, Keys
+from dpframe.plan.layout import Layout
 from dpframe.plan.moments import Covers, share_of, with_moments
 from dpframe.plan.statistics import Aggregate, ReleasedColumn
 from dpframe.plan.steps import Step
@@ -30,31 +30,6 @@ from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, merged, 
 __all__ = ["Layout", "Question"]
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The layout of the released table: long, a crosstab with some keys along the top, or a description of columns.
-
-    `normalize` gives each cell as a part of its row ("index"), its column or the total. With `measured` the margins
-    have noise of their own, and cells and margins are fitted to each other.
-    """
-
-    form: Literal["long", "crosstab", "describe"] = "long"
-    across: tuple[str, ...] = ()
-    margins: bool = False
-    normalize: Literal["", "index", "columns", "all"] = ""
-    measured: bool = False
-
-    @property
-    def is_long(self) -> bool:
-        """Whether the table has a row for each group, and no index in pandas."""
-        return self.form == "long"
-
-    @property
-    def is_description(self) -> bool:
-        """Whether it has statistics down and the columns `across`."""
-        return self.form == "describe"
-
-
 @dataclass(frozen=True, eq=False)
 class Question:
     """A question: aggregates of the groups of a plan's table. Everything is checked when the question is made."""
@@ -64,7 +39,7 @@ class Question:
     keys: Keys | None
     given: Limits
     aggregates: tuple[tuple[str, Aggregate], ...]
-    layout: Layout = Layout()
+    layout: Layout = Layout()  # noqa: RUF009  (it is frozen)
     chosen: Limits | None = None  # the limits that dp.Auto chose inside the release
     verb: str = ""  # the call, with a place for limits: "group_by('city', {limit})"
     other: Key | None = None  # the key of the row that collects suppressed groups

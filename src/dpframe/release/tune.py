@@ -47,12 +47,7 @@ def tuned(
     Errors: those of a release, before anything is read
     """
     limits = _choices(grid)
-    if question.open_bounds:
-        raise UnsupportedOperation("tune: errors depend on the bounds; say bounds=(0, 100) in the question.")
-    if any(aggregate.limits.typed for _, aggregate in question.aggregates):
-        raise UnsupportedOperation(
-            "tune: a column has limits of its own, and the listed ones are tried for all columns. Leave its limits out."
-        )
+    _check(question)
     free = replace(question, given=Limits(auto=Auto(scaled=False)), chosen=None)
     check_auto(price)
     amount = 9 * price.amount if at is None else read_epsilon(at, "at")
@@ -90,6 +85,16 @@ def tuned(
     table = recorded(account, receipt, answer)
     account.store(receipt, packed([Answer(table, {})]), {"tune": words, "drawn": dt.datetime.now(dt.UTC).isoformat()})
     return table
+
+
+def _check(question: Question) -> None:
+    """Refuse a question whose errors the listed limits do not decide. Errors: UnsupportedOperation."""
+    if question.open_bounds:
+        raise UnsupportedOperation("tune: errors depend on the bounds; say bounds=(0, 100) in the question.")
+    if any(aggregate.limits.typed for _, aggregate in question.aggregates):
+        raise UnsupportedOperation(
+            "tune: a column has limits of its own, and the listed ones are tried for all columns. Leave its limits out."
+        )
 
 
 def _table(question: Question, limits: Sequence[Limits], errors: Sequence[Mapping[str, float]]) -> pl.DataFrame:

@@ -73,7 +73,8 @@ def check_choice(question: Question, price: Price) -> Loss:
     if question.auto is not None:
         try_people(question, price)
         for names in _columns_apart(question):  # as many totals as there may be, and limits for each
-            apart = with_own(question, dict.fromkeys(names, Limits(2, 1, 1))).with_limits(Limits(1, 1, 1))
+            own = Limits(2, 1, 1) if question.by else Limits(2)
+            apart = with_own(question, dict.fromkeys(names, own)).with_limits(Limits(1, 1, 1))
             price.part(1 - question.chosen_share).plans(apart)
             engine.validate(apart)
     for column in question.open_bounds:

@@ -14,8 +14,8 @@ from narwhals.dtypes import DType
 from dpframe.errors import UnboundedContribution, UnsupportedOperation
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
-from dpframe.plan.marginals import Marginals
 from dpframe.plan.statistics import ReleasedColumn
+from dpframe.plan.tables.marginals import Marginals
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.sensitivity import Sensitivity

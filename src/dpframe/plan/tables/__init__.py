@@ -1,0 +1,31 @@
+"""Questions that are answered with several tables: marginals, hierarchies, and the tables behind synthetic rows."""
+
+from dpframe.plan.tables.hierarchy import (
+    Hierarchy,
+    Tree,
+    tree_of,
+)
+from dpframe.plan.tables.marginals import (
+    COUNT,
+    Marginals,
+    Tables,
+    titled,
+)
+from dpframe.plan.tables.synthesis import (
+    LARGEST_TABLE,
+    Synthesis,
+    SyntheticColumn,
+)
+
+__all__ = [
+    "COUNT",
+    "LARGEST_TABLE",
+    "Hierarchy",
+    "Marginals",
+    "Synthesis",
+    "SyntheticColumn",
+    "Tables",
+    "Tree",
+    "titled",
+    "tree_of",
+]
