@@ -15,10 +15,17 @@ sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `stra
 
 from postgres_server import running_server, server_programs, why_not
 from strategies import KINDS
+from tiers import thin_out
 
 # The same examples in each run, as Hypothesis does by itself under CI, and no clock: a loaded machine is no failure.
 settings.register_profile("dpframe", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dpframe")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Before pytest looks at marks: which cases are long."""
+    thin_out(items)
 
 
 @pytest.fixture(params=KINDS)

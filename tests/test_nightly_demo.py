@@ -73,6 +73,7 @@ def test_the_script_is_short_enough_to_read():
     assert len(SCRIPT.read_text().splitlines()) <= 60
 
 
+@pytest.mark.long
 def test_thirty_nights_with_a_kill_in_the_middle(folders, monkeypatch, capsys):
     days, out = folders
     for day in DAYS[:14]:

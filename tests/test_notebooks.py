@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted([*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "docs/understand").glob("*.ipynb")])
 
 
-QUICK = ("crosstab", "proofs-promise")  # one for users and one of proofs; each starts an interpreter of its own
+QUICK = ("proofs-promise",)  # each starts an interpreter of its own; pages of `docs` with the same examples are quick
 
 
 @pytest.mark.parametrize(

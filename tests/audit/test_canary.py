@@ -1,9 +1,9 @@
 """Canaries: unique values in every column, looked for in everything that comes out but the released numbers.
 
 Standard output and error of the process, logs, warnings, exceptions with all they hang on, repr and HTML, what pickling
-leaves behind, the bytes of ledgers, temporary files; through every public call, and through 500 errors that an engine
-raises with cells in its message. Of these errors the variables of every function in the traceback are looked at too,
-which `%xmode Verbose`, `pytest -l` and others print.
+leaves behind, the bytes of ledgers, temporary files; through every public call, and through 150 errors that an engine
+raises with cells in its message (500 in the long tier). Of these errors the variables of every function in the
+traceback are looked at too, which `%xmode Verbose`, `pytest -l` and others print.
 """
 
 from __future__ import annotations
@@ -201,13 +201,19 @@ def _compared(query):
     yield repr(out.independence())
 
 
+EVERY_KIND = ("pandas", "lazy", "polars", "pyarrow")
+
+
 @pytest.mark.parametrize(
-    "kind", ["pandas", "lazy", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("polars", "pyarrow"))]
+    ("kind", "every"),
+    [("pandas", 6), ("lazy", 11), *(pytest.param(kind, 1, marks=pytest.mark.long) for kind in EVERY_KIND)],
 )
-def test_no_public_call_shows_a_cell(kind, tmp_path, monkeypatch):
+def test_no_public_call_shows_a_cell(kind, every, tmp_path, monkeypatch):
+    """After each step every n-th question, others after the next step: together each step and each question."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ears = Ears(tmp_path)
     budget = dp.Ledger(tmp_path / "study.sqlite").budget("b", epsilon=1e6, delta=0.5)
+    turn = 0
     with ears.listening():
         for unit in ("user",) if kind == "pandas" else ("user", ("user", "shop"), dp.Rows(1)):
             frame = dp.protect(TABLE.to_pandas() if kind == "pandas" else bring(TABLE, kind), unit=unit, budget=budget)
@@ -216,12 +222,13 @@ def test_no_public_call_shows_a_cell(kind, tmp_path, monkeypatch):
                 if step is None:
                     continue
                 ears.said += [repr(step), step._repr_html_(), repr(step.columns), repr(step.budget)]
-                for ask in QUESTIONS:
+                turn += 1
+                for ask in QUESTIONS[turn % every :: every]:
                     query = ears.attempt(lambda ask=ask, step=step: ask(step))
                     if query is not None:
                         ears.said += ears.attempt(lambda query=query: shown(query, ears)) or []
         ears.said += [repr(budget.history()), repr(budget)]
-    assert len(ears.said) > 1000
+    assert len(ears.said) > 300
     assert not hits(*ears.said)
     assert hits(TABLE.write_csv()), "the ears hear nothing"
     assert hits(pickle.dumps(TABLE)), "the ears hear nothing"
@@ -338,7 +345,8 @@ SITES = [
 ]
 
 
-def test_500_errors_of_an_engine_show_no_cell(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [150, pytest.param(500, marks=pytest.mark.long)])
+def test_errors_of_an_engine_show_no_cell(number, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     rng, ears, forced, foreign = random.Random(500), Ears(tmp_path), 0, []
     budget = dp.Ledger(tmp_path / "study.sqlite").budget("b", epsilon=1e6, delta=0.5)
@@ -358,9 +366,9 @@ def test_500_errors_of_an_engine_show_no_cell(tmp_path, monkeypatch):
                     ears.error(error)
                     if not isinstance(error, DpFrameError):
                         foreign.append((name, repr(error)))
-            if forced == 500:
+            if forced == number:
                 break
-    assert forced == 500
+    assert forced == number
     assert not foreign, foreign[:3]
     assert not hits(*ears.said)
     assert RAW not in ears.said

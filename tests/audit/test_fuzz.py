@@ -143,7 +143,7 @@ def fuzz(seconds, steps, *, fresh):
 
 @pytest.mark.filterwarnings("ignore:The released table is empty")  # there are few units
 def test_an_analyst_finds_nothing_in_seconds():
-    assert fuzz(float(os.environ.get("DPFRAME_FUZZ_SECONDS", "12")), 12, fresh=False)
+    assert fuzz(float(os.environ.get("DPFRAME_FUZZ_SECONDS", "6")), 12, fresh=False)
 
 
 @pytest.mark.long

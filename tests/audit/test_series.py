@@ -151,6 +151,7 @@ def held(price, relation, question, pairs, seed=0, *, enforce=False):
     return most
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("price", "relation"),
     [
@@ -219,6 +220,7 @@ def test_no_small_history_costs_more_in_whatever_order(price, relation, periods)
             assert worst(price, relation, 4, periods, list(order)) <= 1 + 1e-9
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 3, 1]])
 def test_no_small_history_costs_more_where_periods_are_enforced(price, order):
@@ -235,6 +237,7 @@ def test_no_small_history_costs_more_where_periods_are_enforced_in_whatever_orde
         assert worst(price, relation, 4, periods, list(order), enforce=True) <= 1 + 1e-9
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_enforced_series_tell_nothing_but_answers(relation):
     assert max(held(price, relation, "rows", 3, enforce=True) for price in PRICES) > 0.3

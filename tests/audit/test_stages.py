@@ -72,6 +72,7 @@ def likelier(histogram, relation, price):
     return audit(release, *pair(relation), float(price.amount), 0.0, DRAWS)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("histogram", HISTOGRAMS)
 def test_no_histogram_tells_more_than_it_costs(histogram, relation):
@@ -141,6 +142,7 @@ def staged(trials, epsilon=2.0):
         return audit(release, *queries, epsilon, 0.0, trials)
 
 
+@pytest.mark.long
 def test_limits_and_the_answer_under_them_tell_no_more_than_both_cost():
     result = staged(1_500)
     assert result.holds, result.verdict
@@ -217,7 +219,8 @@ def marginals(trials, part=1.0):
     return audit(release, *TABLES, **PRICE, trials=trials)
 
 
-@pytest.mark.parametrize("release", [pytest.param(margins, marks=pytest.mark.long), marginals])
+@pytest.mark.long
+@pytest.mark.parametrize("release", [margins, marginals])
 def test_tables_and_their_margins_tell_no_more_than_they_cost(release):
     result = release(2_500)
     assert result.holds, result.verdict

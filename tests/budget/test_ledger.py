@@ -185,6 +185,7 @@ def _hold_processes(spenders, place, processes, spends, cap):
     return said
 
 
+@pytest.mark.one_in(2)
 def test_processes_cannot_overspend(spenders, place):
     """Forked children that inherit an open ledger; the cap is reached on the way."""
     _hold_processes(spenders, place, 8, 25, 20)

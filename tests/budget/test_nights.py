@@ -172,6 +172,7 @@ def test_a_series_is_opened_again_by_its_name(place):
         reopened.series("signups", start="2025-01-01").add(query_of(reopened), label(2))
 
 
+@pytest.mark.one_in(2)
 def test_what_is_stored_of_a_block_is_not_the_sum_of_what_is_stored_of_its_nights(place):
     """Each block has noise of its own, and no raw total is kept to make the next one of."""
     budget = Ledger(place).budget("job", epsilon=1)

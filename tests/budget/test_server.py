@@ -51,6 +51,7 @@ def clerk(postgres, admin):
 # Settings
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("level", ["serializable", "repeatable read", "read committed"])
 def test_processes_cannot_overspend_whatever_the_isolation_level(spenders, postgres, admin, level):
     admin(f"ALTER ROLE dpframe SET default_transaction_isolation = '{level}'")
@@ -295,6 +296,7 @@ def test_an_older_dump_is_noticed_by_who_opened_the_ledger(postgres, admin):
 # Names
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["été", "日本 😀", "a'b\"c;--", "%s %(b)s", "x" * 3000, "tab\tand\nline"])
 def test_names_of_any_letters(place, name):
     budget = Ledger(place).budget(name, epsilon=1)

@@ -28,6 +28,7 @@ def floats(many):
 QUICK = ("polars", "duckdb")  # the others compute the few expressions of `test_operations` in the quick tier
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "engine",
     [

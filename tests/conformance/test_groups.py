@@ -98,6 +98,7 @@ def same_zero(x):
 # Keys
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("engine", "names"), engines())
 def test_keys_have_their_rows(engine, names):
     """Check keys from the data and listed keys, with null among them."""
@@ -143,6 +144,7 @@ def typed(dtype, value):
 # Units
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("engine", "names"), engines())
 def test_units_are_told_apart_by_their_cells(engine, names):
     """The number of units, and the numbers of units with 1, 2, … rows."""
@@ -195,6 +197,7 @@ def identity(dtype, cell):
 # Features of units
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("engine", "names"), engines())
 def test_features_are_made_of_a_units_cells(engine, names):
     table = singles(list(names))
@@ -307,6 +310,7 @@ def alike(got, want):
 # Intervals and histograms
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("engine", "names"), engines())
 def test_intervals_hold_what_is_between_their_edges(engine, names):
     here = Asked(engine, names)

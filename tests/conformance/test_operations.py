@@ -81,18 +81,21 @@ def quick(exprs, engine):
 engines_in_order = [engine.name for engine in (*ENGINES, *READERS)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("engine", "names"), in_turn())
 def test_operations_on_one_column(engine, names):
     exprs = [expr for name in names for expr in of_one(name)]
     check(engine, singles(names), quick(exprs, engine))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("engine", engines(ENGINES, settings=False))
 def test_operations_on_two_columns_of_numbers(engine):
     exprs = [expr for i, name in enumerate(BESIDE) for other in BESIDE[i:] for expr in of_two(name, other)]
     check(engine, pairs(list(BESIDE), most=300), quick(exprs, engine))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("engine", engines(ENGINES, settings=False))
 @pytest.mark.parametrize("kinds", ["texts", "truths", "times"])
 def test_operations_on_two_columns(engine, kinds):

@@ -126,6 +126,7 @@ def test_the_questions_are_answered_by_polars():
     assert EngineError not in answers
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("place", ["duckdb", "ibis"])
 @pytest.mark.parametrize(
     "collation",
@@ -170,6 +171,7 @@ def test_parts_hold_no_more_keys_of_a_unit_than_they_say(place):
     del held
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("place", ["duckdb", "ibis"])
 @pytest.mark.parametrize("collation", ["nocase", "noaccent", "nocase.noaccent"])
 def test_a_public_join_makes_no_more_rows_than_it_says(place, collation):

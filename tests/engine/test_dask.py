@@ -172,6 +172,7 @@ _CONTAINERS = [
 _WHOLES = [*_CONTAINERS[:6], *_CONTAINERS[7:11], *_CONTAINERS[12:], object]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "whole", [pytest.param(one, marks=pytest.mark.long if i % 3 else ()) for i, one in enumerate(_WHOLES)], ids=str
 )

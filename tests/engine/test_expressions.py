@@ -86,6 +86,7 @@ OPS = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b
 FAST = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["Int8", "Int64", "UInt32", "UInt64"])
 @FAST
 @given(st.data())
@@ -104,6 +105,7 @@ def test_integer_arithmetic_is_exact_or_null(name, data):
                 assert got == want or (got is None and abs(want) > 9.19e18)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["Int8", "Int16", "Int64", "UInt8", "UInt64"])
 @FAST
 @given(st.data())
@@ -132,6 +134,7 @@ def test_operations_on_one_integer(name, data):
     _same(computed(frame, a.clip(low, high))[0], [None if v is None else min(max(v, below), above) for v in values])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("target", [*INTEGERS, "Float64", "Boolean", "String"])
 @FAST
 @given(st.data())
@@ -149,6 +152,7 @@ def test_integers_are_cast_or_null(target, data):
     _same(made, expected)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("target", INTEGERS)
 @FAST
 @given(values=st.lists(FLOATS, min_size=1, max_size=20))
@@ -341,6 +345,7 @@ BOUNDED = {
 LIMITS = [(-2.5, 3.25), (1.0, 500.0), (0.001, 0.3), (0.0, 50.0), (-700.5, 709.5), (-3.0, 0.0)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("function", BOUNDED.values(), ids=BOUNDED)
 @pytest.mark.parametrize("limits", LIMITS)
 def test_values_lie_in_the_bounds_that_follow_from_a_clip(function, limits):

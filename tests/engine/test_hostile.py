@@ -107,6 +107,7 @@ def _forms(name):
     return [*forms, _polars, lambda array: _polars(array).lazy()] if name in _IN_POLARS else forms
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=_NO_VIEWS if "view" in n else ()) for n in _TEXTS])
 def test_texts_that_are_none_are_null(name):
     array = _TEXTS[name]()
@@ -353,6 +354,7 @@ _CELLS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", _CELLS)
 def test_an_object_of_any_kind_ends_nothing_and_changes_nobody(name, capfd):
     column = np.empty(4, object)

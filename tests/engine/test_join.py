@@ -50,6 +50,7 @@ def regions(rng, most=3):
 # A public table
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_a_join_is_that_of_a_nested_loop(kind, how):
     rng = random.Random(f"{kind} {how}")
@@ -84,6 +85,7 @@ def _publics(rng):
     return {"city": regions(rng), "day": days, "a": numbers}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("rows_as_unit", [False, True])
 def test_one_unit_moves_totals_of_a_join_by_no_more_than_claimed(kind, relation, rows_as_unit):
@@ -296,6 +298,7 @@ def second(rows, kind="polars"):
     return bring(frame, kind) if kind != "polars" else frame
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize("on", ["u", ["u", "city"]])
 def test_a_join_of_protected_tables_is_that_of_a_nested_loop(kind, how, on):
@@ -330,6 +333,7 @@ def _both(rows, more, kind, whose, form, plans):
     return left.join(right, on=["u", "city"] if form.endswith("city") else "u", how=form.split()[0])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("form", ["inner", "left", "left city", "features", "concat"])
 def test_one_unit_of_two_tables_moves_totals_by_no_more_than_claimed(kind, relation, form):

@@ -32,6 +32,7 @@ def counts(asked, salt):
     return dict(zip(found.keys.to_series().to_list(), found.values[0].tolist(), strict=True))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 def test_units_meet_in_few_groups_and_each_keeps_as_many_as_it_may(engine):
     """Eight blocks keep three groups each, so 24 groups at most. With separate orders, units keep all 40."""
@@ -53,6 +54,7 @@ def test_one_unit_moves_as_many_groups_as_it_may_have_by_one_each():
         assert sum(map(abs, moved)) == MOST
 
 
+@pytest.mark.long
 def test_no_group_is_first_more_often_than_another():
     """Over 400 salts each group is kept by some unit in as many of them, about 8 · 3 of 40 at most."""
     some = table(range(40))
@@ -106,6 +108,7 @@ def read(asked, in_play=None):
     return dict(zip(found.keys.rows(), found.values[0].tolist(), strict=True)), found.held
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "by", [("word", "number"), *(pytest.param(by, marks=pytest.mark.long) for by in (("word",), ("number",), ("day",)))]
@@ -122,6 +125,7 @@ def test_units_spread_the_same_weights_on_every_engine(engine, by):
     assert read(asked, kept.clear())[0] == {}
 
 
+@pytest.mark.one_in(2)
 def test_a_unit_keeps_a_hundred_keys(engine):
     rows = pl.DataFrame({"u": [1] * 150 + [2] * 2, "g": [*range(150), 7, 8]})
     asked = dp.protect(engine(rows), unit="u").group_by("g").keys()

@@ -29,6 +29,7 @@ def letters(*, capital):
     return pl.DataFrame({"s": texts, "t": [other(text, capital=capital) for text in texts]})
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("capital", [True, False], ids=["capital", "small"])
 def test_letters_are_those_of_the_table(engine, capital):
     """All are equal, in one count."""

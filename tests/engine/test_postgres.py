@@ -162,6 +162,7 @@ _ORACLES = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("number", range(len(_ORACLES)))
 def test_no_filter_says_whether_somebody_is_there(stored, number):
     """The query failed if somebody had g = 5, and succeeded if nobody had."""
@@ -242,6 +243,7 @@ def test_nan_of_a_decimal_names_nobody(made):
     assert answered(frame.count(max_rows=2)) == [[1]]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["numeric(39, 0)", "numeric(50, 5)", "numeric(1000, 400)"])
 def test_a_decimal_of_more_than_38_digits_is_read_as_any_other(made, dtype):
     """narwhals has no such type, and failed with a ValueError at protect."""
@@ -316,6 +318,7 @@ _TYPES = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", _TYPES)
 def test_a_type_works_or_is_refused_before_the_charge(made, backend, name):
     if name == "mood":
@@ -341,6 +344,7 @@ _ENDS += [2**63 - 1, -(2**63), None]
 _WHOLE_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "dtype",
     [

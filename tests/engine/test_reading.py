@@ -192,6 +192,7 @@ def test_what_holds_rows_cannot_be_pickled(kind, frame):
 # What is released
 
 
+@pytest.mark.one_in(2)
 def test_listed_rows_and_types_do_not_depend_on_the_data(kind, frame):
     keys = {"city": ["Nowhere", CANARY, None], "i": [1, NUMBER]}
     made = []

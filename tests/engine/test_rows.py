@@ -29,6 +29,7 @@ VALUES = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("edges", [[0, 10], [0, 1, 2.5, 5, 10], [-1.5, -0.0, 5], list(range(-200, 201))])
 @pytest.mark.parametrize("right", [True, False])
 @pytest.mark.parametrize("lowest", [True, False])

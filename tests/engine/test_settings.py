@@ -165,6 +165,7 @@ def test_settings_change_no_total(setting, right):
 _MACROS = ("least(a, b) AS a", "SUM(x) AS 10", "hash(a, b := 0) AS 0::UBIGINT", "floor(x) AS 5")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("temporary", "macro"),
     [
@@ -190,6 +191,7 @@ def test_a_macro_with_the_name_of_a_function_is_refused_before_the_charge(place,
     assert budget.spent.epsilon == 0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("place", ["duckdb", "ibis"])
 def test_random_numbers_of_a_view_exceed_no_claim(place):
     """A question reads its table more than once, and such a view gives another table each time."""

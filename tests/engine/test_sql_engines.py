@@ -31,6 +31,7 @@ def _plain(rows):
     return as_frame(rows).with_columns(pl.col("level").cast(pl.String))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 12))])
 def test_claims_hold_where_groups_are_chosen_by_hash(engine, seed):
     rng = random.Random(seed)
@@ -64,6 +65,7 @@ def _pairs(units, keys):
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 def test_the_hash_favours_no_key_and_no_unit(engine):
     """Which of 8 keys has a unit's lowest hash, which of three units a key's, and the order of three keys: chi-square.
@@ -99,6 +101,7 @@ def test_another_salt_is_another_choice(engine):
 # Names and places
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "names", [("n", "k0"), ("t0", "q0"), ("u0", "v0"), ("h", "r"), ("C", "W"), ("a.b", "m 0"), ('q"', "`")]
 )
@@ -155,6 +158,7 @@ _ODD += [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 def test_odd_names_are_names(engine):
     odd = [name for name in _ODD if engine.name != "postgres" or len(name) < 64]  # where longer names are cut
@@ -168,6 +172,7 @@ def test_odd_names_are_names(engine):
     assert [int(value[0]) for value in found.values] == [(2 * i + 1) * 2**20 for i in range(len(odd))]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.spark
 @pytest.mark.parametrize("names", [("n", "N"), ("", "x"), ("ß", "ẞ")])
 def test_a_name_that_an_engine_cannot_tell_apart_is_no_column(engine, names):
@@ -244,6 +249,7 @@ def test_two_connections_are_two_places():
         dp.concat(frames)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 def test_a_public_table_may_live_there(engine):
     table = pl.DataFrame({"u": [1, 1, 2], "k": ["a", "b", "b"]})
@@ -255,6 +261,7 @@ def test_a_public_table_may_live_there(engine):
 # Released tables
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 def test_an_empty_table_is_released_and_auto_chooses(engine):
     table = pl.DataFrame({"u": [1, 1, 2], "k": ["a", "b", "b"]})
@@ -299,6 +306,7 @@ def test_a_failure_that_only_rows_cause_shows_nothing(engine, capfd):
 # SQL for databases that are not here
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres", "bigquery", "snowflake"])
 def test_a_query_is_written_in_the_sql_of_other_databases(dialect):
     ibis = pytest.importorskip("ibis")
@@ -369,6 +377,7 @@ _TYPES = {  # columns of DuckDB, and what each gives as a key, a number of value
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("place", ["duckdb", "ibis"])
 @pytest.mark.parametrize("name", _TYPES)
 def test_a_type_works_or_its_refusal_says_the_line_to_type(place, name):
@@ -405,6 +414,7 @@ def test_text_is_cast_only_where_no_cell_can_make_it_fail(dialect, word):
     assert ours._tries(dialect) == bool(word)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("collation", ["nocase", "noaccent", "nocase.noaccent", "default"])
 def test_texts_are_compared_by_their_bytes_whatever_the_collation(collation):
     """With a loose collation, one unit's spelling became the released key, and a listed key fell from 50 units to 0."""
@@ -453,6 +463,7 @@ def test_a_connection_that_is_closed_to_python_says_so_before_the_charge(setting
     assert budget.spent.epsilon == 1000
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("cell", [3, 2**62])
 def test_no_cell_makes_fail_what_ibis_takes_for_64_bits(cell):
     """A user's own sum has 128 bits in DuckDB, and a product with 0.5 is a decimal. Ibis states other types."""

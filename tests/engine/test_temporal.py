@@ -72,6 +72,7 @@ def drawn(rng, unit, many):
 # Values and types
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_units_and_zones_are_preserved(kind, unit, zone):
@@ -206,6 +207,7 @@ def _asks(rng, rows_as_unit):
     return ask
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("rows_as_unit", [False, True])
 def test_one_unit_moves_totals_of_times_by_no_more_than_claimed(kind, relation, rows_as_unit):
@@ -462,6 +464,7 @@ _YEARS = (1, 2, 1850, 1970, 2020, 2037, 2038, 2071, 2099, 2100, 2101, 2172, 2399
 _ZONES = ("America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "Europe/Dublin", "UTC")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("zone", "kind"), in_turn(_ZONES, ["polars", "lazy", "pyarrow", "duckdb"]))
 def test_clocks_change_in_all_years_by_the_rule_of_their_zone(zone, kind):
     """Polars lists clock changes up to 2099, and then had winter time; Python and DuckDB continue the rule."""

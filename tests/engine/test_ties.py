@@ -76,6 +76,7 @@ RANGES = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.spark
 @pytest.mark.parametrize("bounds", RANGES[:10:3])
 def test_the_nearest_candidate_is_one_everywhere(engine, bounds):
@@ -98,6 +99,7 @@ def _hold(engine, bounds):
     assert places(asked(engine(table), bounds)) == expected(candidates, values)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.spark
 def test_the_nearest_time_whole_number_and_decimal(engine):
     rng = random.Random(7)
@@ -147,6 +149,7 @@ def quotients(table, divisor):
     return exact(made.filter(dp.col("same")).count())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 def test_a_quotient_is_rounded_once(engine):
     """By one number or by a column, and of any number of rows.
@@ -163,6 +166,7 @@ def test_a_quotient_is_rounded_once(engine):
             assert quotients(held, dp.col("x") / by) == exact(dp.protect(held, unit=dp.Rows(1)).count())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.spark
 def test_constants_have_all_their_digits(engine):
     """A comparison with a number of many digits is true of that number only."""
@@ -175,6 +179,7 @@ def test_constants_have_all_their_digits(engine):
     assert [list(count.values()) for count in counts.values()] == [[1]] * 20 + [[20]]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.spark
 @pytest.mark.parametrize(("digits", "scale"), [(18, 6), (18, 18), (38, 10), (38, 2)])
 def test_decimals_are_rounded_once(engine, digits, scale):

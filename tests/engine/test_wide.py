@@ -73,6 +73,7 @@ def test_wide_whole_numbers_are_no_keys_whatever_the_cells(place, name):
             assert frame.budget.spent.epsilon == 0, say
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("place", ["polars", "duckdb"])
 @pytest.mark.parametrize("name", WIDE)
 def test_wide_whole_numbers_are_values_units_and_keys_once_cast(place, name):
@@ -141,10 +142,11 @@ _ASKED = {
 
 
 @pytest.mark.filterwarnings("ignore:The released table is empty")  # three units: it is about types
-def test_every_type_of_duckdb_comes_out_or_is_refused_before_the_charge(tmp_path):
-    """The hardest cell of each type: a charged release returns a table in every form."""
-    for name, table in _cells(pytest.importorskip("duckdb")):
-        for say, ask in {**_ASKED, "unit": None}.items():
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_every_type_of_duckdb_comes_out_or_is_refused_before_the_charge(tmp_path, every):
+    """The hardest cell of each type: a charged release returns a table in every form. Quick is each third question."""
+    for number, (name, table) in enumerate(_cells(pytest.importorskip("duckdb"))):
+        for say, ask in list({**_ASKED, "unit": None}.items())[number % every :: every]:
             spent = 0
             try:
                 frame = _protected(table, unit="k" if ask is None else "u")
@@ -190,6 +192,7 @@ def _unsigned(place):
     return connection.table("t") if place == "duckdb" else other.table("t")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("place", ["polars", "duckdb", "ibis"])
 @pytest.mark.parametrize(
     ("keys", "counts"),
@@ -212,6 +215,7 @@ def test_a_whole_number_without_a_sign_takes_the_place_of_null(place):
     assert answer(frame.group_by("k", keys=[2**63], max_groups=1).count_units()) == [{(2**63,): 3}]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("place", ["polars", "duckdb", "ibis"])
 @pytest.mark.parametrize(
     ("listed", "inside"),

@@ -37,6 +37,7 @@ def test_a_bias_that_is_no_probability_is_refused(p):
         bernoulli(p, 1)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("x", [0, 0.25, 1, Fraction(10, 3), 7.5])
 @pytest.mark.parametrize("unit", [1, Fraction(1, 3), 0.7])
 def test_exponential_coins_fall_as_often_as_they_should(x, unit):

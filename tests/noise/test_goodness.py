@@ -46,6 +46,7 @@ def fit(draws, cdf, scale, chi_square, law_scale):
     return chi_square(counts, np.diff(cumulative))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_million_draws_fit_their_law_and_not_its_neighbours(law, scale, chi_square):
@@ -66,6 +67,7 @@ def test_one_scale_per_draw_gives_each_draw_its_own_law(law, chi_square):
         assert fit(draws[scales == scale], cdf, scale, chi_square, scale) > ALARM
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("exponent", [30, 31, 32, 45, 62])
 def test_large_scales_fit_in_their_quantiles_and_their_last_bits(law, exponent, chi_square):
@@ -93,6 +95,7 @@ def test_zero_has_its_mass_and_the_signs_are_fair(law, scale):
     assert stats.binomtest(int((draws > 0).sum()), DRAWS - zeros, 0.5).pvalue > 1e-8
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("lag", [1, 2, BLOCK // 2, BLOCK])
 def test_draws_that_are_apart_by_a_lag_are_independent(law, lag, chi_square):

@@ -95,6 +95,7 @@ def inside(values, bounds):
 PLACES = {"alone": "laplace", "listed": "gaussian", "found": "laplace"}
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("kind", "place"), in_turn(KINDS, PLACES))
 @pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: one of the tables has none
 def test_every_aggregate_runs_to_the_end_whatever_the_rows(kind, place):
@@ -135,6 +136,7 @@ def test_every_aggregate_runs_to_the_end_whatever_the_rows(kind, place):
         assert "dpframe" in out._repr_html_()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("engine", ["pandas", "lazy"])
 def test_the_same_types_from_every_kind_of_table(kind, engine):

@@ -77,11 +77,13 @@ def _hold(kind, seed, unit, relation, cases=CASES):
         held += 1
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_one_unit_moves_totals_by_no_more_than_claimed(kind, relation):
     _hold(kind, f"{kind} {relation}", "u", relation, FEWER.get(kind, CASES))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_one_composite_unit_moves_totals_by_no_more_than_claimed(relation):
     _hold("polars", f"composite {relation}", ("u", "w"), relation, CASES // 2)
@@ -104,6 +106,7 @@ def test_one_unit_moves_totals_by_no_more_than_claimed_at_length(relation, seed)
 # Without identifiers
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_declared_rows_move_totals_by_no_more_than_claimed(kind, relation):
     rng, held, drawn = random.Random(f"rows {kind} {relation}"), 0, 0
@@ -125,6 +128,7 @@ def test_declared_rows_move_totals_by_no_more_than_claimed(kind, relation):
 PREPARED = ["nothing", "fill_null", "filter", "drop_nulls", "clip", "cast", "case"]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("prepare", "bounds"), in_turn(PREPARED, [(5, 10), (-3, 10), (-9, -4)]))
 def test_bounded_dp_tightens_only_while_each_row_surely_counts(prepare, bounds):
     steps = {
@@ -174,6 +178,7 @@ def _two_values(frame, columns, salt, into):
     return frame.with_columns(nw.col(columns[-1]).is_null().cast(nw.Int64).alias(into))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("hashed", [_constant, _by_group, _by_unit, _two_values])
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_no_claim_rests_on_the_hash(monkeypatch, hashed, relation):
@@ -222,6 +227,7 @@ def _swap(groups, rows, value):
 LIMITS = [(4, 2, 3), (6, 2, 3), (7, 3, 3), (5, 1, 9), (1, 1, 1), (9, 4, 2), (3, 7, 7), (10, 3, 4)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("rows", "per_group", "groups"), LIMITS)
 @pytest.mark.parametrize("bounds", [(-3, 10), (-10, 3), (0, 5)])
 def test_each_bound_is_reached_when_a_unit_leaves(rows, per_group, groups, bounds):
@@ -300,6 +306,7 @@ def test_each_bound_of_declared_rows_is_reached():
 # What does not move anything
 
 
+@pytest.mark.one_in(2)
 def test_rows_of_nobody_do_not_count(kind):
     rng = random.Random(kind)
     for _ in range(15):
@@ -310,6 +317,7 @@ def test_rows_of_nobody_do_not_count(kind):
             assert answer(query) == answer(_asked(bring(as_frame(more), kind), plan, question, unit="u"))
 
 
+@pytest.mark.one_in(2)
 def test_the_order_of_rows_does_not_matter(kind):
     rng = random.Random(f"order {kind}")
     for _ in range(25):

@@ -64,6 +64,7 @@ def composed_delta(laplace, pure, epsilon, *, step):
 LONG = pytest.mark.long
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("relation", ["add-remove", pytest.param("replace", marks=LONG)])
 @pytest.mark.parametrize("kind", QUERIES)
 @pytest.mark.parametrize(
@@ -85,6 +86,7 @@ def test_a_batch_costs_what_its_noise_costs_together(kind, relation, epsilon, de
     assert sum(laplace) + sum(pure) >= Fraction(epsilon) * Fraction(999_999, 1_000_000)  # never worse than the sum
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (2, 1e-9)])
 def test_one_laplace_noise_has_its_closed_form(epsilon, delta):
     """δ(ε) = 1 - exp((ε - ε0)/2) for Laplace noise of ε0: Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 3."""

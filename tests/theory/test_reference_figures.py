@@ -34,6 +34,7 @@ def vectors(kind, bounds=None, size=None):
 # Stability: every type, metric, size and pair of bounds
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", INTEGERS + FLOATS)
 def test_sums_means_and_variances(kind):
     pairs = [(0, 10), (1, 7), (4, 4)] + ([] if np.dtype(kind).kind == "u" else [(-5, 3), (-8, -2)])

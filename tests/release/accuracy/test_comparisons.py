@@ -61,6 +61,7 @@ def test_the_noise_interval_of_a_difference_is_narrower_than_that_of_the_populat
     assert (noise["upper"] - noise["lower"])[0] < (population["upper"] - population["lower"])[0]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("epsilon", [0.1, 4.0])
 def test_differences_keep_their_level(epsilon):
     """Three equal arms of 100. Of 40 tests at 5% more than 12 reject with probability below 1e-6."""
@@ -148,7 +149,9 @@ def _pairs(draw, people, dependent=False):
     return pl.DataFrame({"a": a, "b": np.where(a == "x", "u", "v") if dependent else b})
 
 
-@pytest.mark.parametrize(("people", "epsilon"), [(30, 0.2), (300, 0.1), (300, 4.0)])
+@pytest.mark.parametrize(
+    ("people", "epsilon"), [(30, 0.2), *(pytest.param(300, e, marks=pytest.mark.long) for e in (0.1, 4.0))]
+)
 def test_independence_keeps_its_level(people, epsilon):
     """Of 60 tests at 5% more than 14 reject with probability below 1e-6."""
     draw = np.random.default_rng(10)

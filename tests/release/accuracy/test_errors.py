@@ -76,6 +76,7 @@ def exact_coverage(drawn, measure, error):
     return 1 - 2 * family_tail(drawn.label, drawn.scale, last)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("shape", ["even", "ends"])
 def test_stated_intervals_hold_as_often_as_stated_and_hardly_more(noise, shape):
@@ -110,6 +111,7 @@ def test_noise_that_is_larger_than_stated_is_caught():
         assert ((found - float(true)).abs() <= half).mean() < 0.95 - SLACK, column
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_errors_stated_before_hold_after(noise):
     """For counts, sums and even medians as often as after; for ratios at least so often, whatever the values."""
@@ -260,6 +262,7 @@ AGGREGATES = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", AGGREGATES)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_epsilon_for_is_the_inverse_of_accuracy(name, noise):

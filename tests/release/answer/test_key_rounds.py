@@ -219,6 +219,7 @@ def transcript(monkeypatch, rows, settled):
     return set(keys_in_rounds(plan, read)["g"]), [noise.exact for noise in rounds]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_neighbours_with_the_same_noisy_sums_differ_by_a_length_of_one_in_each_round(monkeypatch, seed):
     """What is in play follows from noisy sums, so both tables ask about the same shared keys in each round."""

@@ -58,6 +58,7 @@ def excess(p, q, epsilon):
     return sum(max(0.0, p[o] - math.exp(epsilon) * q[o]) for o in p)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("most", [1, 2])
 def test_the_keys_of_every_small_table_are_as_private_as_charged(neighbors, most):

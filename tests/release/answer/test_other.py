@@ -51,6 +51,7 @@ def units_of(most):
     return [rows for size in range(1, most + 1) for rows in itertools.combinations_with_replacement(places, size)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("relation", "unit"), in_turn(["add-remove", "replace"], ["u", dp.Rows(2)]))
 def test_whatever_is_suppressed_one_unit_moves_its_total_by_no_more_than_charged(relation, unit):
     """Every unit beside another one, every set of released keys: the distance is within the claim, and reaches it."""

@@ -137,6 +137,7 @@ def test_means_are_suppressed_by_their_counts():
     assert alone.table["age"].is_null().to_list() == [False, False, True]
 
 
+@pytest.mark.long
 def test_intervals_still_hold_after_steps():
     """At 90%, 150 releases of 3 groups: more than 90 misses have a chance below 1e-6 where at most 45 are expected."""
     query = people(kind=pl.DataFrame).group_by("sex", keys=["f", "m", "x"], max_groups=1).count_units()

@@ -147,6 +147,7 @@ ASKED = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("kind", "relation"), in_turn(ASKED, ["add-remove", "replace"]))
 def test_small_tables_are_as_private_as_charged(kind, relation, monkeypatch):
     """Of two groups, from the rows to the rates; at half of the scales a most frequent value would not be."""
@@ -340,6 +341,7 @@ def test_the_most_frequent_value_of_many_groups():
     assert fewer == pytest.approx(out.noise["scale"].item() * math.log(2 * 0.95 / 0.05))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("accountant", ["basic", "pld"])
 def test_in_a_batch_all_queries_share_one_rho(accountant):
     if accountant == "pld":

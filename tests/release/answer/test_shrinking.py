@@ -31,6 +31,7 @@ def question(table, **asked):
     return frame.group_by("shop", keys=SHOPS).agg(**asked)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_errors_are_smaller_and_intervals_hold_on_average(noise):
     """Of 40 releases with 30 groups each: 1,200 intervals; a share of 0.95 would fall to 0.92 once in a million."""

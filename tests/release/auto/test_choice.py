@@ -160,6 +160,7 @@ EXTREME = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", EXTREME)
 def test_bounds_never_fail_on_data(name):
     values = EXTREME[name]
@@ -171,6 +172,7 @@ def test_bounds_never_fail_on_data(name):
             assert low < high
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("dtype", "values"),
     [
@@ -350,6 +352,7 @@ def test_what_is_chosen_for_others_is_what_was_chosen_before(table):
     assert auto._parts(differing(table, 5)._question, price) == {"rows": Fraction(2, 3), "values": Fraction(1, 3)}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("terms", "relation"),
     [

@@ -97,6 +97,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "relation"), in_turn(QUESTIONS, ["add-remove", "replace"]))
 def test_choices_on_every_small_table_are_as_private_as_charged(name, relation):
     """All tables of a few units, all neighbours: the exact log ratio of each outcome is at most ε, and reaches it."""
@@ -183,6 +184,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "kind"),
     # pandas has no type of its own for dates, nor for booleans of which some are missing

@@ -48,6 +48,7 @@ def missed_too_often(held):
 # How far one unit moves the totals
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("name", QUESTIONS)
 @pytest.mark.parametrize("rows", [1, 2])
@@ -133,6 +134,7 @@ def test_a_ratio_over_what_may_be_nothing_has_no_end_to_its_interval():
 # How far off
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_intervals_hold_as_often_as_stated_and_are_not_wide(name, noise):

@@ -78,6 +78,7 @@ def _exceeds(change, bound):
     )
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
 def test_no_second_moment_moves_by_more_than_is_claimed(relation, limits):
@@ -292,6 +293,7 @@ def _people(draw):
     return pl.DataFrame({"u": np.repeat(np.arange(150), rows), "x": np.clip(np.repeat(own, rows), 0, 10)})
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("options", [{}, {"delta": 1e-5, "noise": "gaussian"}], ids=["laplace", "gaussian"])
 def test_intervals_hold_the_number_of_the_population(options):
     """At a chance of 0.95 each, fewer than 46 of 60 hold it with probability below 1e-6. Noise alone does rarely."""
@@ -301,6 +303,7 @@ def test_intervals_hold_the_number_of_the_population(options):
     assert _held(mean, 5.0, _people, {"max_rows": 4}, 60, 4.0, **options) < 46
 
 
+@pytest.mark.long
 def test_counts_and_sums_are_about_people_drawn_at_random():
     """The number of people is random too: 150 on average, with 2.5 rows each. The chance of failure is below 1e-6."""
 

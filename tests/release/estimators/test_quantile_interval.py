@@ -51,6 +51,7 @@ def missed(table, x, q):
     return np.mean((low > min(ends) + 1e-9) | (high < max(ends) - 1e-9))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("shape", "q", "epsilon"), in_turn(SHAPES, [0.05, 0.5, 0.75], [0.05, 2.0]))
 def test_intervals_hold_whatever_the_values_are(shape, q, epsilon):
     """False alarms: below 1e-6, as the number that are missed is at most binomial with 0.1."""

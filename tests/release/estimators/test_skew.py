@@ -89,6 +89,7 @@ def test_what_is_outside_is_at_an_end_and_what_is_missing_adds_nothing(bounds):
 # How far one unit moves it
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(relation, rows):
@@ -158,6 +159,7 @@ def test_it_is_never_more_than_the_largest_of_as_many_values():
 # How far off
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", [*list(SHAPES)[:-1], pytest.param("same", marks=pytest.mark.long)])
 def test_intervals_and_errors_hold_as_often_as_stated(name, noise):

@@ -57,6 +57,7 @@ def reached(query, unit, size, relation):
     return largest, paired_l1(paid.total.sensitivity)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("relation", "limits", "keys"),
     in_turn(["add-remove", "replace"], LIMITS, [("a", "b"), None, ("a", "b", "c", "d")]),

@@ -96,6 +96,7 @@ LONG = "Armed forces occupations, including commissioned and non-commissioned of
 LONGS = [(f"{LONG} {i}",) for i in range(8)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_drawn_within_800_pixels(kind):
     width, height = png(KINDS[kind]())
@@ -283,6 +284,7 @@ def test_what_is_noise_alone_is_hollow():
     assert [row["noise"] for row in rows_of(chart_of({"k": ["a", "b"]}, [0, 5], error=0.0))] == [False, False]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("size", [1e-300, 1e-9, 1.0, 1e7, 1e10, 1e16, 1e300, 1.7e308])
 def test_tiny_and_huge_numbers_are_drawn(size):
     for values in ([size, -size / 2, 0.0], [size] * 3):

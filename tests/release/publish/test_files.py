@@ -70,6 +70,7 @@ def test_bars_show_every_group_with_its_error_in_order(frame):
     assert height > 90
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("options", [{}, {"margins": True}, {"margins": True, "normalize": "index"}])
 def test_a_crosstab_is_a_heatmap_with_unshaded_margins(frame, options):
     out = crosstab(frame, **options)
@@ -107,6 +108,7 @@ def at_times(column, aggregate, number=3):
     return groups.agg(v=aggregate("x", (low, high)), n=dp.count()).release(epsilon=1e6)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("number", [3, 20])
 @pytest.mark.parametrize("column", ["day", "clock", "zoned"])
 @pytest.mark.parametrize("aggregate", [dp.mean, dp.median])

@@ -122,6 +122,7 @@ def test_the_error_of_a_count_is_that_of_its_noise():
     assert out.noise.row(0) == ("count_units", "count", "discrete_laplace", 10.0, None)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("down", "across", "beside"),
     [

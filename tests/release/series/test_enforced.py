@@ -51,6 +51,7 @@ def opened(budget, most=2, **said):
     return budget.series("s", every="1d", horizon=30, epsilon=1e5, unit_periods=most, enforce=True, start=START, **said)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("on", ["day", "when", "text", None])
 def test_each_unit_is_counted_in_its_first_periods_in_whatever_order_they_are_added(on):
     rng = random.Random(f"{on}")
@@ -73,6 +74,7 @@ def test_each_unit_is_counted_in_its_first_periods_in_whatever_order_they_are_ad
             assert abs(value - wanted.get(((at - START).days, city), 0)) < 0.1
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "pyarrow", "duckdb", "ibis"])
 @pytest.mark.parametrize("on", ["day", None])
 def test_it_is_so_on_every_engine(kind, on):

@@ -57,6 +57,7 @@ def published(noise, order, draws, truth=0):
     return blocks, answers
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("price", BUDGETS)
 def test_drawn_noise_has_the_errors_of_the_formula(price):
     """Sums of squares of 4,000 draws: 6 standard errors, so once in 10^8 runs by chance."""

@@ -64,6 +64,7 @@ def by_hand(function, records, size, distance, neighbors):
     return best
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("distance", [1, 2, 3])
 @pytest.mark.parametrize("name", ["mean", "median", "sum", "count", "std", "var", "percentile 75"])
@@ -127,6 +128,7 @@ SIZED = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("distance", [1, 2, 3])
 @pytest.mark.parametrize("case", range(len(MAPS) + len(SIZED)))
@@ -272,6 +274,7 @@ def test_neighbours_are_no_more_than_there_are_datasets():
     assert many.datasets * (many.changes(3, "replace") + 1) == 364**2
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("name", ["mean", "std", "median", "percentile 90"])
 def test_the_work_grows_with_datasets_not_with_pairs(name, neighbors):

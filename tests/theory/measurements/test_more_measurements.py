@@ -135,6 +135,7 @@ def tulap(x, b, q):
     return np.clip((whole(x) - q / 2) / (1 - q), 0, 1)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("delta", [0, 1e-6, 0.05])
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
 def test_canonical_noise_has_its_law(epsilon, delta):

@@ -125,6 +125,7 @@ def test_laplace_in_zcdp():
         t.laplace(vector, t.L1Distance(), 1, output_measure=t.SmoothedMaxDivergence())
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", [float, np.float32, int, np.uint8])
 @pytest.mark.parametrize(("scale", "d_in"), [(1, 1), (2, 1), (0.5, 3), (3, 7)])
 def test_laplace_profile_and_renyi_are_those_of_the_law(kind, scale, d_in):

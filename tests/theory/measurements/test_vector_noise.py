@@ -85,6 +85,7 @@ def test_arrays_and_single_numbers_get_the_same_noise(law, granularity):
         assert vector_noise.noisy_array(noise, values).tolist() == one_by_one
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("value", [0.0, 3.7, 1e-25, -1e-300, 2.0**-63, 12345.678])
@@ -158,6 +159,7 @@ def test_a_float32_domain_does_not_round_wider_floats_before_the_noise():
 # Integers
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("kind", INTEGERS)
 @pytest.mark.parametrize("granularity", [None, 1, 4, 2.0**20, 2.0**70])
 @pytest.mark.parametrize("law", LAWS)

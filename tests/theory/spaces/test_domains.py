@@ -157,6 +157,7 @@ def test_a_bound_is_a_member_however_it_is_typed():
 NUMBERS = [bool, int, float, np.int8, np.uint8, np.uint64, np.int64, np.float32, np.float64]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("own", NUMBERS)
 @pytest.mark.parametrize("stored", [*NUMBERS, object])
 def test_arrays_are_members_when_each_entry_is(own, stored):

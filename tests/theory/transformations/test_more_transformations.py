@@ -16,6 +16,7 @@ TABLE = t.VectorDomain(t.TupleDomain(t.AtomDomain(str), t.AtomDomain(int)))
 # Quantile scores
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("alpha", [0, 0.25, 0.5, 0.9, 1])
 @pytest.mark.parametrize(("metric", "relation"), [(SYMMETRIC, "add-remove"), (CHANGE_ONE, "replace")])
 def test_quantile_scores_by_brute_force(alpha, metric, relation):

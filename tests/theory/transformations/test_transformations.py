@@ -21,6 +21,7 @@ def bounds_of(kind):
     return (0, 12) if np.dtype(kind).kind == "u" else (-3, 10)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_clamp(holds, kind, metric):
@@ -49,6 +50,7 @@ def test_impute(holds, metric):
     assert not impute.output_domain.element_domain.nan
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("pair", list(itertools.product(ALL, ALL)), ids=lambda p: f"{p[0].__name__}-{p[1].__name__}")
 def test_cast_is_total(holds, pair):
     source, target = pair
@@ -69,6 +71,7 @@ def test_cast_of_what_has_no_image():
     assert t.cast(*floats, np.float32)([1e300, 0.1]) == [0.0, float(np.float32(0.1))]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @pytest.mark.parametrize("size", [None, 7])
 @pytest.mark.parametrize("kind", [*NUMBERS, bool])
@@ -140,6 +143,7 @@ def test_float_totals_stop_where_floats_stop_being_exact(kept):
     assert measured == promised == 1
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @pytest.mark.parametrize("kind", [*NUMBERS, bool])
 @pytest.mark.parametrize("make", [t.mean, t.variance, lambda *space: t.variance(*space, ddof=0)])
@@ -190,6 +194,7 @@ def test_count(holds, metric, size):
     assert count.map(3) == (0 if fixed else 3)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("output", COUNTS, ids=repr)
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @pytest.mark.parametrize("size", [None, 6])
@@ -247,6 +252,7 @@ def test_count_by_figures():
     assert query.output_domain == t.MapDomain(t.AtomDomain(int), t.AtomDomain(int))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @pytest.mark.parametrize("size", [None, 6])
 @pytest.mark.parametrize("length", [1, 4, 9])

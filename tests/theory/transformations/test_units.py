@@ -32,6 +32,7 @@ MAKERS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("keys", [None, ["a", "b"], ["c"]])
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @pytest.mark.parametrize("name", MAKERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 from dpframe.plan.columns import Bounds, Column, Limits
@@ -184,7 +185,7 @@ class Total:
         """How many candidates there are to choose from; None for a number."""
         return self.candidates.count if self.candidates is not None else len(self.values) or None
 
-    @property
+    @cached_property
     def key(self) -> tuple[object, ...]:
         """Two totals with the same key are the same total, and are paid for once."""
         column = self.column.id if self.column else None

@@ -83,6 +83,7 @@ def test_without_noise_only_nothing_is_reached():
     assert gaussian_sum_reaches(size, none, 0.05).tolist() == [True, True, False]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("number", [1, 2, 5, 40])
 @pytest.mark.parametrize("alpha", [0.3, 0.01])
 def test_a_total_of_equal_noises_has_the_stated_tail(number, alpha):

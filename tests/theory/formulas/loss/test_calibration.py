@@ -123,6 +123,7 @@ CHECKS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("check", CHECKS)
 def test_random_points(check):
     rng = random.Random(check.__name__)

@@ -29,6 +29,7 @@ def shown(way, family, scale, limit):
     return -math.expm1(math.fsum(math.log1p(-family_tail(family, scale, limit - size)) for size in way))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("least", [0, 1])
 @pytest.mark.parametrize(("groups", "most", "total"), SIZES)
 @pytest.mark.parametrize(("family", "scale"), FAMILIES)
@@ -56,6 +57,7 @@ def test_each_number_of_groups_has_its_worst_way(groups, most, total, least):
         assert worst == pytest.approx(float(partition_delta(parts, tail)), rel=1e-9)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("least", [0, 1])
 @pytest.mark.parametrize(("groups", "most", "total"), SIZES)
 @pytest.mark.parametrize(("family", "scale"), FAMILIES)

@@ -1,0 +1,45 @@
+"""Which cases are quick."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from tiers import thin_out
+
+
+class Case:
+    """A test's case as pytest collects it: its parameters and its marks."""
+
+    def __init__(self, step, **params):
+        self.nodeid, self.callspec = f"tests/a.py::test[{params}]", SimpleNamespace(params=params)
+        self.marks = {"one_in": pytest.mark.one_in(step).mark}
+
+    def get_closest_marker(self, name):
+        return self.marks.get(name)
+
+    def add_marker(self, mark):
+        self.marks[mark.name] = mark.mark
+
+    @property
+    def is_quick(self):
+        return "long" not in self.marks
+
+
+def test_of_a_list_each_nth_case_is_quick():
+    cases = [Case(3, name=name) for name in "abcdefg"]
+    thin_out(cases)
+    assert [case.callspec.params["name"] for case in cases if case.is_quick] == ["a", "d", "g"]
+
+
+@pytest.mark.parametrize("step", [2, 3, 5, 100])
+@pytest.mark.parametrize("engines", [1, 2, 8])
+def test_of_a_grid_each_value_stays_quick(step, engines):
+    cases = [Case(step, engine=engine, name=name) for name in "abcdefg" for engine in range(engines)]
+    thin_out(cases)
+    kept = [case.callspec.params for case in cases if case.is_quick]
+    if engines > 1:
+        assert {params["engine"] for params in kept} == set(range(engines))
+        assert {params["name"] for params in kept} == set("abcdefg")
+        assert len(kept) < len(cases)
