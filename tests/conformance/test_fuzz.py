@@ -190,7 +190,7 @@ def _totals(query):
         (name, key): [int(x) * paid.total.unit for x in (value if hasattr(value, "__len__") else [value])]
         for paid, values in zip(query._question.read, totals.values, strict=True)
         for name in paid.names
-        for key, value in zip(keys, values, strict=True)
+        for key, value in zip(keys, np.asarray(values), strict=True)
     }
 
 

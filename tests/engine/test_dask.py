@@ -251,7 +251,7 @@ def test_a_plan_travels_without_rows(frame):
     frame = frame.assign(g=CANARY)
     public = pl.DataFrame({"g": ["a"], "size": [1]})
     query = dp.protect(_partitioned(frame), unit="u").join(public, on="g").sum("x", bounds=(0, 1), max_rows=2)
-    said = shuffle._packed(query._question, partial(_sums, 7, None))
+    said = shuffle._packed(query._question, partial(_sums, 7, None, None))
     assert CANARY.encode() not in said
     rows = pl.from_pandas(frame.assign(g="a", u=frame["u"].astype("Int64")))
     ask, build = shuffle._Unpickler(io.BytesIO(said), [rows]).load()

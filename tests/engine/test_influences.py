@@ -47,6 +47,7 @@ def _totals(table, keys):
 
 
 @pytest.mark.spark
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("keys", [None, ["a", "b"], ["b", None, "zz"]])
 def test_every_engine_has_the_same_influences(engine, keys):
     *_, expected = _totals(ROWS, keys)

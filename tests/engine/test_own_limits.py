@@ -54,6 +54,7 @@ def own(name, limited=True):
 
 
 @pytest.mark.spark
+@pytest.mark.one_in(2)
 def test_a_column_has_the_totals_of_a_question_of_its_own(engine):
     frame = dp.protect(engine(TABLE), unit="u")
     together = frame.group_by("c", keys=KEYS, **GROUPS).agg(base=dp.count(), **{name: own(name) for name in COLUMNS})
@@ -68,6 +69,7 @@ def test_a_column_has_the_totals_of_a_question_of_its_own(engine):
     assert np.array_equal(named_totals(frame.group_by("c", keys=KEYS, **GROUPS).count())[0]["count"], totals["base"])
 
 
+@pytest.mark.one_in(3)
 def test_groups_that_only_a_column_reaches_are_not_found(engine):
     """A unit with five groups keeps one by the limits of the question, and five by those of the column."""
     rows = pl.DataFrame({"u": [1] * 5, "c": KEYS})
@@ -79,6 +81,7 @@ def test_groups_that_only_a_column_reaches_are_not_found(engine):
     assert query.sensitivity["n"].l0 == 5
 
 
+@pytest.mark.one_in(3)
 def test_columns_without_groups(engine):
     frame = dp.protect(engine(pl.DataFrame({"u": [1] * 7 + [2], "x": [1.0] * 8})), unit="u")
     query = frame.agg(n=dp.count(max_rows=5), s=dp.sum("x", bounds=(0, 3), max_rows=2), k=dp.count_units())

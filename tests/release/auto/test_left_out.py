@@ -23,6 +23,7 @@ def masses(sizes):
     return _at_nodes(np.asarray(sizes), np.ones(len(sizes), np.int64))[None] / ONE
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(20))
 def test_both_ends_hold_for_any_sizes_and_limit(seed):
     """Nodes lie apart; what is left out is between both sums over nodes, and equal to both for a limit at a node."""
@@ -36,6 +37,7 @@ def test_both_ends_hold_for_any_sizes_and_limit(seed):
         assert low == pytest.approx(truth, abs=0.1)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(20))
 def test_sums_that_are_left_out_lie_between_both_fillings(seed):
     """Any means of units within the bounds; the ends are reached by some."""

@@ -73,8 +73,7 @@ def check_choice(question: Question, price: Price) -> Loss:
     if question.auto is not None:
         try_people(question, price)
         for names in _columns_apart(question):  # as many totals as there may be, and limits for each
-            own = Limits(2, 1, 1) if question.by else Limits(2)
-            apart = with_own(question, dict.fromkeys(names, own)).with_limits(Limits(1, 1, 1))
+            apart = with_own(question, dict.fromkeys(names, Limits(2, 1, 1))).with_limits(Limits(1, 1, 1))
             price.part(1 - question.chosen_share).plans(apart)
             engine.validate(apart)
     for column in question.open_bounds:

@@ -360,10 +360,11 @@ class Expected:
 
 
 def with_own(question: Question, own: Mapping[str, Limits]) -> Question:
-    """The question with limits of their own for some columns, by name."""
+    """The question with limits of their own for some columns, by name; without groups, on rows in all alone."""
     if not own:
         return question
-    pairs = ((name, replace(one, limits=own.get(name, one.limits))) for name, one in question.aggregates)
+    limits = {name: one if question.by else Limits(one.max_rows) for name, one in own.items()}
+    pairs = ((name, replace(one, limits=limits.get(name, one.limits))) for name, one in question.aggregates)
     return replace(question, aggregates=tuple(pairs))
 
 
