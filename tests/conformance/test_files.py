@@ -120,6 +120,10 @@ def test_every_operation_on_floats_that_statistics_leave_out(engine):
         hold_filters(engine, {cells.name: cells}, some(exprs, 2, len(case)))
 
 
+def _listed(totals):
+    return [np.asarray(numbers).tolist() for numbers in totals]
+
+
 @pytest.mark.parametrize("engine", cases("polars", "duckdb"))
 def test_totals_of_floats_that_statistics_leave_out(engine):
     """Sums, quantiles, histograms, keys and units: those of the cells in memory, on Polars."""
@@ -137,9 +141,9 @@ def test_totals_of_floats_that_statistics_leave_out(engine):
             lambda f, n: f.n_unique(n),
         ):
             got, want = (asked.totals(question(frame, name)._question, 1).values for frame in (here, there))
-            assert [np.asarray(x).tolist() for x in got] == [np.asarray(x).tolist() for x in want], (engine.name, case)
+            assert _listed(got) == _listed(want), (engine.name, case)
         got, want = (asked.totals(frame.agg(n=dp.count_units())._question, 1).values for frame in units)
-        assert [np.asarray(x).tolist() for x in got] == [np.asarray(x).tolist() for x in want], (engine.name, case, "units")
+        assert _listed(got) == _listed(want), (engine.name, case, "units")
         hold_keys(Asked(engine, (), table))
 
 
