@@ -299,6 +299,7 @@ def test_no_claim_is_exceeded_after_any_two_operations(part, capsys):
     assert len(tally.refused) < len(mine) / 7, tally.refused
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("form", ["own", "own found", "own alone", "own population"])
 def test_no_claim_of_columns_with_limits_of_their_own_is_exceeded(form, relation):

@@ -37,7 +37,10 @@ from dpframe.noise import bits
 from dpframe.plan import Question
 
 # Few units reach a threshold here, and an empty table is no failure.
-pytestmark = pytest.mark.filterwarnings("ignore:The released table is empty")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The released table is empty"),
+    pytest.mark.filterwarnings("ignore:join. on= holds the columns that identify the unit"),
+]
 
 ALL = (*ENGINES, *READERS)
 FEW = 2  # cases on each engine in each run of the tests, 1 where SQL is written
