@@ -177,15 +177,20 @@ def _names(frame: AskedFrame[Any], columns: object, bounds: object) -> tuple[str
     return names
 
 
-def _domain(frame: AskedFrame[Any], name: str) -> tuple[bool, bool]:
-    """Whether values of a column can be missing, and whether they are true and false. Errors: WrongType."""
+def _domain(frame: AskedFrame[Any], name: str, names: Sequence[str] = ()) -> tuple[bool, bool]:
+    """Whether values of a column can be missing, and whether they are true and false. Errors: WrongType.
+
+    Input:  names: all columns that were named; the error types those that can be described
+    """
     domain = frame._step.table.column(name, "describe").domain
     family = kind(domain.dtype)
     if family not in (*_NUMBERS, Kind.BOOLEAN):
+        columns = frame._step.table.columns
+        fitting = [n for n in names if n in columns and kind(columns[n].domain.dtype) in (*_NUMBERS, Kind.BOOLEAN)]
         raise WrongType(
             f"describe: columns of numbers, and of true and false; {name!r} is a column of type {show(domain.dtype)}. "
-            f"Type describe(['age', 'wage'], ...) without it. Its values are counted by count({name!r}) and "
-            f"n_unique({name!r}); of times there are mean({name!r}, ...) and median({name!r}, ...)."
+            f"Type describe({fitting or ['age', 'wage']}, ...) without it. Its values are counted by "
+            f"count({name!r}) and n_unique({name!r}); of times there are mean({name!r}, ...) and median({name!r}, ...)."
         )
     return domain.nullable, family == Kind.BOOLEAN
 
@@ -196,7 +201,7 @@ def _bounds_of(frame: AskedFrame[Any], names: Sequence[str], bounds: object) -> 
     Errors: MissingBounds, with the line to type
     """
     for name in names:
-        _domain(frame, name)
+        _domain(frame, name, names)
     open_columns = [name for name in names if _own(frame, name) is None]
     if isinstance(bounds, Auto):
         read_bounds(bounds, "describe")

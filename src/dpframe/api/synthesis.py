@@ -15,7 +15,7 @@ from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import (
-    QUERY,
+    SYNTHETIC_QUERY,
     TIMES,
     Bounds,
     ColumnDomain,
@@ -52,7 +52,7 @@ class SynthesisQuery(Hints, Generic[Table_co]):
     """A question for synthetic rows. Nothing has been read and nothing paid; `release` does both, once."""
 
     __slots__ = ("_query",)
-    _habits = QUERY
+    _habits = SYNTHETIC_QUERY
 
     def __init__(self, query: Query[Table_co]) -> None:
         self._query = query
@@ -238,7 +238,7 @@ def _coded(
         if edges is None:
             level = _level(name, domain, typed)
             if level is None:
-                missing.append(_line(name, domain))
+                missing.append((name, domain))
                 continue
             columns.append(SyntheticColumn(name, domain.dtype))
         else:
@@ -251,7 +251,7 @@ def _coded(
         levels.append((*level, None) if _may_be_null(first, name) and None not in level else tuple(level))
     if missing:
         raise UnsupportedOperation(
-            f"synthesize: say what values columns may have, without looking at the data: {', '.join(missing)}."
+            f"synthesize: say what values columns may have, without looking at the data: {_lines(missing)}."
         )
     return step, tuple(columns), tuple(levels)
 
@@ -264,11 +264,19 @@ def _may_be_null(step: Step, name: str) -> bool:
     return column.domain.nullable and not typed
 
 
-def _line(name: str, domain: ColumnDomain) -> str:
-    family = kind(domain.dtype)
-    if family in (Kind.DATE, Kind.DATETIME):
-        return f"bounds={{{name!r}: (datetime.date(2026, 1, 1), datetime.date(2026, 12, 31))}}"
-    return f"bounds={{{name!r}: (0, 100)}}" if family in _NUMBERS else f"keys={{{name!r}: [...]}}"
+def _lines(missing: Sequence[tuple[str, ColumnDomain]]) -> str:
+    """The arguments to type for some columns: one dict for keys=, and one for bounds=."""
+    keys, bounds = [], []
+    for name, domain in missing:
+        family = kind(domain.dtype)
+        if family in (Kind.DATE, Kind.DATETIME):
+            bounds.append(f"{name!r}: (datetime.date(2026, 1, 1), datetime.date(2026, 12, 31))")
+        elif family in _NUMBERS:
+            bounds.append(f"{name!r}: (0, 100)")
+        else:
+            keys.append(f"{name!r}: [...]")
+    dicts = {"keys": keys, "bounds": bounds}
+    return ", ".join(f"{argument}={{{', '.join(lines)}}}" for argument, lines in dicts.items() if lines)
 
 
 def _level(name: str, domain: ColumnDomain, typed: _Typed) -> Key | None:
