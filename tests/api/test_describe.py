@@ -192,6 +192,7 @@ REFUSED = {
     "no bounds": (lambda f: f.describe(), errors.MissingBounds, r"'user': \(0, 100\)|'age': \(0, 100\), 'wage'"),
     "bounds of one": (lambda f: f.describe(["age", "wage"], {"age": (0, 9)}), errors.MissingBounds, r"\{'wage': \(0"),
     "a text": (lambda f: f.describe("city", (0, 1)), errors.WrongType, "n_unique"),
+    "a text and a number": (lambda f: f.describe(["age", "city"]), errors.WrongType, r"describe\(\['age'\], \.\.\.\)"),
     "twice": (lambda f: f.describe(["age", "age"], BOUNDS), errors.InvalidArgument, "each once"),
     "another column": (lambda f: f.describe("age", BOUNDS), errors.UnknownColumn, "'wage'"),
     "no column": (lambda f: f.describe(bounds={"x": (0, 1)}), errors.UnknownColumn, "'x'"),

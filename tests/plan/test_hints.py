@@ -8,6 +8,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import usage
+from dpframe.api.synthesis import SynthesisQuery
 from dpframe.errors import (
     BudgetRequired,
     DpFrameError,
@@ -22,6 +23,8 @@ from dpframe.errors import (
 )
 from dpframe.plan import hints as habits
 from dpframe.release.publish.marginals import MarginalsRelease
+from dpframe.release.regression import MatrixRelease, Regression
+from dpframe.release.synthesis import SyntheticRelease
 
 TABLE = pd.DataFrame({"user": [1, 1, 2], "wage": [1.0, 2.0, 3.0], "city": ["a", "b", "c"], "n": [1, 2, 3]})
 
@@ -59,6 +62,7 @@ NAMES = {
     "q.relese": "'release'",
     "out.head": ".table",
     "out.nlargest": ".table",
+    "out.left_out": "column of .accuracy()",
     "tables.with_ci": "out['a', 'b'].accuracy()",
     "tables.plot": "out['a', 'b']",
     "tables.reprot": "'report'",
@@ -114,6 +118,10 @@ KINDS = {
     "GROUPS": dp.PrivateGroupBy,
     "QUERY": dp.Query,
     "RELEASE": dp.Release,
+    "MATRIX": MatrixRelease,
+    "REGRESSION": Regression,
+    "SYNTHETIC": SyntheticRelease,
+    "SYNTHETIC_QUERY": SynthesisQuery,
     "HIERARCHY": dp.HierarchyRelease,
     "MARGINALS": MarginalsRelease,
     "EXPRESSION": dp.Expr,

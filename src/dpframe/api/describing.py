@@ -43,16 +43,16 @@ class FrameDescription(AskedFrame[Table_co]):
     ) -> Query[Table_co]:
         """The table that pandas' `describe` gives, in one release: count, missing, mean, std, bounds and quartiles.
 
-        Input:  columns: which ones; by default those that bounds= names, and without these all columns of numbers and
-                of true and false. bounds: a dict from each column to its pair (column unit) or dp.Auto(); for one
-                column its pair; or dp.Auto() for all columns, which share its part of the price. A column that was
-                clipped before needs none. percentiles: ranks between 0 and 1, by default the quartiles; max_rows,
-                limits as in `sum`
+        Input:  columns: the columns to describe; by default those in bounds=, and if bounds= names none, all columns of
+                numbers and of true and false. bounds: a dict from each column to its pair (column unit) or dp.Auto();
+                for a single column its pair; or dp.Auto() for all columns, which share the part of the price that it
+                takes. A column that was clipped before needs no bounds. percentiles: ranks between 0 and 1, by default
+                the quartiles. max_rows, limits: as in `sum`
         Output: a query whose release has a row for each statistic and a column for each column. In pandas the
                 statistics are the index; other kinds of tables have them in a column `statistic`. All cells are floats.
                 The rows "min" and "max" are the bounds that values are clipped to, since the smallest and the largest
-                value are one person's. A column of true and false has count, missing, mean and bounds, else null.
-                "missing" is signed, as counts are. `accuracy()` has a line for each released number
+                value belong to one person. A column of true and false has null for std and quartiles. "missing" may be
+                negative because of the noise. `accuracy()` has a line for each released number
         Bound:  the totals are those of `dp.count`, `dp.mean`, `dp.std` and `dp.quantile`: of each column a sum, a sum
                 of squares, a count and one tree for all quantiles; and one number of rows, which the missing values of
                 all columns share. They are priced together, as one release; see `dpframe.api.describing.split` for
@@ -177,15 +177,20 @@ def _names(frame: AskedFrame[Any], columns: object, bounds: object) -> tuple[str
     return names
 
 
-def _domain(frame: AskedFrame[Any], name: str) -> tuple[bool, bool]:
-    """Whether values of a column can be missing, and whether they are true and false. Errors: WrongType."""
+def _domain(frame: AskedFrame[Any], name: str, names: Sequence[str] = ()) -> tuple[bool, bool]:
+    """Whether values of a column can be missing, and whether they are true and false. Errors: WrongType.
+
+    Input:  names: all columns that were named; the error types those that can be described
+    """
     domain = frame._step.table.column(name, "describe").domain
     family = kind(domain.dtype)
     if family not in (*_NUMBERS, Kind.BOOLEAN):
+        columns = frame._step.table.columns
+        fitting = [n for n in names if n in columns and kind(columns[n].domain.dtype) in (*_NUMBERS, Kind.BOOLEAN)]
         raise WrongType(
             f"describe: columns of numbers, and of true and false; {name!r} is a column of type {show(domain.dtype)}. "
-            f"Type describe(['age', 'wage'], ...) without it. Its values are counted by count({name!r}) and "
-            f"n_unique({name!r}); of times there are mean({name!r}, ...) and median({name!r}, ...)."
+            f"Type describe({fitting or ['age', 'wage']}, ...) without it. Its values are counted by "
+            f"count({name!r}) and n_unique({name!r}); of times there are mean({name!r}, ...) and median({name!r}, ...)."
         )
     return domain.nullable, family == Kind.BOOLEAN
 
@@ -196,7 +201,7 @@ def _bounds_of(frame: AskedFrame[Any], names: Sequence[str], bounds: object) -> 
     Errors: MissingBounds, with the line to type
     """
     for name in names:
-        _domain(frame, name)
+        _domain(frame, name, names)
     open_columns = [name for name in names if _own(frame, name) is None]
     if isinstance(bounds, Auto):
         read_bounds(bounds, "describe")

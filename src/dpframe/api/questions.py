@@ -254,18 +254,20 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         """Rows or sums by every level of a public tree in one release, as tables that add up exactly.
 
         Input:  columns: the levels from the top, such as ["region", "district", "commune"]; keys: the tree as a public
-                dataframe with these columns and a row for each leaf (or a list of tuples); values, aggfunc: instead of
-                rows, the "count" or "sum" of a column, with bounds= (column unit) as in `dp.sum`; by: other columns
-                that every level is crossed with, a dict of their keys, by={"sex": ["f", "m"]}, or the names of columns
-                whose type fixes them; shares: the parts of the price by level, a dict with every level and "total"; a
-                level with 0 is not measured, and is the sum of its children. By default they follow from the shape of
-                the tree; limits of one unit, counts, where each leaf (with each crossed key) is a group
+                dataframe with these columns and a row for each leaf (or a list of tuples). values, aggfunc: to
+                release a column in place of rows, its name, and "count" for the number of its values or "sum" for their
+                sum. bounds: of a sum (column unit), as in `dp.sum`. by: other columns that every level is crossed with:
+                a dict of their keys, by={"sex": ["f", "m"]}, or the names of columns whose type fixes their keys.
+                shares: a dict from every level, and "total", to its part of the price; by default the parts follow from
+                the shape of the tree. A level with share 0 is not measured, and is the sum of its children. max_rows,
+                max_groups, max_rows_per_group: limits of one unit, where each leaf is a group (with by=, each leaf with
+                each crossed key)
         Output: a query whose release is a mapping from levels to tables, `out["district"]`, from "total" to the leaves.
-                Children add up to their parent exactly. A row counts if its leaf is listed
+                Children add up to their parent exactly. Rows whose leaf is not listed do not count
         Bound:  each level is measured with noise of its own, and all are fitted by least squares. Shares, proofs and
                 what limits on one unit mean for upper levels: `dpframe.theory.formulas.hierarchies`
         Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942
-        Errors: UnsupportedOperation without keys and for dp.Auto(); UnboundedContribution, InvalidArgument,
+        Errors: UnsupportedOperation if keys is None; UnboundedContribution, InvalidArgument,
                 UnknownColumn, WrongType, MissingBounds
 
         >>> import polars as pl, dpframe as dp

@@ -23,6 +23,11 @@ __all__ = ["FrameMatrices", "MomentsQuery"]
 R = TypeVar("R")
 
 _ABOUT = {Covers.NOISE: "the noise alone", Covers.POPULATION: "noise and the sampling of people together"}
+_FOR_OTHERS = {
+    Covers.NOISE: " One pair of columns has an interval for the population: "
+    "agg(r=dp.corr('wage', 'hours', bounds={...}), max_rows=5).release(epsilon=0.1, covers='population').",
+    Covers.POPULATION: "",
+}
 
 
 class MomentsQuery(Hints, Generic[R]):
@@ -42,7 +47,7 @@ class MomentsQuery(Hints, Generic[R]):
         if read_covers(options.pop("covers", self._covers.value)) is not self._covers:
             raise UnsupportedOperation(
                 f"release: the intervals of this answer are about {_ABOUT[self._covers]}. Leave covers= out, or type "
-                f"covers={self._covers.value!r}."
+                f"covers={self._covers.value!r}.{_FOR_OTHERS[self._covers]}"
             )
         return self._answer(self._query.release(epsilon, delta, **options))
 
@@ -99,7 +104,7 @@ class FrameMatrices(AskedFrame[Table_co]):
         formula: str | None = None,
         *,
         y: str | None = None,
-        x: Sequence[str] | None = None,
+        x: str | Sequence[str] | None = None,
         bounds: Mapping[str, Any] | None = None,
         keys: Mapping[str, Sequence[Any]] | None = None,
         max_rows: int | None = None,
@@ -142,8 +147,12 @@ def _bounds_of(
     typed = {} if bounds is None else read_mapping(bounds, verb)
     for name in typed:
         if name not in names:
-            raise InvalidArgument(f"{verb}: bounds= names {name!r}, which is no column of numbers here.")
-    read = {}
+            category = " A category has keys= instead." if verb == "ols" else ""
+            raise InvalidArgument(
+                f"{verb}: bounds= names {name!r}, which is no column of numbers here. Columns that need bounds: "
+                f"{', '.join(map(repr, names))}.{category}"
+            )
+    read: dict[str, Bounds] = {}
     for name in names:
         column = frame._step.table.column(name, verb)
         ends, own = read_bounds(typed.get(name), f"{verb}, {name!r}"), column.domain.bounds
@@ -152,14 +161,21 @@ def _bounds_of(
         if ends is not None and not isinstance(ends, Bounds):
             raise InvalidBounds(f"{verb}: dp.Auto() chooses no bounds of several columns. Type {{{name!r}: (0, 100)}}.")
         if ends is None and own is None:
+            line = ", ".join(f"{title!r}: {_pair_of(typed.get(title))}" for title in names)
+            category = f" If {name!r} is a category, list its keys: keys={{{name!r}: [...]}}." if verb == "ols" else ""
             raise MissingBounds(
-                f"{verb}: one value of {name!r} could be anything, so no finite noise hides it. Say the range: "
-                f"bounds={{{name!r}: (0, 100)}}."
+                f"{verb}: one value of {name!r} could be anything, so no finite noise hides it. Say the range of each "
+                f"column, with limits you know without the data: bounds={{{line}}}.{category}"
             )
         chosen = ends or own
         assert chosen is not None
         read[name] = chosen if own is None else Bounds(own.clamp(chosen.lower), own.clamp(chosen.upper))
     return read
+
+
+def _pair_of(typed: Any) -> str:
+    """Bounds as they were typed, or an example."""
+    return "(0, 100)" if typed is None else repr(typed)
 
 
 def _moments(
@@ -189,7 +205,7 @@ def _moments(
 
 
 def _terms(
-    formula: str | None, y: str | None, x: Sequence[str] | None, keys: Mapping[str, Sequence[Any]] | None
+    formula: str | None, y: str | None, x: str | Sequence[str] | None, keys: Mapping[str, Sequence[Any]] | None
 ) -> tuple[str, list[str], dict[str, list[Any]]]:
     """The outcome, the columns, and the keys of those that are categories."""
     if (formula is None) == (y is None) or (formula is None) == (x is None):
@@ -198,7 +214,8 @@ def _terms(
     if formula is not None:
         outcome, inputs, categories = _parsed(formula)
     else:
-        outcome, inputs = read_name(y, "ols"), [read_name(name, "ols") for name in x or ()]
+        outcome = read_name(y, "ols")
+        inputs = [read_name(name, "ols") for name in ([x] if isinstance(x, str) else x or ())]
         categories = [name for name in inputs if name in listed]
     if not inputs or len({outcome, *inputs}) != len(inputs) + 1:
         raise InvalidArgument("ols: name an outcome and other columns, each once: 'wage ~ education + C(region)'.")

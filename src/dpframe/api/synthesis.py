@@ -15,7 +15,7 @@ from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import (
-    QUERY,
+    SYNTHETIC_QUERY,
     TIMES,
     Bounds,
     ColumnDomain,
@@ -52,7 +52,7 @@ class SynthesisQuery(Hints, Generic[Table_co]):
     """A question for synthetic rows. Nothing has been read and nothing paid; `release` does both, once."""
 
     __slots__ = ("_query",)
-    _habits = QUERY
+    _habits = SYNTHETIC_QUERY
 
     def __init__(self, query: Query[Table_co]) -> None:
         self._query = query
@@ -113,16 +113,17 @@ class FrameSynthesis(AskedFrame[Table_co]):
     ) -> SynthesisQuery[Table_co]:
         """Synthetic rows with the columns and types of this table, from noisy tables of few columns each.
 
-        Input:  columns: by default all but those of the unit; rows: how many, "auto" for the noisy number of rows;
-                workload: the tables that shall be right: "1-way", "2-way", "3-way" (or of all columns, if there are
-                fewer), or a list of tuples of columns. For each column one of: keys, its values; bins, edges of numbers
-                or times; bounds, a pair that is cut into 16 bins, or into single values if these are few. Boolean and
-                Enum columns, and those with bounds from an earlier `clip`, need none. A value that keys= does not list
-                takes its row out; one outside of bins or bounds counts as the nearest inside. Null is a value of its
-                own where a column may have nulls. for_model: a column that a model shall predict, whose tables count
-                four times as much; max_rows: rows of one unit that count
-        Output: a query whose release has the rows, `out.table`, and the noisy tables, `out.marginals`. Rows of one unit
-                are not kept together: each synthetic row stands alone
+        Input:  columns: by default all but those of the unit. rows: how many synthetic rows, "auto" for the noisy
+                number of rows. workload: the tables for which the rows should be right: "1-way", "2-way" or "3-way"
+                for all tables of so many columns, or a list of tuples of columns. Each column needs one of: keys, the
+                list of its values; bins, the edges of its bins; bounds, a pair that is cut into 16 bins, or into single
+                values if it has at most 32 whole numbers. Boolean and Enum columns, and those with bounds from an
+                earlier `clip`, need none. A row with a value that keys= does not list does not count. A value outside
+                of bins or bounds counts in the nearest bin. Where a column may have nulls, null is one more value.
+                for_model: a column that a model is to predict; tables with it get four times the weight. max_rows: how
+                many rows of one unit count
+        Output: a query whose release has the rows, `out.table`, and the noisy tables, `out.marginals`. Each synthetic
+                row stands alone: nothing says which of them belong to one unit
         Bound:  tables are chosen in rounds by the exponential mechanism and measured with Gaussian noise. Their costs
                 in ρ add up to that of the release: see `dpframe.release.synthesis.rounds`
         Source: AIM: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677, for the rounds; GReM: Mullins et al.
@@ -238,7 +239,7 @@ def _coded(
         if edges is None:
             level = _level(name, domain, typed)
             if level is None:
-                missing.append(_line(name, domain))
+                missing.append((name, domain))
                 continue
             columns.append(SyntheticColumn(name, domain.dtype))
         else:
@@ -251,7 +252,7 @@ def _coded(
         levels.append((*level, None) if _may_be_null(first, name) and None not in level else tuple(level))
     if missing:
         raise UnsupportedOperation(
-            f"synthesize: say what values columns may have, without looking at the data: {', '.join(missing)}."
+            f"synthesize: say what values columns may have, without looking at the data: {_lines(missing)}."
         )
     return step, tuple(columns), tuple(levels)
 
@@ -264,11 +265,19 @@ def _may_be_null(step: Step, name: str) -> bool:
     return column.domain.nullable and not typed
 
 
-def _line(name: str, domain: ColumnDomain) -> str:
-    family = kind(domain.dtype)
-    if family in (Kind.DATE, Kind.DATETIME):
-        return f"bounds={{{name!r}: (datetime.date(2026, 1, 1), datetime.date(2026, 12, 31))}}"
-    return f"bounds={{{name!r}: (0, 100)}}" if family in _NUMBERS else f"keys={{{name!r}: [...]}}"
+def _lines(missing: Sequence[tuple[str, ColumnDomain]]) -> str:
+    """The arguments to type for some columns: one dict for keys=, and one for bounds=."""
+    keys, bounds = [], []
+    for name, domain in missing:
+        family = kind(domain.dtype)
+        if family in (Kind.DATE, Kind.DATETIME):
+            bounds.append(f"{name!r}: (datetime.date(2026, 1, 1), datetime.date(2026, 12, 31))")
+        elif family in _NUMBERS:
+            bounds.append(f"{name!r}: (0, 100)")
+        else:
+            keys.append(f"{name!r}: [...]")
+    dicts = {"keys": keys, "bounds": bounds}
+    return ", ".join(f"{argument}={{{', '.join(lines)}}}" for argument, lines in dicts.items() if lines)
 
 
 def _level(name: str, domain: ColumnDomain, typed: _Typed) -> Key | None:

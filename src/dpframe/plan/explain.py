@@ -310,13 +310,14 @@ def _levels(question: Hierarchy) -> str:
 
 def _rows_in_words(question: Synthesis) -> str:
     """How synthetic rows come about."""
-    rows = "as many as there are, by the noisy tables" if question.rows is None else f"{question.rows:,}"
+    rows = "the noisy number of rows" if question.rows is None else f"{question.rows:,}"
     target = "" if question.target is None else f" Tables that have {question.target!r} count four times as much."
     return (
         f"Keys are public: {len(question.by)} columns with their listed keys, whatever the data holds. A row counts if "
         "it has a listed key in every column. First the table of each column is measured. Then, in rounds, one of "
         f"{len(question.candidates)} tables of some columns is chosen by the exponential mechanism, and measured with "
-        f"Gaussian noise; all costs add up.{target} Rows are drawn from a model of the noisy tables: {rows}."
+        f"Gaussian noise; all costs add up.{target} Synthetic rows are drawn from a model of the noisy "
+        f"tables. Their number: {rows}."
     )
 
 

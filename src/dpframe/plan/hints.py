@@ -17,12 +17,15 @@ __all__ = [
     "GROUPS",
     "HIERARCHY",
     "MARGINALS",
+    "MATRIX",
     "MODULE",
     "NO_ROWS",
     "PIECES",
     "QUERY",
+    "REGRESSION",
     "RELEASE",
     "SYNTHETIC",
+    "SYNTHETIC_QUERY",
     "TEXT",
     "Hints",
     "nearest",
@@ -126,6 +129,8 @@ RELEASE = _table(
         "epsilon delta": "Type .cost.",
         "explain": "Type .report() or .derivation.",
         "to_json": "Type .report().to_json().",
+        "left_out left_out_lower left_out_upper bias": "It is a column of .accuracy(), where limits=dp.Auto() or "
+        "bounds=dp.Auto() chose limits or bounds; .report() says it in words.",
     }
 )
 MARGINALS = _table(
@@ -164,6 +169,32 @@ SYNTHETIC = _table(
         "explain": "Type .report() or .derivation.",
         "to_json": "Type .report().to_json().",
         "with_ci": "Rows have no intervals; the noisy tables have errors: .marginals.",
+    }
+)
+SYNTHETIC_QUERY = {
+    **QUERY,
+    **_table(
+        {
+            "accuracy error errors": "Which tables are measured depends on noise, so errors are known after the "
+            "release: out = query.release(epsilon=1.0, delta=1e-9), then out.accuracy() and out.noise.",
+        }
+    ),
+}
+MATRIX = _table(
+    {
+        "with_ci error errors": "Type .accuracy(): it has an interval for each pair.",
+        "iloc loc shape columns to_pandas to_polars to_frame df data": "Type .table, or .values for an array.",
+        "epsilon delta": "Type .cost.",
+    }
+)
+REGRESSION = _table(
+    {
+        "summary params coef coef_ bse conf_int to_pandas to_polars to_frame df data": "Type .table: coefficient, "
+        "std_error, low and high of each term. .accuracy(alpha=0.1) has other intervals.",
+        "pvalues tvalues rsquared resid": "It is not released. .table has the interval of each coefficient.",
+        "intercept intercept_": "Type .coefficients['Intercept'].",
+        "error errors with_ci": "Type .accuracy(alpha=0.05).",
+        "epsilon delta": "Type .cost.",
     }
 )
 EXPRESSION = _table(

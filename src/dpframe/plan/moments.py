@@ -242,13 +242,16 @@ def _of_influence(output: ReleasedColumn, unit_limits: UnitLimits, what: str) ->
 def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str, place: int = 0) -> Total:
     """The sum over units of squared influences, each at most 1.
 
-    Input:  the totals that a statistic follows from; the limits; place: the number of a coefficient, where several
-            statistics follow from the same totals
-    Output: a total in units of the squared clip, which is chosen with the weights: see
+    An influence is how much one unit moves a released statistic, such as a ratio: a weighted sum of what the unit adds
+    to each total.
+
+    Input:  totals: those that the statistic follows from; unit_limits; place: the number of a coefficient, where
+            several statistics follow from the same totals
+    Output: a total in units of the squared clip. The clip is chosen together with the weights: see
             `dpframe.release.estimators.influence`
-    Bound:  a unit adds to a group one integer in [0, 2^32], whatever the weights are, since it is clipped last. The
-            weights follow from noisy totals, which are drawn first, and from nothing else. So this is one more release
-            that is chosen adaptively: its ε (or ρ, or μ²) is added to that of the others
+    Bound:  a unit adds to a group one integer in [0, 2^32], whatever the weights are, since the influence is clipped
+            after it is computed. The weights follow from noisy totals alone, which are drawn first. So this total is
+            one more release that is chosen adaptively: its ε (or ρ, or μ²) is added to that of the others
     Source: Dwork, Rothblum, Vadhan 2010, for ε; Bun, Steinke 2016, arXiv:1605.02065, for ρ; Dong, Roth, Su 2022,
             arXiv:1905.02383, theorem 4, for Gaussian noise whose μ² add up
     Errors: none here

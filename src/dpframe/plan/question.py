@@ -192,6 +192,11 @@ class Question:
         """The table, groups and limits that an aggregate resolves its totals with."""
         return self._under(self.limits)
 
+    @property
+    def takes_auto(self) -> bool:
+        """Whether the verb takes limits=dp.Auto(), so that an error may say so."""
+        return not self.layout.measured
+
     def _under(self, limits: Limits) -> UnitLimits:
         """The table and groups with some limits."""
         _ = self.group_columns
@@ -204,7 +209,7 @@ class Question:
             limits.max_rows,
             self.verb or "{limit}",
             self.auto is None and 1 in (limits.max_rows, limits.max_rows_per_group),
-            choosable=not self.layout.measured,
+            choosable=self.takes_auto,
             ci=self.ci,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,14 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit.binomial import at_least
-from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnboundedContribution, UnsupportedOperation
+from dpframe.errors import (
+    InvalidArgument,
+    InvalidBounds,
+    MissingBounds,
+    UnboundedContribution,
+    UnknownAttribute,
+    UnsupportedOperation,
+)
 from dpframe.release.answer import nearest_psd
 
 CERTAIN = 1e12
@@ -177,6 +185,28 @@ def test_where_the_noise_is_too_large_no_interval_has_an_end():
     assert np.isfinite(out.table["coefficient"].to_numpy()).all()
 
 
+# How answers look
+
+
+def test_one_input_may_be_typed_without_a_list():
+    one = protected().ols(y="y", x="x", bounds=BOUNDS, max_rows=1).release(epsilon=CERTAIN)
+    assert list(one.coefficients) == ["Intercept", "x"]
+
+
+def test_answers_are_shown_with_their_cost_and_what_their_intervals_are_about():
+    model = asked().release(epsilon=CERTAIN)
+    matrix = protected().corr(["x", "y"], BOUNDS, max_rows=1).release(epsilon=CERTAIN)
+    for text in (repr(model), model._repr_html_()):
+        assert "coefficient" in text
+        assert "interval for the population" in text
+        assert f"{model.cost}" in text
+    for text in (repr(matrix), matrix._repr_html_()):
+        assert f"{matrix.cost}. Intervals: .accuracy()" in text
+    for answer, name, line in ((model, "summary", ".table"), (matrix, "with_ci", ".accuracy()")):
+        with pytest.raises(UnknownAttribute, match=re.escape(line)):
+            getattr(answer, name)
+
+
 # What is refused
 
 
@@ -188,11 +218,15 @@ def test_what_cannot_be_is_refused_with_the_line_to_type():
         (InvalidArgument, "two keys", lambda: frame.ols(y="y", x=["r"], keys={"r": ["a"]}, max_rows=1)),
         (InvalidArgument, "for categories", lambda: frame.ols(y="y", x=["x"], keys={"r": ["a", "b"]}, max_rows=1)),
         (MissingBounds, "could be anything", lambda: frame.ols(y="y", x=["x"], bounds={"x": (0, 1)}, max_rows=1)),
+        (MissingBounds, "list its keys: keys=", lambda: frame.ols(y="y", x=["r"], bounds={"y": (0, 1)}, max_rows=1)),
+        (InvalidArgument, "category has keys=", lambda: frame.ols(y="y", x=["r"], bounds=BOUNDS, max_rows=1)),
         (InvalidArgument, "no column of numbers", lambda: frame.cov(["x", "y"], {"z": (0, 1)}, max_rows=1)),
         (InvalidBounds, "chooses no bounds", lambda: frame.corr(["x", "y"], {"x": dp.Auto()}, max_rows=1)),
         (InvalidArgument, "list of columns", lambda: frame.corr("x", max_rows=1)),
         (InvalidArgument, "two different", lambda: frame.corr(["x"], max_rows=1)),
-        (UnboundedContribution, "max_rows=20", lambda: frame.corr(["x", "y"], BOUNDS)),
+        (MissingBounds, r"bounds=\{'x': \(0, 100\), 'y': \(0, 1\)\}", lambda: frame.cov(["x", "y"], {"y": (0, 1)})),
+        (UnboundedContribution, r"^cov: .*max_rows=20\)\.$", lambda: frame.cov(["x", "y"], BOUNDS)),
+        (UnboundedContribution, r"^ols: .*max_rows=20\)\.$", lambda: frame.ols(y="y", x=["x"], bounds=BOUNDS)),
         (InvalidArgument, "intervals already", lambda: asked().release(epsilon=1.0, ci=0.9)),
         (UnsupportedOperation, "pickled", lambda: pickle.dumps(asked())),
         (InvalidArgument, "need the column 'x'", lambda: asked().release(epsilon=CERTAIN).predict({"z": [True]})),

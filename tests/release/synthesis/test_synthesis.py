@@ -19,6 +19,7 @@ from dpframe.errors import (
     InvalidArgument,
     InvalidBounds,
     UnboundedContribution,
+    UnknownAttribute,
     UnknownColumn,
     UnsupportedOperation,
     WrongType,
@@ -295,7 +296,7 @@ def test_no_neighbour_moves_a_table_by_more_than_is_claimed_and_one_does(name, r
 REFUSED = {
     "no limit": (UnboundedContribution, "max_rows=1", {**SAID, "max_rows": None}),
     "no keys of a text": (UnsupportedOperation, r"keys=\{'city': \[...\]\}", {**SAID, "keys": None}),
-    "no bounds": (UnsupportedOperation, r"bounds=\{'age': \(0, 100\)\}, bounds=\{'wage'", {**SAID, "bounds": None}),
+    "no bounds": (UnsupportedOperation, r"data: bounds=\{'age': \(0, 100\), 'wage'", {**SAID, "bounds": None}),
     "the unit": (UnsupportedOperation, "identifies the unit", {**SAID, "columns": ["u", "city"]}),
     "another column": (UnknownColumn, "no column 'nope'", {**SAID, "columns": ["nope", "city"]}),
     "keys of no column": (InvalidArgument, "none of", {**SAID, "keys": {"city": ["Bonn"], "nope": [1]}}),
@@ -314,6 +315,21 @@ def test_what_cannot_be_is_refused_with_the_line_to_type(name):
     error, words, said = REFUSED[name]
     with pytest.raises(error, match=words):
         protected().synthesize(**said)
+
+
+def test_a_noisy_table_that_is_not_there_is_answered_with_those_that_are():
+    out = protected().synthesize(**SAID).release(**PRICE)
+    first = next(names for names in out.marginals if len(names) == 1)
+    with pytest.raises(UnknownColumn, match=rf"Type out.marginals\['{first[0]}',\]"):
+        out.marginals[first[0]]
+    with pytest.raises(KeyError, match="Measured: "):
+        out.marginals["nope"]
+    assert "nope" not in out.marginals
+
+
+def test_errors_are_asked_of_the_release_and_not_of_the_query():
+    with pytest.raises(UnknownAttribute, match=r"out.accuracy\(\)"):
+        _ = protected().synthesize(**SAID).accuracy
 
 
 def test_prices_that_cannot_pay_are_refused_before_the_charge():

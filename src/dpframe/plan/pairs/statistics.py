@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
+from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.moments import influence_total
 from dpframe.plan.pairs.totals import from_middle, middle_of, product_total
@@ -65,8 +65,8 @@ class Ratio(Aggregate):
             )
         if under.grid.centre + under.grid.lower * under.grid.step < 0:
             raise InvalidBounds(
-                f"{self.typed}: the sum below may be 0 or less whatever it is of, so nothing can be divided by it. "
-                "Give it bounds from 0 on, such as bounds=(0, 100)."
+                f"{self.typed}: its bounds let the second sum be negative, and a ratio divides by that sum. Give the "
+                "second sum bounds from 0 on, such as bounds=(0, 100)."
             )
         if not under.grid.magnitude and not under.grid.centre:
             raise InvalidBounds(f"{self.typed}: with these bounds the sum below is 0. Give it bounds such as (0, 100).")
@@ -162,6 +162,17 @@ def _pair_typed(pair: Cov | Corr) -> str:
 
 def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: UnitLimits, ddof: int) -> ReleasedColumn:
     """Sums of both columns, of their products and for a correlation of their squares, and a count, of the same rows."""
+    lines = []
+    for title, typed in ((pair.column, pair.bounds), (pair.beside, pair.bounds_beside)):
+        own = number_column(title, unit_limits, pair.typed).domain.bounds
+        if typed is None and own is None:
+            lines.append(title)
+    if lines:
+        raise MissingBounds(
+            f"{pair.typed}: one value of {lines[0]!r} could be anything, so no finite noise hides it. Say the range of "
+            "both columns, with limits you know without the data: "
+            f"bounds={{{pair.column!r}: (0, 100), {pair.beside!r}: (0, 100)}}."
+        )
     x, bounds = _read(pair.column, pair.bounds, unit_limits, pair.typed)
     y, beside = _read(pair.beside, pair.bounds_beside, unit_limits, pair.typed)
     what = pair.typed
@@ -206,8 +217,9 @@ class Moment(Aggregate):
         return f"sum of {'·'.join(self.of)}" if self.of else "number of rows"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        read = {title: _read(title, bounds, unit_limits, self.typed) for title, bounds in self.among}
-        present, what = tuple(column for column, _ in read.values()), self.typed
+        what, unit_limits = unit_limits.verb.partition("(")[0], replace(unit_limits, choosable=False)
+        read = {title: _read(title, bounds, unit_limits, what) for title, bounds in self.among}
+        present = tuple(column for column, _ in read.values())
         if not self.of:
             total = value_total(present[0], unit_limits, what, present[1:])
             rows = ReleasedColumn(name, Formula.SUM, ((name, total),), False)
@@ -226,9 +238,9 @@ class Moment(Aggregate):
         """The number of rows with the squared influences of each coefficient beside it."""
         others = [pair for title, entry in self.entries for pair in entry.output(title, unit_limits).totals]
         entries = (*rows.totals, *others)
-        totals = [total for _, total in entries]
+        totals, what = [total for _, total in entries], unit_limits.verb.partition("(")[0]
         moments = tuple(
-            (f"{term}.influence", influence_total(totals, unit_limits, self.typed, place))
+            (f"{term}.influence", influence_total(totals, unit_limits, what, place))
             for place, term in enumerate(self.terms)
         )
         return replace(rows, moments=moments, regressors=Regressors(self.among, self.same, self.terms, entries))

@@ -73,6 +73,11 @@ class Hierarchy(Question):
     tree: Tree | None = None
     typed_shares: tuple[Fraction, ...] | None = None
 
+    @property
+    def takes_auto(self) -> bool:
+        """Limits of a tree are typed."""
+        return False
+
     @cached_property
     def shape(self) -> None:
         """No margins of a crosstab are measured."""

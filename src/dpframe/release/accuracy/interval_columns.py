@@ -39,9 +39,15 @@ def check_ci(
 ) -> None:
     """Errors: InvalidArgument, UnsupportedOperation if the table has no place for intervals or did not pay for them."""
     if layout.form == "crosstab":
-        raise UnsupportedOperation("ci=: a crosstab has one number in each cell; its intervals are in .accuracy().")
+        raise UnsupportedOperation(
+            "ci=: a crosstab has one number in each cell. Leave ci= out, and read its intervals: "
+            "out.accuracy(alpha=0.05)."
+        )
     if layout.is_description:
-        raise UnsupportedOperation("ci=: a description has one number in each cell; its intervals are in .accuracy().")
+        raise UnsupportedOperation(
+            "ci=: a description has one number in each cell. Leave ci= out, and read its intervals: "
+            "out.accuracy(alpha=0.05)."
+        )
     names = {*by, *(output.name for output in outputs)}
     for output in outputs:
         for name in low_and_high(output, covers) if estimator_of(output).is_number else ():

@@ -1,9 +1,9 @@
-"""What chosen limits and bounds leave out of counts and sums, from the histograms that were paid for them.
+"""What limits and bounds that dp.Auto chose leave out of counts and sums, estimated from the histograms it paid for.
 
-The noisy histogram of sizes is read as curves that fit it (`posterior.draw_curves`): in each of these cases, so many
-units have so many rows. A limit of K rows leaves n - K rows out of each unit with n > K rows. The interval is about the
-model of curves. No proof can bound what one unit with very many rows might add, since noise hides one unit; how often
-the interval holds on real panels is measured in `benchmarks/left_out.py`.
+The noisy histogram of sizes counts units by their number of rows. `posterior.draw_curves` draws curves that fit it.
+Each curve is one case: it says how many units have how many rows. A limit of K rows leaves n - K rows out of each unit
+with n > K rows. The interval rests on this model of curves. No proof can bound how many rows a single unit might have,
+since noise hides a single unit. How often the interval holds on real panels is measured in `benchmarks/left_out.py`.
 
 Within a case, three facts need no model:
 
@@ -71,9 +71,10 @@ def left_out(
 
     Input:  the question with its limits and bounds; its noise; the histograms; the released table, and the noisy
             totals of derived columns; the factor by which counts and sums were scaled
-    Output: for each row of the table the estimate and the ends of a 95% interval, by `left_out_names` (column unit).
-            With a factor it is what is still left out of the scaled number, and may be negative. And a line for each
-            column about all groups together, as JSON; `estimate` is None where nothing is known. Never an error
+    Output: two things. First, for each row of the table the estimate and the ends of a 95% interval, named by
+            `left_out_names` (column unit). If counts were scaled up by a factor, the estimate is about what the scaled
+            number still lacks, and may be negative. Second, a line for each column about all groups together, as JSON;
+            its `estimate` is None where nothing is known. There is no error
     """
     columns, lines = dict[str, Floats](), list[dict[str, Any]]()
     units = {name: _Units.read(*histogram) for name, histogram in seen.sizes.items()}

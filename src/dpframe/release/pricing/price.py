@@ -239,7 +239,10 @@ def read_price(
                 "dp.Budget(rho=...)."
             )
         if epsilon is None:
-            raise InvalidPrice("Say what the release may cost: release(epsilon=0.1).")
+            raise InvalidPrice(
+                "Say what the release may cost: release(epsilon=0.1). After df.dp it is an argument of the question: "
+                "df.dp.count(unit='user_id', max_rows=5, epsilon=0.1)."
+            )
         kind: type[Price] = EpsilonPrice
         amount = read_epsilon(epsilon)
     elif (rho is None) == (epsilon is None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import polars as pl
 from dpframe.arrays import Floats
 from dpframe.budget import Loss
 from dpframe.engine import as_kind
-from dpframe.plan import Hints
+from dpframe.plan import MATRIX, Hints, render_html
 from dpframe.release.answer import Moments, nearest_psd
 from dpframe.release.publish import Release
 
@@ -23,6 +24,8 @@ _DRAWS = 2000
 @dataclass(frozen=True, eq=False, repr=False)
 class MatrixRelease(Hints):
     """A released matrix of covariances or correlations. `release` has the noisy moments that it follows from."""
+
+    _habits = MATRIX
 
     release: Release[Any]
     _moments: Moments
@@ -71,8 +74,15 @@ class MatrixRelease(Hints):
         """The report of the release of moments."""
         return self.release.report()
 
+    def _repr_html_(self) -> str:
+        names = self._moments.names
+        rows = [(name, *(f"{x:.4g}" for x in row)) for name, row in zip(names, self.values, strict=True)]
+        last = f"<p>Released at {escape(str(self.cost))}. Intervals: .accuracy()</p>"
+        return f"<div class='dpframe'>{render_html(('', *names), rows)}{last}</div>"
+
     def __repr__(self) -> str:
-        return f"{'Correlations' if self._corr else 'Covariances'} of {', '.join(self._moments.names)}\n{self.table}"
+        title = f"{'Correlations' if self._corr else 'Covariances'} of {', '.join(self._moments.names)}"
+        return f"{title}\n{self.table}\n\nReleased at {self.cost}. Intervals: .accuracy()"
 
 
 def _matrix(matrix: Floats, moments: Moments, corr: bool, *, project: bool) -> Floats:

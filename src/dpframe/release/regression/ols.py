@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from dpframe.arrays import Floats
 from dpframe.budget import Loss
 from dpframe.engine import as_kind
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Derivation, Hints
+from dpframe.plan import REGRESSION, Derivation, Hints, render_html
 from dpframe.release.answer import Moments, influences_of
 from dpframe.release.estimators import sampling_variance
 from dpframe.release.publish import Release
@@ -32,6 +33,8 @@ class Regression(Hints):
     `release` has the noisy moments, and the squared influences of people on each coefficient. The last column of the
     moments is the outcome. `kinds` maps a column of true and false to its category: column and key.
     """
+
+    _habits = REGRESSION
 
     release: Release[Any]
     _moments: Moments
@@ -114,8 +117,22 @@ class Regression(Hints):
         return bars + base.mark_point(filled=True, size=60).encode(x="coefficient:Q", y=place)
 
     def __repr__(self) -> str:
-        words = "" if self.is_told else "\nThe noise hides these coefficients: no interval has an end. Type a larger ε."
-        return f"{self._table(0.05)}{words}"
+        return f"{self.table}\n\n{self._words}"
+
+    def _repr_html_(self) -> str:
+        table = self._table(0.05)
+        rows = [(term, *(f"{x:.4g}" for x in numbers)) for term, *numbers in table.iter_rows()]
+        return f"<div class='dpframe'>{render_html(table.columns, rows)}<p>{escape(self._words)}</p></div>"
+
+    @property
+    def _words(self) -> str:
+        """What the intervals are about, and what was paid."""
+        intervals = (
+            "low and high are a 95% interval for the population: noise and sampling together."
+            if self.is_told
+            else "The noise hides these coefficients: no interval has an end. Type closer bounds or a larger ε."
+        )
+        return f"Released at {self.cost}. {intervals}"
 
     # Numbers
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from itertools import combinations, pairwise
-from typing import Any, Generic
+from typing import Any, Generic, NoReturn
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats
 from dpframe.budget import Loss
 from dpframe.engine import Contingency, Kind, Table_co, as_kind
+from dpframe.errors import UnknownColumn
 from dpframe.noise import bits
 from dpframe.plan import SYNTHETIC, Derivation, Hints, Synthesis, Tables, render_html, titled
 from dpframe.release.pricing import Gaussian, NoisePlan, TableRounds
@@ -77,6 +78,18 @@ def _rows(
         "value": np.concatenate([one.values.ravel() for one in tables]),
         "deviation": np.concatenate([np.full(one.values.size, one.deviation) for one in tables]),
     }
+
+
+class _Marginals(dict[tuple[str, ...], Any]):
+    """Tables by their columns. A missing one is answered with the columns that there are."""
+
+    def __missing__(self, columns: object) -> NoReturn:
+        names = columns if isinstance(columns, tuple) else (columns,)
+        same = next((own for own in self if set(own) == set(names)), None)
+        line = f" Type out.marginals[{', '.join(map(repr, same))}{',' * (len(same) == 1)}]." if same else ""
+        raise UnknownColumn(
+            f"marginals: no noisy table has the key {columns!r}.{line} Measured: {', '.join(map(titled, self))}."
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,7 +152,9 @@ class SyntheticRelease(Hints, Generic[Table_co]):
         `count` has a noise of its own in each cell (rows, may be negative). `synthetic` is the number of synthetic
         rows, scaled to the number of rows that the noisy tables have.
         """
-        return {self._tables.names(one.part): as_kind(self._marginal(one), self._kind) for one in self._measured}
+        return _Marginals(
+            (self._tables.names(one.part), as_kind(self._marginal(one), self._kind)) for one in self._measured
+        )
 
     def _marginal(self, one: Measured) -> pl.DataFrame:
         levels = [self._tables.levels[i] for i in one.part]
@@ -239,15 +254,16 @@ class SyntheticRelease(Hints, Generic[Table_co]):
     def _words(self) -> list[str]:
         sentences = [
             "The rows are drawn from a model that was fitted to the noisy tables. Nothing else of the data is in them. "
-            "What no noisy table says of several columns together is not in the rows either."
+            "Where no noisy table has some columns together, the rows do not show how these columns go together."
         ]
         known = self._distances.drop_nulls("distance")
         for ways in range(1, _WAYS + 1):
             some = known.filter(pl.col("columns") == ways)
             if some.height:
                 distances, noise = some["distance"].to_numpy(), float(some["noise"].to_numpy().mean())
+                tables = f"{some.height} table{'s' if some.height > 1 else ''}"
                 sentences.append(
-                    f"{some.height} tables of {ways} column{'s' if ways > 1 else ''}: the rows are "
+                    f"{tables} of {ways} column{'s' if ways > 1 else ''}: the rows are "
                     f"{distances.mean():.2%} from the noisy tables in total variation, at most {distances.max():.2%}; "
                     f"noise alone would make {noise:.2%}."
                 )

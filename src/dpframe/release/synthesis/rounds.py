@@ -1,7 +1,8 @@
 """Rounds of a synthesis: choose the table that the model fits worst, measure it, and fit the model again.
 
-This is the only module of the room that sees exact tables. A round sees them through two private answers, whose costs
-in ρ add up: a choice by the exponential mechanism, and a table with Gaussian noise. All else is computed from answers.
+No other module of the room sees exact tables. A round asks two private questions of them. The exponential mechanism
+says which table to measure. Then that table is released with Gaussian noise. The costs of both in ρ are added up.
+Everything else is computed from these answers.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Exact:
 
 @dataclass
 class _Purse:
-    """What is left of ρ. Each answer says before it is drawn what it costs, and costs no more than is left."""
+    """The part of ρ that is not spent. Each answer is paid before it is drawn, and never costs more than that."""
 
     left: Fraction
 
@@ -86,8 +87,9 @@ def measured_and_fitted(
 ) -> tuple[list[Measured], Fit]:
     """Noisy tables, and the model that fits them.
 
-    Input:  exact tables of all single columns and candidates; numbers of keys; candidates with their weights, from 1;
-            ρ in all; draw: for rows of the model, which are no answer about the data
+    Input:  exact: the tables of all single columns and of all candidates; sizes: the number of keys of each column;
+            weights: the candidates, each with its weight of 1 or more; rho: the price of all rounds together; draw:
+            random numbers for rows of the model, which tell nothing new about the data
     """
     purse = _Purse(rho)
     measured = [_measure(exact, (i,), rho * settings.first / len(sizes), purse) for i in range(len(sizes))]
