@@ -120,10 +120,9 @@ class FrameSynthesis(AskedFrame[Table_co]):
                 values if it has at most 32 whole numbers. Boolean and Enum columns, and those with bounds from an
                 earlier `clip`, need none. A row with a value that keys= does not list does not count. A value outside
                 of bins or bounds counts in the nearest bin. Where a column may have nulls, null is one more value.
-                for_model: a column that a model is to predict; tables with it get four times the weight. max_rows: how
-                many rows of one unit count
-        Output: a query whose release has the rows, `out.table`, and the noisy tables, `out.marginals`. Each synthetic
-                row stands alone: nothing says which of them belong to one unit
+                for_model: a column that a model is to predict; its tables get four times the weight. max_rows: how many
+                rows of one unit count
+        Output: a query whose release has the rows, `out.table`, and the noisy tables, `out.marginals`
         Bound:  tables are chosen in rounds by the exponential mechanism and measured with Gaussian noise. Their costs
                 in ρ add up to that of the release: see `dpframe.release.synthesis.rounds`
         Source: AIM: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677, for the rounds; GReM: Mullins et al.
