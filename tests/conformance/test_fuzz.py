@@ -135,6 +135,8 @@ class Case:
             theirs = question(other)
         except DpFrameError:
             return
+        if _types(query) != _types(theirs):  # SQL holds milliseconds as microseconds, on another grid
+            return
         assert _totals(query) == _totals(theirs), f"other totals than Polars'\n{written}"
         COUNTED["compared", self.engine.name] += 1
 
@@ -183,6 +185,11 @@ def _same_refusal(one, other):
     """Whether both tables refuse. If one alone refuses, the refusal depends on rows, and the test fails."""
     assert _same_kind(one, other), f"a refusal depends on rows: {one!r:.300}, {other!r:.300}"
     return isinstance(one, DpFrameError)
+
+
+def _types(query):
+    """The types of the columns that a question adds up."""
+    return [None if (column := paid.total.column) is None else column.domain.dtype for paid in query._question.read]
 
 
 def _totals(query):
