@@ -15,14 +15,21 @@ from dpframe.release.estimators.correlation import CorrelationEstimator
 from dpframe.release.estimators.covariance import CovarianceEstimator
 from dpframe.release.estimators.geometric_mean import GeometricMeanEstimator
 from dpframe.release.estimators.influence import Influence, influence_moment, influence_weights, sampling_variance
-from dpframe.release.estimators.margins import error_of_part, source_of, variances
 from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
 from dpframe.release.estimators.mode import ModeEstimator, rows_fewer
 from dpframe.release.estimators.quantile import QuantileEstimator, end_names
 from dpframe.release.estimators.rank_tree import CdfEstimator, tree_ends
 from dpframe.release.estimators.ratio import RatioEstimator
 from dpframe.release.estimators.skew import SkewEstimator
-from dpframe.release.estimators.total import CountEstimator, MissingEstimator, SumEstimator, error_of_sum
+from dpframe.release.estimators.total import (
+    CountEstimator,
+    MissingEstimator,
+    SumEstimator,
+    error_of_part,
+    error_of_sum,
+    source_of,
+    variances,
+)
 from dpframe.release.estimators.variance import StandardDeviationEstimator, VarianceEstimator
 
 __all__ = [
