@@ -62,3 +62,8 @@ def test_choices_and_no_groups_say_nothing():
     with pytest.warns(dp.errors.DpFrameWarning):
         out = frame.group_by("g").count().release(epsilon=0.001, delta=1e-9)
     assert "mostly_noise" not in out.report().to_dict()
+
+
+def test_numbers_whose_squares_are_beyond_all_floats():
+    told(release([5] * 10, 1, q=dp.median("x", bounds=(-1e270, 5))))  # it raises no warning
+    assert told(release([5] * 10, 1, s=dp.sum("x", bounds=(-1e200, 1e200))))

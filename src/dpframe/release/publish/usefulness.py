@@ -56,7 +56,10 @@ def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> 
     if estimator.shrinks:
         return _ANYTHING if output.formula is Formula.MEAN and _is_unbounded(output, errors) else ""
     if len(values) >= _GROUPS:
-        return _GROUPED if np.var(values, ddof=1) <= 2 * np.mean(deviations**2) else ""
+        if not np.all(np.isfinite(deviations)):
+            return _GROUPED
+        unit = max(np.abs(values).max(), deviations.max())  # squares of numbers near 1e270 would overflow
+        return _GROUPED if np.var(values / unit, ddof=1) <= 2 * np.mean((deviations / unit) ** 2) else ""
     return _ALONE if estimator.adds_up and bool(np.all(np.abs(values) <= deviations)) else ""
 
 
