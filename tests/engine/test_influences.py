@@ -74,3 +74,34 @@ def test_influences_are_those_of_plain_python():
             value = sum(int(w) * part for w, part in zip(weights[i][0], lifted, strict=True)) // 2**24
             expected += min(max(value, -total.moment.most), total.moment.most) ** 2
         assert values[0] == expected
+
+
+@pytest.mark.spark
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("keys", [None, ["a", "b"], "found"])
+@pytest.mark.parametrize("limited", ["v", "n"])
+def test_influences_beside_columns_with_limits_of_their_own(engine, keys, limited):
+    """The variance has influences and the count has none. One of the two has limits of its own."""
+    own = {name: {"max_rows": 2} if name == limited else {} for name in ("v", "n")}
+    columns = {"v": dp.var("x", bounds=(-4, 4), **own["v"]), "n": dp.count(**own["n"])}
+    frame = dp.protect(engine(ROWS), unit="u", budget=dp.Budget(epsilon=20.0, delta=0.1))
+    options = {} if keys in (None, "found") else {"keys": keys}
+    groups = frame if keys is None else frame.group_by("g", max_groups=4, max_rows=4, **options)
+    limits = {"max_rows": 4} if keys is None else {}
+    query = groups.agg(**columns, **limits)
+    query.release(epsilon=8, delta=1e-2, covers="population")
+    alone = frame if keys is None else frame.group_by("g", **{"max_groups": 4, "max_rows": 4, **own["v"], **options})
+    alone = alone.agg(v=dp.var("x", bounds=(-4, 4)), **{**limits, **(own["v"] if keys is None else {})})
+    influences = _influences(query)
+    assert sum(map(sum, influences)) > 0
+    assert influences == _influences(alone)
+
+
+def _influences(query):
+    """The totals of influences under fixed weights."""
+    question = query._question.covering(Covers.POPULATION)
+    raw = room.totals(question, 7)
+    totals = {i: paid.total for i, paid in enumerate(question.read) if paid.total.of_influence}
+    weights = {i: np.full((raw.held.height or 1, len(t.moment.parts)), 2**12) for i, t in totals.items()}
+    again = room.totals(question, 7, None, (raw.held, weights))
+    return [again.values[i].tolist() for i in weights]

@@ -219,7 +219,7 @@ def multiplied(
 
     Input:  partials, one row per unit and group; names: the column of each total, by its key; weights: for influences,
             a public table with the groups and the weights of each group, see `weight_name`; without it influences are
-            0. Partials of groups that it does not have are left out
+            0. Where there are influences, partials of groups that it does not have are left out
     Bound:  no integer wraps: the factors are below 2^25 when they are multiplied. Each product is clipped last, to the
             range that its sensitivity was computed from, so the bound does not rest on the arithmetic before it
     """
@@ -229,7 +229,7 @@ def multiplied(
     if products:
         frame = frame.with_columns(*(_product(engine, m, names).alias(name) for m, name in products))
     influences = [(m, name) for m, name in moments if m.product is Product.INFLUENCE]
-    if weights is None:
+    if weights is None or not influences:
         zeros = [nw.lit(0).cast(nw.Int64).alias(name) for _, name in influences]
         frame = frame.with_columns(*zeros) if zeros else frame
         return engine.settled(frame) if moments else frame
