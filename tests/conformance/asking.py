@@ -290,7 +290,33 @@ def _aggregate(rng: random.Random, side: Side) -> Any:
 
 
 def _several(rng: random.Random, side: Side) -> dict[str, Any]:
-    return {f"n{i}": _aggregate(rng, side) for i in range(rng.randint(1, 3))}
+    return {f"n{i}": rng.choice([_aggregate, _aggregate, _limited, _pair])(rng, side) for i in range(rng.randint(1, 3))}
+
+
+def _limited(rng: random.Random, side: Side) -> Any:
+    """A statistic with limits of its own."""
+    name = _name(rng, side)
+    bounds = _bounds(rng, _columns(side.frame).get(name, nw.Float64()))
+    limits: dict[str, Any] = {"max_rows": rng.choice([1, 3, WIDE])}
+    make = rng.choice([dp.sum, dp.mean, dp.var, dp.std, dp.median])
+    return rng.choice([dp.count(**limits), dp.count(name, **limits), make(name, bounds=bounds, **limits)])
+
+
+def _pair(rng: random.Random, side: Side) -> Any:
+    """A statistic of two columns."""
+    names, bounds = _pairs_of(rng, side, 2)
+    if len(names) < 2:
+        return dp.count()
+    asked = [dp.cov, dp.corr, lambda x, y, bounds: dp.mean(x, bounds=bounds[x], weights=y, weight_bounds=(0, 7))]
+    return rng.choice(asked)(*names, bounds=bounds)
+
+
+def _pairs_of(rng: random.Random, side: Side, most: int) -> tuple[list[str], dict[str, Any]]:
+    """Some columns, and bounds of each."""
+    columns = _columns(side.frame)
+    numbers = [name for name, dtype in columns.items() if _kind(dtype) in BOUNDS] or list(columns)
+    names = rng.sample(numbers, min(most, len(numbers)))
+    return names, {name: _bounds(rng, columns[name]) for name in names}
 
 
 def _agg(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callable[[Side], Any]:
@@ -361,4 +387,35 @@ def _describe(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callabl
     return lambda to: to.frame.describe([name], bounds, **limits)
 
 
-QUESTIONS = (_agg, _agg, _group_by, _group_by, _group_by, _histogram, _quantile, _alone, _crosstab, _describe)
+def _matrix(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callable[[Side], Any]:
+    """Matrices and regressions."""
+    names, bounds = _pairs_of(rng, side, rng.choice([2, 3]))
+    if rng.random() < 0.5:
+        verb = rng.choice(["cov", "corr"])
+        return lambda to: getattr(to.frame, verb)(names, bounds, **limits)
+    category = _name(rng, side)
+    keys = None if rng.random() < 0.5 else _keys(rng, _columns(side.frame).get(category, nw.String()))
+    x = names[1:] if keys is None or category in names else [*names[1:], category]
+    keys = {category: keys} if category in x and keys is not None else None
+    return lambda to: to.frame.ols(y=names[0], x=x, bounds=bounds, keys=keys, **limits)
+
+
+def _synthesize(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callable[[Side], Any]:
+    columns = _columns(side.frame)
+    names = rng.sample(list(columns), min(len(columns), rng.randint(1, 3)))
+    keys, bins, bounds = {}, {}, {}
+    for name in names:
+        if rng.random() < 0.4:
+            keys[name] = _keys(rng, columns[name]) or [None]
+        elif rng.random() < 0.4:
+            bins[name] = _edges(rng, columns[name])
+        else:
+            bounds[name] = _bounds(rng, columns[name])
+    rows = rng.choice(["auto", 1, 20])
+    return lambda to: to.frame.synthesize(names, rows, keys=keys, bins=bins, bounds=bounds, **limits)
+
+
+QUESTIONS = (
+    *(_agg, _agg, _agg, _group_by, _group_by, _group_by, _group_by, _histogram, _quantile, _alone, _crosstab),
+    *(_describe, _matrix, _synthesize),
+)

@@ -15,6 +15,7 @@ twenty. It says at which number it begins, and a failure says its own: `make fuz
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import random
@@ -48,8 +49,8 @@ CASES = 160  # in the long tier; fewer where one takes longer
 POLARS = ENGINES[0]
 START = int(os.environ.get("DPFRAME_FUZZ_SEED") or 0)
 MINUTES = float(os.environ.get("DPFRAME_FUZZ_MINUTES") or 0)  # of processor time, as `make fuzz` says
-# Of the first some cells are known to differ, see known.py; a bound leaves a choice by a hash.
-ELSEWHERE = (".dt.", "bound(max_rows=1)", "bound(max_rows=3)")
+# Of the first some cells are known to differ, see known.py; the others leave a choice by a hash.
+ELSEWHERE = (".dt.", "max_rows=1)", "max_rows=3)")
 
 
 class Case:
@@ -97,23 +98,30 @@ class Case:
         if _same_refusal(query, nothing):
             return self.refused("question", query)
         noise = self.rng.choice(["auto", "auto", "laplace", "gaussian"])
-        ci = self.rng.choice([None, None, 0.95])
-        released = self.release(query, self.side.budget, noise, ci)
+        options = {"noise": noise}
+        if "synthesize" not in str(query):
+            options |= {"ci": self.rng.choice([None, None, 0.95]), "covers": self.rng.choice(["noise", "population"])}
+        released = self.release(query, self.side.budget, options)
         if isinstance(released, DpFrameError):
-            other = self.release(nothing, self.empty.budget, noise, ci)
+            other = self.release(nothing, self.empty.budget, options)
             assert _same_kind(released, other), f"a refusal depends on rows: {released}"
             return self.refused("release", released)
         COUNTED["released", self.engine.name] += 1
-        if wide and self.engine is not POLARS and type(query._question) is Question and not query._question.undecided:
+        if (
+            wide
+            and self.engine is not POLARS
+            and type(getattr(query, "_question", None)) is Question
+            and not query._question.undecided
+        ):
             self.compare(question, query)
         return None
 
-    def release(self, query, budget, noise, ci):
+    def release(self, query, budget, options):
         """The released table, or the refusal; any error once it is paid, and any of no type, is a failure."""
         before = budget.spent
         try:
-            released = query.release(epsilon=1, delta=1e-6, noise=noise, ci=ci)
-            return released, repr(released)
+            released = query.release(epsilon=1, delta=1e-6, **options)
+            return released, shown(released)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
@@ -143,6 +151,15 @@ class Case:
     def refused(self, what, error):
         COUNTED["refused", self.engine.name] += 1
         self.silent += refused(self.engine.name, f"a {what} of a random case", error) * isinstance(error, WrongType)
+
+
+def shown(released):
+    """What a user looks at after a release. A refusal that says that this release has no such thing is right."""
+    views = [repr(released), released._repr_html_()]
+    for name in ("accuracy", "report", "to_polars", "to_pandas", "nonnegative", "round", "shrink", "independence"):
+        with contextlib.suppress(DpFrameError, AttributeError):
+            views.append(repr(getattr(released, name)()))
+    return views
 
 
 COUNTED = Counter()

@@ -12,7 +12,7 @@ from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnsupportedOperation
-from dpframe.plan import QUERY, Aggregate, Bounds, Covers, Derivation, Hints, Kind, col, kind, read_covers
+from dpframe.plan import QUERY, TIMES, Aggregate, Bounds, Covers, Derivation, Hints, Kind, col, kind, read_covers
 from dpframe.plan.pairs import Moment
 from dpframe.release.publish import Release
 from dpframe.release.regression import INTERCEPT, MatrixRelease, Regression, moments_of
@@ -158,6 +158,8 @@ def _bounds_of(
         ends, own = read_bounds(typed.get(name), f"{verb}, {name!r}"), column.domain.bounds
         if kind(column.domain.dtype) == Kind.BOOLEAN:
             own = Bounds(0, 1)
+        elif kind(column.domain.dtype) in TIMES:
+            own = None  # in ticks; times are refused where the moments are built
         if ends is not None and not isinstance(ends, Bounds):
             raise InvalidBounds(f"{verb}: dp.Auto() chooses no bounds of several columns. Type {{{name!r}: (0, 100)}}.")
         if ends is None and own is None:

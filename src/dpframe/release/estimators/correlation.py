@@ -83,13 +83,13 @@ class CorrelationEstimator(Estimator):
         (first, _), (second, _), (products, _), (xx, _), (yy, _), (size, _) = output.totals
         pair = moments_of(output, parts)
         number, covariance = pair.number, pair.covariance
-        (a, b), (g, h) = pair.means, pair.halves
+        (a, b), (g, h) = pair.means, (half or 1.0 for half in pair.halves)
         middles = [
             (float(total.grid.centre), _least(side)) for side in _spreads(output) for total in [side.totals[1][1]]
         ]
         u, v = (
             np.clip(centre + parts[name] / number - mean**2, max(least, 1e-6 * half**2), half**2)
-            for (centre, least), name, mean, half in zip(middles, (xx, yy), pair.means, pair.halves, strict=True)
+            for (centre, least), name, mean, half in zip(middles, (xx, yy), (a, b), (g, h), strict=True)
         )
         root = np.sqrt(u * v)
         r = np.clip(covariance / root, -1.0, 1.0)

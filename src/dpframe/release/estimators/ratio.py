@@ -62,7 +62,7 @@ class RatioEstimator(Estimator):
                 (Cochran 1977, "Sampling Techniques", chapter 6). So few people have wide intervals
         """
         (_, _), (divisor, under) = output.totals
-        whole = np.maximum(parts[divisor], 1e-300)
+        whole = np.where(parts[divisor] > 0, parts[divisor], 1.0)  # where it is not, every ratio fits
         variance = sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts)
         spread = np.sqrt(variance) * whole, np.sqrt(reach_of(output, under)[1] * whole)
         return _interval(output, plan, alpha, numbers, parts, spread)
@@ -70,7 +70,7 @@ class RatioEstimator(Estimator):
     def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
         """(S_u - r·T_u) / T of a person, which is largest at a corner of what a person can add."""
         (name, over), (divisor, under) = output.totals
-        whole = np.maximum(parts[divisor], _largest(under))
+        whole = np.maximum(parts[divisor], _largest(under) or 1.0)
         ratio = parts[name] / whole
         if output.bounds is None:
             corners = [np.abs(s - ratio * t) for s in reach_of(output, over) for t in reach_of(output, under)]
@@ -117,8 +117,10 @@ def _interval(
     """
     (name, over), (divisor, under) = output.totals
     total, whole, unit = parts[name], parts[divisor], _scale(output)
-    ratio = total / np.maximum(whole, 1e-300)
-    start = np.arctan2(total, np.maximum(whole, 1e-300) * unit)
+    positive = np.where(whole > 0, whole, 1.0)  # where it is not, every ratio fits
+    with np.errstate(over="ignore"):
+        ratio = np.clip(total / positive, -1e300, 1e300)
+        start = np.arctan2(total, positive * unit)
 
     def fits(angle: Floats) -> NDArray[np.bool_]:
         one, slope = np.cos(angle), unit * np.sin(angle)

@@ -112,7 +112,7 @@ def normal_laplace_reaches(size: Floats, scales: Sequence[Floats], deviation: Fl
     size, deviation = np.maximum(np.asarray(size, np.float64), 0.0), np.asarray(deviation, np.float64)
     largest = np.maximum(np.max(scales, axis=0), 1e-9 * deviation)
     unit = np.where(largest > 0, largest, 1.0)
-    ordered = _in_order([np.maximum(scale, largest * 1e-9) / unit for scale in scales])
+    ordered = _in_order([np.maximum(scale / unit, 1e-9) for scale in scales])
     for i in range(1, len(ordered)):
         ordered[i] = np.maximum(ordered[i], ordered[i - 1] * _FURTHER)
     squares, tail = [scale**2 for scale in ordered], np.zeros_like(size)
