@@ -254,8 +254,15 @@ def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str,
             one more release that is chosen adaptively: its ε (or ρ, or μ²) is added to that of the others
     Source: Dwork, Rothblum, Vadhan 2010, for ε; Bun, Steinke 2016, arXiv:1605.02065, for ρ; Dong, Roth, Su 2022,
             arXiv:1905.02383, theorem 4, for Gaussian noise whose μ² add up
-    Errors: none here
+    Errors: InvalidBounds where squares of a total are beyond floats
     """
+    for total in totals:
+        largest = total.grid.magnitude * total.grid.step
+        if largest and not Fraction(1, 10**120) <= largest <= 10**120:
+            raise InvalidBounds(
+                f"{what}: with covers='population', squares of products must be within floats. Give bounds between "
+                "1e-60 and 1e60 in size, such as bounds=(0, 100)."
+            )
     per_unit = all(total.kind is TotalKind.UNIT_SUM for total in totals)
     rows = 1 if per_unit else _limits(unit_limits, what).rows_per_group
     lifts = []

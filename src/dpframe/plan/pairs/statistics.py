@@ -179,6 +179,12 @@ def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: Uni
     first = sum_total(x, bounds, unit_limits, what, centred=True, present=(y,))
     second = sum_total(y, beside, unit_limits, what, centred=True, present=(x,))
     product = product_total(from_middle(x, bounds), from_middle(y, beside), unit_limits, what)
+    widths = [end.upper - end.lower for end in (bounds, beside)] if formula is Formula.CORR else []
+    if any(width and not 1e-65 <= width <= 1e65 for width in widths):
+        raise InvalidBounds(
+            f"{what}: products of squares of values this far apart, or this close together, are beyond floats. Give "
+            "bounds that are from 1e-65 to 1e65 apart."
+        )
     squares = (
         (
             (f"{name}.squares", square_total(x, bounds, unit_limits, what, (y,))),

@@ -16,7 +16,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Tree
 from dpframe.release.answer import Suppression
 from dpframe.release.hierarchy.agreeing import Agreeing
-from dpframe.release.publish import Report, check_installed, write_excel, write_parquet
+from dpframe.release.publish import Report, as_text, check_installed, write_excel, write_parquet
 
 __all__ = ["HierarchyExports"]
 
@@ -71,8 +71,7 @@ class HierarchyExports:
         for place, title in enumerate(self._tree.names):
             table = self._polars(place)
             keys = [
-                (pl.col(column).cast(pl.String) if column in table.columns else pl.lit("")).alias(column)
-                for column in columns
+                (as_text(table[column]) if column in table.columns else pl.lit("")).alias(column) for column in columns
             ]
             numbers = [column for column in table.columns if column not in columns]
             parts.append(table.select(pl.lit(title).alias(name), *keys, *numbers))

@@ -23,7 +23,7 @@ from dpframe.release.hierarchy.agreeing import Agreeing, nonnegative_levels, on_
 from dpframe.release.hierarchy.errors import level_errors
 from dpframe.release.hierarchy.exports import HierarchyExports
 from dpframe.release.pricing import NoisePlan, level_variances
-from dpframe.release.publish import Report, noise_table
+from dpframe.release.publish import Report, as_text, noise_table
 from dpframe.usage import RELEASED, explains
 
 __all__ = ["HierarchyRelease"]
@@ -239,9 +239,7 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
             )
             texts = [
                 (
-                    keys[column].cast(pl.String)
-                    if column in keys.columns
-                    else pl.Series([""] * block.height, dtype=pl.String)
+                    as_text(keys[column]) if column in keys.columns else pl.Series([""] * block.height, dtype=pl.String)
                 ).alias(new)
                 for column, new in beside.items()
             ]

@@ -8,6 +8,9 @@ from dpframe.release.publish.charts import (
     grouped_chart,
     read_look,
 )
+from dpframe.release.publish.crosstab import (
+    as_text,
+)
 from dpframe.release.publish.error_tables import (
     noise_table,
 )
@@ -39,6 +42,7 @@ __all__ = [
     "MarginalsRelease",
     "Release",
     "Report",
+    "as_text",
     "bias_words",
     "check_installed",
     "distances_chart",

@@ -15,7 +15,7 @@ from dpframe.arrays import Floats
 from dpframe.engine import Kind, as_kind
 from dpframe.plan import Layout
 
-__all__ = ["ALL", "CellColumns", "Crosstab", "Merged", "grid_of", "label_of", "laid_out", "unlike"]
+__all__ = ["ALL", "CellColumns", "Crosstab", "Merged", "as_text", "grid_of", "label_of", "laid_out", "unlike"]
 
 ALL = "All"  # the name of a margin, as in pandas
 Key = tuple[Any, ...]
@@ -178,13 +178,20 @@ def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
     keys = table.select(grid.down).unique(maintain_order=True)
     if len(grid.rows) > height:
         bottom = pl.DataFrame({name: [part] for name, part in zip(grid.down, grid.rows[-1], strict=True)})
-        keys = pl.concat([keys.with_columns(pl.all().cast(pl.String)), bottom])
+        keys = pl.concat([keys.with_columns(map(as_text, keys.get_columns())), bottom])
     dtype: pl.DataType = pl.Int64() if grid.whole else pl.Float64()
     values = grid.values
     if grid.marks is not None:
         dtype, values = pl.String(), np.vectorize(str, otypes=[object])(grid.marked)
     series = zip(labels, values.T.tolist(), strict=True)
     return keys.with_columns([pl.Series(label, values, dtype=dtype) for label, values in series])
+
+
+def as_text(keys: pl.Series) -> pl.Series:
+    """Keys as texts. Polars casts no duration to text; it becomes what Python writes, such as "3:00:00"."""
+    if keys.dtype != pl.Duration:
+        return keys.cast(pl.String)
+    return pl.Series(keys.name, [None if key is None else str(key) for key in keys], dtype=pl.String)
 
 
 def _labels(keys: list[Key], names: set[str]) -> list[str]:

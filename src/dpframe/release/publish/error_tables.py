@@ -11,6 +11,7 @@ from dpframe.release.accuracy import intervals
 from dpframe.release.answer import Numbers, keys_beside
 from dpframe.release.estimators import estimator_of, rows_fewer
 from dpframe.release.pricing import NoisePlan
+from dpframe.release.publish.crosstab import as_text
 from dpframe.release.publish.margins import margin_errors
 
 __all__ = ["error_table", "largest_errors", "noise_table"]
@@ -44,7 +45,7 @@ def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataF
         parts = [keys.clear().with_columns(column=pl.lit(""), value=0.0, lower=0.0, upper=0.0)]
     long = pl.concat(parts).with_columns(pl.col("lower", "upper").fill_nan(None))
     if numbers.layout.margins and not numbers.layout.normalize:
-        long = pl.concat([long.with_columns(pl.col(by).cast(pl.String)), margin_errors(numbers, alpha)])
+        long = pl.concat([long.with_columns(as_text(long[name]) for name in by), margin_errors(numbers, alpha)])
     error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
     error = pl.when(pl.col("value").is_not_null()).then(error)
     ends = pl.when(pl.col("value").is_not_null()).then(pl.col("lower", "upper"))  # A suppressed group has none.

@@ -24,7 +24,7 @@ from dpframe.plan import COUNT, MARGINALS, Allotment, Derivation, Hints, Margina
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.answer import JointTables, Numbers, family_of, joint_nonnegative, joint_whole, keys_beside
 from dpframe.release.pricing import Gaussian, Noise, NoisePlan
-from dpframe.release.publish.crosstab import ALL, unlike
+from dpframe.release.publish.crosstab import ALL, as_text, unlike
 from dpframe.release.publish.error_tables import error_table, largest_errors, noise_table
 from dpframe.release.publish.files import write_excel, write_parquet
 from dpframe.release.publish.release import Release
@@ -283,7 +283,7 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
         full = [
             table.select(
                 *(
-                    (pl.col(name).cast(pl.String) if name in table.columns else pl.lit(margin)).alias(name)
+                    (as_text(table[name]) if name in table.columns else pl.lit(margin)).alias(name)
                     for name, margin in every.items()
                 ),
                 pl.col(*(name for name in table.columns if name not in every)),

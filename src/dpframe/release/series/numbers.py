@@ -14,7 +14,7 @@ from dpframe.engine import as_kind
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import render_html
 from dpframe.release.accuracy import check_column
-from dpframe.release.publish import Grouped, Heading, Report, grouped_chart, read_look
+from dpframe.release.publish import Grouped, Heading, Report, as_text, grouped_chart, read_look
 
 __all__ = ["SeriesNumbers"]
 
@@ -91,7 +91,7 @@ class SeriesNumbers:
         if not self._period:
             raise UnsupportedOperation("plot(): this table has no column of periods. Draw series.table().plot().")
         keys, error = self._keys, pl.col(f"{chosen}_error")
-        group = pl.concat_str([pl.col(key).cast(pl.String).fill_null("null") for key in keys], separator=", ")
+        group = pl.concat_str([as_text(self._long[key]).fill_null("null") for key in keys], separator=", ")
         of = ", ".join(keys)
         errors = self._long.select(
             pl.col(self._period),
