@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
 
@@ -17,7 +18,7 @@ from reference import NANO
 import dpframe as dp
 from dpframe import engine as asked
 from dpframe.engine.backends import duckdb as on_duckdb
-from dpframe.errors import UnsupportedOperation, WrongType
+from dpframe.errors import InvalidBounds, MissingBounds, UnsupportedOperation, WrongType
 
 
 @pytest.mark.parametrize(
@@ -103,3 +104,45 @@ def test_null_and_the_largest_number_of_8_bits_are_listed_for_ibis():
     frame = dp.protect(connection.table("t"), unit=dp.Rows(1), budget=dp.Budget(epsilon=1000))
     released = frame.histogram("x", keys=[0, 255, None]).release(epsilon=500)
     assert released.to_polars()["count"].to_list() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("size", [0, 1e-200, 1e-60, 1e60, 1e100, 1e200])
+@pytest.mark.parametrize("covers", ["noise", "population"])
+def test_bounds_of_any_size_are_released_or_refused_before_the_charge(size, covers):
+    """Squares of products overflowed after the charge, and bounds (0, 0) divided zero by zero."""
+    ends = (-size, size)
+    table = pl.DataFrame({"x": [0.0, 1.0], "y": [1.0, 0.0]})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=1000, delta=0.1))
+    both = {"bounds": {"x": ends, "y": ends}}
+    asked_for = [
+        dp.cov("x", "y", **both),
+        dp.corr("x", "y", **both),
+        dp.var("x", bounds=ends),
+        dp.mean("x", bounds=ends),
+    ]
+    asked_for.append(dp.mean("x", bounds=ends, weights="y", weight_bounds=(0, size)))
+    for aggregate in asked_for:
+        with contextlib.suppress(InvalidBounds):
+            released = frame.agg(a=aggregate).release(epsilon=5, delta=1e-6, covers=covers)
+            assert math.isfinite(released.value)
+            assert math.isfinite(released.accuracy()["error"].item())
+
+
+@pytest.mark.parametrize("ends", [(dt.date(2020, 1, 1), dt.date(2021, 1, 1)), None])
+def test_a_matrix_of_a_clipped_date_is_refused_by_type(ends):
+    """It compared the days of a clip with dates, a bare TypeError."""
+    frame = dp.protect(pl.DataFrame({"d": [dt.date(2020, 5, 5)], "x": [1.0]}), unit=dp.Rows(1))
+    clipped = frame.clip("d", dt.date(2020, 1, 1), dt.date(2021, 1, 1)).clip("x", 0, 1)
+    with pytest.raises((WrongType, MissingBounds), match="'d'"):
+        clipped.cov(["d", "x"], None if ends is None else {"d": ends})
+
+
+def test_durations_as_keys_are_exported():
+    """Polars casts no duration to text."""
+    waits = [dt.timedelta(0), dt.timedelta(hours=3)]
+    table = pl.DataFrame({"g": ["a", "b"], "wait": waits})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=100, delta=1e-3))
+    tree = frame.hierarchy(["g", "wait"], [("a", waits[0]), ("b", waits[1])]).release(epsilon=1)
+    assert tree.to_polars()["wait"].to_list() == ["", "", "", "0:00:00", "3:00:00"]
+    tables = frame.marginals(["g", "wait"], keys={"g": ["a", "b"], "wait": waits}).release(epsilon=1, delta=1e-6)
+    assert set(tables.to_polars()["wait"]) == {"0:00:00", "3:00:00"}

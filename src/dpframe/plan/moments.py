@@ -155,12 +155,16 @@ def _moment(
 
 
 def _check_size(unit: Fraction, ends: tuple[int, int], what: str) -> None:
-    """Errors: InvalidBounds where products of two sums are beyond floats."""
-    if unit < Fraction(1, 10**250) or unit * max(-ends[0], ends[1]) > 10**250:
-        raise InvalidBounds(
-            f"{what}: with covers='population', squares of sums must be within floats. Give bounds between 1e-100 and "
-            "1e100 in size, such as bounds=(0, 100)."
-        )
+    """Errors: InvalidBounds where squares of products of two sums are beyond floats."""
+    if unit < Fraction(1, 10**150) or unit * max(-ends[0], ends[1]) > 10**140:
+        raise _beyond_floats(what)
+
+
+def _beyond_floats(what: str) -> InvalidBounds:
+    return InvalidBounds(
+        f"{what}: with covers='population', squares of products must be within floats. Give bounds between 1e-60 and "
+        "1e60 in size, such as bounds=(0, 100)."
+    )
 
 
 def _row_spread(count: Total, unit_limits: UnitLimits, what: str) -> Total:
@@ -259,10 +263,7 @@ def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str,
     for total in totals:
         largest = total.grid.magnitude * total.grid.step
         if largest and not Fraction(1, 10**120) <= largest <= 10**120:
-            raise InvalidBounds(
-                f"{what}: with covers='population', squares of products must be within floats. Give bounds between "
-                "1e-60 and 1e60 in size, such as bounds=(0, 100)."
-            )
+            raise _beyond_floats(what)
     per_unit = all(total.kind is TotalKind.UNIT_SUM for total in totals)
     rows = 1 if per_unit else _limits(unit_limits, what).rows_per_group
     lifts = []
