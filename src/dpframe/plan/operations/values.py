@@ -23,12 +23,23 @@ def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> Colum
     if Kind.OTHER in (first, second) or not (first == second or (first in NUMBERS and second in NUMBERS)):
         types = " with ".join(show(a.dtype) for a in args)
         raise WrongType(f"{call}: cannot compare {types}.{_comparison({first, second})}")
+    if any(isinstance(a.dtype, nw.UInt128) for a in args) and any(map(_signed, args)):
+        raise WrongType(
+            f"{call}: {' with '.join(show(a.dtype) for a in args)} have no common type. Cast one first, as in "
+            "dp.col('x').cast('float64')."
+        )
     if len({getattr(a.dtype, "time_zone", None) is None for a in args}) > 1:
         raise WrongType(
             f"{call}: a time with a zone does not compare with one that has none; that of a time as typed is "
             "tzinfo=datetime.timezone.utc."
         )
     return ColumnDomain(nw.Boolean(), nullable(args), Bounds(0, 1))
+
+
+def _signed(column: ColumnDomain) -> bool:
+    """Whether it is a column of integers with a sign. A constant is no column: its bounds are one number."""
+    constant = column.bounds is not None and column.bounds.lower == column.bounds.upper
+    return column.dtype.is_signed_integer() and not constant
 
 
 def _comparison(families: set[str]) -> str:
