@@ -146,3 +146,22 @@ def test_durations_as_keys_are_exported():
     assert tree.to_polars()["wait"].to_list() == ["", "", "", "0:00:00", "3:00:00"]
     tables = frame.marginals(["g", "wait"], keys={"g": ["a", "b"], "wait": waits}).release(epsilon=1, delta=1e-6)
     assert set(tables.to_polars()["wait"]) == {"0:00:00", "3:00:00"}
+
+
+@pytest.mark.parametrize("engine", [e for e in (*ENGINES, *READERS) if not e.needs], ids=lambda engine: engine.name)
+def test_keys_of_64_bits_without_a_sign_are_joined(engine):
+    """A join compared them as numbers with a sign, so that half of all keys by a hash found nothing."""
+    large = 2**64 - 1
+    rows = {"u": Cells("u", nw.Int64(), (1, 2, 3, 4)), "k": Cells("k", nw.UInt64(), (1, large, large - 1, 2**63))}
+    public = {"k": Cells("k", nw.UInt64(), (1, large, 2**63)), "p": Cells("p", nw.Int64(), (0, 1, 2))}
+    if "k" not in engine.make(rows)[1]:
+        pytest.skip("this engine has no such numbers")
+    joined = dp.protect(engine.make(rows)[0], unit=dp.Rows(1)).join(engine.make(public)[0], on="k")
+    assert asked.totals(joined.sum("p", bounds=(0, 5))._question, 1).values[0].tolist() == [3]
+
+
+def test_numbers_of_128_bits_are_no_keys_of_a_join():
+    """Polars dropped those beyond 64 bits, and DuckDB took neighbours for equal."""
+    table = pl.DataFrame({"k": pl.Series([2**100], dtype=pl.Int128)})
+    with pytest.raises(WrongType, match=r"\.cast\('k', 'int64'\)"):
+        dp.protect(table, unit=dp.Rows(1)).join(table, on="k")

@@ -77,13 +77,20 @@ def key_types(
 ) -> tuple[DType, ...]:
     """The types in which the columns of a join are compared, or a typed error.
 
-    Whole numbers are compared as Int64, other numbers as Float64. So a pandas column that is float because of a null
-    still finds its keys; -0.0 equals 0.0. Times are compared only if their types are equal.
+    Whole numbers are compared as Int64, or as UInt64 where both are; other numbers as Float64. So a pandas column that
+    is float because of a null still finds its keys; -0.0 equals 0.0. Times are compared only if their types are equal.
     """
     types: list[DType] = []
     for first, second, name in zip(here, there, on, strict=True):
-        kinds = {kind(first.dtype), kind(second.dtype)}
-        if kinds == {Kind.INTEGER}:
+        kinds, both = {kind(first.dtype), kind(second.dtype)}, (first.dtype, second.dtype)
+        if any(isinstance(dtype, (nw.Int128, nw.UInt128)) for dtype in both):
+            raise WrongType(
+                f"{call}: {name!r} is of type {show(first.dtype)} here and {show(second.dtype)} there; numbers of 128 "
+                f"bits are no keys of a join. Cast both, as in .cast({name!r}, 'int64')."
+            )
+        if all(isinstance(dtype, nw.UInt64) for dtype in both):
+            types.append(nw.UInt64())
+        elif kinds == {Kind.INTEGER}:
             types.append(nw.Int64())
         elif kinds <= {Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL}:
             types.append(nw.Float64())
