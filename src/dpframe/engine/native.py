@@ -15,7 +15,7 @@ import polars as pl
 
 from dpframe.engine.backends import adopted, fetched
 from dpframe.engine.tables import Data
-from dpframe.errors import InvalidArgument, UnsupportedOperation, kind_of
+from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.plan import Kind, check_names, kind
 
 __all__ = ["adopt", "content", "public"]
@@ -48,7 +48,7 @@ def _package(frame: Any) -> str:
 def public(frame: Any) -> Data:
     """A public table, or a dict of columns, read now and copied. Columns of types that no engine can read are left out.
 
-    Errors: UnsupportedOperation for an object that is no table; InvalidArgument for a dict that is no table, or for a
+    Errors: UnsupportedOperation for an object that is no table, or cannot be read; InvalidArgument for a dict that is no table, or for a
             column whose name is a pattern
     """
     if isinstance(frame, Mapping):
@@ -61,7 +61,7 @@ def public(frame: Any) -> Data:
     data = adopt(frame)
     has_order = data.engine == "polars"
     if not has_order:
-        data = adopt(fetched(frame))
+        data = adopt(_fetched(frame))
     readable = {name: domain for name, domain in data.schema if kind(domain.dtype) != Kind.OTHER}
     check_names(readable)
     rows: pl.DataFrame = data.scan(list(readable)).collect()
@@ -72,6 +72,20 @@ def public(frame: Any) -> Data:
         return rows.lazy().select(names)
 
     return Data(data.kind, tuple(readable.items()), scan)
+
+
+def _fetched(frame: Any) -> pl.DataFrame:
+    """The rows of a public table. Errors: UnsupportedOperation for a cell that Python cannot hold."""
+    problem = ""
+    try:
+        return fetched(frame)
+    except DpFrameError:
+        raise
+    except Exception as error:
+        problem = str(error)
+    raise UnsupportedOperation(
+        f"The public table cannot be read: {problem}. Leave such cells out, or bring it as a Polars table."
+    )
 
 
 def content(data: Data) -> str:
