@@ -48,8 +48,8 @@ def _package(frame: Any) -> str:
 def public(frame: Any) -> Data:
     """A public table, or a dict of columns, read now and copied. Columns of types that no engine can read are left out.
 
-    Errors: UnsupportedOperation for an object that is no table, or cannot be read; InvalidArgument for a dict that is no table, or for a
-            column whose name is a pattern
+    Errors: UnsupportedOperation for an object that is no table, or cannot be read; InvalidArgument for a dict that is
+            no table, or for a column whose name is a pattern
     """
     if isinstance(frame, Mapping):
         try:
