@@ -4,6 +4,7 @@ from dpframe.engine.parts.buckets import (
     added,
 )
 from dpframe.engine.parts.sums import (
+    collected,
     Sums,
     planned,
 )
@@ -11,5 +12,6 @@ from dpframe.engine.parts.sums import (
 __all__ = [
     "Sums",
     "added",
+    "collected",
     "planned",
 ]
