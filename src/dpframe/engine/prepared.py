@@ -34,7 +34,16 @@ from dpframe.plan.steps.rewrites import Rewrite
 __all__ = ["Plan", "kept"]
 
 _MOST = 64  # different questions that are kept
-_OWN: tuple[type[Step], ...] = (Filter, Select, Drop, Rename, DropNulls, Bound, Cut, Rewrite)  # steps that read nothing but the table before them
+_OWN: tuple[type[Step], ...] = (
+    Filter,
+    Select,
+    Drop,
+    Rename,
+    DropNulls,
+    Bound,
+    Cut,
+    Rewrite,
+)  # steps that read nothing but the table before them
 _ROWS = 2**20  # rows of the largest table; for more, compiling takes no time to speak of
 
 

@@ -4,8 +4,8 @@ from dpframe.engine.parts.buckets import (
     added,
 )
 from dpframe.engine.parts.sums import (
-    collected,
     Sums,
+    collected,
     planned,
 )
 
