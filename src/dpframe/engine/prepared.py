@@ -31,7 +31,7 @@ from dpframe.plan.steps import Source, Step, exchanged, lineage, source_of
 from dpframe.plan.steps.basic import Bound, Cut, Drop, DropNulls, Filter, Rename, Select
 from dpframe.plan.steps.rewrites import Rewrite
 
-__all__ = ["Plan", "kept"]
+__all__ = ["Plan", "forget", "kept"]
 
 _MOST = 64  # different questions that are kept
 _OWN: tuple[type[Step], ...] = (
@@ -120,6 +120,12 @@ def kept(question: Question) -> Iterator[Plan | None]:
         _plans.move_to_end(key)
         while len(_plans) > _MOST:
             _plans.popitem(last=False)
+
+
+def forget() -> None:
+    """Keep no plan."""
+    with _lock:
+        _plans.clear()
 
 
 def _small_table(question: Question) -> Source | None:

@@ -267,7 +267,8 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
 
     if rows is None:
         return Data("polars", domain, scan, True, files=partial(files_of, frame))
-    return Data("polars", domain, scan, height=rows.height)
+    coded = any(dtype == pl.Categorical for dtype in schema.dtypes())
+    return Data("polars", domain, scan, height=None if coded else rows.height)
 
 
 def _domain(dtype: DType) -> ColumnDomain:
