@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dpframe.engine import prepared
+
 
 def _function(thing: Any) -> Any:
     """The plain function under a property, a cached property, a dispatcher or a decorator."""
@@ -30,6 +32,7 @@ def _replaced(source: str, old: str, new: str) -> str:
 def changed(thing: Any, old: str, new: str) -> Iterator[None]:
     """Run the block with other words in a function's source (after "re:" a pattern), wherever it is referred to."""
     function = _function(thing)
+    prepared.forget()
     source = textwrap.dedent(inspect.getsource(function))
     other = re.sub(old[3:], new, source) if old.startswith("re:") else _replaced(source, old, new)
     assert other != source, f"the plant does not fit any more: {old!r} is not in {function.__qualname__}"
@@ -45,6 +48,7 @@ def changed(thing: Any, old: str, new: str) -> Iterator[None]:
         yield
     finally:
         function.__code__ = kept
+        prepared.forget()
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from dpframe.budget import account, earlier, losses, memory, parts
 from dpframe.budget.ledger import store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
+from dpframe.engine import prepared
 from dpframe.engine.backends import duckdb as on_duckdb
 from dpframe.engine.backends import ibis as on_ibis
 from dpframe.engine.backends import ibis_duckdb, lowest
@@ -520,6 +521,17 @@ def numbers_beyond_the_floats_are_one():
     return exact(dp.protect(pd.DataFrame({"u": units}), unit="u").count_units()) != [[2]]
 
 
+def groups_are_chosen_once_for_all():
+    table = pl.DataFrame({"u": [u for u in range(40) for _ in range(4)], "g": [0, 1, 2, 3] * 40})
+    query = dp.protect(table, unit="u").group_by("g", keys=[0, 1, 2, 3], max_groups=1).count_units()
+    return len({str(engine.totals(query._question, salt).values) for salt in range(1, 9)}) == 1
+
+
+def limits_of_another_question_hold():
+    frame = dp.protect(pl.DataFrame({"u": [1] * 9}), unit="u")
+    return len({str(exact(frame.count(max_rows=most))) for most in (9, 2)}) == 1
+
+
 def days_of_one_engine_alone_are_units():
     days = pl.DataFrame({"u": pl.Series([0, 2932897], dtype=pl.Int32).cast(pl.Date)})  # 1970, and 10000
     relation = duckdb.sql("SELECT DATE '1970-01-01' + n AS u FROM (VALUES (0), (2932897)) AS v(n)")
@@ -797,7 +809,7 @@ PLANTS = [
     ),
     Plant(
         "the hash leaves the unit out",
-        on_polars.PolarsBackend.keyed_hash,
+        on_polars._hash_of,
         "list(columns)",
         '[c for c in columns if c[0] != "u"]',
         everybody_keeps_the_same_groups,
@@ -877,7 +889,7 @@ PLANTS = [
     ),
     Plant(
         "two passes choose differently",
-        on_polars.PolarsBackend.keyed_hash,
+        on_polars._hash_of,
         ".hash(salt).hash(salt)",
         ".hash(__import__('secrets').randbits(60))",
         passes_differ,
@@ -885,7 +897,7 @@ PLANTS = [
     ),
     Plant(
         "fractions are hashed as whole numbers",
-        on_polars.PolarsBackend.keyed_hash,
+        on_polars._hash_of,
         "pl.struct(list(columns))",
         "pl.struct(pl.col(list(columns)).cast(pl.Int64, strict=False))",
         fractions_tie,
@@ -1423,6 +1435,20 @@ PLANTS = [
         "return Decimal.is_finite(value) if isinstance(value, Decimal) else math",
         "return math",
         numbers_beyond_the_floats_are_one,
+    ),
+    Plant(
+        "a kept plan chooses groups as it did before",
+        prepared.Plan.tables,
+        "self._salt.value = salt",
+        "self._salt.value = self._salt.value or salt",
+        groups_are_chosen_once_for_all,
+    ),
+    Plant(
+        "questions with other limits share a plan",
+        prepared.kept,
+        "key = json.dumps(described(question)), question.limits, tuple(question.read)",
+        "key = question.by",
+        limits_of_another_question_hold,
     ),
     Plant(
         "every day identifies somebody",

@@ -20,7 +20,13 @@ from dpframe.engine.origins import files_of
 from dpframe.engine.tables import Data, domain_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
-__all__ = ["BACKEND", "PolarsBackend"]
+__all__ = ["BACKEND", "LateSalt", "PolarsBackend"]
+
+
+class LateSalt(int):
+    """A salt that is known when a frame runs, and not yet when it is written: `value`."""
+
+    value = 0
 
 
 class PolarsBackend(Backend):
@@ -72,7 +78,10 @@ class PolarsBackend(Backend):
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """Hash twice: before Polars 2, a single hash of several columns gives some keys low values more often."""
         native: pl.LazyFrame = frame.to_native()
-        return nw.from_native(native.with_columns(pl.struct(list(columns)).hash(salt).hash(salt).alias(into)))
+        if isinstance(salt, LateSalt):
+            schema = {**native.collect_schema(), into: pl.UInt64()}
+            return _applied(frame, lambda t: t.with_columns(_hash_of(columns, salt.value).alias(into)), schema)
+        return nw.from_native(native.with_columns(_hash_of(columns, salt).alias(into)))
 
     sifts = True
 
@@ -215,13 +224,18 @@ def _clock(time: pl.Expr, zone: str) -> pl.Expr:
     return clock.dt.replace_time_zone(None) + shift
 
 
-def _applied(frame: Frame, keep: Callable[[pl.DataFrame], pl.DataFrame]) -> Frame:
-    """A frame with some of its rows. The choice depends on all rows, so the optimiser must not remove any before it."""
-    native: pl.LazyFrame = frame.to_native()
+def _hash_of(columns: Sequence[str], salt: int) -> pl.Expr:
+    return pl.struct(list(columns)).hash(salt).hash(salt)
 
-    return nw.from_native(
-        native.map_batches(keep, predicate_pushdown=False, projection_pushdown=False, slice_pushdown=False)
-    )
+
+def _applied(frame: Frame, step: Callable[[pl.DataFrame], pl.DataFrame], schema: Any = None) -> Frame:
+    """A frame after a function of all its rows, of which the optimiser must not remove any before it.
+
+    Input:  schema: that of the result, where it has other columns
+    """
+    native: pl.LazyFrame = frame.to_native()
+    pushed = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
+    return nw.from_native(native.map_batches(step, schema=schema, **pushed))
 
 
 def _hash(row: tuple[Any, ...], salt: bytes) -> int:
@@ -251,7 +265,10 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
         repairs = [repair for name in texts if (repair := wrong[name]) is not None]
         return rows.with_columns(repairs).lazy().select(names) if repairs else frame.select(names)
 
-    return Data("polars", domain, scan, rows is None, files=partial(files_of, frame) if rows is None else list)
+    if rows is None:
+        return Data("polars", domain, scan, True, files=partial(files_of, frame))
+    coded = any(dtype == pl.Categorical for dtype in schema.dtypes())
+    return Data("polars", domain, scan, height=None if coded else rows.height)
 
 
 def _domain(dtype: DType) -> ColumnDomain:
