@@ -42,8 +42,8 @@ class Data:
       a column that it does not list is scanned under its own name;
     - `files()` gives the files that the table scans, where they are known;
     - `gapless` are columns whose type has no missing value, such as numpy's whole numbers and Booleans;
-    - `height` is the number of rows of a Polars table in memory, which is not public; None for other tables, and for one
-      with a Categorical column, whose codes belong to that table alone.
+    - `height` is the number of rows of a Polars table in memory, which is not public; None for other tables, and for
+      one with a Categorical column, whose codes belong to that table alone.
     """
 
     kind: Kind
