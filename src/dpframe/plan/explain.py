@@ -29,6 +29,13 @@ __all__ = [
 ]
 
 
+_OTHER = " The last row adds up the groups that are not released, with noise of its own."
+_LARGEST = (
+    " Of the groups that are found, the {} with the largest noisy numbers are kept, or all if there are fewer. "
+    "Intervals hold for all found groups together, so also for the kept ones."
+)
+
+
 @dataclass(frozen=True)
 class Derivation:
     """How the sensitivity of each noisy total follows from the steps; prints as text, and as HTML in a notebook.
@@ -240,11 +247,10 @@ def _keys(question: Question) -> str:
     if question.keys is not None:
         sentence = f"Keys are public: all {question.keys.size} listed groups are released, whatever the data holds."
         return sentence if question.shape is None else f"{sentence} {_shares(question)}"
-    return _key_rule(question) + (
-        ""
-        if question.other is None
-        else " The last row adds up the groups that are not released, with noise of its own."
-    )
+    also = "" if question.other is None else _OTHER
+    if question.layout.largest is not None:
+        also = _LARGEST.format(question.layout.largest)
+    return f"{_key_rule(question)}{also}"
 
 
 def _key_rule(question: Question) -> str:

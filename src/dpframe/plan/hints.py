@@ -46,7 +46,7 @@ _IN_AGG = "An expression reads one row; an aggregate has a name: agg(m=dp.mean('
 
 MODULE = _table(
     {
-        "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5).",
+        "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5); keys= may be left out.",
         "histogram hist": "Type frame.histogram('x', bins=[0, 10, 20], max_rows=5).",
         "rate proportion share": "A rate is the mean of a condition: with_columns(late=dp.col('delay') > 15), "
         "then dp.mean('late').",
