@@ -261,7 +261,8 @@ def _key_rule(question: Question) -> str:
             f"Keys are found in the data, in {ROUNDS} rounds (needs δ). In each round, each unit spreads a weight of 1 "
             "over its keys that are still in play: 1/√t to each of t keys. Gaussian noise is added to the weights of "
             "each key. A key is released when the sum of its noisy weights so far reaches a threshold, and drops out "
-            "when this sum is below a tenth of the threshold."
+            "when this sum is far behind on the way to the last threshold: below a fifth of it at first, and below "
+            "four fifths before the last round."
         )
     if any(p.hidden and p.total.sensitivity.exact_linf == 1 for p in question.allotments):
         return (
