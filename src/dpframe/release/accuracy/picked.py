@@ -36,8 +36,8 @@ def alpha_of_each(alpha: float, groups: int) -> float:
             E[1/m, found]. The sum over all groups is at most alpha, however many groups nobody found
     Source: the sum over groups is that of Benjamini and Yekutieli 2005, doi:10.1198/016214504000001907
 
-    >>> alpha_of_each(0.05, 1)
-    0.04878048780487805
+    >>> alpha_of_each(0.5, 1), alpha_of_each(0.5, 2)
+    (0.4, 0.2222222222222222)
     """
     each = alpha / groups
     return each / (1 + each / 2)
