@@ -16,7 +16,7 @@ ROUNDS = 8
 
 _FIRST, _LATE = Fraction(1, 5), Fraction(4, 5)
 """Parts of the straight way to the last threshold below which a key leaves, after the first round and the last but one.
-Chosen on three panels and on Zipf words, out of eight pairs. Neighbouring pairs differ by less than the noise."""
+Chosen on three panels and on Zipf words, out of seven pairs."""
 
 
 def dropped_below(thresholds: Sequence[int], number: int) -> int:
