@@ -91,7 +91,12 @@ REFUSED = [
     (lambda f: f.filter("city" == "a"), errors.InvalidArgument, "Python has compared"),
     (lambda f: f.filter(True), errors.InvalidArgument, "not about the rows"),
     (lambda f: f.mean(dp.col("age") > 1, max_rows=1), errors.InvalidArgument, "with_columns"),
-    (lambda f: f.top_k("city", 3, max_rows=1), errors.InvalidArgument, r"group_by\('city'.*delta=1e-6"),
+    (lambda f: f.mode("city", max_rows=1), errors.InvalidArgument, r"top_k\('city', 1, .*group_by\('city'.*delta=1e-6"),
+    (lambda f: f.top_k("city", 3), errors.UnboundedContribution, r"top_k\('city', 3, max_groups=3, max_rows_per"),
+    (lambda f: f.top_k("city", 3, max_groups=2), errors.UnboundedContribution, "max_rows_per_group=2"),
+    (lambda f: f.top_k("city", 3, max_rows=1).release(epsilon=0.1), errors.DeltaRequired, r"top_k\('city', 3, keys="),
+    (lambda f: f.top_k("city", 1, ["a"], max_groups=2), errors.InvalidArgument, "max_rows=5"),
+    (lambda f: f.top_k("city", 0, max_rows=1), errors.InvalidArgument, "k must be"),
     (
         lambda f: f.group_by("city", keys=[dt.date(2026, 3, 1)], max_groups=1),
         errors.WrongType,

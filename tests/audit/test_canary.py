@@ -166,6 +166,7 @@ QUESTIONS = [
     lambda f: f.geometric_mean("x", (1, 9), **limited(f, max_rows=2)),
     lambda f: f.group_by("city", **limited(f, max_groups=1)).count_units(),
     lambda f: f.group_by("city").keys(),
+    lambda f: f.top_k("city", 2, **limited(f, max_groups=1, max_rows_per_group=2)),
     lambda f: f.crosstab("city", "yes", keys=KEYS, margins=True, **limited(f, max_rows=2)),
     lambda f: f.histogram("x", bins=[0, 31340, 99999], **limited(f, max_rows=2)),
     lambda f: f.hierarchy(["city", "shop"], TREE, "x", "sum", bounds=(0, 9), by=YES, **limited(f, max_rows=2)),

@@ -157,6 +157,8 @@ def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
             plain = {name: aggregates[name] for name in aggregates if name in POPULATION}
             query = frame.group_by("g", keys=["x", "y"], **limits).agg(**plain)
             return Query(query._question.covering(Covers.POPULATION), budget)
+        if form == "largest":
+            return frame.top_k("g", 1, **limits)
         keys = None if form in ("found", "own found") else ["x", "y"] if relation == "replace" else ["x", "y", "z"]
         return frame.group_by("g", keys=keys, **limits).agg(**aggregates)
     except DpFrameError:
@@ -254,7 +256,7 @@ class Tally:
 
 FORMS = ["listed", "found", "alone", "listed rows", "found rows", "alone rows", "crosstab", "population"]
 FORMS += ["own", "own found", "own alone", "own population"]
-FORMS += ["hierarchy", "hierarchy of sums", "hierarchy rows"]
+FORMS += ["hierarchy", "hierarchy of sums", "hierarchy rows", "largest"]
 
 
 def drawn(rng, chain, relation):

@@ -149,6 +149,7 @@ CALLS = {
     ),
     "mode": (FRAME.mode, {"column": "city", "keys": ["Bonn"], "max_rows": 1}),
     "top_k": (FRAME.top_k, {"column": "city", "k": 1, "keys": ["Bonn", "Kiel"], "max_rows": 1}),
+    "top_k of found values": (FRAME.top_k, {"column": "city", "k": 1, **dict.fromkeys(LIMITS, 1)}),
     "marginals": (
         FRAME.marginals,
         {"columns": ["city", "yes"], "workload": "1-way", "keys": {"city": ["Bonn"]}, "max_rows": 1},

@@ -38,6 +38,12 @@ def grouped(table, relation="add-remove", keys=KEYS, budget=None):
     return frame.group_by("g", keys=keys, max_groups=1, max_rows_per_group=2)
 
 
+def largest(table, relation):
+    """The largest half of the groups that come out, which are not listed."""
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e6, delta=0.5), neighbors=relation)
+    return frame.top_k("g", len(KEYS) // 2, max_groups=1, max_rows_per_group=2)
+
+
 def lacking(table):
     """The table without values above 9."""
     return table.with_columns(pl.when(pl.col("x") <= 9).then(pl.col("x")).alias("x"))
@@ -173,6 +179,12 @@ KINDS = {
         1.0,
         0.02,
     ),
+    "largest of found keys": (
+        ADD,
+        lambda t, r: found(largest(t, r).release(epsilon=1.0, delta=0.02)),
+        1.0,
+        0.02,
+    ),
     "keys in rounds": (
         ("add-remove", [(unit, [1]) for unit in range(9)], [(unit, [1]) for unit in range(8)]),
         in_rounds,
@@ -203,7 +215,7 @@ _AT_LENGTH += ("count, replace", "units", "sum of units", "mean", "found keys")
 # These take seconds. On small tables, by exact laws, `test_exhaustive` and `test_transcripts` ask about trees, keys in
 # rounds, quotients, moments and parts each time.
 _AT_LENGTH += ("quantiles of a tree", "keys in rounds", "correlation", "weighted mean", "skewness")
-_AT_LENGTH += ("parts", "distribution function")
+_AT_LENGTH += ("parts", "distribution function", "largest of found keys")
 
 
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.long) if k in _AT_LENGTH else k for k in KINDS])

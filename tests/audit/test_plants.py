@@ -9,6 +9,7 @@ import tempfile
 import threading
 import traceback
 import warnings
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
@@ -53,7 +54,8 @@ from dpframe.plan.tables import synthesis
 from dpframe.plan.totals import choices as choice_totals
 from dpframe.plan.totals import sums as measures
 from dpframe.release import batch, failing, run
-from dpframe.release.answer import draw
+from dpframe.release.accuracy import intervals, picked
+from dpframe.release.answer import GROUPS_FOUND, draw
 from dpframe.release.answer import key_rounds as rounds_of_keys
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.numbers import Numbers
@@ -693,6 +695,23 @@ def spread_lengths():
     return sum(weight**2 for weight in exact(query)[0]) > 2**40
 
 
+def picked_counts_are_missed():
+    """Of 40 found counts some is outside of its interval of 95% with probability 5% at most, by the exact law."""
+    rows = {"u": range(500), "g": ["a"] * 500}
+    numbers = protected(rows).top_k("g", 3, max_rows=1).release(epsilon=1.0, delta=1e-4)._numbers
+    noise, ratio = np.arange(-200, 201), math.exp(-1 / numbers.noise.noises[0].scale)
+    chance = (1 - ratio) / (1 + ratio) * ratio ** np.abs(noise)
+    for count in (1, 1000):
+        values = count + noise
+        parts_of = {GROUPS_FOUND: np.full(len(values), 40.0)}
+        many = replace(numbers, long=pl.DataFrame({"g": ["a"] * len(values), "count": values}), parts=parts_of)
+        low, high = intervals(many, many.outputs[0], 0.05)
+        shown = values >= numbers.noise.threshold
+        if chance[shown & ((count < low) | (count > high))].sum() > chance[shown].sum() * 0.05 / 40:
+            return True
+    return False
+
+
 def keys_in_rounds_share_their_noise():
     """Of 400 keys that are each as likely released as not, some are released and others not."""
     query = protected({"u": range(4000), "g": [u % 400 for u in range(4000)]}).group_by("g").keys()
@@ -739,6 +758,20 @@ PLANTS = [
         "noise.mechanism.draw(exact.size)",
         "noise.mechanism.draw(1)[np.zeros(exact.size, np.int64)]",
         nodes_share_their_noise,
+    ),
+    Plant(
+        "intervals of picked counts are those of one count alone",
+        picked.alpha_of_each,
+        "alpha / groups",
+        "alpha",
+        picked_counts_are_missed,
+    ),
+    Plant(
+        "counts that found their own key are never far above the truth",
+        picked.with_rare_groups,
+        "np.where(value <= reach, np.minimum(low, 0.0), low)",
+        "low",
+        picked_counts_are_missed,
     ),
     Plant(
         "units give each key a full weight",

@@ -291,6 +291,11 @@ KEYS: Mapping[str, tuple[Ask, Mapping[str, Any]]] = {
     ),
     "keys alone": (lambda f: f.group_by("home", max_groups=1).keys(), APPROXIMATE),
     "keys alone, rho": (lambda f: f.group_by("home", max_groups=1).keys(), {"rho": 0.1, "delta": 1e-6}),
+    "the largest that are found": (lambda f: f.top_k("home", 2, max_rows=1), {"epsilon": 4.0, "delta": 1e-4}),
+    "the largest that are found, rows": (
+        lambda f: f.top_k("items", 9, max_groups=5, max_rows_per_group=5),
+        {"epsilon": 4.0, "delta": 1e-4},
+    ),
     "keys in rounds": (lambda f: f.group_by("home").keys(), {"epsilon": 4.0, "delta": 1e-4}),
     "keys in rounds, rho": (lambda f: f.group_by("home", "member").keys(), {"rho": 0.9, "delta": 1e-4}),
     "keys alone, two columns": (lambda f: f.group_by("home", "member", max_groups=1).keys(), APPROXIMATE),

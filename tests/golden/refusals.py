@@ -126,6 +126,7 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "a rank of 2": lambda f, p: f.quantile("age", 2, bounds=(0, 1), max_rows=1),
         "ranks twice": lambda f, p: f.quantile("age", [0.5, 0.5], bounds=(0, 1), max_rows=1),
         "no listed values": lambda f, p: f.mode("home", max_rows=1),
+        "limits on listed values": lambda f, p: f.top_k("shop", 2, keys=list(SHOPS), max_groups=1),
         "more than are listed": lambda f, p: f.top_k("shop", 9, keys=list(SHOPS), max_rows=1),
         "first outside of per_unit": lambda f, p: f.agg(x=dp.first("age", by="when"), max_rows=1).release(epsilon=0.1),
         "median of a unit": lambda f, p: f.per_unit(x=dp.median("age", bounds=(0, 1))),

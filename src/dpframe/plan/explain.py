@@ -29,6 +29,13 @@ __all__ = [
 ]
 
 
+_OTHER = " The last row adds up the groups that are not released, with noise of its own."
+_LARGEST = (
+    " Of the groups that are found, the {} with the largest noisy numbers are kept, or all if there are fewer. "
+    "Intervals hold for all found groups together, so also for the kept ones."
+)
+
+
 @dataclass(frozen=True)
 class Derivation:
     """How the sensitivity of each noisy total follows from the steps; prints as text, and as HTML in a notebook.
@@ -240,11 +247,10 @@ def _keys(question: Question) -> str:
     if question.keys is not None:
         sentence = f"Keys are public: all {question.keys.size} listed groups are released, whatever the data holds."
         return sentence if question.shape is None else f"{sentence} {_shares(question)}"
-    return _key_rule(question) + (
-        ""
-        if question.other is None
-        else " The last row adds up the groups that are not released, with noise of its own."
-    )
+    also = "" if question.other is None else _OTHER
+    if question.layout.largest is not None:
+        also = _LARGEST.format(question.layout.largest)
+    return f"{_key_rule(question)}{also}"
 
 
 def _key_rule(question: Question) -> str:
@@ -255,7 +261,8 @@ def _key_rule(question: Question) -> str:
             f"Keys are found in the data, in {ROUNDS} rounds (needs δ). In each round, each unit spreads a weight of 1 "
             "over its keys that are still in play: 1/√t to each of t keys. Gaussian noise is added to the weights of "
             "each key. A key is released when the sum of its noisy weights so far reaches a threshold, and drops out "
-            "when this sum is below a tenth of the threshold."
+            "when this sum is far behind on the way to the last threshold: below a fifth of it at first, and below "
+            "four fifths before the last round."
         )
     if any(p.hidden and p.total.sensitivity.exact_linf == 1 for p in question.allotments):
         return (

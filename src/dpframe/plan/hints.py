@@ -46,7 +46,7 @@ _IN_AGG = "An expression reads one row; an aggregate has a name: agg(m=dp.mean('
 
 MODULE = _table(
     {
-        "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5).",
+        "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5), or leave keys= out.",
         "histogram hist": "Type frame.histogram('x', bins=[0, 10, 20], max_rows=5).",
         "rate proportion share": "A rate is the mean of a condition: with_columns(late=dp.col('delay') > 15), "
         "then dp.mean('late').",
@@ -67,7 +67,7 @@ FRAME = _table(
         "astype": "Type cast('x', 'float64').",
         "merge": "Type join(other, on='city').",
         "pivot_table pivot": "Type crosstab('region', 'sex', keys={...}, max_rows=1).",
-        "value_counts": _COUNT_BY,
+        "value_counts": f"{_COUNT_BY} The most frequent values that nobody listed are top_k('x', 10, max_rows=5).",
         "nunique": "Type n_unique('x', max_rows=5).",
         "size": "Type count(max_rows=5).release(epsilon=0.1): how many rows there are is private.",
         "dtypes schema info": "Print the frame: its columns and types are public.",
@@ -76,7 +76,7 @@ FRAME = _table(
         "keys=pd.date_range('2026-01-05', '2026-01-26', freq='7D'), max_groups=4, max_rows_per_group=7).count().",
         "nlargest nsmallest largest": "Rows are not shown. For the largest groups release the counts, and sort them: "
         "group_by('city', max_groups=3, max_rows_per_group=2).count().release(epsilon=0.1, delta=1e-6).table. The most "
-        "frequent of listed values are top_k('x', 3, keys=[...], max_rows=5).",
+        "frequent values are top_k('x', 3, max_rows=5), or of listed ones top_k('x', 3, keys=[...], max_rows=5).",
         "melt unpivot stack": "There is no melt: rows are not turned into several. Ask about several columns at once: "
         "agg(a=dp.mean('a', bounds=(0, 1)), b=dp.mean('b', bounds=(0, 1)), max_rows=5).",
         "drop_duplicates unique distinct duplicated": "Rows are not compared, so there is no drop_duplicates: make one "
@@ -215,7 +215,7 @@ EXPRESSION = _table(
         "shift diff rank rolling rolling_mean cum_sum cumsum pct_change over": "An expression reads one row alone, so "
         "nothing of other rows can be in it. What needs all rows of a unit is per_unit(total=dp.sum('x')).",
         "nlargest nsmallest sort sort_by top_k": "An expression reads one row. The most frequent values are "
-        "frame.top_k('x', 3, keys=[...], max_rows=5).",
+        "frame.top_k('x', 3, keys=[...], max_rows=5), or without keys= those that the data holds.",
     }
 )
 BATCH = _table(

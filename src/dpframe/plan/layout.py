@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 __all__ = ["Layout"]
@@ -13,7 +13,8 @@ class Layout:
     """The layout of the released table: long, a crosstab with some keys along the top, or a description of columns.
 
     `normalize` gives each cell as a part of its row ("index"), its column or the total. With `measured` the margins
-    have noise of their own, and cells and margins are fitted to each other.
+    have noise of their own, and cells and margins are fitted to each other. With `largest` the groups with the largest
+    released numbers are kept, so many at most, the largest first.
     """
 
     form: Literal["long", "crosstab", "describe"] = "long"
@@ -21,6 +22,7 @@ class Layout:
     margins: bool = False
     normalize: Literal["", "index", "columns", "all"] = ""
     measured: bool = False
+    largest: int | None = field(default=None, kw_only=True)
 
     @property
     def is_long(self) -> bool:

@@ -264,6 +264,11 @@ class Question:
             raise UnsupportedOperation(f"{what}: dp.Auto() cannot choose limits or bounds for it; type them.")
         if self.other is not None:
             raise UnsupportedOperation(f"{what}: a person may be in several suppressed groups; leave other= out.")
+        if self.layout.largest is not None:
+            raise UnsupportedOperation(
+                f"{what}: the largest numbers were picked by their noise, and only intervals of noise correct for "
+                "that. Leave covers= out."
+            )
         if self.layout.margins or self.layout.measured or self.layout.normalize:
             raise UnsupportedOperation(
                 f"{what}: margins and parts of a crosstab have intervals of their noise alone; leave margins= and "

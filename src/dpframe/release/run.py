@@ -31,7 +31,16 @@ from dpframe.plan import (
     unit_words,
 )
 from dpframe.plan.steps import source_of, sources_of
-from dpframe.release.answer import Numbers, drawn_influences, drawn_table, is_scaled, keys_in_rounds, scaled
+from dpframe.release.answer import (
+    Numbers,
+    drawn_influences,
+    drawn_table,
+    found_words,
+    is_scaled,
+    keys_in_rounds,
+    largest_groups,
+    scaled,
+)
 from dpframe.release.auto import Seen, check_choice, choose, left_out, restored
 from dpframe.release.empty import warn_if_empty
 from dpframe.release.failing import recorded
@@ -242,7 +251,11 @@ def described_origin(question: Question) -> dict[str, Any]:
 
 def _sealed_read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
     """A question with its answer, and the choices of dp.Auto. No error shows a raw total."""
-    return engine.sealed(lambda: _read(pair, price))
+    (question, plan), answer, said = engine.sealed(lambda: _read(pair, price))
+    if question.layout.largest is None:
+        return (question, plan), answer, said
+    kept = Answer(*largest_groups(question, answer.long, dict(answer.parts)))
+    return (question, plan), kept, {**said, "found": found_words(question, answer.long)}
 
 
 def _read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:

@@ -15,7 +15,7 @@ from dpframe import engine, errors
 from dpframe.plan import TotalKind
 from dpframe.release.answer import keys_in_rounds
 from dpframe.release.pricing import GaussianRounds
-from dpframe.theory.formulas.loss import ROUNDS, gaussian_delta, round_thresholds
+from dpframe.theory.formulas.loss import ROUNDS, dropped_below, gaussian_delta, round_thresholds
 from prices import priced
 
 ONE = 2**20
@@ -135,11 +135,11 @@ class Played:
 
     def share(self, units, times, draw):
         sums, live, out = np.zeros(times), np.ones(times, bool), np.zeros(times, bool)
-        for threshold in self.rounds.thresholds:
+        for number, threshold in enumerate(self.rounds.thresholds):
             sums += units + draw.normal(0, self.rounds.scale / ONE, times)
             passed = live & (sums >= threshold / ONE)
             out |= passed
-            live &= ~passed & (sums >= threshold / ONE / 10)
+            live &= ~passed & (sums >= dropped_below(self.rounds.thresholds, number) / ONE)
         return out.mean()
 
 

@@ -21,9 +21,10 @@ from dpframe.api.arguments import (
 )
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, Once
+from dpframe.api.statistics.counts import count
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Aggregate, Auto, Limits
+from dpframe.plan import Aggregate, Auto, Layout, Limits, read_keys
 from dpframe.plan.statistics import Cdf, Mode, Quantile, Several
 from dpframe.plan.steps import check_limit
 from dpframe.release import Release
@@ -264,16 +265,56 @@ class FrameChoices(AskedFrame[Table_co]):
         keys: Iterable[Any] | None = None,
         *,
         max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
         limits: Auto | None = None,
     ) -> Query[Table_co]:
-        """The k most frequent of the listed values of a column, in order: k rows with `rank` from 1 and the value.
+        """The k most frequent values of a column, in order: of the listed ones, or of those that the data holds.
 
-        Input:  k; keys as in `dp.mode`
-        Bound:  k choices, one after the other, each among the values that were not chosen yet, for a k-th of the price;
-                see `dpframe.theory.formulas.loss.quantile_selection.count_scale`
-        Errors: as in `dp.mode`; InvalidArgument for more values than are listed
+        Input:  k; keys as in `dp.mode`, or None where nobody can list them. Then limits on one unit (counts), as in
+                `group_by`: at most max_groups values, max_rows_per_group rows with each, max_rows rows in all
+        Output: with keys, k rows with `rank` from 1 and the value. Without, the value and its noisy `count` of rows,
+                the largest first: k rows, or fewer where fewer values are found, as the report says. Null is a value
+        Bound:  with keys: k choices, one after the other, each among the values that were not chosen yet, for a k-th of
+                the price; see `dpframe.theory.formulas.loss.quantile_selection.count_scale`. Without: values are found
+                as groups of `group_by` are, by a threshold on their noisy number of units, which needs a δ. Rows are
+                counted with noise of their own. The price is split evenly over both numbers. With max_rows=1 or
+                max_rows_per_group=1 they are one number, which has the whole price. The largest counts are taken from
+                the noisy ones, which is post-processing. Intervals hold for all values that were found, together; see
+                `dpframe.release.accuracy.picked.alpha_of_each`
+        Errors: as in `dp.mode`; InvalidArgument for more values than are listed; without keys UnboundedContribution
+                for a missing limit, and DeltaRequired at a release without a δ
+
+        >>> import polars as pl, dpframe as dp
+        >>> rows = pl.DataFrame({"user": range(900), "word": ["yes"] * 800 + ["no"] * 99 + ["perhaps"]})
+        >>> frame = rows.dp(unit="user", budget=dp.Budget(epsilon=10.0, delta=1e-6))
+        >>> out = frame.top_k("word", 2, max_rows=1).release(epsilon=10.0, delta=1e-6)
+        >>> out.table["word"].to_list()
+        ['yes', 'no']
         """
-        return self._one(read_name(column, "top_k"), _top_k(column, k, keys), max_rows, limits)
+        name = read_name(column, "top_k")
+        apart = read_limits(None, max_groups, max_rows_per_group)
+        if keys is None and not self._listed(name):
+            return self._largest(
+                name, check_limit(k, "k"), read_limits(max_rows, max_groups, max_rows_per_group, limits)
+            )
+        if apart != Limits():
+            raise InvalidArgument(
+                f"top_k({name!r}, {k!r}): listed values are chosen for the whole table, so only rows have a limit: "
+                f"{apart.typed} is for values that nobody listed. Type max_rows=5 in its place."
+            )
+        return self._one(name, _top_k(column, k, keys), max_rows, limits)
+
+    def _listed(self, name: str) -> bool:
+        """Whether the type of a column lists its values."""
+        table = self._step.table
+        return read_keys(None, (name,), (table.column(name, "top_k").domain,), f"top_k({name!r})") is not None
+
+    def _largest(self, name: str, k: int, limits: Limits) -> Query[Table_co]:
+        """Rows for each value of a column that is found, the k largest."""
+        rows = "count" if name != "count" else "count_"
+        verb, layout = f"top_k({name!r}, {k}, {{limit}})", Layout(largest=k)
+        return self._query(((rows, count()),), limits, by=(name,), verb=verb, layout=layout)
 
 
 class GroupChoices(AskedGroups[Table_co]):
@@ -343,6 +384,16 @@ class TableChoices(AskedTable):
         """`PrivateFrame.mode`, released at once."""
         return self._once("mode", column, keys, **once)
 
-    def top_k(self, column: str, k: int, keys: Any = None, **once: Unpack[Once]) -> Release:
+    def top_k(
+        self,
+        column: str,
+        k: int,
+        keys: Any = None,
+        *,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        **once: Unpack[Once],
+    ) -> Release:
         """`PrivateFrame.top_k`, released at once."""
-        return self._once("top_k", column, k, keys, **once)
+        limits = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
+        return self._once("top_k", column, k, keys, **limits, **once)

@@ -115,7 +115,9 @@ class Mode(Aggregate):
         if keys is None:
             raise InvalidArgument(
                 f"{self.typed}: list the values to choose from, without looking at the data: "
-                f"{self.typed[:-1]}, keys=[...]). Where nobody can list them, find them first: "
+                f"{self.typed[:-1]}, keys=[...]). Where nobody can list them, "
+                f"frame.top_k({self.column!r}, {self.most or 1}, max_groups=5, max_rows_per_group=1) finds the most "
+                "frequent ones of a whole table, with a δ. Or find them first: "
                 f"found = group_by({self.column!r}).keys().release(epsilon=0.1, delta=1e-6), then "
                 f"{self.typed[:-1]}, keys=list(found.table[{self.column!r}]))."
             )

@@ -8,6 +8,7 @@ import polars as pl
 from dpframe.arrays import Floats
 from dpframe.plan import Covers, ReleasedColumn
 from dpframe.release.accuracy.interval_columns import interval_column, low_and_high
+from dpframe.release.accuracy.picked import alpha_of_each, picked_from, with_rare_groups
 from dpframe.release.answer import Numbers, known_nonnegative, rounding_of, shrunk_interval
 from dpframe.release.estimators import estimator_of
 
@@ -25,6 +26,8 @@ def intervals(
 ) -> tuple[Floats, Floats]:
     """Intervals that hold each true number of a column with probability 1 - alpha; NaN if there is none.
 
+    Where the largest numbers were picked, all intervals hold together: see `release.accuracy.picked.alpha_of_each`.
+
     Input:  rows: how many values each group has, if the release does not say; covers: what they are about, by default
             what the release covers
     """
@@ -34,10 +37,14 @@ def intervals(
     values = _rows_of(numbers, output) if rows is None else np.full(len(value), rows)
     factor = numbers.factor_of(output)
     estimator = estimator_of(output)
+    groups = picked_from(numbers)
+    alpha = alpha_of_each(alpha, groups) if groups else alpha
     if (covers or numbers.covers) is Covers.POPULATION:
         low, high = estimator.population(output, numbers.noise, alpha, value, numbers.parts)
         return known(numbers, output, low), known(numbers, output, high)
     low, high = estimator.interval(output, numbers.noise, alpha, value / factor, numbers.parts, values)
+    if groups:
+        low = with_rare_groups(numbers, output, value, low, high)
     if factor > 1:
         low, high = low * factor - rounding_of(output), high * factor + rounding_of(output)
     if output.name in numbers.shrunk:

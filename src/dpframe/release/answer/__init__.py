@@ -17,6 +17,11 @@ from dpframe.release.answer.joint_tables import (
 from dpframe.release.answer.key_rounds import (
     keys_in_rounds,
 )
+from dpframe.release.answer.largest import (
+    GROUPS_FOUND,
+    found_words,
+    largest_groups,
+)
 from dpframe.release.answer.moments import (
     Moments,
     nearest_psd,
@@ -56,6 +61,7 @@ from dpframe.release.answer.upscaling import (
 )
 
 __all__ = [
+    "GROUPS_FOUND",
     "LEFT_OUT",
     "JointTables",
     "Moments",
@@ -66,6 +72,7 @@ __all__ = [
     "drawn_influences",
     "drawn_table",
     "family_of",
+    "found_words",
     "has_noisy_differences",
     "hidden_in_table",
     "hidden_in_tree",
@@ -78,6 +85,7 @@ __all__ = [
     "keys_beside",
     "keys_in_rounds",
     "known_nonnegative",
+    "largest_groups",
     "left_out_names",
     "may_be_scaled",
     "nearest_psd",

@@ -39,7 +39,7 @@ def keys_in_rounds(plan: NoisePlan, read: Callable[[pl.DataFrame | None], Totals
         sums = plus(plus(sums, weights), mechanism.draw(len(places)))
         passed = keep_at_least(sums, threshold)
         released[places[passed]] = True
-        stay = ~passed & keep_at_least(sums, dropped_below(threshold))
+        stay = ~passed & keep_at_least(sums, dropped_below(mechanism.thresholds, number))
         places, sums = places[stay], sums[stay]
         if not len(places):
             break

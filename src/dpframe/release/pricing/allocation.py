@@ -242,9 +242,10 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
 def delta_of_keys(question: Question, delta: Fraction) -> Fraction:
     """The δ for keys found in the data. Errors: DeltaRequired where it is 0."""
     if delta == 0:
+        verb = "group_by(..." if question.layout.largest is None else question.verb.removesuffix(", {limit})")
         raise DeltaRequired(
             f"The keys of {', '.join(map(repr, question.by))} are found in the data, so a rare key is released with "
-            "some small probability: release(..., delta=1e-6). Or list them: group_by(..., keys=[...])."
+            f"some small probability: release(..., delta=1e-6). Or list them: {verb}, keys=[...])."
         )
     return delta
 

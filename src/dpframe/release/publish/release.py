@@ -290,8 +290,9 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
                 maximum, the interval is that of the bounds. A most frequent value has no interval. Its error is a
                 number of rows: how many rows fewer it may have than the true most frequent value (of those not yet
                 listed). Groups whose keys come from the data are shown because their noisy counts were large; the
-                interval does not correct for that. If `dp.Auto` could not choose bounds, which the report says, the
-                error is that of values clipped to the bounds that it used
+                interval does not correct for that, but for `top_k` without keys=, where all intervals hold together. If
+                `dp.Auto` could not choose bounds, which the report says, the error is that of values clipped to the
+                bounds that it used
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})

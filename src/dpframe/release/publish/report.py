@@ -208,11 +208,12 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
     versions = ", ".join(f"{k} {v}" for k, v in sorted(items["implementation"]["versions"].items()))
     remaining, limit = (_words(budget[key]) for key in ("remaining", "limit"))
     steps = [{**row, "step": row.get("shown", row["step"])} for row in items["bounds"]]
+    found = [items["found"]] if "found" in items else []
     return [
         ("Guarantee", [f"Privacy loss: {_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
         ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing.", *origin]),
         ("Unit of privacy", [items["unit_of_privacy"], items["neighbours"]["meaning"]]),
-        ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(steps, STEPS)), items["keys"]]),
+        ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(steps, STEPS)), items["keys"], *found]),
         *([("Chosen inside the release", list(items["chosen"]["reason"]))] if "chosen" in items else []),
         (
             "Sensitivity: how far one unit moves each total",

@@ -81,8 +81,11 @@ def test_weights_of_nothing_are_refused(keys, one):
         key_weights(0, 5)
 
 
-def test_a_key_leaves_below_a_tenth_of_the_threshold():
-    assert [dropped_below(t) for t in (0, 9, 50, 59)] == [0, 0, 5, 5]
+def test_a_key_leaves_when_it_is_far_behind_on_the_way_to_the_last_threshold():
+    thresholds = [9, 9, 9, 9, 9, 9, 9, 800]
+    assert [dropped_below(thresholds, number) for number in range(7)] == [20, 60, 120, 200, 300, 420, 560]
+    assert dropped_below([50, 100], 0) == 10
+    assert dropped_below([50], 0) == 40
 
 
 class Stopped:
@@ -95,14 +98,14 @@ class Stopped:
         """Which of the two keys comes out, as 0 to 3, for many plays at once."""
         sums, out = np.zeros((times, 2)), np.zeros((times, 2), bool)
         live = np.tile([self.shared > 0, self.joins], (times, 1)) | [True, False]
-        for threshold in self.thresholds:
+        for number, threshold in enumerate(self.thresholds):
             t = live.sum(axis=1, keepdims=True)
             weights = np.where(live, self.joins / np.sqrt(np.maximum(t, 1)), 0.0)
             weights[:, 0] += np.where(live[:, 0], self.shared, 0.0)
             sums += weights + draw.normal(0, self.scale, (times, 2))
             passed = live & (sums >= threshold)
             out |= passed
-            live &= ~passed & (sums >= threshold / 10)
+            live &= ~passed & (sums >= dropped_below([t * 1000 for t in self.thresholds], number) / 1000)
         return out[:, 0] + 2 * out[:, 1]
 
 
