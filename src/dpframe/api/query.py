@@ -301,9 +301,11 @@ class Query(Hints, Generic[Table_co]):
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
         Input:  epsilon > 0 and delta >= 0, the price; or rho > 0 (and delta, for keys found in the data) from a budget
-                in ρ; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviation. Choices
-                (quantiles, most frequent values) have a mechanism of their own, which may use the δ, but not with
-                noise="laplace"; name: of the release in its budget, so that a second call with this name returns the
+                in ρ; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviation. For
+                counts of listed groups, and sums with bounds of one sign, there is also noise of which groups share a
+                part, which "auto" may take: "k-norm" for ε alone, "elliptic" with δ or in ρ. A sum over groups of such
+                numbers has a larger error. Choices (quantiles, most frequent values) have a mechanism of their own,
+                which may use the δ, but not with noise="laplace"; name: of the release in its budget, so that a second call with this name returns the
                 stored table for free; refresh: pay again for a name, and draw again; on_pending: "retry" pays again for
                 a name whose release was charged and has no table, since it was killed; data: which rows these are, as
                 in `dpframe.protect`: the name over other rows is refused; ci: with 0.95 each number has the ends of its
