@@ -160,6 +160,7 @@ def test_batches_and_budgets_in_rho_take_it_too():
         assert out.cost.rho <= Fraction(price.get("rho", 0.1**2 / 2))
 
 
+@pytest.mark.long
 def test_joint_accounting_of_a_batch_keeps_laplace_noise_unless_it_is_named():
     """Its factor is proved for Laplace noise. K-norm noise is paid by the sum of the ε."""
     pytest.importorskip("dp_accounting")
