@@ -156,6 +156,16 @@ QUESTIONS = {
     "limits of columns beside chosen ones": alone(
         lambda f: grouped(f).agg(m=dp.mean("x", (0, 5), max_rows=2), n=dp.count())
     ),
+    "noise of one window": lambda f, p: [
+        f.group_by("g", keys=MANY["g"], max_groups=15, max_rows_per_group=2)
+        .agg(k=dp.count(), u=dp.count_units(), s=dp.sum("n", (0, 9)), t=dp.sum("n", unit_bounds=(0, 9)))
+        .release(**p | {"noise": "k-norm"})
+    ],
+    "noise that groups share": lambda f, p: [
+        f.group_by("g", keys=MANY["g"], max_groups=15, max_rows_per_group=2)
+        .agg(k=dp.count(), u=dp.count_units(), s=dp.sum("n", (0, 9)), t=dp.sum("n", unit_bounds=(0, 9)))
+        .release(**p | {"noise": "elliptic"})
+    ],
     "a row for each unit": alone(lambda f: f.per_unit(t=dp.sum("x", bounds=(-3, 9))).mean("t", bounds=dp.Auto())),
     "a batch": batch,
     "parts": parts,
@@ -199,9 +209,9 @@ def held(name, terms, relation, pairs, *, choosing=False):
 def cases(name):
     """Every price and relation that a question can be asked with."""
     pure, tables = ("epsilon",), ("marginals", "synthetic rows", "synthetic rows with bins")
-    without = dict.fromkeys(tables, pure) | {"tune": ("delta", "gaussian")}
+    without = dict.fromkeys(tables, pure) | {"tune": ("delta", "gaussian"), "noise that groups share": pure}
     terms = [t for t in PRICES if t not in without.get(name, ())]
-    relations = ["add-remove"] if name == "parts" else ["add-remove", "replace"]
+    relations = ["add-remove"] if name in ("parts", "noise that groups share") else ["add-remove", "replace"]
     return [(t, relation) for t in terms for relation in relations]
 
 

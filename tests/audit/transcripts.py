@@ -34,11 +34,12 @@ from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.auto.error_model import Expected
-from dpframe.release.pricing import NoiseKind, mechanisms
+from dpframe.release.pricing import NoiseKind, mechanisms, shared_noise
 from dpframe.release.publish import marginals
 from dpframe.theory.formulas.loss import loss as privacy
 
 CHOICES = ("permute_and_flip", "exponential")
+NORMAL = ("gaussian", "contrasts", "elliptic")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Answer:
     """One mechanism's answer: of which stage, by which noise of which scale, and the exact numbers it was made of.
 
     Of a choice they are the scores of the candidates, by group, and `scale` is 1 / rate. Of an interaction of marginals
-    they are contrasts, and `sizes` says of how many keys.
+    they are contrasts, and `sizes` says of how many keys. Of elliptic noise `scale` is the deviation of each number's
+    own noise and `shared` that of the noise that all numbers share.
     """
 
     stage: str
@@ -54,15 +56,20 @@ class Answer:
     scale: float
     exact: np.ndarray
     sizes: tuple[int, ...] = ()
+    shared: float = 0.0
 
     def moved(self, other: Answer) -> np.ndarray:
         """How far the numbers are apart, in scales: of each number, or the range of each group's scores."""
-        same = (self.stage, self.family, self.scale, self.sizes, self.exact.shape)
-        assert same == (other.stage, other.family, other.scale, other.sizes, other.exact.shape)
+        same = (self.stage, self.family, self.scale, self.shared, self.sizes, self.exact.shape)
+        assert same == (other.stage, other.family, other.scale, other.shared, other.sizes, other.exact.shape)
         here, there = (np.atleast_1d(one.exact).astype(object) for one in (self, other))
         apart = (here - there).astype(np.float64) / self.scale
         if self.family in CHOICES:  # what all scores move by together moves no choice
             return np.asarray(apart.max(axis=-1) - apart.min(axis=-1))
+        if self.family == "k-norm":  # the largest rise and the largest fall of a number, added
+            return np.array([max(0.0, np.max(apart, initial=0)) + max(0.0, np.max(-apart, initial=0))])
+        if self.family == "elliptic":
+            return self._elliptic(np.ravel(apart))
         return np.ravel(np.abs(apart)) if self.family != "contrasts" else self._whitened(np.ravel(apart))
 
     def _whitened(self, apart: np.ndarray) -> np.ndarray:
@@ -72,9 +79,14 @@ class Answer:
         made = np.array([np.ravel(contrasts(one)) for one in ones], np.float64).T
         return np.linalg.solve(np.linalg.cholesky(made @ made.T), apart)
 
+    def _elliptic(self, apart: np.ndarray) -> np.ndarray:
+        """√(v'·S⁻¹·v) for the covariance S of the noise: 1 for each number, and the shared variance everywhere."""
+        covariance = np.eye(len(apart)) + (self.shared / self.scale) ** 2
+        return np.sqrt(apart @ np.linalg.solve(covariance, apart))[None]
+
     def epsilon(self, other: Answer) -> float:
         """The pure loss. Laplace: |Δ| / scale of each number. A choice: rate times the range of Δ, of each group."""
-        assert self.family not in ("gaussian", "contrasts")
+        assert self.family not in NORMAL
         return float(self.moved(other).sum())
 
     def rho(self, other: Answer) -> float:
@@ -84,6 +96,8 @@ class Answer:
             "discrete_laplace": lambda x: x * np.tanh(x / 2),
             "gaussian": lambda x: x**2 / 2,
             "contrasts": lambda x: x**2 / 2,
+            "elliptic": lambda x: x**2 / 2,
+            "k-norm": lambda x: x * np.tanh(x / 2),
             "exponential": lambda x: x**2 / 8,
             "permute_and_flip": lambda x: privacy.permute_and_flip_rho(x) if x else 0.0,
         }[self.family]
@@ -108,8 +122,13 @@ class _Given:
     __array_ufunc__ = None  # so that `numbers + given` asks here
     dtype = np.dtype(np.int64)
 
-    def __init__(self, said: Transcript, stage: str, family: str, scale: float, sizes: Sequence[int] = ()) -> None:
-        self._said, self._about = said, (stage, family, float(scale), tuple(sizes))
+    def __init__(
+        self, said: Transcript, stage: str, family: str, scale: float, sizes: Sequence[int] = (), shared: float = 0.0
+    ) -> None:
+        self._said, self._about = said, (stage, family, float(scale), tuple(sizes), shared)
+
+    def __getitem__(self, _: slice) -> _Given:
+        return self
 
     def __len__(self) -> int:
         return 0  # nothing in it is large
@@ -119,8 +138,8 @@ class _Given:
 
     def __radd__(self, exact: Any) -> np.ndarray:
         exact, rng = np.asarray(exact), self._said.generator()
-        stage, family, scale, sizes = self._about
-        self._said.answers.append(Answer(stage, family, scale, exact.copy(), sizes))
+        stage, family, scale, sizes, shared = self._about
+        self._said.answers.append(Answer(stage, family, scale, exact.copy(), sizes, shared))
         if stage == "histogram":  # a heap of people anywhere, so that limits and bounds of all sizes are chosen
             at = np.arange(len(exact)) - rng.integers(0, len(exact))
             return np.where((at >= 0) & (at < 5), rng.integers(0, 99 * ONE), 0)
@@ -175,6 +194,13 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         patch.setattr(mechanisms, "rounded_laplace", noise("answer", "laplace"))
         patch.setattr(mechanisms, "discrete_laplace", noise("answer", "discrete_laplace"))
         patch.setattr(mechanisms, "rounded_gaussian", noise("answer", "gaussian"))
+        patch.setattr(
+            shared_noise,
+            "shared_gaussian",
+            lambda own, shared, size: _Given(said, "answer", "elliptic", own, shared=shared),
+        )
+        window = lambda scale, cells: _Given(said, "answer", "k-norm", scale)  # noqa: E731
+        patch.setattr(shared_noise, "window_noise", window)
         mixed = lambda scale, sizes: _Given(said, "answer", "contrasts", scale, sizes)  # noqa: E731
         patch.setattr(marginals, "rounded_contrasts", mixed)
         patch.setattr(mechanisms, "permute_and_flip", choice("permute_and_flip"))
@@ -203,10 +229,10 @@ def loss(one: Transcript, other: Transcript, terms: str, delta: float) -> float:
         return sum(a.rho(b) for a, b in pairs)
     first = sum(a.epsilon(b) for a, b in pairs if a.stage == "histogram")
     second = [(a, b) for a, b in pairs if a.stage != "histogram"]
-    normal = [(a, b) for a, b in second if a.family in ("gaussian", "contrasts")]
+    normal = [(a, b) for a, b in second if a.family in NORMAL]
     if any(a.family == "exponential" for a, _ in second):
         rho = sum(a.rho(b) for a, b in second)
         return first + (privacy.zcdp_to_epsilon(rho, delta) if rho else 0.0)
-    pure = sum(a.epsilon(b) for a, b in second if a.family not in ("gaussian", "contrasts"))
+    pure = sum(a.epsilon(b) for a, b in second if a.family not in NORMAL)
     mu = float(np.sqrt(sum((a.moved(b) ** 2).sum() for a, b in normal)))
     return first + pure + (privacy.gaussian_epsilon(delta, mu) if mu else 0.0)

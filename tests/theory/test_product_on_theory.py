@@ -59,7 +59,7 @@ def test_the_price_of_a_grouped_count(epsilon):
     counts = t.grouped_counts(ROWS, t.UnitDistance(), 2, 3, keys=CITIES)
     scale = t.laplace_scale(query.sensitivity["n"].l1, Fraction(str(epsilon)))
     noisy = counts >> t.laplace(*counts.output_space, scale=scale)
-    released = query.release(epsilon=epsilon)
+    released = query.release(epsilon=epsilon, noise="laplace")
     assert noisy.check(1, released.cost.epsilon)
     assert noisy.map(1) == pytest.approx(released.cost.epsilon, rel=1e-15)
     assert released.noise["scale"].tolist() == [scale]
@@ -70,7 +70,7 @@ def test_a_grouped_count_in_zcdp():
     budget = dp.Budget(rho=1.0, delta=1e-6)
     query = grouped(frame(2), budget, CITIES, 3).agg(n=dp.count())
     counts = t.grouped_counts(ROWS, t.UnitDistance(), 2, 3, t.L2Distance(), CITIES)
-    released = query.release(rho=0.125)
+    released = query.release(rho=0.125, noise="gaussian")
     noisy = counts >> t.gaussian(*counts.output_space, scale=released.noise["scale"][0])
     assert noisy.map(1) == pytest.approx(0.125, rel=1e-12)
     assert noisy.check(1, 0.125)

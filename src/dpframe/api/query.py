@@ -301,18 +301,20 @@ class Query(Hints, Generic[Table_co]):
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
         Input:  epsilon > 0 and delta >= 0, the price; or rho > 0 (and delta, for keys found in the data) from a budget
-                in ρ; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviation. Choices
-                (quantiles, most frequent values) have a mechanism of their own, which may use the δ, but not with
-                noise="laplace"; name: of the release in its budget, so that a second call with this name returns the
-                stored table for free; refresh: pay again for a name, and draw again; on_pending: "retry" pays again for
-                a name whose release was charged and has no table, since it was killed; data: which rows these are, as
-                in `dpframe.protect`: the name over other rows is refused; ci: with 0.95 each number has the ends of its
-                95% interval beside it, see `Release.with_ci`. Intervals are free, but for quantiles: half of a
-                quantile's price pays for its interval, which then holds whatever the values are; covers: "noise" for
-                intervals of the number without noise, or "population" for the number of the population that these
-                people are drawn from at random. Counts, sums, means, ratios, variances, covariances and correlations
-                have the second. Where people may have several rows or values other than 0 and 1, a part of the price
-                pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation
+                in ρ; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviation. For
+                counts of listed groups, and sums with bounds of one sign, there is also noise of which groups share a
+                part, which "auto" may take: "k-norm" for ε alone, "elliptic" with δ or in ρ. A sum over groups of such
+                numbers has a larger error. Choices (quantiles, most frequent values) have a mechanism of their own,
+                which may use the δ, but not with noise="laplace"; name: of the release in its budget, so that a second
+                call with this name returns the stored table for free; refresh: pay again for a name, and draw again;
+                on_pending: "retry" pays again for a name whose release was charged and has no table, since it was
+                killed; data: which rows these are, as in `dpframe.protect`: the name over other rows is refused; ci:
+                with 0.95 each number has the ends of its 95% interval beside it, see `Release.with_ci`. Intervals are
+                free, but for quantiles: half of a quantile's price pays for its interval, which then holds whatever the
+                values are; covers: "noise" for intervals of the number without noise, or "population" for the number of
+                the population that these people are drawn from at random. Counts, sums, means, ratios, variances,
+                covariances and correlations have the second. Where people may have several rows or values other than 0
+                and 1, a part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,

@@ -40,6 +40,7 @@ from dpframe.noise.selection import (
     randomized_response,
     uniform_index,
 )
+from dpframe.noise.shared import GRID, MOST_CELLS, shared_gaussian, window_noise, window_tail
 from dpframe.noise.shifted import shifted_gaussian, shifted_laplace
 from dpframe.noise.tails import (
     TAILS,
@@ -55,6 +56,8 @@ from dpframe.noise.tails import (
 )
 
 __all__ = [
+    "GRID",
+    "MOST_CELLS",
     "TAILS",
     "Ball",
     "Number",
@@ -90,6 +93,7 @@ __all__ = [
     "rounded_gaussian_tail",
     "rounded_laplace",
     "rounded_laplace_tail",
+    "shared_gaussian",
     "shifted_gaussian",
     "shifted_laplace",
     "smallest_float",
@@ -99,4 +103,6 @@ __all__ = [
     "uniform_index",
     "upper",
     "whole",
+    "window_noise",
+    "window_tail",
 ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpframe.plan.statistics import ReleasedColumn
 from dpframe.plan.totals import Total
+from dpframe.theory.formulas.sensitivity import OneSigned, Relation
 
-__all__ = ["Allotment"]
+__all__ = ["Allotment", "one_signed_of_single_groups"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,8 @@ class Allotment:
     differs. A total of weight 0 is not measured. A `hidden` total only finds the keys: its number is not released. A
     sum with a count `beside` it may be measured as a pair with that count, for the price of both: see
     `theory.formulas.sensitivity.pairs`. `columns` is how many released columns follow from the total. It is a fraction
-    if a column needs several totals.
+    if a column needs several totals. `one_signed` is set if each unit adds numbers of one sign to listed groups, and
+    the released table is about single groups: cells may then share a part of their noise.
     """
 
     names: tuple[str, ...]
@@ -28,6 +32,7 @@ class Allotment:
     hidden: bool = False
     beside: Allotment | None = None
     columns: Fraction = Fraction(1)
+    one_signed: OneSigned | None = None
 
     @property
     def weight(self) -> int:
@@ -44,3 +49,18 @@ class Allotment:
         """One total for the columns of both allotments."""
         names, share = (*self.names, *other.names), max(self.share, other.share)
         return replace(self, names=names, share=share, columns=self.columns + other.columns)
+
+
+def one_signed_of_single_groups(
+    read: tuple[Allotment, ...], outputs: Iterable[ReleasedColumn], cells: int, relation: Relation
+) -> tuple[Allotment, ...]:
+    """The totals of a long table with listed groups, each with its `one_signed` if it has one.
+
+    A total that is released as it is, as a count or a sum, has it. The count under a mean has none: what follows from
+    several totals, and `shrink()`, take the noises of different groups for independent.
+    """
+    if cells < 2:
+        return read
+    vector = OneSigned(cells, 2 if relation == "replace" else 1)
+    apart = {total.key for output in outputs if not output.single for _, total in output.totals}
+    return tuple(replace(p, one_signed=vector) if p.total.one_signed and p.total.key not in apart else p for p in read)

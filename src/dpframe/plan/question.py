@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
-from dpframe.plan.allotments import Allotment
+from dpframe.plan.allotments import Allotment, one_signed_of_single_groups
 from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_names
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.layout import Layout
@@ -314,6 +314,8 @@ class Question:
         if self.shape is not None:
             return self._with_margins(tuple(shares.values()), self.shape)
         read = self._with_pairs(shares)
+        if self.cells and self.layout.is_long and self.covers is Covers.NOISE and not (self.chosen or self.undecided):
+            read = one_signed_of_single_groups(read, self.outputs, self.cells, self.table.relation)
         return read if self.other is None else (*read, *self._rest_totals(read))
 
     def _with_pairs(self, read: Mapping[tuple[object, ...], Allotment]) -> tuple[Allotment, ...]:

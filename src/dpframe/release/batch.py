@@ -17,13 +17,13 @@ from dpframe.release.accuracy import check_ci, read_ci
 from dpframe.release.pricing import (
     Allocation,
     EpsilonPrice,
-    NoiseKind,
     NoisePlan,
     Price,
     PricedTotal,
     RhoPrice,
     allocate_epsilon,
     allocate_rho,
+    check_shared,
     log_noise,
     moved_totals,
     parts_of,
@@ -133,6 +133,8 @@ def batch_of(
     parts = [part for question, share in _weights(asks, shares) for part in parts_of(question, share)]
     finding = sum(question.private_keys for question in asks)
     price = _read_price(account.terms, epsilon, delta, rho, noise)
+    for question in asks:
+        check_shared(question, price.noise)
     allocations = _allocations(price, parts, finds=finding > 0, joint=account.accountant == "pld")
     costs = [(price.cost(allocation, asks), allocation) for allocation in allocations]
     offers = [(cost, _plans(asks, allocation, finding, cost)) for cost, allocation in costs]
@@ -147,7 +149,7 @@ def _read_price(terms: Terms, epsilon: object, delta: object, rho: object, noise
     if terms is Terms.EPSILON and rho is not None:
         raise InvalidPrice("A batch from this budget is paid in ε and δ: budget.plan([...], epsilon=1, delta=1e-6).")
     price = read_price(terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
-    if isinstance(price, EpsilonPrice) and price.noise is NoiseKind.GAUSSIAN and price.delta == 0:
+    if isinstance(price, EpsilonPrice) and not price.noise.pure and price.delta == 0:
         raise InvalidPrice("Gaussian noise needs a δ above 0: budget.plan([...], epsilon=..., delta=1e-6).")
     return price
 

@@ -150,7 +150,7 @@ def test_a_batch_pays_for_a_pair_once():
     budget = dp.Budget(epsilon=1)
     frame = UNIVERSE.dp(unit="id", budget=budget)
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
-    batch = budget.plan([groups.agg(mean=dp.mean("x", bounds=(-5, 5))), groups.count()], epsilon=1)
+    batch = budget.plan([groups.agg(mean=dp.mean("x", bounds=(-5, 5))), groups.count()], epsilon=1, noise="laplace")
     (total, _), (count,) = (plan.noises for plan in batch._plans)
     paid = [d.allotment.total.sensitivity.exact_l1 / Fraction(d.scale) for d in (total, count)]
     assert total.label == "paired_laplace"

@@ -90,6 +90,11 @@ class ReleasedColumn:
         return self if limits is None else replace(self, totals=limited(self.totals), moments=limited(self.moments))
 
     @property
+    def single(self) -> bool:
+        """Whether it is one total: a count or a sum."""
+        return self.formula in (Formula.COUNT, Formula.SUM) and not self.derived
+
+    @property
     def derived(self) -> bool:
         """Whether it follows from several totals. The first is a centred sum, the last a count."""
         return len(self.totals) > 1

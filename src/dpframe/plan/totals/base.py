@@ -157,6 +157,17 @@ class Total:
         return self.moment is not None and self.moment.product is Product.INFLUENCE
 
     @property
+    def one_signed(self) -> bool:
+        """Whether no unit adds a negative number to any group, or none a positive one.
+
+        A count adds at least 0. Values that are clipped to bounds of one sign are made integers of that sign, and the
+        weights that enforce the limits are not negative. A missing value adds 0.
+        """
+        if self.kind in (TotalKind.ROWS, TotalKind.VALUES, TotalKind.UNITS):
+            return True
+        return self.kind in (TotalKind.SUM, TotalKind.UNIT_SUM) and not self.grid.lower < 0 < self.grid.upper
+
+    @property
     def computed(self) -> ComputedTerm | None:
         """What is computed of a row's value before it is added up; None where the value itself is added."""
         return _COMPUTED.get(self.kind)

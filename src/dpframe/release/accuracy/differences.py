@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -52,11 +53,14 @@ class Differences:
                 y - y' has about the interval from y - y' - √((y - l)² + (u' - y')²) to y - y' + √((u - y)² + (y' -
                 l')²): exact for normal errors, and wider than needed for sums of Laplace noises. Where a unit may be in
                 both groups, s and s' are the sampling parts of the two lengths, and 2·s·s' is added under the root:
-                that is the largest the variance can be, at a correlation of -1
+                that is the largest the variance can be, at a correlation of -1. If all groups share a part of their
+                noise, it cancels in the difference: what is left has the variance of independent noises times
+                (1 - correlation), so the lengths are multiplied by the root of that; see `pricing.shared_noise`
         Source: Zou, Donner 2008, Statistics in Medicine 27, "Construction of confidence limits about effect measures"
         """
         value, (low, high) = self.values, intervals(self.numbers, self.output, alpha)
-        down, up = value - low, high - value
+        apart = math.sqrt(1 - self._correlation)
+        down, up = (value - low) * apart, (high - value) * apart
         extra_low = extra_high = np.zeros(len(list(self.first)))
         if not self.apart and self.numbers.covers is Covers.POPULATION:
             noise_low, noise_high = intervals(self.numbers, self.output, alpha, covers=Covers.NOISE)
@@ -68,6 +72,11 @@ class Differences:
         below = np.sqrt(down[one] ** 2 + up[other] ** 2 + extra_low)
         above = np.sqrt(up[one] ** 2 + down[other] ** 2 + extra_high)
         return self.estimates - below, self.estimates + above
+
+    @property
+    def _correlation(self) -> float:
+        """The correlation of the noises of two groups of the column."""
+        return self.numbers.noise.correlation(self.output)
 
     @property
     def p_values(self) -> Floats:

@@ -2,7 +2,6 @@
 
 from dpframe.release.pricing.allocation import (
     Allocation,
-    NoiseKind,
     PricedTotal,
     allocate_epsilon,
     allocate_rho,
@@ -11,6 +10,7 @@ from dpframe.release.pricing.allocation import (
     parts_of,
     planned,
 )
+from dpframe.release.pricing.kinds import NoiseKind
 from dpframe.release.pricing.levels import level_variances
 from dpframe.release.pricing.mechanisms import (
     UNNAMED,
@@ -37,6 +37,7 @@ from dpframe.release.pricing.price import (
     read_noise,
     read_price,
 )
+from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared
 
 __all__ = [
     "UNNAMED",
@@ -44,11 +45,13 @@ __all__ = [
     "Allocation",
     "Chooses",
     "DiscreteLaplace",
+    "Elliptic",
     "EpsilonFromRho",
     "EpsilonPrice",
     "Exponential",
     "Gaussian",
     "GaussianRounds",
+    "KNorm",
     "Laplace",
     "Mechanism",
     "NoNoise",
@@ -63,6 +66,7 @@ __all__ = [
     "TruncatedGeometric",
     "allocate_epsilon",
     "allocate_rho",
+    "check_shared",
     "described_price",
     "level_variances",
     "log_noise",

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from fractions import Fraction
+from functools import partial
 
 from dpframe.budget import Loss
 from dpframe.errors import DeltaRequired
 from dpframe.plan import Allotment, Question
 from dpframe.release.pricing.keys import finds_keys, joint_threshold, log_units_needed, of_the_rest, rule
+from dpframe.release.pricing.kinds import NoiseKind
 from dpframe.release.pricing.mechanisms import (
     Chooses,
     DiscreteLaplace,
@@ -29,6 +30,7 @@ from dpframe.release.pricing.mechanisms import (
 )
 from dpframe.release.pricing.noise import Noise, NoisePlan
 from dpframe.release.pricing.pld import largest_parts
+from dpframe.release.pricing.shared_noise import elliptic_of, k_norm_of, shared_normal, smaller_of
 from dpframe.release.pricing.zcdp import epsilon_for_rho
 from dpframe.theory.formulas.error import Source, estimators
 from dpframe.theory.formulas.loss import (
@@ -40,11 +42,10 @@ from dpframe.theory.formulas.loss import (
     rho_within,
     selection_scale,
 )
-from dpframe.theory.formulas.sensitivity import pair_scale
+from dpframe.theory.formulas.sensitivity import SharedNoise, pair_scale
 
 __all__ = [
     "Allocation",
-    "NoiseKind",
     "PricedTotal",
     "allocate_epsilon",
     "allocate_rho",
@@ -63,18 +64,6 @@ __all__ = [
     "rounded_laplace_of",
     "split",
 ]
-
-
-class NoiseKind(Enum):
-    """The typed kind of noise: one kind, or the one with less noise."""
-
-    AUTO = "auto"
-    LAPLACE = "laplace"
-    GAUSSIAN = "gaussian"
-
-    def allows(self, kind: NoiseKind) -> bool:
-        """Whether noise of a kind may be bought: of any kind with AUTO, else of this kind alone."""
-        return self in (NoiseKind.AUTO, kind)
 
 
 @dataclass(frozen=True)
@@ -143,9 +132,9 @@ def _ways(parts: Sequence[PricedTotal], noise: NoiseKind, *, normal: bool) -> li
     ways = []
     for selects in (True, False) if any(finds_keys(part.allotment) for part in parts) else (True,):
         numbers, _ = split(parts, selects=selects)
-        if selects and (noise.allows(NoiseKind.LAPLACE) or not numbers):
+        if selects and (noise.pure or not numbers):
             ways.append((False, True))
-        if numbers and noise.allows(NoiseKind.GAUSSIAN) and normal:
+        if numbers and noise.normal and normal:
             ways.append((True, selects))
     return ways
 
@@ -163,12 +152,13 @@ def allocate_epsilon(
 
     Input:  parts of one release; noise; finds: whether keys are found in the data (they take half of δ if the noise
             needs δ, and all of it otherwise); joint: whether losses are added up as distributions
-    Bound:  Laplace: part i has ε_i = ε · part, and the ε_i add up: scale l1_i / ε_i. A sum and its count may be one
-            mechanism of ε_i + ε_j, see `formulas.sensitivity.pairs`. Joint: all ε_i are larger by the factor that
-            `largest_parts` proves for (ε, δ). Gaussian: all totals with noise have the sum of their ε_i, and are one
-            mechanism with μ² = Σ (l2_i / σ_i)², whose analytic profile at that sum is at most δ. Choices: see
-            `choice_of`. If something is chosen, all parts are also tried as parts of the ρ of (ε, δ): a mechanism that
-            is ρ-zero-concentrated but with probability δ/2 is (ε, δ)-private
+    Bound:  Laplace: part i has ε_i = ε · part, and the ε_i add up: scale l1_i / ε_i. K-norm noise of ε_i has the
+            scale of `formulas.loss.window_scale`. A sum and its count may be one mechanism of ε_i + ε_j, see
+            `formulas.sensitivity.pairs`. Joint: all ε_i are larger by the factor that `largest_parts` proves for (ε,
+            δ). Gaussian: all totals with noise have the sum of their ε_i, and are one mechanism with μ² = Σ (l2_i /
+            σ_i)², whose analytic profile at that sum is at most δ. Choices: see `choice_of`. If something is chosen,
+            all parts are also tried as parts of the ρ of (ε, δ): a mechanism that is ρ-zero-concentrated but with
+            probability δ/2 is (ε, δ)-private
     Source: Dwork and Roth 2014, theorems 3.6 and 3.16; Balle and Wang 2018, arXiv:1805.06530, theorem 8; Bun and
             Steinke 2016, arXiv:1605.02065
     """
@@ -176,20 +166,21 @@ def allocate_epsilon(
     allocations, ways = [], _ways(parts, noise, normal=delta > 0)
     for normal, selects in ways:
         numbers, selections = split(parts, selects=selects)
-        factor, uses, laplace = epsilon, normal, laplace_of
-        if not normal and joint and slack and parts:
+        factor, uses = epsilon, normal
+        laplace: Callable[[Allotment, Fraction], Noise] = partial(_pure_of, noise)
+        if not normal and joint and slack and parts and noise is not NoiseKind.K_NORM:
             factor *= _joint_factor(numbers, selections, epsilon, slack)
             uses, laplace = True, rounded_laplace_of
         if normal:
             together = sum((epsilon * part.epsilon for part in numbers), Fraction(0))
-            noises = gaussians_of([(p.allotment, p.weight) for p in numbers if p.weight], together, slack)
+            noises = gaussians_of([(p.allotment, p.weight) for p in numbers if p.weight], together, slack, noise)
         else:
             noises = laplaces_of([(p.allotment, factor * p.epsilon) for p in numbers if p.epsilon], laplace)
         choices = [choice_of(part.allotment, factor * part.epsilon) for part in selections]
         allocations.append(Allocation((*noises, *choices), slack if uses else delta, uses, normal))
-    if delta and noise.allows(NoiseKind.GAUSSIAN) and any(part.allotment.total.chosen for part in parts):
+    if delta and noise.normal and any(part.allotment.total.chosen for part in parts):
         rho = rho_within(epsilon, slack)
-        allocations += [Allocation(_for_rho(parts, rho, normal, selects), slack, True) for normal, selects in ways]
+        allocations += [Allocation(_for_rho(parts, rho, way, noise), slack, True) for way in ways]
     return allocations
 
 
@@ -209,15 +200,18 @@ def allocate_rho(parts: Sequence[PricedTotal], rho: Fraction, delta: Fraction, n
     Source: Bun and Steinke 2016, arXiv:1605.02065
     """
     ways = _ways(parts, noise, normal=True)
-    return [Allocation(_for_rho(parts, rho, normal, selects), delta) for normal, selects in ways]
+    return [Allocation(_for_rho(parts, rho, way, noise), delta) for way in ways]
 
 
-def _for_rho(parts: Sequence[PricedTotal], rho: Fraction, normal: bool, selects: bool) -> tuple[Noise, ...]:
-    """The noise and the choices that each part of a ρ buys, in one way."""
+def _for_rho(
+    parts: Sequence[PricedTotal], rho: Fraction, way: tuple[bool, bool], noise: NoiseKind
+) -> tuple[Noise, ...]:
+    """The noise and the choices that each part of a ρ buys, in one of the `_ways`."""
+    normal, selects = way
     numbers, selections = split([part for part in parts if part.weight], selects=selects)
-    noise = _gaussian_for_rho if normal else _laplace_for_rho
+    one_of = _gaussian_for_rho if normal else _laplace_for_rho
     choices = [_best_choice_for_rho(part.allotment, rho * part.weight) for part in selections]
-    return (*(noise(part.allotment, rho * part.weight) for part in numbers), *choices)
+    return (*(one_of(part.allotment, rho * part.weight, noise) for part in numbers), *choices)
 
 
 def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan:
@@ -266,7 +260,9 @@ def joint_plan(
     if decided_by is None or any(allotment.total.collects for allotment in question.allotments):
         return None
     together = sum((epsilon * part.epsilon for part in members), Fraction(0))
-    noises = gaussians_of([(part.allotment, part.weight) for part in members], together, delta * Fraction(19, 20))
+    noises = gaussians_of(
+        [(part.allotment, part.weight) for part in members], together, delta * Fraction(19, 20), NoiseKind.GAUSSIAN
+    )
     threshold = joint_threshold(decided_by, noises, together, delta)
     if threshold is None:
         return None
@@ -322,6 +318,14 @@ def laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
     return Noise(allotment, DiscreteLaplace(scale) if allotment.total.unit == 1 else Laplace(scale))
 
 
+def _pure_of(noise: NoiseKind, allotment: Allotment, epsilon: Fraction) -> Noise:
+    """Noise of a pure ε on one total: Laplace noise, or noise that groups share if it is typed or smaller."""
+    if noise is NoiseKind.K_NORM:
+        return k_norm_of(allotment, epsilon)
+    alone = laplace_of(allotment, epsilon)
+    return smaller_of(alone, epsilon) if noise is NoiseKind.AUTO else alone
+
+
 def rounded_laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
     """Rounded real Laplace noise of ε on one total.
 
@@ -331,22 +335,42 @@ def rounded_laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
     return Noise(allotment, Laplace(calibration.laplace_scale(allotment.total.sensitivity.exact_l1, epsilon)))
 
 
-def _laplace_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
-    """Rounded Laplace noise of ρ on one total."""
+def _laplace_for_rho(allotment: Allotment, rho: Fraction, noise: NoiseKind) -> Noise:
+    """Rounded Laplace noise of ρ on one total, or K-norm noise if that is typed."""
+    if noise is NoiseKind.K_NORM:
+        return k_norm_of(allotment, epsilon_for_rho(rho))
     return Noise(allotment, Laplace(calibration.laplace_scale_rho(allotment.total.sensitivity.exact_l1, rho)))
 
 
-def _gaussian_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
-    """Gaussian noise of ρ on one total: σ² >= l2² / 2ρ."""
-    square = allotment.total.sensitivity.l2_squared
-    return Noise(allotment, Gaussian(calibration.gaussian_scale_rho(l2_squared=square, rho=rho)))
+def _gaussian_for_rho(allotment: Allotment, rho: Fraction, noise: NoiseKind) -> Noise:
+    """Gaussian noise of ρ on one total: σ² >= l2² / 2ρ, or in place of l2² the square of `shared_normal`."""
+    shared = shared_normal(allotment, noise)
+    square = shared.own_square if shared else allotment.total.sensitivity.l2_squared
+    return _normal(allotment, calibration.gaussian_scale_rho(l2_squared=square, rho=rho), shared)
 
 
-def gaussians_of(parts: Sequence[tuple[Allotment, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:
-    """Gaussian noise on several totals, one mechanism of (ε, δ) together; each with its weight in μ²."""
-    lengths = [allotment.total.sensitivity.l2_squared for allotment, _ in parts]
-    scales = calibration.gaussian_scales(lengths, [weight for _, weight in parts], epsilon, delta)
-    return [Noise(allotment, Gaussian(scale)) for (allotment, _), scale in zip(parts, scales, strict=True)]
+def gaussians_of(
+    parts: Sequence[tuple[Allotment, Fraction]], epsilon: Fraction, delta: Fraction, noise: NoiseKind
+) -> list[Noise]:
+    """Gaussian noise on several totals, one mechanism of (ε, δ) together; each with its weight in μ².
+
+    Bound:  see `calibration.gaussian_scales`. Noise that cells share is no worse than a Gaussian mechanism whose μ² is
+            `own_square` over the variance of the own noise, so that square stands for l2² there
+    """
+    shares = [shared_normal(allotment, noise) for allotment, _ in parts]
+    squares = [
+        shared.own_square if shared else allotment.total.sensitivity.l2_squared
+        for (allotment, _), shared in zip(parts, shares, strict=True)
+    ]
+    scales = calibration.gaussian_scales(squares, [weight for _, weight in parts], epsilon, delta)
+    return [
+        _normal(allotment, scale, shared) for (allotment, _), scale, shared in zip(parts, scales, shares, strict=True)
+    ]
+
+
+def _normal(allotment: Allotment, scale: float, shared: SharedNoise | None) -> Noise:
+    """Normal noise whose own part has this deviation."""
+    return Noise(allotment, Gaussian(scale)) if shared is None else elliptic_of(allotment, scale, shared)
 
 
 def _join_pairs(parts: Sequence[tuple[Allotment, Fraction]]) -> list[tuple[Allotment, Fraction]]:

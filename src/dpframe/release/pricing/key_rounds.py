@@ -7,7 +7,8 @@ from fractions import Fraction
 from dpframe.budget import Loss
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Question
-from dpframe.release.pricing.allocation import NoiseKind, delta_of_keys
+from dpframe.release.pricing.allocation import delta_of_keys
+from dpframe.release.pricing.kinds import NoiseKind
 from dpframe.release.pricing.mechanisms import GaussianRounds
 from dpframe.release.pricing.noise import Noise, NoisePlan
 from dpframe.theory.formulas.loss import ROUNDS, calibration, round_thresholds

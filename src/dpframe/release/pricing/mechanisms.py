@@ -91,7 +91,8 @@ class AddsNoise(Mechanism):
     moves that noise at most; it is 0 for a law on the integers.
 
     Intervals and expected errors know two laws: they take noise that is not `Gaussian` for `LaplaceNoise`. A third law
-    needs a branch of its own wherever they ask for one of the two classes.
+    needs a branch of its own wherever they ask for one of the two classes. K-norm noise is bought only for totals that
+    are released as they are (`Allotment.one_signed`), where none of them asks.
     """
 
     family: ClassVar[Family]  # of its tail
@@ -107,6 +108,11 @@ class AddsNoise(Mechanism):
     def step(self) -> float:
         """How far rounding moves the real noise, at most."""
         return self.rounding
+
+    @property
+    def correlation(self) -> float:
+        """The correlation of the noises of two groups; 0 where they are independent."""
+        return 0.0
 
     def error(self, alpha: float) -> float:
         """An error that the noise exceeds with probability at most alpha."""

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.budget import Loss
-from dpframe.plan import Allotment, Total
+from dpframe.plan import Allotment, ReleasedColumn, Total
 from dpframe.release.pricing.mechanisms import AddsNoise, Chooses, Mechanism, NoNoise, PairedLaplace
 from dpframe.theory.formulas.rank_trees import RankTree, rank_tree
 
@@ -140,6 +140,13 @@ class NoisePlan:
     def of(self, total: Total) -> Noise:
         """The noise of a total."""
         return next(noise for noise in self.noises if noise.allotment.total.key == total.key)
+
+    def correlation(self, output: ReleasedColumn) -> float:
+        """The correlation of the noises of two groups of a released column; 0 where they are independent."""
+        if not output.single:
+            return 0.0
+        mechanism = self.of(output.totals[0][1]).mechanism
+        return mechanism.correlation if isinstance(mechanism, AddsNoise) else 0.0
 
     @property
     def events(self) -> list[dict[str, Any]]:

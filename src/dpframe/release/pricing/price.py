@@ -17,7 +17,6 @@ from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
 from dpframe.plan import Hierarchy, Marginals, Question, Synthesis, check_choice
 from dpframe.release.pricing.allocation import (
     Allocation,
-    NoiseKind,
     allocate_epsilon,
     allocate_rho,
     choice_of,
@@ -31,8 +30,10 @@ from dpframe.release.pricing.allocation import (
     split,
 )
 from dpframe.release.pricing.key_rounds import check_rounds, rounds_for_epsilon, rounds_for_rho
+from dpframe.release.pricing.kinds import NoiseKind
 from dpframe.release.pricing.levels import log_noise_of_levels
 from dpframe.release.pricing.noise import NoisePlan
+from dpframe.release.pricing.shared_noise import check_shared, k_norm_of
 from dpframe.release.pricing.table_rounds import tables_for_epsilon, tables_for_rho
 from dpframe.release.pricing.zcdp import rho_of_choice
 from dpframe.theory.formulas.loss import calibration
@@ -108,12 +109,13 @@ class EpsilonPrice(Price):
                 A total that no unit can change takes no part of the price, and no noise
         Source: Desfontaines et al. 2020, arXiv:2006.03684, for keys; and as `allocate_epsilon`
         """
+        check_shared(question, self.noise)
         if question.in_rounds:
             return rounds_for_epsilon(question, self.amount, self.delta, self.noise)
         if isinstance(question, Synthesis):
             return tables_for_epsilon(question, self.amount, self.delta, self.noise)
         noise = _possible(question, self.noise)
-        if noise is NoiseKind.GAUSSIAN and self.delta == 0:
+        if not noise.pure and self.delta == 0:
             raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
         parts = parts_of(question)
         allocations = allocate_epsilon(parts, self.amount, self.delta, noise, finds=question.private_keys)
@@ -147,6 +149,7 @@ class RhoPrice(Price):
 
         Choices are made by the exponential mechanism, or by permute-and-flip if its error is smaller.
         """
+        check_shared(question, self.noise)
         if question.in_rounds:
             return rounds_for_rho(question, self.amount, self.delta, self.noise)
         if isinstance(question, Synthesis):
@@ -174,14 +177,16 @@ class EpsilonFromRho(Price):
 
     def plan(self, question: Question) -> NoisePlan:
         """Laplace noise of each part of ε, and choices by permute-and-flip, which cost `choices_rho`."""
+        check_shared(question, self.noise)
         _gaussian_alone(question, NoiseKind.LAPLACE)
         check_rounds(question, laplace=question.in_rounds)
-        if self.noise is NoiseKind.GAUSSIAN:
+        if not self.noise.pure:
             raise InvalidPrice(
                 "Gaussian noise has no ε of its own; from this budget it is paid in ρ: release(rho=0.01)."
             )
         numbers, selections = split([part for part in parts_of(question) if part.weight], selects=True)
-        noises = [rounded_laplace_of(part.allotment, self.amount * part.weight) for part in numbers]
+        one_of = k_norm_of if self.noise is NoiseKind.K_NORM else rounded_laplace_of
+        noises = [one_of(part.allotment, self.amount * part.weight) for part in numbers]
         choices = [choice_of(part.allotment, self.amount * part.weight) for part in selections]
         rho = sum((noise.rho for noise in noises), Fraction(0))
         rho += sum((rho_of_choice(self.amount * p.weight, pieces(p.allotment)) for p in selections), Fraction(0))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from dpframe.budget import Loss
 from dpframe.errors import DeltaRequired, UnsupportedOperation
 from dpframe.plan import Synthesis
-from dpframe.release.pricing.allocation import NoiseKind
+from dpframe.release.pricing.kinds import NoiseKind
 from dpframe.release.pricing.mechanisms import TableRounds
 from dpframe.release.pricing.noise import Noise, NoisePlan
 from dpframe.theory.formulas.loss import gaussian_scale_rho, rho_within

@@ -57,6 +57,11 @@ BIAS = (
     "larger for people and groups who have more rows or larger values. Keys found in the data are left out when few "
     "units have them. A mean of few values is drawn to the middle of its bounds, which its interval counts."
 )
+SHARED = (
+    "{names}: the noises of different groups share a part. The errors stated here are those of single groups. The "
+    "shared part cancels in the difference of two groups, and adds up in a sum over groups: a sum of these numbers has "
+    "a larger error than with independent noise. If sums matter, type noise='laplace' or noise='gaussian'."
+)
 PAIRED = (
     "paired_laplace: a sum and the count of its values are measured together, as weight · count + sum and weight · "
     "count - sum. On each there are two independent Laplace noises of its scale, the same two; both together cost ε = "
@@ -224,6 +229,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
             [
                 (MECHANISMS, _rows(items["mechanisms"], MECHANISMS)),
                 *_about_pairs(items["mechanisms"]),
+                *_about_shared(items["mechanisms"]),
                 *_about_choices(items["mechanisms"]),
                 *_about_keys(items["mechanisms"]),
             ],
@@ -268,6 +274,11 @@ def _about_failures(budget: Mapping[str, Any]) -> list[str]:
 
 def _about_pairs(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
     return [PAIRED] if any(row["mechanism"] == "paired_laplace" for row in mechanisms) else []
+
+
+def _about_shared(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+    columns = [row["column"] for row in mechanisms if row["mechanism"] in ("elliptic", "k_norm")]
+    return [SHARED.format(names=", ".join(columns))] if columns else []
 
 
 def _about_choices(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -166,6 +166,11 @@ def planned_noise(
 
 def _kinds(price: Price) -> list[NoiseKind]:
     """The kinds of noise that are possible at a price."""
+    if price.noise.shared:
+        raise UnsupportedOperation(
+            f"noise={price.noise.value!r}: blocks of a series are added up, which needs noises that are independent. "
+            "Leave noise= out."
+        )
     if isinstance(price, RhoPrice):
         if price.noise is NoiseKind.LAPLACE:
             raise UnsupportedOperation("A series with a price in ρ has Gaussian noise: leave noise= out.")

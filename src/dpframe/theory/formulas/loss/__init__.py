@@ -58,6 +58,7 @@ from dpframe.theory.formulas.loss.renyi import (
     renyi_to_delta,
     renyi_to_epsilon,
 )
+from dpframe.theory.formulas.loss.window import window_error, window_scale, window_tail_real
 
 __all__ = [
     "PRIOR",
@@ -106,6 +107,9 @@ __all__ = [
     "selection_start",
     "threshold",
     "threshold_beside_noise",
+    "window_error",
+    "window_scale",
+    "window_tail_real",
     "zcdp_to_delta",
     "zcdp_to_epsilon",
 ]

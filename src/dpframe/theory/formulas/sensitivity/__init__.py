@@ -10,6 +10,12 @@ from dpframe.theory.formulas.sensitivity.grouped import (
     row_sums,
     unit_counts,
 )
+from dpframe.theory.formulas.sensitivity.one_signed import (
+    OneSigned,
+    SharedNoise,
+    best_shared_noise,
+    shared_noise_square,
+)
 from dpframe.theory.formulas.sensitivity.pairs import (
     pair_gains,
     pair_scale,
@@ -32,8 +38,11 @@ from dpframe.theory.formulas.sensitivity.vectors import (
 __all__ = [
     "MOST_KEYS",
     "Contribution",
+    "OneSigned",
     "Relation",
     "Sensitivity",
+    "SharedNoise",
+    "best_shared_noise",
     "key_weights",
     "merged",
     "node_limits",
@@ -44,6 +53,7 @@ __all__ = [
     "rounding",
     "row_counts",
     "row_sums",
+    "shared_noise_square",
     "spread_weight",
     "tight_l1",
     "tight_l2",

@@ -1,0 +1,178 @@
+"""Noise of which the cells of a table share a part, for totals to which each unit adds numbers of one sign."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.noise import GRID, MOST_CELLS, float_up, root_up, shared_gaussian, window_noise
+from dpframe.plan import Allotment, Question
+from dpframe.release.pricing.kinds import NoiseKind
+from dpframe.release.pricing.mechanisms import AddsNoise, Event, Gaussian
+from dpframe.release.pricing.noise import Noise
+from dpframe.theory.formulas.loss import pure_to_zcdp, window_error, window_scale, window_tail_real
+from dpframe.theory.formulas.sensitivity import Sensitivity, SharedNoise, best_shared_noise, shared_noise_square
+
+__all__ = ["Elliptic", "KNorm", "check_shared", "elliptic_of", "k_norm_of", "shared_normal", "smaller_of"]
+
+_GAIN = Fraction(95, 100)  # of the deviation of independent noise: shared noise that is chosen has at most this part
+_WIDER = Fraction(GRID, GRID - 2)  # how much wider a normal law is that covers noise rounded twice to the grid
+
+
+@dataclass(frozen=True)
+class Elliptic(Gaussian):
+    """Normal noise of which all cells share a part (elliptic noise).
+
+    `own` is the deviation of each cell's own noise and `common` that of the noise that all of the `cells` share. The
+    scale is the deviation of a normal law that covers the noise of one cell. See
+    `theory.formulas.sensitivity.one_signed` for the privacy.
+    """
+
+    own: float = 0.0
+    common: float = 0.0
+    cells: int = 1
+
+    label = "elliptic"
+
+    @classmethod
+    def of(cls, own: float, ratio: Fraction, cells: int) -> Elliptic:
+        """The mechanism with own noise of this deviation, and at least `ratio` times its variance in common.
+
+        Bound:  own and common noise are rounded to 1/65536, which moves their sum by at most that. For whole e, the
+                rounded sum is above e only if the real noise is at least e + 1/2 - 1/65536, which is at least (e + 1/2)
+                · (1 - 2/65536). A normal law that is wider by this factor has at least the same tails
+        """
+        common = root_up(ratio * Fraction(own) ** 2)
+        scale = root_up(Fraction(own) ** 2 + Fraction(common) ** 2)
+        return cls(float_up(Fraction(scale) * _WIDER), own, common, cells)
+
+    @property
+    def correlation(self) -> float:
+        """The shared part of the variance: that part cancels in the difference of two groups."""
+        return 1 / (1 + (self.own / self.common) ** 2) if self.common else 0.0
+
+    def draw(self, size: int) -> NDArray[Any]:
+        """Fresh noise for `size` groups, of which all share a part."""
+        return shared_gaussian(self.own, self.common, size)
+
+    def _square(self, bound: Sensitivity) -> Fraction:
+        """μ² of the mechanism, at most."""
+        ratio = (Fraction(self.common) / Fraction(self.own)) ** 2
+        return shared_noise_square(bound, self.cells, ratio) / Fraction(self.own) ** 2
+
+    def rho(self, bound: Sensitivity) -> Fraction:
+        """μ² / 2. Source: `theory.formulas.sensitivity.one_signed.shared_noise_square`."""
+        return self._square(bound) / 2
+
+    def event(self, bound: Sensitivity) -> Event:
+        """It is no worse than a Gaussian mechanism of its μ."""
+        noise = 1 / math.sqrt(self._square(bound))
+        return {"class_name": "GaussianDpEvent", "fields": {"noise_multiplier": noise}}
+
+
+@dataclass(frozen=True)
+class KNorm(AddsNoise):
+    """Noise from one random window for all cells (K-norm noise): pure ε with the scale `vectors` · linf / ε.
+
+    See `theory.formulas.loss.window` for the privacy, and `dpframe.noise.shared` for the law.
+    """
+
+    cells: int = 1
+    vectors: int = 1
+
+    label = "k_norm"
+    rounding = 0.0
+
+    @property
+    def deviation(self) -> float:
+        """Of one cell of the law on the reals: √((d + 2)(d + 3) / 6) scales for d cells."""
+        return self.scale * math.sqrt((self.cells + 2) * (self.cells + 3) / 6)
+
+    @property
+    def correlation(self) -> float:
+        """1/2: a cell is R - V_g, with R and V_g independent and uniform on the same number of integers."""
+        return 0.5
+
+    def error(self, alpha: float) -> float:
+        """By the exact law of one cell. The difference of two cells, V_h - V_g, has that law too."""
+        return float(window_error(self.cells, self.scale, alpha))
+
+    def rounded_error(self, per: int, alpha: float) -> float:
+        """By the exact law of one cell."""
+        return float(window_error(self.cells, self.scale, alpha, per=per))
+
+    def draw(self, size: int) -> NDArray[Any]:
+        """Fresh noise for `size` groups, of which all share the window."""
+        return window_noise(self.scale, self.cells)[:size]
+
+    def tail(self, reach: float) -> float:
+        """The tail of one cell of the law on the reals."""
+        return window_tail_real(self.cells, reach / self.scale)
+
+    def rho(self, bound: Sensitivity) -> Fraction:
+        """ε·tanh(ε/2), as much as any mechanism of its ε. Source: `theory.formulas.loss.loss.pure_to_zcdp`."""
+        return Fraction(pure_to_zcdp(self.vectors * bound.exact_linf / Fraction(self.scale)))
+
+
+def k_norm_of(allotment: Allotment, epsilon: Fraction) -> Noise:
+    """K-norm noise of ε on one total; see `window_scale`."""
+    vector = allotment.one_signed
+    assert vector is not None
+    scale = window_scale(allotment.total.sensitivity.exact_linf, epsilon, vectors=vector.vectors)
+    return Noise(allotment, KNorm(scale, vector.cells, vector.vectors))
+
+
+def may_share_window(allotment: Allotment) -> bool:
+    """Whether a total can have K-norm noise."""
+    return allotment.one_signed is not None and allotment.one_signed.cells <= MOST_CELLS
+
+
+def smaller_of(alone: Noise, epsilon: Fraction) -> Noise:
+    """Laplace noise of ε that is given, or K-norm noise of ε if that has at most 0.95 of its deviation."""
+    if not may_share_window(alone.allotment):
+        return alone
+    shared = k_norm_of(alone.allotment, epsilon)
+    return shared if shared.deviation <= float(_GAIN) * alone.deviation else alone
+
+
+def shared_normal(allotment: Allotment, noise: NoiseKind) -> SharedNoise | None:
+    """How the normal noise of a total is best divided; None where cells have independent noise.
+
+    Shared noise that was not typed must have at most 0.95 of the deviation of independent noise, since sums over
+    groups have more noise with it.
+    """
+    vector, bound = allotment.one_signed, allotment.total.sensitivity
+    typed = noise is NoiseKind.ELLIPTIC
+    if vector is None or vector.vectors > 1 or not (typed or noise is NoiseKind.AUTO):
+        return None
+    shared = best_shared_noise(bound, vector.cells)
+    most = 1 if typed else _GAIN**2
+    return shared if shared.ratio and shared.variance <= most * bound.l2_squared else None
+
+
+def elliptic_of(allotment: Allotment, own: float, shared: SharedNoise) -> Noise:
+    """Elliptic noise on one total, with own noise of this deviation."""
+    assert allotment.one_signed is not None
+    return Noise(allotment, Elliptic.of(own, shared.ratio, allotment.one_signed.cells))
+
+
+def check_shared(question: Question, noise: NoiseKind) -> None:
+    """Refuse noise that cells share, if it was typed and a total cannot have it. Errors: UnsupportedOperation."""
+    totals = [allotment.one_signed for allotment in question.allotments if allotment.total.sensitivity.l0]
+    if noise is NoiseKind.ELLIPTIC and any(vector is not None and vector.vectors > 1 for vector in totals):
+        raise UnsupportedOperation(
+            "noise='elliptic': where one unit replaces another, shared noise hides no more than noise='gaussian' does."
+        )
+    if noise is NoiseKind.K_NORM and any(vector is not None and vector.cells > MOST_CELLS for vector in totals):
+        raise UnsupportedOperation(f"noise='k-norm': it is for at most {MOST_CELLS:,} listed groups. Leave noise= out.")
+    if noise.shared and not all(totals):
+        raise UnsupportedOperation(
+            f"noise={noise.value!r}: groups share a part of this noise. It is for counts, and for sums with bounds of "
+            "one sign, of two or more listed groups with typed limits: group_by('day', keys=[...], max_groups=24). "
+            "Leave noise= out, or ask for other columns in a release of their own."
+        )
