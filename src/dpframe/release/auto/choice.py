@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
+_NO_SIZES = ("keys", "values")  # parts of the price that pay for no histogram of sizes
 _AND_VALUES = " and noisy numbers of different values in all groups together"
 _CHOSEN = (
     "Bounds of {!r}, for {}: from {} to {}. Their expected error of the released columns, from clipping and noise "
@@ -105,7 +106,9 @@ def choose(
         best, remaining = _best(question, rest, unit_sizes)
         limits, own = best.limits, best.own
         result = with_own(result, own).with_limits(limits)
-        statement |= {"limits": _named(limits), "expected_error": _known_errors(question, best)}
+        with_bounds = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
+        errors = {name: float(f"{best.errors[name]:.3g}") for name in with_bounds}
+        statement |= {"limits": _named(limits), "expected_error": errors}
         statement |= {"limits_of_columns": {name: _named(one) for name, one in own.items()}} if own else {}
         with_noise = ""
         if question.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
@@ -148,12 +151,6 @@ def restored(question: Question, statement: Mapping[str, Any], price: Price) -> 
     return result, replace(rest, noise=noise).plan(result)
 
 
-def _known_errors(question: Question, best: Judged) -> dict[str, float]:
-    """The expected errors of the columns whose bounds are known, for the statement."""
-    names = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
-    return {name: float(f"{best.errors[name]:.3g}") for name in names}
-
-
 def _named(limits: Limits) -> dict[str, int]:
     return {name: limit for name, limit in vars(limits).items() if isinstance(limit, int)}
 
@@ -173,7 +170,7 @@ def _apart(question: Question, own: Mapping[str, Limits]) -> str:
 def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> None:
     """Compute the histograms and numbers on no rows, so that they cannot fail after they are paid."""
     parts = _parts(question, rest, also)
-    engine.size_profile(question, _sizes(parts), empty=True)
+    engine.size_profile(question, [name for name in parts if name not in _NO_SIZES], empty=True)
     if "keys" in parts:
         engine.key_profile(question, empty=True)
     for one in _distinct(question).values():
@@ -185,7 +182,7 @@ def read_people(
 ) -> UnitSizes:
     """The noisy histograms that matter to a question, and those in `also`, each for its part of a price."""
     parts = _parts(question, rest, also)
-    raw = engine.size_profile(question, _sizes(parts))
+    raw = engine.size_profile(question, [name for name in parts if name not in _NO_SIZES])
     nodes = engine.NODES.astype(np.float64)
     noisy = {name: noisy_histogram(price.part(parts[name]), question, counts) for name, counts in raw.items()}
     del raw
@@ -203,11 +200,6 @@ def read_people(
         counts, scale = noisy_histogram(price.part(parts["keys"]), question, engine.key_profile(question))
         unit_sizes = replace(unit_sizes, keys=_key_groups(question, counts, scale, unit_sizes))
     return _with_values(question, price.part(parts["values"]), rest, unit_sizes) if "values" in parts else unit_sizes
-
-
-def _sizes(names: Iterable[str]) -> list[str]:
-    """The names of histograms that are about sizes of units."""
-    return [name for name in names if name not in ("keys", "values")]
 
 
 def _with_values(question: Question, price: Price, rest: Price, unit_sizes: UnitSizes) -> UnitSizes:

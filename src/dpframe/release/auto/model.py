@@ -3,11 +3,9 @@
 Limits and bounds are chosen, and expected errors computed, with these figures. No sensitivity, price or privacy bound
 rests on them: a bad guess makes a release noisier or more biased, and never less private.
 
-If a benchmark decided a figure, the benchmark and its result stand beside it. "By hand" means that the figure was set
-by comparing the model's expected errors with errors of releases on the panels of `benchmarks/auto.py`. No run has
-singled it out: another figure nearby may do as well. `error_model._geometric_mean` says what all figures together reach
-on those panels. Grids for integrals and searches stand where they are used: a finer grid changes the time, and hardly
-the answer.
+If a benchmark decided a figure, its result stands beside it. "By hand" means that the figure was set by comparing the
+model's expected errors with errors of releases on the panels of `benchmarks/auto.py`: another figure nearby may do as
+well. Grids for integrals and searches stand where they are used: a finer grid changes the time, hardly the answer.
 """
 
 from __future__ import annotations
@@ -86,8 +84,8 @@ class Model:
     # of the rows, behind 2,850 with three rows each, were read as nobody. The figures are by hand.
     curve_again: float = 0.1  # probability that an ended curve comes again
     curve_back: float = 0.1  # probability that it does so at each node of the gap
-    # Least height of the new curve, in scales of the noise: less is taken for noise. On 14 panels of few units the worst
-    # error was 4.9 times the best in hindsight with 3, and 1.9 times with 6.
+    # Least height of the new curve, in scales of the noise. On 14 panels of few units the worst error was 4.9 times the
+    # best in hindsight with 3, and 1.9 times with 6.
     back_scales: float = 6.0
     back_units: float = 10.0  # least height of the new curve, in units
 
