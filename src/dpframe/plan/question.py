@@ -19,7 +19,7 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_name
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.layout import Layout
 from dpframe.plan.moments import Covers, share_of, with_moments
-from dpframe.plan.statistics import Aggregate, ReleasedColumn
+from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
 from dpframe.plan.steps import Step
 from dpframe.plan.totals import Total, units_total, weights_total
 from dpframe.plan.types import Kind, check_key, kind, show
@@ -152,10 +152,20 @@ class Question:
         return choices
 
     @property
+    def limits_share(self) -> Fraction:
+        """The part of the price that pays for the choice of limits; 0 if the release is to choose none.
+
+        Without a typed share it is larger for counts and sums in few listed groups: see `Auto.share_of`.
+        """
+        if self.auto is None:
+            return Fraction(0)
+        counted = all(output.formula in (Formula.COUNT, Formula.SUM) for output in self.outputs)
+        return self.auto.share_of(self.cells) if counted else self.auto.share
+
+    @property
     def chosen_share(self) -> Fraction:
         """The part of the price that pays for all limits and bounds that the release is to choose."""
-        limits = Fraction(0) if self.auto is None else self.auto.share
-        return limits + sum((auto.share for auto in self.open_bounds.values()), Fraction(0))
+        return self.limits_share + sum((auto.share for auto in self.open_bounds.values()), Fraction(0))
 
     @property
     def undecided(self) -> bool:

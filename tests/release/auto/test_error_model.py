@@ -1,23 +1,33 @@
-"""Expected errors: the mean over open cases, and how often a group is expected to be suppressed."""
+"""Expected errors: which choice they lead to, and how often a group is expected to be suppressed."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import dpframe as dp
 from dpframe.engine import NODES
 from dpframe.noise import keep_probability
 from dpframe.plan.columns import Limits
-from dpframe.release.auto.error_model import Expected, UnitSizes, _geometric_mean
-from dpframe.release.auto.size_histograms import Groups, read_spread
+from dpframe.release.auto.error_model import Expected, Judged, UnitSizes
+from dpframe.release.auto.size_histograms import Groups, SizePosterior, read_spread
+from dpframe.release.pricing import NoiseKind
 from panels import panel, protect
 from prices import noise_plan, read_price
 
 
-def test_what_is_shown_is_the_middle_of_the_cases_that_are_open():
-    assert _geometric_mean(np.array([1.0, 100.0]), np.array([0.5, 0.5])) == pytest.approx(10.0)
-    assert _geometric_mean(np.array([3.0]), np.array([0.25, 0.75])) == pytest.approx(3.0)
-    assert _geometric_mean(np.array([0.0, 2.0]), np.array([0.5, 0.5])) == 0.0  # an exact number
+def test_the_choice_is_good_in_every_likely_case():
+    """In one case of 50 noise looks like a unit with a billion rows: limits for it are 1,000 times too noisy in all."""
+    query, odds = protect(panel(1, 50)).group_by("g", keys=[0], limits=dp.Auto()).count(), np.array([0.98, 0.02])
+    model = Expected(query._question, UnitSizes(SizePosterior(np.ones((2, len(NODES))), odds)), lambda _: {})
+    low, high = (
+        Judged(Limits(rows), {}, NoiseKind.LAPLACE, np.array(errors), {})
+        for rows, errors in ((8, [10.0, 1e6]), (10**6, [1e4, 2e5]))
+    )
+    assert model.least([low, high]) is low
+    slightly = replace(high, cases=np.array([20.0, 2e5]))
+    assert model.least([replace(low, cases=np.array([10.0, 1e8])), slightly]) is slightly  # control
 
 
 @pytest.mark.parametrize("groups", [1, 4])

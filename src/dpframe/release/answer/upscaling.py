@@ -6,10 +6,9 @@ that are multiplied by that ratio have less bias, so limits can be lower and noi
 have more units with many rows than others. And the estimated ratio has an error, which is the same in all groups: the
 fewer groups there are, the larger it is beside the noise of each.
 
-Bound:  none is needed, since the ratio follows from noisy histograms and noisy totals. The ratio is a careful estimate:
-        the smaller of two medians over the cases that the histograms leave open. One median weights the cases by their
-        probabilities from the histograms. The other weights them also by how well each case predicts the released total
-        of rows
+Bound:  none is needed, since the ratio follows from noisy histograms and noisy totals. It is the least-squares ratio
+        over the cases that the histograms leave open. Cases are weighted by their probabilities from the histograms,
+        and by how well each case predicts the released total of rows
 Source: the ratio estimator of survey sampling, Cochran 1977, "Sampling Techniques", chapter 6
 """
 
@@ -28,8 +27,7 @@ from dpframe.release.pricing import NoisePlan
 
 __all__ = ["RemainingRows", "is_scaled", "is_scaled_by", "may_be_scaled", "rounding_of", "scaled"]
 
-_LEAST, _MOST = 1.01, 2.0  # smaller factors are not worth the risk; larger ones rest too much on the estimate
-_GROUPS = 12  # in fewer groups, the error of the factor exceeds the bias that it removes
+_LEAST, _MOST = 1.01, 4.0  # smaller factors are not worth a sentence in the report; larger ones rest on a guess
 _GUESSED = 0.05  # relative error of the number of rows that count, as a case predicts it
 
 
@@ -43,9 +41,8 @@ class RemainingRows:
 
     @property
     def before(self) -> float:
-        """Ratio of all rows to rows that count, by the histograms alone; 1 if numbers are better not scaled."""
-        ratio = self._median(self.odds)
-        return ratio if _LEAST <= ratio <= _MOST else 1.0
+        """Ratio of all rows to rows that count, by the histograms alone."""
+        return self._ratio(self.odds)
 
     def factor(self, total: float, deviation: float) -> float:
         """The factor once the noisy total of the rows that count is known: at least 1, to three decimals.
@@ -54,15 +51,16 @@ class RemainingRows:
         """
         spread = np.hypot(deviation, _GUESSED * self.rows) + 1e-9
         likely = -(((total - self.rows) / spread) ** 2) / 2 - np.log(spread)
-        after = self._median(self.odds * np.exp(likely - likely.max()))
-        ratio = round(min(self.before, after), 3)
-        return ratio if ratio >= _LEAST else 1.0
+        return round(self._ratio(self.odds * np.exp(likely - likely.max())), 3)
 
-    def _median(self, odds: Floats) -> float:
-        ratios = self.of_rows / np.maximum(self.rows, 1e-9)
-        order = np.argsort(ratios, kind="stable")
-        cumulative = np.cumsum(odds[order])
-        return float(max(ratios[order][np.searchsorted(cumulative, cumulative[-1] / 2)], 1.0))
+    def _ratio(self, odds: Floats) -> float:
+        """The factor f ≥ 1 with the least mean square over the cases of (1 - f · rows that count / all rows).
+
+        The errors are relative, so cases in which noise looks like one unit with a billion rows hardly count.
+        """
+        parts = self.rows / np.maximum(self.of_rows, 1e-9)
+        ratio = float(odds @ parts) / max(float(odds @ parts**2), 1e-9)
+        return min(ratio, _MOST) if ratio >= _LEAST else 1.0
 
 
 def is_scaled_by(question: Question, limits: Limits) -> bool:
@@ -87,13 +85,13 @@ def may_be_scaled(question: Question) -> str:
 def _scalable(question: Question) -> bool:
     """Whether dp.Auto may choose limits under which numbers are scaled.
 
-    It needs many listed groups and a released number of rows. Suppressed groups would be in no total, and a typed limit
-    is a choice of the user that is not corrected.
+    It needs listed groups, two or more, and a released number of rows. Suppressed groups would be in no total, and a
+    typed limit is a choice of the user that is not corrected.
     """
     if question.auto is None or not question.auto.scaled or not any(map(is_scaled, question.outputs)):
         return False
     limits = replace(question.table.limits.and_also(question.given), auto=None)
-    if limits != Limits() or not question.by or (question.cells or 0) < _GROUPS:
+    if limits != Limits() or not question.by or (question.cells or 0) < 2:
         return False
     return _counting(question) is not None
 

@@ -27,7 +27,7 @@ from dpframe.plan.steps import MOST
 from dpframe.release.answer import RemainingRows
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
 from dpframe.release.auto.distinct_values import ValuesPosterior
-from dpframe.release.auto.error_model import Expected, UnitSizes, with_own
+from dpframe.release.auto.error_model import Expected, Judged, UnitSizes, with_own
 from dpframe.release.auto.left_out import Seen
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import check_auto, noisy_histogram, noisy_values
@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
+_NO_SIZES = ("keys", "values")  # parts of the price that pay for no histogram of sizes
 _AND_VALUES = " and noisy numbers of different values in all groups together"
 _CHOSEN = (
     "Bounds of {!r}, for {}: from {} to {}. Their expected error of the released columns, from clipping and noise "
@@ -101,17 +102,19 @@ def choose(
     statement: dict[str, Any] = {"cost": {"in": price.terms.value}, "reason": []}
     result, remaining = question, None
     if question.auto is not None:
-        limits, own, noise, errors, remaining = _best(
-            question, rest, read_people(question, price.part(question.auto.share), rest, seen=seen)
-        )
+        unit_sizes = read_people(question, price.part(question.limits_share), rest, seen=seen)
+        best, remaining = _best(question, rest, unit_sizes)
+        limits, own = best.limits, best.own
         result = with_own(result, own).with_limits(limits)
+        with_bounds = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
+        errors = {name: float(f"{best.errors[name]:.3g}") for name in with_bounds}
         statement |= {"limits": _named(limits), "expected_error": errors}
         statement |= {"limits_of_columns": {name: _named(one) for name, one in own.items()}} if own else {}
         with_noise = ""
         if question.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
-            rest, statement["noise"] = replace(rest, noise=noise), noise.value
-            with_noise = f", with {noise.value.capitalize()} noise"
-        cost = statement["cost"]["limits"] = float(price.amount * question.auto.share)
+            rest, statement["noise"] = replace(rest, noise=best.noise), best.noise.value
+            with_noise = f", with {best.noise.value.capitalize()} noise"
+        cost = statement["cost"]["limits"] = float(price.amount * question.limits_share)
         values = _AND_VALUES if _distinct(question) else ""
         statement["reason"].append(
             f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(result.limits)}{_apart(result, own)}"
@@ -167,7 +170,7 @@ def _apart(question: Question, own: Mapping[str, Limits]) -> str:
 def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> None:
     """Compute the histograms and numbers on no rows, so that they cannot fail after they are paid."""
     parts = _parts(question, rest, also)
-    engine.size_profile(question, _sizes(parts), empty=True)
+    engine.size_profile(question, [name for name in parts if name not in _NO_SIZES], empty=True)
     if "keys" in parts:
         engine.key_profile(question, empty=True)
     for one in _distinct(question).values():
@@ -179,7 +182,7 @@ def read_people(
 ) -> UnitSizes:
     """The noisy histograms that matter to a question, and those in `also`, each for its part of a price."""
     parts = _parts(question, rest, also)
-    raw = engine.size_profile(question, _sizes(parts))
+    raw = engine.size_profile(question, [name for name in parts if name not in _NO_SIZES])
     nodes = engine.NODES.astype(np.float64)
     noisy = {name: noisy_histogram(price.part(parts[name]), question, counts) for name, counts in raw.items()}
     del raw
@@ -197,11 +200,6 @@ def read_people(
         counts, scale = noisy_histogram(price.part(parts["keys"]), question, engine.key_profile(question))
         unit_sizes = replace(unit_sizes, keys=_key_groups(question, counts, scale, unit_sizes))
     return _with_values(question, price.part(parts["values"]), rest, unit_sizes) if "values" in parts else unit_sizes
-
-
-def _sizes(names: Iterable[str]) -> list[str]:
-    """The names of histograms that are about sizes of units."""
-    return [name for name in names if name not in ("keys", "values")]
 
 
 def _with_values(question: Question, price: Price, rest: Price, unit_sizes: UnitSizes) -> UnitSizes:
@@ -223,8 +221,8 @@ def _with_values(question: Question, price: Price, rest: Price, unit_sizes: Unit
 
     first = after(dict.fromkeys(questions, ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)), 1)
     times = 1 if question.private_keys else _LAWS
-    best = _best(question, rest, _sharing(unit_sizes, first, times))[0]
-    return _sharing(unit_sizes, after(first, round(math.sqrt(best.max_rows or 1))), times)
+    best, _ = _best(question, rest, _sharing(unit_sizes, first, times))
+    return _sharing(unit_sizes, after(first, round(math.sqrt(best.limits.max_rows or 1))), times)
 
 
 def _sharing(unit_sizes: UnitSizes, laws: Mapping[str, ValuesPosterior], times: int) -> UnitSizes:
@@ -306,61 +304,42 @@ def _key_groups(question: Question, counts: Floats, scale: float, unit_sizes: Un
     return read_groups(counts, scale, unit_sizes.rows.units, least, len(unit_sizes.rows.odds))
 
 
-def _best(
-    question: Question, rest: Price, unit_sizes: UnitSizes
-) -> tuple[Limits, dict[str, Limits], NoiseKind, dict[str, float], RemainingRows | None]:
-    """The candidate limits with the smallest expected error, and those of columns that are better with their own.
+def _best(question: Question, rest: Price, unit_sizes: UnitSizes) -> tuple[Judged, RemainingRows | None]:
+    """The best candidate limits, with limits of their own for the columns that are better with these.
 
-    It also returns the kind of noise, each column's error, and the estimated rows with and without limits, if numbers
-    are corrected for removed rows.
+    It also returns the estimated rows with and without limits, if numbers are corrected for removed rows.
     """
-    model = Expected(question, unit_sizes, rest.plans)
-    scores: dict[Limits, tuple[float, NoiseKind, dict[str, float]]] = {}
+    model, tried = Expected(question, unit_sizes, rest.plans), dict[Limits, list[Judged]]()
 
-    def best(more: Iterable[Limits]) -> Limits:
-        for limits in more:
-            if limits not in scores:
-                score, noise, errors = model.best(limits)
-                doubt = 1.0 if limits.max_rows_per_group is None else MODEL.further_limit
-                scores[limits] = score * doubt, noise, errors
-        return min(scores, key=lambda limits: scores[limits][0])
+    def best(more: Iterable[Limits]) -> Judged:
+        tried.update({limits: model.judged(limits) for limits in more if limits not in tried})
+        return model.least([option for options in tried.values() for option in options])
 
-    limits = best(_candidates(question, unit_sizes))
+    choice = best(_candidates(question, unit_sizes))
     if unit_sizes.groups is not None:
-        if question.private_keys or limits.max_rows is None:
-            limits = best(_near(question, limits, "max_groups"))
-        if limits.max_rows is not None:
-            limits = best(_near(question, limits, "max_rows"))
-    names = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
-    limits, own, (_, noise, errors) = _with_columns(question, model, unit_sizes, limits, scores)
-    remaining = model.left(limits, model.kept(limits))
-    return limits, own, noise, {name: float(f"{errors[name]:.3g}") for name in names}, remaining
+        if question.private_keys or choice.limits.max_rows is None:
+            choice = best(_near(question, choice.limits, "max_groups"))
+        if choice.limits.max_rows is not None:
+            choice = best(_near(question, choice.limits, "max_rows"))
+    choice = _with_columns(question, model, unit_sizes, choice)
+    return choice, model.left(choice.limits, model.kept(choice.limits))
 
 
-def _with_columns(
-    question: Question,
-    model: Expected,
-    unit_sizes: UnitSizes,
-    limits: Limits,
-    scores: Mapping[Limits, tuple[float, NoiseKind, dict[str, float]]],
-) -> tuple[Limits, dict[str, Limits], tuple[float, NoiseKind, dict[str, float]]]:
+def _with_columns(question: Question, model: Expected, unit_sizes: UnitSizes, choice: Judged) -> Judged:
     """Limits of their own for the columns that are no counts or sums, where that is expected to be better.
 
     Each column of values is tried by itself: all limits on rows for it, then all limits that were tried for the others.
     """
-    score, own = scores[limits], dict[str, Limits]()
     rows = _steps(_largest(unit_sizes.sizes[0]), 4)
     for names in _columns_apart(question):
-        tried = {r: dict.fromkeys(names, Limits(r)) for r in rows}
-        here, most = limits, min(rows, key=lambda r: model.best(limits, own | tried[r])[0])
-        if limits.max_rows is not None:
-            near = [_within_limits(question, replace(limits, max_rows=r)) for r in rows]
-            here = min(near, key=lambda one: model.best(one, own | tried[most])[0])
-            most = min(rows, key=lambda r: model.best(here, own | tried[r])[0])
-        result = model.best(here, own | tried[most])
-        if result[0] < MODEL.apart * score[0]:
-            limits, own, score = here, own | tried[most], result
-    return limits, own, score
+        owns = [{**choice.own, **dict.fromkeys(names, Limits(r))} for r in rows]
+        apart = model.least([option for own in owns for option in model.judged(choice.limits, own)])
+        if choice.limits.max_rows is not None:
+            near = [_within_limits(question, replace(choice.limits, max_rows=r)) for r in rows]
+            apart = model.least([option for limits in near for option in model.judged(limits, apart.own)])
+            apart = model.least([option for own in owns for option in model.judged(apart.limits, own)])
+        choice = model.least([choice, apart])
+    return choice
 
 
 def _columns_apart(question: Question) -> list[list[str]]:
@@ -383,7 +362,8 @@ def expected_errors(
 ) -> list[dict[str, float]]:
     """Expected error of each column (column unit) under each of some limits."""
     model = Expected(question, unit_sizes, rest.plans)
-    return [model.best(limits)[2] for limits in choices]
+    options = [model.judged(limits) for limits in choices]
+    return [dict(min(kinds, key=lambda one: float(one.cases.mean())).errors) for kinds in options]
 
 
 def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:

@@ -16,7 +16,7 @@ __all__ = ["Groups", "SizePosterior", "laplace_below", "normal_below", "quantile
 
 
 _DRAWN = 192  # curves
-_CASES = 16  # that stand for them
+_CASES = 48  # that stand for them
 _NUMBERS: Floats = np.unique(np.rint(2 ** (np.arange(65) / 4)))  # of groups there may be, four to an octave
 _UNEVEN = (0.05, 0.4, 0.8, 1.2, 1.6, 2.0)  # deviations of the logarithm of their sizes
 _KINDS = 64  # of groups, where there are more
@@ -67,7 +67,8 @@ def read_spread(counts: Floats, scale: float, nodes: Floats) -> SizePosterior:
     """
     curves = draw_curves(counts, scale, _DRAWN, again=MODEL.curve_again)
     curves = curves[np.argsort(curves @ nodes, kind="stable")]
-    weights = np.clip(curves.sum(axis=1) / (MODEL.sure_units * scale), 1e-3, 1.0) ** 2
+    largest = nodes[np.where(curves > 0, np.arange(len(nodes)), 0).max(axis=1)]
+    weights = np.clip(curves.sum(axis=1) / (MODEL.sure_units * scale), 1e-3, 1.0) ** 2 / largest**MODEL.seldom_large
     case = np.minimum((np.cumsum(weights) - weights / 2) / weights.sum() * _CASES, _CASES - 1).astype(int)
     cases = [case == i for i in np.unique(case)]
     odds = np.array([weights[i].sum() for i in cases])
