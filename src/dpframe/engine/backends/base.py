@@ -140,14 +140,14 @@ class Backend(ABC):
         hashes: str,
         units: Sequence[str],
         groups: Sequence[str],
-        most: int,
+        most: int | None,
         cap: int,
         sums: Mapping[str, str],
     ) -> Frame:
         """Partials of the groups that `lowest` keeps, with sums of Int64 columns of rows.
 
-        Input:  rows with the hash of their group; cap: most rows of a unit in a group; sums: the column that each
-                column of the output adds up
+        Input:  rows with the hash of their group; most: None keeps every group; cap: most rows of a unit in a group;
+                sums: the column that each column of the output adds up
         Output: the units and groups, the number of rows "n", the unit's sum "a" of min(n, cap), and the sums
         """
         raise NotImplementedError

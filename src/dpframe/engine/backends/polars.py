@@ -91,7 +91,7 @@ class PolarsBackend(Backend):
         hashes: str,
         units: Sequence[str],
         groups: Sequence[str],
-        most: int,
+        most: int | None,
         cap: int,
         sums: Mapping[str, str],
     ) -> Frame:

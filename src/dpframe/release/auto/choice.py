@@ -167,9 +167,7 @@ def _apart(question: Question, own: Mapping[str, Limits]) -> str:
 def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> None:
     """Compute the histograms and numbers on no rows, so that they cannot fail after they are paid."""
     parts = _parts(question, rest, also)
-    engine.size_profile(question, _sizes(parts), empty=True)
-    if "keys" in parts:
-        engine.key_profile(question, empty=True)
+    engine.size_profile(question, _read_at_once(parts), empty=True)
     for one in _distinct(question).values():
         engine.validate(one.with_limits(Limits(MOST)))
 
@@ -179,9 +177,10 @@ def read_people(
 ) -> UnitSizes:
     """The noisy histograms that matter to a question, and those in `also`, each for its part of a price."""
     parts = _parts(question, rest, also)
-    raw = engine.size_profile(question, _sizes(parts))
+    raw = engine.size_profile(question, _read_at_once(parts))
     nodes = engine.NODES.astype(np.float64)
     noisy = {name: noisy_histogram(price.part(parts[name]), question, counts) for name, counts in raw.items()}
+    keys = noisy.pop("keys", None)
     del raw
     if seen is not None:
         seen.sizes |= noisy
@@ -193,15 +192,15 @@ def read_people(
     if peaks is not None and not peaks_matter and first.units < MODEL.fewest_units * noisy["rows_per_group"][1]:
         peaks = None
     unit_sizes = UnitSizes(first, read.get("groups"), peaks, None, float(question.cells or np.inf))
-    if "keys" in parts:
-        counts, scale = noisy_histogram(price.part(parts["keys"]), question, engine.key_profile(question))
-        unit_sizes = replace(unit_sizes, keys=_key_groups(question, counts, scale, unit_sizes))
+    if keys is not None:
+        unit_sizes = replace(unit_sizes, keys=_key_groups(question, *keys, unit_sizes))
     return _with_values(question, price.part(parts["values"]), rest, unit_sizes) if "values" in parts else unit_sizes
 
 
-def _sizes(names: Iterable[str]) -> list[str]:
-    """The names of histograms that are about sizes of units."""
-    return [name for name in names if name not in ("keys", "values")]
+def _read_at_once(names: Collection[str]) -> list[str]:
+    """The names of histograms that one reading of the rows gives: of sizes of units, and last that of keys."""
+    sizes = [name for name in names if name not in ("keys", "values")]
+    return [*sizes, "keys"] if "keys" in names else sizes
 
 
 def _with_values(question: Question, price: Price, rest: Price, unit_sizes: UnitSizes) -> UnitSizes:
