@@ -152,6 +152,13 @@ class Backend(ABC):
         """
         raise NotImplementedError
 
+    def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
+        """Many different listed keys of a column as a table, so that the text of a query does not grow with them.
+
+        None where the engine compares with a list as quickly, or where no table can come to it.
+        """
+        return None
+
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
         """Add a column that says whether another one is equal to one of many values, which are not null.
 

@@ -131,6 +131,12 @@ class _Spark(SqlBackend):
         result: Frame = nw.from_native(rows)
         return result
 
+    def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
+        """Numbers in few runs are written as ranges."""
+        (column,) = keys.get_columns()
+        few = column.dtype.is_integer() and keys.height and len(_runs(column.to_list())) <= _FEW
+        return None if few else super().key_table(frame, keys)
+
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
         """Write all values into one SQL text. For a list, Python would send each value to Java in a call of its own.
 
