@@ -105,13 +105,6 @@ class _Spark(SqlBackend):
         """
         return _with(frame, f"xxhash64(X'{salt:016x}', {', '.join(columns)})", into)
 
-    sifts = True
-
-    def sifted(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
-        """All rows, with the rows of a unit in one partition, so that sums and ranks per unit need no other shuffle."""
-        rows: Frame = nw.from_native(frame.drop(hashes).to_native().repartition(*units))
-        return rows
-
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
         """The rows of rank("max") at most m. The rank is the number of the unit's hashes that are not higher.
 
