@@ -40,7 +40,7 @@ from dpframe.engine import histograms as profile
 from dpframe.engine import prepared
 from dpframe.engine.backends import duckdb as on_duckdb
 from dpframe.engine.backends import ibis as on_ibis
-from dpframe.engine.backends import ibis_duckdb, lowest
+from dpframe.engine.backends import ibis_duckdb, lowest, runs
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
@@ -143,10 +143,12 @@ def old_bounds_reach_new_values():
     return frame.sum("v", max_rows=1).sensitivity["v"].l1 != 1000
 
 
-def groups_are_lost():
-    rows = {"u": [1, 1, 1, 2], "g": ["a", "b", "c", "a"]}
-    query = protected(rows).group_by("g", keys=["a", "b", "c"], max_groups=2).count_units()
-    return any(sum(exact(query, salt)[0]) != 3 for salt in range(20))
+def groups_are_lost(*by):
+    """Listed combinations of keys take another way than listed keys of one column: the steps of `lowest`."""
+    rows = {"u": [1, 1, 1, 2], "g": ["a", "b", "c", "a"], "h": ["x"] * 4}
+    keys = ["a", "b", "c"]
+    query = protected(rows).group_by("g", *by, keys=[(key, "x") for key in keys] if by else keys, max_groups=2)
+    return any(sum(exact(query.count_units(), salt)[0]) != 3 for salt in range(20))
 
 
 def everybody_keeps_the_same_groups():
@@ -881,8 +883,8 @@ PLANTS = [
     Plant(
         "the limits of the question are enforced on a column with other ones",
         compiler._limited,
-        "under, additive, limits,",
-        "under, additive, question.limits,",
+        "additive,\n            limits,",
+        "additive,\n            question.limits,",
         lambda: claims_broken(form="own", limits=LIMITS[0]),
     ),
     Plant(
@@ -914,8 +916,23 @@ PLANTS = [
         limits.enforced,
         "units, limits.max_groups)",
         "units, limits.max_groups - 1)",
+        lambda: groups_are_lost("h"),
+        3,
+    ),
+    Plant(
+        "k groups are k - 1 where one sort chooses them",
+        limits.kept_partials,
+        "limits.max_groups, cap",
+        "limits.max_groups - 1, cap",
         groups_are_lost,
         3,
+    ),
+    Plant(
+        "k groups are k + 1 where one sort chooses them",
+        runs._first_runs,
+        "unit[most:], unit[:-most], out=kept[most:]",
+        "unit[most + 1 :], unit[: -most - 1], out=kept[most + 1 :]",
+        groups_are_lost,
     ),
     Plant(
         "the hash leaves the unit out",

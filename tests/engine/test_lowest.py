@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframe.engine.backends import lowest
+from dpframe.engine.backends import lowest, runs
 
 MOST = 2**64 - 1
 
@@ -65,3 +65,46 @@ def test_the_largest_hash_and_limit():
     table = pl.DataFrame({"u": [1, 1, 1], "h": pl.Series([MOST, MOST - 1, 0], dtype=pl.UInt64)})
     for most, kept in ((1, [0]), (2, [MOST - 1, 0]), (3, [MOST, MOST - 1, 0]), (2**31 - 1, [MOST, MOST - 1, 0])):
         assert lowest.lowest(table, ["u"], "h", most).get_column("h").to_list() == kept
+
+
+def _in_sums(rows, most, cap):
+    """Partials by grouping and by ranks, as rows of Python."""
+    partials = rows.group_by("u", "k").agg(pl.col("h").first(), n=pl.len().cast(pl.Int64), s=pl.col("x").sum())
+    kept = _by_rank(partials, most).with_columns(a=pl.col("n").clip(0, cap).sum().over("u"))
+    return sorted(kept.select("u", "k", "n", "a", "s").rows())
+
+
+@pytest.mark.parametrize("bits", [12, 46, 64])
+def test_partials_from_one_sort_are_those_of_the_ranks(monkeypatch, bits):
+    """With at least 46 bits asked for, large tables have no room for them; with 64, none has."""
+    monkeypatch.setattr(runs, "_LEAST_BITS", bits)
+    lost = steps = 0
+    in_steps = runs._in_steps
+
+    def noted(table, *rest):
+        nonlocal steps
+        steps += 1
+        return in_steps(table, *rest)
+
+    monkeypatch.setattr(runs, "_in_steps", noted)
+    for seed in range(150):
+        rows, most = _table(seed)
+        rows = rows.with_columns(x=pl.int_range(rows.height, dtype=pl.Int64) * 2**54)  # sums of these wrap nowhere else
+        kept = runs.kept_partials(rows, ["u"], ["k"], "h", most, 2, {"s": "x"})
+        assert kept.columns == ["u", "k", "n", "a", "s"]
+        assert sorted(kept.rows()) == _in_sums(rows, most, 2), seed
+        assert kept.schema == {"u": rows.schema["u"], "k": pl.Int64, "n": pl.Int64, "a": pl.Int64, "s": pl.Int64}
+        lost += kept.get_column("n").sum() < rows.height
+    assert lost > 20
+    assert steps == 150 if bits == 64 else 20 < steps < 150  # both ways are taken
+
+
+def test_partials_whose_upper_bits_are_alike_are_told_apart():
+    """The words of two groups of the unit 1 are equal, and those of the unit 2 are not."""
+    hashes = pl.Series([5, 6, 5, 1, 2**63, 1], dtype=pl.UInt64)
+    table = pl.DataFrame({"u": [1, 1, 1, 2, 2, 2], "k": list("abacdc"), "h": hashes, "x": [1, 2, 4, 8, 16, 32]})
+    for most, kept in ((1, [(1, "a", 2, 2, 5)]), (2, [(1, "a", 2, 3, 5), (1, "b", 1, 3, 2)])):
+        partials = runs.kept_partials(table, ["u"], ["k"], "h", most, 9, {"s": "x"})
+        assert sorted(row for row in partials.rows() if row[0] == 1) == kept
+    tied = table.with_columns(h=pl.lit(7, pl.UInt64))
+    assert runs.kept_partials(tied, ["u"], ["k"], "h", 1, 9, {}).height == 0

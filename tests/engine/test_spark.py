@@ -13,6 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
+from dpframe.engine.compile import compiled
 from dpframe.errors import DpFrameError
 from questions import ABSENT, QUESTIONS, REFUSED, TABLE, exact, expected, protected
 
@@ -247,3 +248,21 @@ def test_texts_are_compared_by_their_bytes(spark_session):
     plain = answers(pl.DataFrame({"u": range(10), "t": [texts[i % 5] for i in range(10)]}))
     for collation in ("UTF8_LCASE", "UNICODE_CI"):
         assert answers(rows.selectExpr("u", f"CAST(t AS STRING COLLATE {collation}) AS t")) == plain
+
+
+@pytest.mark.long
+def test_rows_are_added_up_before_they_are_moved(spark_session):
+    """A unit or a group with most of the rows is added up where its rows lie, so no task gets all of them.
+
+    There are three shuffles: of partials by unit and group, of partials by unit, and of sums by group.
+    """
+    rows = pl.DataFrame({"u": [1] * 900 + [2, 3], "g": ["a", "b", "c"] * 300 + ["a", "b"], "x": [1.0] * 902})
+    frame = spark_session.createDataFrame(rows.to_arrow())
+    query = dp.protect(frame, unit="u").group_by("g", keys=["a", "b", "c"], max_groups=2, max_rows_per_group=2)
+    query = query.agg(n=dp.count(), s=dp.sum("x", bounds=(0, 1)))
+    plan = compiled(query._question, 1).main.to_native()._jdf.queryExecution().executedPlan().toString()
+    lines = plan.splitlines()
+    moved = [i for i, line in enumerate(lines) if "Exchange" in line]
+    assert len(moved) == 3
+    assert "partial_count" in lines[moved[-1] + 1]  # the rows that are read
+    assert "partial_sum" in lines[moved[0] + 1]

@@ -19,6 +19,7 @@ from dpframe.engine.stages import (
     distinct,
     enforced,
     group_names,
+    kept_partials,
     keyed,
     listed_only,
     lower,
@@ -104,14 +105,16 @@ def compiled(
     }
     rows = keyed(question, lower(question.step, live, empty=empty))
     every = question.keys is None or question.keys.rows is None
-    if units and every:  # otherwise some of these rows belong to groups that are not listed
+    additive = all(total.additive for total in totals.values())
+    at_once = _kept_at_once(question, rows, columns, salt) if every and additive else None
+    if units and every and at_once is None:  # otherwise some of these rows belong to groups that are not listed
         widest, alone = _widest(_passes(question)), not question.aggregates
         rows = sifted(rows, units, groups, widest, question.cells, salt, alone=alone)
-    if not all(total.additive for total in totals.values()):  # then more than one frame is made from the rows
+    if not additive:  # then more than one frame is made from the rows
         rows = backend_of(rows).shared(rows)
     limited: Mapping[Limits, Frame | None]
     if units:
-        limited = _limited(question, rows, columns, (units, groups), salt, weights)
+        limited = _limited(question, rows, columns, (units, groups), salt, weights, at_once)
         if question.in_rounds:
             ((limits, one),) = limited.items()
             assert one is not None
@@ -162,6 +165,7 @@ def _limited(
     names: tuple[Sequence[str], Sequence[str]],
     salt: int,
     weights: pl.DataFrame | None,
+    at_once: Frame | None,
 ) -> dict[Limits, Frame]:
     """For each set of limits, the partials under these limits, with the partials of the totals that have them.
 
@@ -170,16 +174,38 @@ def _limited(
     """
     totals, (units, groups) = [p.total for p in question.read], names
     passes, alone = _passes(question), not question.aggregates
-    frame = listed_only(question, partials(_integers(rows, columns), units, groups, list(columns.values())))
+    frame = at_once
+    if frame is None:
+        frame = listed_only(question, partials(_integers(rows, columns), units, groups, list(columns.values())))
     frame = backend_of(frame).shared(frame) if len(passes) > 1 else frame
     frames = {}
+    chosen = at_once is not None
     for limits in passes:
         under = [total for total in totals if (total.limits or question.limits) == limits]
         additive = [p for p in columns.values() if (p.total.limits or question.limits) == limits]
         frames[limits] = enforced(
-            frame, units, groups, under, additive, limits, question.cells, salt, alone=alone, weights=weights
+            frame,
+            units,
+            groups,
+            under,
+            additive,
+            limits,
+            question.cells,
+            salt,
+            alone=alone,
+            chosen=chosen,
+            weights=weights,
         )
     return frames
+
+
+def _kept_at_once(question: Question, rows: Frame, columns: dict[int, Partial], salt: int) -> Frame | None:
+    """The partials of the groups that units keep, where all totals are under one set of limits; see `kept_partials`."""
+    units, groups, passes = unit_names(question.table), group_names(question), _passes(question)
+    if not units or len(passes) > 1:
+        return None
+    integers, alone = _integers(rows, columns), not question.aggregates
+    return kept_partials(integers, units, groups, list(columns.values()), passes[0], question.cells, salt, alone=alone)
 
 
 def _passes(question: Question) -> list[Limits]:

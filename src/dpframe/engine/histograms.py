@@ -35,26 +35,26 @@ ONE = 2**16  # the weight of a unit in a histogram
 # Nodes of the histograms of sizes: four in each octave up to 32, then two. The last node also stands for larger sizes.
 NODES: Integers = np.unique(np.rint(2 ** np.concatenate([np.arange(20) / 4, np.arange(10, 63) / 2])).astype(np.int64))
 EXPONENTS = range(-100, 101)  # e of the bins [2^e, 2^(e+1)) of magnitudes; the outermost bins also hold values beyond
+_ANY = 2**62  # no unit has more rows than this
 _HASHED = 256  # number of bins for keys that are not listed, or of which too many are listed
 _LISTED = 4096  # largest number of listed keys that have a bin each
 
 
-def size_profile(question: Question, sizes: Sequence[str], *, empty: bool = False) -> dict[str, Integers]:
-    """Histograms of units by size, with one bin for each of NODES.
+def size_profile(question: Question, names: Sequence[str], *, empty: bool = False) -> dict[str, Integers]:
+    """Histograms of units by size and by key, from one reading of the rows.
 
-    Input:  sizes: names of histograms: "rows" (rows of a unit in all), "groups" (groups of a unit), "rows_per_group"
-            (the unit's rows in the group where it has most)
+    Input:  names of histograms, of sizes: "rows" (rows of a unit in all), "groups" (groups of a unit), "rows_per_group"
+            (the unit's rows in the group where it has most); or "keys"
+    Output: of sizes, one bin for each of NODES. Of keys, a bin for each listed key, in their order; or bins of a hash
+            of the key, where keys are not listed or where more than 4,096 are
     Errors: EngineError
     """
-    return guarded(lambda: _sizes(question, sizes, empty))
+    return guarded(lambda: _people(question, names, empty))
 
 
 def key_profile(question: Question, *, empty: bool = False) -> Integers:
-    """Histogram of units by key: a bin for each listed key, in their order; or bins of a hash of the key.
-
-    The hash is taken where keys are not listed, or where more than 4,096 are.
-    """
-    return guarded(lambda: _keys(question, empty))
+    """Histogram of units by key alone; see `size_profile`."""
+    return size_profile(question, ["keys"], empty=empty)["keys"]
 
 
 def magnitude_profile(question: Question, column: Column, *, empty: bool = False) -> Integers:
@@ -107,23 +107,40 @@ def _added(question: Question, build: Callable[[Question, bool], Sums], empty: b
     return table
 
 
-# Sizes
+# Sizes and keys
+
+_SIZES = {"rows": "a", "groups": "b", "rows_per_group": "c"}
 
 
-def _sizes(question: Question, sizes: Sequence[str], empty: bool) -> dict[str, Integers]:
-    names = {"rows": "a", "groups": "b", "rows_per_group": "c"}
+def _people(question: Question, names: Sequence[str], empty: bool) -> dict[str, Integers]:
+    groups, sizes = group_names(question), [name for name in names if name in _SIZES]
 
-    def build(part: Question, empty: bool) -> Sums:
-        units, groups = unit_names(part.table), group_names(part)
-        partials = _rows(part, None, empty).group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"))
+    def build(part: Question, _: bool) -> list[Sums]:
+        units, partials = unit_names(part.table), _partials(part, empty)
+        partials = backend_of(partials).shared(partials) if sizes and "keys" in names else partials
         per_unit = partials.group_by(*units).agg(
             nw.col("n").sum().alias("a"), nw.len().cast(nw.Int64).alias("b"), nw.col("n").max().alias("c")
         )
-        return Sums(per_unit.group_by("a", "b", "c").agg(nw.len().cast(nw.Int64).alias("u")), ("a", "b", "c"))
+        by_size = per_unit.group_by("a", "b", "c").agg(nw.len().cast(nw.Int64).alias("u"))
+        by_key = _with_parts(partials, units).group_by(*groups).agg(nw.col("s").sum()) if "keys" in names else None
+        sums = [Sums(by_size, ("a", "b", "c"))] if sizes else []
+        return sums if by_key is None else [*sums, Sums(by_key, tuple(groups))]
 
-    table = _added(question, build, empty)
-    units = table.get_column("u").to_numpy()
-    return {size: _at_nodes(table.get_column(names[size]).to_numpy(), units) for size in sizes}
+    tables = planned(question, [x.frame for x in build(question, True)]) if empty else added(question, build)
+    histograms = {}
+    if sizes:
+        units = tables[0].get_column("u").to_numpy()
+        histograms = {size: _at_nodes(tables[0].get_column(_SIZES[size]).to_numpy(), units) for size in sizes}
+    return histograms if "keys" not in names else histograms | {"keys": _by_key(question, tables[-1])}
+
+
+def _partials(question: Question, empty: bool) -> Frame:
+    """One row for each unit and group, with its number of rows "n"."""
+    units, groups, rows = unit_names(question.table), group_names(question), _rows(question, None, empty)
+    engine = backend_of(rows)
+    if not engine.keeps_by_sorting or not groups:
+        return rows.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"))
+    return engine.kept_partials(engine.keyed_hash(rows, groups, 0, "h"), "h", units, groups, None, _ANY, {})
 
 
 def _at_nodes(sizes: Integers, units: Integers) -> Integers:
@@ -137,25 +154,16 @@ def _at_nodes(sizes: Integers, units: Integers) -> Integers:
     return counts
 
 
-# Keys and values
-
-
 def _with_parts(frame: Frame, units: Sequence[str]) -> Frame:
     """Partials, each with the share "s" = ⌊ONE · n / a⌋ for the unit's n rows in it and its a rows in all."""
-    frame = frame.with_columns(nw.col("n").sum().over(*units).alias("a"))
+    if "a" not in frame.collect_schema().names():
+        frame = frame.with_columns(nw.col("n").sum().over(*units).alias("a"))
     return frame.with_columns(backend_of(frame).quotient(nw.col("n") * ONE, nw.col("a")).alias("s"))
 
 
-def _keys(question: Question, empty: bool) -> Integers:
+def _by_key(question: Question, table: pl.DataFrame) -> Integers:
+    """The histogram of keys, from the sum "s" of each group that occurs."""
     groups = group_names(question)
-
-    def build(part: Question, empty: bool) -> Sums:
-        units = unit_names(part.table)
-        partials = _rows(part, None, empty).group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"))
-        shares = _with_parts(partials, units)
-        return Sums(shares.group_by(*groups).agg(nw.col("s").sum()), tuple(groups))
-
-    table = _added(question, build, empty)
     if question.cells is not None and question.cells <= _LISTED:
         key_table = key_frame(question).join(table, on=groups, how="left", maintain_order="left")
         return np.asarray(key_table.get_column("s").fill_null(0).to_numpy(), np.int64)

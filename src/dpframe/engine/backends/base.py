@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -131,6 +131,33 @@ class Backend(ABC):
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
         """The rows whose hash has rank("max") at most `most` within their unit. Of a tie at the border no row stays."""
         return frame.with_columns(nw.col(hashes).rank("max").over(*units).alias("r")).filter(nw.col("r") <= most)
+
+    keeps_by_sorting = False  # whether this engine has `kept_partials`
+
+    def kept_partials(
+        self,
+        frame: Frame,
+        hashes: str,
+        units: Sequence[str],
+        groups: Sequence[str],
+        most: int | None,
+        cap: int,
+        sums: Mapping[str, str],
+    ) -> Frame:
+        """Partials of the groups that `lowest` keeps, with sums of Int64 columns of rows.
+
+        Input:  rows with the hash of their group; most: None keeps every group; cap: most rows of a unit in a group;
+                sums: the column that each column of the output adds up
+        Output: the units and groups, the number of rows "n", the unit's sum "a" of min(n, cap), and the sums
+        """
+        raise NotImplementedError
+
+    def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
+        """Many different listed keys of a column as a table, so that the text of a query does not grow with them.
+
+        None where the engine compares with a list as quickly, or where no table can come to it.
+        """
+        return None
 
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
         """Add a column that says whether another one is equal to one of many values, which are not null.

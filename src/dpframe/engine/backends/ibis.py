@@ -27,7 +27,7 @@ from dpframe.engine.backends.ibis_checks import (
     fetched,
     loose,
 )
-from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
+from dpframe.engine.backends.sql import MOST_CONSTANTS, SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import ColumnDomain, Kind, kind
@@ -79,6 +79,14 @@ class Dialect:
     def brought(self, beside: Any, table: pl.DataFrame) -> Any:
         """A public table, as an Ibis table that can be joined to the rows `beside`."""
         return ibis.memtable(table.to_arrow())
+
+    def brings_keys(self, rows: Any) -> bool:
+        """See `SqlBackend`."""
+        return False
+
+    def one_of(self, value: Any, values: pl.Series) -> Any:
+        """Whether a column is equal to one of many constants; None where Ibis' own `isin` is to compare."""
+        return None
 
     def bytewise(self, rows: Any) -> bool:
         """Whether texts are held as their bytes. If not, the database must tell different texts of a query apart.
@@ -197,6 +205,10 @@ class _Ibis(SqlBackend):
         public: Frame = nw.from_native(_dialect(rows).brought(rows, plain_table(self, beside, table)))
         return public
 
+    def brings_keys(self, frame: Frame) -> bool:
+        rows = frame.to_native()
+        return _dialect(rows).brings_keys(rows)
+
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
         return [_dialect(rows).read(rows) for rows in native]
@@ -218,6 +230,12 @@ class _Ibis(SqlBackend):
     def to_text(self, frame: Frame, column: str, into: str) -> Frame:
         rows = frame.to_native()
         return _with(rows, _dialect(rows).to_text(rows[column]), into)
+
+    def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
+        """Write many constants at once, where the database can: Ibis makes an object of each value of a list."""
+        rows = frame.to_native()
+        test = _dialect(rows).one_of(rows[column], values) if len(values) > MOST_CONSTANTS else None
+        return None if test is None else _with(rows, test, into)
 
     def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
         """Compare with constants. Those from 2^63 on get the type uint64, since Ibis takes plain integers for int64."""

@@ -77,6 +77,9 @@ class _DuckDBDialect(Dialect):
             return super().held(value, dtype)
         return _ENCODED(_TRIED(_DECODED(_ENCODED(value.cast("string")))))
 
+    def brings_keys(self, rows: Any) -> bool:
+        return True
+
     def bytewise(self, rows: Any) -> bool:
         return True
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Words
 
-__all__ = ["lowest", "sifted"]
+__all__ = ["Units", "at_hand", "lowest", "sifted", "words_of"]
 
 _HALF = np.uint64(32)
 _ROOM = 16  # largest ratio of the length of an array over unit numbers to the number of rows
@@ -35,8 +35,8 @@ Units = tuple[NDArray[np.uint32], int]  # the number of the unit of each row, an
 
 def lowest(table: pl.DataFrame, units: list[str], hashes: str, most: int) -> pl.DataFrame:
     """The partials whose hash has rank("max") at most `most` within their unit."""
-    numbers = _at_hand(table, units) or _by_hash(table, units)
-    keep = None if numbers is None else _lowest(numbers, _words_of(table, hashes), most)
+    numbers = at_hand(table, units) or _by_hash(table, units)
+    keep = None if numbers is None else _lowest(numbers, words_of(table, hashes), most)
     if keep is None:
         return table.filter(pl.col(hashes).rank("max").over(units) <= most)
     return table.filter(pl.Series(keep))
@@ -44,16 +44,17 @@ def lowest(table: pl.DataFrame, units: list[str], hashes: str, most: int) -> pl.
 
 def sifted(table: pl.DataFrame, units: list[str], hashes: str, most: int) -> pl.DataFrame:
     """The rows, perhaps without rows of groups that are not kept. All rows stay where the check would be slow."""
-    numbers = _at_hand(table, units)
-    stay = None if numbers is None else _may_stay(numbers, _words_of(table, hashes), most)
+    numbers = at_hand(table, units)
+    stay = None if numbers is None else _may_stay(numbers, words_of(table, hashes), most)
     return table if stay is None else table.filter(pl.Series(stay))
 
 
-def _words_of(table: pl.DataFrame, hashes: str) -> Words:
+def words_of(table: pl.DataFrame, hashes: str) -> Words:
+    """A column of 64-bit hashes as machine words."""
     return table.get_column(hashes).cast(pl.UInt64).to_numpy()
 
 
-def _at_hand(table: pl.DataFrame, units: list[str]) -> Units | None:
+def at_hand(table: pl.DataFrame, units: list[str]) -> Units | None:
     """Numbers for units whose identifiers are whole numbers in a short range; None for other identifiers."""
     dtype = table.schema[units[0]]
     if len(units) > 1 or not dtype.is_integer() or str(dtype).endswith("128") or not table.height:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
+from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of
 from dpframe.engine.tables import Data, domain_of, polars_dtype
@@ -90,6 +91,25 @@ class PolarsBackend(Backend):
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
         return _applied(frame, lambda table: sorting.lowest(table, list(units), hashes, most))
+
+    keeps_by_sorting = True
+
+    def kept_partials(
+        self,
+        frame: Frame,
+        hashes: str,
+        units: Sequence[str],
+        groups: Sequence[str],
+        most: int | None,
+        cap: int,
+        sums: Mapping[str, str],
+    ) -> Frame:
+        native: pl.LazyFrame = frame.to_native()
+        rows = native.select(*units, *groups, hashes, *sums.values())
+        names = {name: rows.collect_schema()[name] for name in (*units, *groups)}
+        keep = partial(kept_partials, units=[*units], groups=[*groups], hashes=hashes, most=most, cap=cap, sums=sums)
+        schema = names | dict.fromkeys(["n", "a", *sums], pl.Int64())
+        return nw.from_native(rows.map_batches(keep, schema=schema, **_AS_A_WHOLE))
 
     def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
         native: pl.LazyFrame = pairs.to_native()
@@ -192,6 +212,8 @@ class PolarsBackend(Backend):
         return value.ceil()
 
 
+# A choice that depends on all rows: the optimiser must not remove any before it.
+_AS_A_WHOLE: dict[str, Any] = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
 _LISTED = 2100  # the first year for which Polars has no list of clock changes
 
 
@@ -229,13 +251,9 @@ def _hash_of(columns: Sequence[str], salt: int) -> pl.Expr:
 
 
 def _applied(frame: Frame, step: Callable[[pl.DataFrame], pl.DataFrame], schema: Any = None) -> Frame:
-    """A frame after a function of all its rows, of which the optimiser must not remove any before it.
-
-    Input:  schema: that of the result, where it has other columns
-    """
+    """A frame after a function of all its rows. Input: schema: that of the result, where it has other columns."""
     native: pl.LazyFrame = frame.to_native()
-    pushed = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
-    return nw.from_native(native.map_batches(step, schema=schema, **pushed))
+    return nw.from_native(native.map_batches(step, schema=schema, **_AS_A_WHOLE))
 
 
 def _hash(row: tuple[Any, ...], salt: bytes) -> int:

@@ -105,13 +105,6 @@ class _Spark(SqlBackend):
         """
         return _with(frame, f"xxhash64(X'{salt:016x}', {', '.join(columns)})", into)
 
-    sifts = True
-
-    def sifted(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
-        """All rows, with the rows of a unit in one partition, so that sums and ranks per unit need no other shuffle."""
-        rows: Frame = nw.from_native(frame.drop(hashes).to_native().repartition(*units))
-        return rows
-
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
         """The rows of rank("max") at most m. The rank is the number of the unit's hashes that are not higher.
 
@@ -130,6 +123,12 @@ class _Spark(SqlBackend):
         rows = rows.withColumn("r", functions.expr(f"count(1) OVER ({over})")).where(f"r <= {most}")
         result: Frame = nw.from_native(rows)
         return result
+
+    def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
+        """Numbers in few runs are written as ranges."""
+        (column,) = keys.get_columns()
+        few = column.dtype.is_integer() and keys.height and len(_runs(column.to_list())) <= _FEW
+        return None if few else super().key_table(frame, keys)
 
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
         """Write all values into one SQL text. For a list, Python would send each value to Java in a call of its own.

@@ -15,6 +15,7 @@ import math
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import narwhals as nw
@@ -26,10 +27,21 @@ from dpframe.engine.tables import domain_of
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, ColumnDomain, Kind, kind, show, ticks
 
-__all__ = ["MOST_ROWS", "REPLACED", "SqlBackend", "our_names", "piece_of", "plain_table", "schema_of", "texts_read"]
+__all__ = [
+    "MOST_CONSTANTS",
+    "MOST_ROWS",
+    "REPLACED",
+    "SqlBackend",
+    "our_names",
+    "piece_of",
+    "plain_table",
+    "schema_of",
+    "texts_read",
+]
 
 _LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, every float is a whole number
 MOST_ROWS = 2**62  # more than any table has
+MOST_CONSTANTS = 200  # largest number of keys that are constants of a query
 _DAY = 86_400_000_000  # microseconds
 _SINGLE = 3.4028235677973366e38  # from this number on, the nearest 32-bit float is infinite
 # Microseconds in one tick of a unit; a column in seconds is held in milliseconds.
@@ -110,6 +122,13 @@ class SqlBackend(Backend):
 
     # Columns
 
+    def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
+        if keys.height <= MOST_CONSTANTS or not self.brings_keys(frame):
+            return None
+        with suppress(UnsupportedOperation):  # then the keys are constants of the query
+            return self.bring(frame, keys)
+        return None
+
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         """Divide numbers that are not negative: for x < 0, ⌊x / by⌋ = -1 - ⌊(-1 - x) / by⌋, and nothing wraps.
 
@@ -133,6 +152,10 @@ class SqlBackend(Backend):
         return ranks.filter(nw.col("r") <= most).select(*units, column)
 
     # For subclasses
+
+    def brings_keys(self, frame: Frame) -> bool:
+        """Whether a public table comes to this database in another way than as constants of a query."""
+        return True
 
     in_numbers = "as in EXTRACT(EPOCH FROM x)"  # the SQL that makes a number of a duration
 

@@ -39,15 +39,20 @@ def keyed(question: Question, frame: Frame) -> Frame:
     """Rows with their key columns, without the rows of groups that are not listed.
 
     These rows are removed before the limits are applied, so that none of the groups that a unit keeps is one of them. A
-    null key is a group only where null is listed.
+    null key is a group only where null is listed. Where keys come to the engine as a table, the rows are joined to it
+    after null got its stand-in, which is a listed key. It is a semi join, so no row is repeated whatever the table
+    holds.
     """
     if not question.by:
         return frame
-    filters, keys, engine = [], [], backend_of(frame)
+    filters, keys, tables, engine = [], [], {}, backend_of(frame)
     for i, column in enumerate(question.group_columns):
         value, level = nw.col(column.id), None if question.keys is None else question.keys.levels[i]
         values = level if level is None or not _may_be_null(question, i) else [v for v in level if v is not None]
-        if not values:
+        table = None if not values else engine.key_table(frame, _filled_level(question, i))
+        if table is not None:
+            tables[f"k{i}"] = table
+        if not values or table is not None:
             is_listed = ~value.is_null()
         else:
             frame, is_listed = _known(question, i, frame, values)
@@ -55,11 +60,15 @@ def keyed(question: Question, frame: Frame) -> Frame:
             filters.append(is_listed)
             keys.append(_one_zero(value, column).alias(f"k{i}"))
         else:
-            filters.append((is_listed | value.is_null()) if values else value.is_null())
+            if table is None:
+                filters.append((is_listed | value.is_null()) if values else value.is_null())
             (some,) = engine.texts(frame, [_some(question, i)])
             stand_in = nw.lit(0, nw.Int32) if _only_null(question, i) else _filled(engine, value, column, some)
             keys += [stand_in.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
-    return frame.filter(*filters).with_columns(*keys)
+    frame = (frame.filter(*filters) if filters else frame).with_columns(*keys)
+    for name, table in tables.items():
+        frame = frame.join(table, on=name, how="semi")
+    return frame
 
 
 def _known(question: Question, i: int, frame: Frame, values: Sequence[Any]) -> tuple[Frame, nw.Expr]:
@@ -149,6 +158,12 @@ def _level(question: Question, i: int) -> pl.Series:
         column = pl.Series(f"k{i}", list(keys.levels[i]), dtype=held, strict=False)
         _KEPT[place] = ref(keys, lambda _: _KEPT.pop(place, None)), column
     return _KEPT[place][1]
+
+
+def _filled_level(question: Question, i: int) -> pl.DataFrame:
+    """The listed keys of a column as a table, without null, whose stand-in is one of them."""
+    level = _level(question, i).drop_nulls()
+    return (level + 0.0 if level.dtype.is_float() else level).unique().to_frame()  # -0.0 and 0.0 are one key
 
 
 def key_frame(question: Question) -> pl.DataFrame:

@@ -40,6 +40,7 @@ __all__ = [
     "Partial",
     "distinct",
     "enforced",
+    "kept_partials",
     "multiplied",
     "partial_bits",
     "partials",
@@ -67,6 +68,29 @@ def partials(frame: Frame, units: Sequence[str], groups: Sequence[str], columns:
     return frame.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"), *sums)
 
 
+def kept_partials(
+    frame: Frame,
+    units: Sequence[str],
+    groups: Sequence[str],
+    columns: Sequence[Partial],
+    limits: Limits,
+    cells: int | None,
+    salt: int,
+    *,
+    alone: bool = False,
+) -> Frame | None:
+    """Stage 2 and the choice of groups of stage 3 in one step, on engines that have a quicker way for both together.
+
+    Every row must belong to a listed group. Output: the partials that `enforced` gets as `chosen`; None for `partials`
+    """
+    if limits.max_groups is None or not _chosen(groups, limits, cells) or not backend_of(frame).keeps_by_sorting:
+        return None
+    sums = {p.units: p.rows for p in columns if p.total.sums_rows}
+    with_hashes = _preferred(frame, units, groups, salt, alone)
+    cap = _rows_per_group(limits) if limits.max_rows or limits.max_rows_per_group else 1  # then nothing weighs rows
+    return backend_of(frame).kept_partials(with_hashes, "h", units, groups, limits.max_groups, cap, sums)
+
+
 def enforced(
     frame: Frame,
     units: Sequence[str],
@@ -78,19 +102,21 @@ def enforced(
     salt: int,
     *,
     alone: bool = False,
+    chosen: bool = False,
     weights: pl.DataFrame | None = None,
 ) -> Frame:
     """Stage 3: partials of at most m groups for each unit, weighted down to k rows in a group and K rows in all.
 
-    Input:  alone: whether the question asks for keys and for no statistic; weights: see `multiplied`
+    Input:  alone: whether the question asks for keys and for no statistic; chosen: whether these are the partials of
+            `kept_partials`; weights: see `multiplied`
     Output: the partials, with the row weight "w" in units of 2^-f where some total needs it
     """
-    if limits.max_groups is not None and _chosen(groups, limits, cells):
+    if limits.max_groups is not None and not chosen and _chosen(groups, limits, cells):
         frame = _preferred(frame, units, groups, salt, alone)
         frame = backend_of(frame).lowest(frame, "h", units, limits.max_groups)
     if any(total.weighs_rows for total in totals):
         frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
-        frame = _row_weights(frame, units, limits)
+        frame = _row_weights(frame, units, limits, summed=chosen)
     engine = backend_of(frame)
     plain = [p for p in columns if p.total.moment is None]
     frame = frame.with_columns(*(_partial(engine, p).alias(p.units) for p in plain)) if plain else frame
@@ -177,15 +203,18 @@ def _rows_per_group(limits: Limits) -> int:
     return min(limits_in_rows)
 
 
-def _row_weights(frame: Frame, units: Sequence[str], limits: Limits) -> Frame:
-    """Add the row weight "w" = c·2^f for c = min(n, k), scaled by K / Σ c where a unit's Σ c is more than K."""
+def _row_weights(frame: Frame, units: Sequence[str], limits: Limits, *, summed: bool) -> Frame:
+    """Add the row weight "w" = c·2^f for c = min(n, k), scaled by K / Σ c where a unit's Σ c is more than K.
+
+    Input:  summed: whether the column "a" has Σ c already
+    """
     scale = 2**FRACTION_BITS
     whole = nw.col("c") * scale
     groups, most = limits.max_groups or 1, limits.max_rows
     if most is None or Contribution(groups, _rows_per_group(limits), most).rows == groups * _rows_per_group(limits):
         return frame.with_columns(whole.alias("w"))
     engine = backend_of(frame)
-    frame = frame.with_columns(nw.col("c").sum().over(*units).cast(nw.Int64).alias("a"))
+    frame = frame if summed else frame.with_columns(nw.col("c").sum().over(*units).cast(nw.Int64).alias("a"))
     product = nw.col("c") * most  # both factors are below 2^31
     quotient = engine.quotient(product, nw.col("a"))
     remainder = product - quotient * nw.col("a")

@@ -46,7 +46,6 @@ __all__ = [
 ]
 
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
-_NO_SIZES = ("keys", "values")  # parts of the price that pay for no histogram of sizes
 _AND_VALUES = " and noisy numbers of different values in all groups together"
 _CHOSEN = (
     "Bounds of {!r}, for {}: from {} to {}. Their expected error of the released columns, from clipping and noise "
@@ -170,9 +169,7 @@ def _apart(question: Question, own: Mapping[str, Limits]) -> str:
 def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> None:
     """Compute the histograms and numbers on no rows, so that they cannot fail after they are paid."""
     parts = _parts(question, rest, also)
-    engine.size_profile(question, [name for name in parts if name not in _NO_SIZES], empty=True)
-    if "keys" in parts:
-        engine.key_profile(question, empty=True)
+    engine.size_profile(question, _read_at_once(parts), empty=True)
     for one in _distinct(question).values():
         engine.validate(one.with_limits(Limits(MOST)))
 
@@ -182,9 +179,10 @@ def read_people(
 ) -> UnitSizes:
     """The noisy histograms that matter to a question, and those in `also`, each for its part of a price."""
     parts = _parts(question, rest, also)
-    raw = engine.size_profile(question, [name for name in parts if name not in _NO_SIZES])
+    raw = engine.size_profile(question, _read_at_once(parts))
     nodes = engine.NODES.astype(np.float64)
     noisy = {name: noisy_histogram(price.part(parts[name]), question, counts) for name, counts in raw.items()}
+    keys = noisy.pop("keys", None)
     del raw
     if seen is not None:
         seen.sizes |= noisy
@@ -196,10 +194,15 @@ def read_people(
     if peaks is not None and not peaks_matter and first.units < MODEL.fewest_units * noisy["rows_per_group"][1]:
         peaks = None
     unit_sizes = UnitSizes(first, read.get("groups"), peaks, None, float(question.cells or np.inf))
-    if "keys" in parts:
-        counts, scale = noisy_histogram(price.part(parts["keys"]), question, engine.key_profile(question))
-        unit_sizes = replace(unit_sizes, keys=_key_groups(question, counts, scale, unit_sizes))
+    if keys is not None:
+        unit_sizes = replace(unit_sizes, keys=_key_groups(question, *keys, unit_sizes))
     return _with_values(question, price.part(parts["values"]), rest, unit_sizes) if "values" in parts else unit_sizes
+
+
+def _read_at_once(names: Collection[str]) -> list[str]:
+    """The names of histograms that one reading of the rows gives: of sizes of units, and last that of keys."""
+    sizes = [name for name in names if name not in ("keys", "values")]
+    return [*sizes, "keys"] if "keys" in names else sizes
 
 
 def _with_values(question: Question, price: Price, rest: Price, unit_sizes: UnitSizes) -> UnitSizes:

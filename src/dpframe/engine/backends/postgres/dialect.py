@@ -86,6 +86,10 @@ class _PostgresDialect(Dialect):
         """A cast to float, in which PostgreSQL rounds once. A number beyond the floats becomes infinite or 0."""
         return value.cast(nw.Float64)
 
+    def brings_keys(self, rows: Any) -> bool:
+        """Ibis stores a public table as a temporary one, which neither every user nor a replica may make."""
+        return server.may_store(server.database_of(rows))
+
     def brought(self, beside: Any, table: pl.DataFrame) -> Any:
         wide = [name for name, dtype in table.schema.items() if dtype.is_unsigned_integer()]
         signed = table.with_columns(pl.col(wide).cast(pl.Int64, strict=False))

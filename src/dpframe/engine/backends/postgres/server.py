@@ -8,7 +8,7 @@ import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["check_path", "column_of", "database_of", "fetch_rows"]
+__all__ = ["check_path", "column_of", "database_of", "fetch_rows", "may_store"]
 
 
 def database_of(rows: Any) -> Any:
@@ -29,6 +29,15 @@ def check_path(backend: Any) -> None:
         )
 
 
+def may_store(backend: Any) -> bool:
+    """Whether this session may make temporary tables: a user may lack the right, and a replica only reads."""
+    with backend.con.cursor() as cursor, backend.con.transaction():
+        (answer,) = cursor.execute(_MAY_STORE).fetchone()
+    return bool(answer)
+
+
+_MAY_STORE = """SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')
+AND pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'"""
 _SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # how texts are read and written
 
 

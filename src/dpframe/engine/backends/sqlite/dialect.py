@@ -115,6 +115,12 @@ class _SqliteDialect(Dialect):
         cells = tuple(rows[column].op() for column in columns)
         return Called("stable_hash", salt, cells, ibis.dtype("string")).to_expr()
 
+    def one_of(self, value: Any, values: pl.Series) -> Any:
+        """A list of constants in SQL, of which SQLite makes an index. A join to it would read it for each row."""
+        if values.dtype == pl.UInt64 and (values >= 2**63).any():
+            return None
+        return written(value, f"a IN (VALUES {', '.join(f'({_constant(key)})' for key in values)})", "boolean")
+
     def brought(self, beside: Any, table: pl.DataFrame) -> Any:
         """A public table as SQL. A query carries its rows, so nothing is stored in the user's database."""
         for name, dtype in table.schema.items():

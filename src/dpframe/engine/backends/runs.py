@@ -1,0 +1,167 @@
+"""Partials of the groups that a unit keeps, from one sort of its rows.
+
+The rule is that of `lowest`: a unit keeps the groups whose hash has rank("max") at most m. In steps, that is a first
+choice of rows, a grouping by unit and group, and the ranks of the partials. Here one sort does the work of all three.
+Each row becomes a 64-bit word: the number of its unit, as many upper bits of its group's hash as there is room for, and
+the number of the row. After sorting, the rows of a unit are adjacent, with the lowest hash first, and the rows of a
+group are adjacent too. Rows with equal unit and equal bits of the hash are called a run.
+
+Why the partials are those of the rule, whatever the hash function is:
+
+- Let the first m runs of a unit have one group each. Then these m groups have the m lowest hashes, which differ, so
+  their ranks are 1 to m. Every group of a later run has at least m lower hashes, so its rank is above m.
+- A run with two groups among the first m is seen, because the key columns of neighbouring rows are compared. Then all
+  rows of this unit go through the steps instead. A unit's partials follow from its own rows alone, so it does not
+  matter that other units take the other way.
+
+The sums of a run are sums of Int64, as in the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.arrays import Words
+from dpframe.engine.backends.lowest import Units, at_hand, lowest, sifted, words_of
+
+__all__ = ["kept_partials"]
+
+Rows = NDArray[np.uint32]  # numbers of rows, or of units
+Counts = NDArray[np.int64]
+
+_LEAST_BITS = 12  # bits of the hash below which runs with two groups would be frequent
+
+
+def kept_partials(
+    table: pl.DataFrame,
+    units: list[str],
+    groups: list[str],
+    hashes: str,
+    most: int | None,
+    cap: int,
+    sums: Mapping[str, str],
+) -> pl.DataFrame:
+    """One row for each unit and group that it keeps, at most `most` for a unit.
+
+    Input:  rows with the hash of their group; sums: for each column of the output, the Int64 column of the rows that it
+            adds up; cap: most rows of a unit in a group; None as `most` keeps every group
+    Output: the units and groups, the number of rows "n", the unit's sum "a" of min(n, cap) over the groups that it
+            keeps, and the sums
+    """
+    numbers = at_hand(table, units)
+    words = None if numbers is None else _sorted(numbers, words_of(table, hashes))
+    if numbers is None or words is None:
+        return _in_steps(table, units, groups, hashes, most, cap, sums)
+    number, size = numbers
+    rows, lengths, unit = _first_runs(*words, most)
+    del words
+    keys = _at(table.select(groups), rows)
+    several, others = _with_several(keys, lengths), []
+    if several.any():
+        again = np.zeros(size, bool)
+        again[number[rows[several]]] = True
+        others = [_in_steps(table.filter(pl.Series(again[number])), units, groups, hashes, most, cap, sums)]
+        stay = ~again[unit]
+        of_rows = np.repeat(stay, lengths)
+        rows, keys = rows[of_rows], keys.filter(pl.Series(of_rows))
+        lengths, unit = lengths[stay], unit[stay]
+    starts = _starts(lengths)
+    totals = [
+        pl.Series(into, np.add.reduceat(table.get_column(column).to_numpy()[rows], starts), dtype=pl.Int64)
+        for into, column in sums.items()
+    ]
+    counts = [pl.Series("n", lengths, dtype=pl.Int64), pl.Series("a", _in_all(unit, lengths, cap))]
+    ids = [_identifiers(table.get_column(units[0]), unit)]
+    return pl.concat([pl.DataFrame([*ids, *_at(keys, starts).get_columns(), *counts, *totals]), *others])
+
+
+def _identifiers(ids: pl.Series, number: Rows) -> pl.Series:
+    """The identifiers of units from their numbers, which count from the smallest one; see `at_hand`."""
+    wide = pl.UInt64 if ids.dtype == pl.UInt64 else pl.Int64
+    return (pl.Series(ids.name, number).cast(wide) + ids.min()).cast(ids.dtype)
+
+
+def _at(table: pl.DataFrame, rows: Rows) -> pl.DataFrame:
+    return table.select(pl.all().gather(pl.lit(pl.Series(rows))))
+
+
+def _starts(lengths: Counts) -> Rows:
+    """The place at which each run begins."""
+    return (np.cumsum(lengths) - lengths).astype(np.uint32)
+
+
+def _in_all(unit: Rows, lengths: Counts, cap: int) -> Counts:
+    """For each partial, the sum of min(n, cap) over the partials of its unit, which are neighbours."""
+    first = np.flatnonzero(_new(unit))
+    sums = np.add.reduceat(np.minimum(lengths, cap), first) if len(first) else np.zeros(0, np.int64)
+    return np.repeat(sums, np.diff(first, append=len(unit)))
+
+
+def _in_steps(
+    table: pl.DataFrame,
+    units: list[str],
+    groups: list[str],
+    hashes: str,
+    most: int | None,
+    cap: int,
+    sums: Mapping[str, str],
+) -> pl.DataFrame:
+    """The partials of the rule, by way of the rows that may stay, their partials, and the ranks of these."""
+    columns = [pl.col(column).sum().fill_null(0).cast(pl.Int64).alias(into) for into, column in sums.items()]
+    rows = (table if most is None else sifted(table, units, hashes, most)).lazy()
+    counts = rows.group_by(*units, *groups).agg(
+        pl.len().cast(pl.Int64).alias("n"), *columns, pl.col(hashes).first().alias(hashes)
+    )
+    partials = counts.collect() if most is None else lowest(counts.collect(), units, hashes, most)
+    in_all = pl.col("n").clip(0, cap).sum().over(units).alias("a")
+    return partials.select(*units, *groups, "n", in_all, *sums)
+
+
+def _sorted(units: Units, hashes: Words) -> tuple[Words, int, Rows] | None:
+    """The words without the numbers of their rows, in order; how many bits of the hash they have; and these numbers.
+
+    None where there is no room for enough bits of the hash.
+    """
+    numbers, size = units
+    row_bits, unit_bits = (max(count - 1, 1).bit_length() for count in (len(numbers), size))
+    bits = 64 - row_bits - unit_bits
+    if bits < _LEAST_BITS or row_bits > 32:
+        return None
+    words = numbers.astype(np.uint64)
+    words <<= np.uint64(bits)
+    words |= hashes >> np.uint64(64 - bits)
+    words <<= np.uint64(row_bits)
+    words |= np.arange(len(words), dtype=np.uint64)
+    words = pl.Series(words).sort().to_numpy()
+    return words >> np.uint64(row_bits), bits, (words & np.uint64(2**row_bits - 1)).astype(np.uint32)
+
+
+def _first_runs(words: Words, bits: int, order: Rows, most: int | None) -> tuple[Rows, Counts, Rows]:
+    """The rows of the first `most` runs of each unit, or of all, in order; the lengths of the runs, and their units."""
+    starts = np.flatnonzero(_new(words))
+    lengths = np.diff(starts, append=len(words))
+    unit = (words[starts] >> np.uint64(bits)).astype(np.uint32)
+    if most is None:
+        return order, lengths, unit
+    kept = np.ones(len(starts), bool)
+    np.not_equal(unit[most:], unit[:-most], out=kept[most:])  # else `most` runs of the unit stand before it
+    return order[np.repeat(kept, lengths)], lengths[kept], unit[kept]
+
+
+def _new(words: Words | Rows) -> NDArray[np.bool_]:
+    """Whether a number differs from the one before it."""
+    new = np.ones(len(words), bool)
+    np.not_equal(words[1:], words[:-1], out=new[1:])
+    return new
+
+
+def _with_several(keys: pl.DataFrame, lengths: Counts) -> NDArray[np.bool_]:
+    """Whether a row has another group than the row before it, in a run of rows."""
+    differs = keys.select(pl.any_horizontal(pl.all() != pl.all().shift(1))).to_series().fill_null(False).to_numpy()
+    several = differs.copy()
+    several[_starts(lengths)] = False
+    return several

@@ -1,0 +1,75 @@
+"""Many listed keys come to a database as a table, and the totals are those of a short list."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.engine import validate
+from dpframe.engine.backends import sql
+from dpframe.engine.compile import compiled
+from strategies import answer
+
+DAYS = [dt.date(2020, 1, 1) + dt.timedelta(days=i) for i in range(400)]
+COLUMNS = {
+    "whole": [7 * i for i in range(250)],
+    "text": ["Ärger", "bonn", "BONN", *(f"key {i}" for i in range(250))],
+    "real": [0.0, *(i / 8 + 1 for i in range(250))],
+    "day": DAYS[::2][:150] + DAYS[1::4],
+}
+ROWS = {
+    "u": [1, 1, 1, 2, 2, 3, 3, None],
+    "whole": [0, 7, None, 7, 8, 7 * 249, 7 * 250, 0],
+    "text": ["bonn", "BONN", None, "Ärger", "ärger", "key 249", "key 250", "bonn"],
+    "real": [-0.0, 0.0, None, 1.125, 1.13, float("nan"), 32.125, 0.0],
+    "day": [DAYS[0], DAYS[2], None, DAYS[2], DAYS[399], DAYS[1], DAYS[397], DAYS[0]],
+}
+FRAME = pl.DataFrame(ROWS, {"u": pl.Int64, "whole": pl.Int64, "text": pl.String, "real": pl.Float64, "day": pl.Date})
+
+
+def counted(table, column, *null):
+    """The raw numbers of rows of the groups that have any."""
+    query = dp.protect(table, unit="u").group_by(column, keys=[*COLUMNS[column], *null], max_rows=4).count()
+    validate(query._question)
+    (totals,) = answer(query)
+    return {key: total for (key,), total in totals.items() if total}
+
+
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize("column", COLUMNS)
+def test_totals_are_those_of_a_short_list(engine, column):
+    cells = FRAME.drop_nulls("u").with_columns(pl.col("real").fill_nan(None)).get_column(column).to_list()
+    for null in ([], [None]):
+        kept = [cell for cell in cells if cell in {*COLUMNS[column], *null}]
+        assert counted(engine(FRAME), column, *null) == {cell: kept.count(cell) * 2**20 for cell in kept}
+
+
+def test_the_text_of_a_query_does_not_grow_with_the_keys():
+    duckdb = pytest.importorskip("duckdb")
+    table = duckdb.connect().sql("SELECT 1 AS u, 'key' AS g")
+    sizes = []
+    for number in (sql.MOST_CONSTANTS + 1, 3000):
+        query = dp.protect(table, unit="u").group_by("g", keys=[f"key {i}" for i in range(number)], max_rows=2).count()
+        sizes.append(len(compiled(query._question, 1).main.to_native().sql_query()))
+    assert abs(sizes[1] - sizes[0]) < 100
+
+
+def test_without_a_way_for_tables_the_keys_are_constants():
+    """A connection that cannot read tables of Python, and one that only reads a database."""
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect(config={"enable_external_access": "false", "python_enable_replacements": "false"})
+    connection.execute("CREATE TABLE t AS SELECT 1 AS u, 'key 3' AS text")
+    assert counted(connection.table("t"), "text") == {"key 3": 2**20}
+
+
+@pytest.mark.long
+def test_a_postgres_session_that_only_reads_gets_constants(in_postgres, stored_in_postgres):
+    table = stored_in_postgres(FRAME)
+    in_postgres.raw_sql("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY").close()
+    try:
+        assert counted(table, "whole") == counted(FRAME, "whole")
+    finally:
+        in_postgres.raw_sql("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE").close()
