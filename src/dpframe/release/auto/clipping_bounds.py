@@ -19,7 +19,16 @@ from dpframe.arrays import Floats, Integers
 from dpframe.plan import TIMES, Bounds, Column, Kind, Question, integer_range, is_whole, kind, moment
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import noisy_histogram
-from dpframe.release.auto.value_histograms import find_scales, most_between, read_values
+from dpframe.release.auto.value_histograms import (
+    COARSE,
+    between,
+    edges_around,
+    most_values,
+    near,
+    powers_of_two,
+    read_values,
+    where_zero_is,
+)
 from dpframe.release.estimators import BinnedValues, estimator_of
 from dpframe.release.pricing import Price
 
@@ -51,25 +60,44 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
     """Bounds of a column (as the engine holds it) for its statistics in a question.
 
     Input:  a question with its limits; the price of the choice, and that of the answer
-    Output: the bounds. It never fails on data: if the noisy histograms do not show where most units are, the bounds are
-            `_default`, which is fixed in advance
-    Bound:  each of the two histograms costs half of the price; their bins follow from the type, and from the first. The
-            choice, and whether there is one, follows from the two noisy histograms and the question alone: see
-            `most_between`. So it is post-processing of paid answers
+    Output: the bounds. It never fails on data: if the noisy histograms show no values, the bounds are `_default`, which
+            is fixed in advance
+    Bound:  the two histograms and the count cost their parts of the price, which add up; each unit counts once in each.
+            Which bins the second histogram has follows from the type and the first. So all that is chosen is
+            post-processing of paid answers
     """
-    column, half = question.table.columns[name], price.part(Fraction(1, 2))
-    whole = is_whole(column)
-    magnitudes, scale = noisy_histogram(half, question, engine.magnitude_profile(question, column))
-    scales = find_scales(magnitudes, scale, whole=whole)
-    counts, scale = noisy_histogram(half, question, engine.value_profile(question, column, scales.edges.tolist()))
-    zeros = magnitudes[len(magnitudes) // 2] > MODEL.clear_bin * scale
-    if not (scales.seen or zeros) or not most_between(counts, scale):
+    column, whole = question.table.columns[name], is_whole(question.table.columns[name])
+    first, second, third = (price.part(Fraction(part, sum(MODEL.parts_of_bounds))) for part in MODEL.parts_of_bounds)
+    octaves = powers_of_two(*noisy_histogram(first, question, engine.magnitude_profile(question, column)))
+    most = most_values(octaves, whole=whole, doubt=MODEL.sure_first)
+    edges = COARSE if most is None else edges_around(*most, whole=whole)
+    counts = noisy_histogram(second, question, engine.value_profile(question, column, edges.tolist()))
+    bins, values = between(edges, *counts), None
+    if most is None:
+        most = most_values(bins, whole=whole, doubt=MODEL.empty_side)
+        bins = bins if most is None else near(bins, *most[:2])
+    if most is not None:
+        values = read_values(octaves, bins, *most[:2], whole=whole)
+    if values is None and not where_zero_is(octaves):
         return Clipping(_inside(_default(column), column), seen=False)
-    if not scales.seen:
-        return Clipping(_inside(_ZEROS, column), seen=True)
-    cases = read_values(counts, scale, scales)
-    values = BinnedValues.of(scales.edges, cases, scale, whole=whole)
-    return Clipping(_inside(_best(question, column, values, rest), column), True, values)
+    bounds = _inside(_ZEROS if values is None else _best(question, column, values, rest), column)
+    return Clipping(bounds, _most_inside(question, column, third, bounds, values), values)
+
+
+def _most_inside(question: Question, column: Column, price: Price, bounds: Bounds, values: BinnedValues | None) -> bool:
+    """Whether the median of the values lies between bounds, or beside them where a quantile needs it, beyond doubt.
+
+    Bound:  one unit moves the number inside, less that outside, by its weight. With at most half of the units inside it
+            is at most 0. Then its Laplace noise of scale b is above b · ln(1 / (2 · false alarm)) as often as that
+    """
+    low, high = float(bounds.lower), float(bounds.upper)
+    if values is not None:
+        middle = int(np.searchsorted(np.cumsum(values.parts.mean(axis=0)), 0.5))
+        low, high = min(low, float(values.ends[middle])), max(high, float(values.ends[middle + 1]))
+    edges = [low, high + 1 if values is not None and values.whole else math.nextafter(high, math.inf)]
+    below, inside, above = engine.value_profile(question, column, edges)
+    noisy, scale = noisy_histogram(price, question, np.array([inside - below - above]))
+    return bool(noisy[0] > -scale * math.log(2 * MODEL.false_alarm))
 
 
 def _default(column: Column) -> Bounds:

@@ -92,16 +92,16 @@ class Model:
     # Units per scale of the noise: cases with fewer units have less weight, since an analyst with so few would not ask.
     sure_units: float = 30.0  # by hand
 
-    # Values. Read so, errors beside the best bounds in hindsight fell on 27 kinds of columns, at ε = 1: for means from
-    # 4.7 to 3.2 (1,000 units) and 5.6 to 1.6 (50,000), for standard deviations from 6.9 to 4.1 and 5.5 to 1.8. Each
-    # figure is by hand, save `clear_bin` and `false_alarm`, which follow from a probability.
-    values_jump: float = 0.01  # probability that a curve of values jumps: values more often have several modes
+    # Values.
+    parts_of_bounds: tuple[int, int, int] = (6, 11, 3)
+    sure_first: float = math.exp(-9)
     empty_side: float = 0.2  # a sign of values is left out if the probability that it has no unit is above this
-    # That threshold if the other sign has units: a wrong sign costs everything.
-    sure_side: float = math.exp(-9)
-    power_seen: float = 0.25  # least probability of units in a power of two for which bins are made
-    units_in_bin: float = 4.0  # units in a bin, per scale of its noise
-    bins_tail: float = 0.03  # part of a side's units at either end that does not influence the size of bins
+    sure_side: float = math.exp(-4)
+    bulk_tail: float = 0.25
+    tail_octaves: int = 6
+    tail_scales: float = 25.0
+    value_cases: int = 128
+    units_in_bin: float = 8.0  # units in a bin, per scale of its noise
     # Units in one bin, per scale of its noise, that are taken for real: noise alone is that large with probability
     # e^-8 / 2, about 0.0002.
     clear_bin: float = 8.0
