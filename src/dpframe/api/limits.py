@@ -11,13 +11,14 @@ from dpframe.plan import Auto as Chosen
 __all__ = ["Auto"]
 
 
-def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - a value to type, like dp.Rows(1)
+def Auto(share: float | None = None, *, scaled: bool = True) -> Chosen:  # noqa: N802 - a value to type, like dp.Rows(1)
     """Typed in place of limits or bounds: the release chooses them privately, for this share of its price.
 
     `limits=dp.Auto()` in every asking verb, `bounds=dp.Auto()` in `dp.sum`, `dp.mean`, `dp.quantile` and the like.
 
-    Input:  share, strictly between 0 and 1. Where a question has several dp.Auto(), each has its own share; bounds of
-            one column are chosen once. scaled, for limits alone: whether counts and sums are corrected for the rows
+    Input:  share, strictly between 0 and 1; without it limits take a tenth of the price, and bounds of all columns
+            together a quarter. Where a question has several dp.Auto(), each has its own share; bounds of one column are
+            chosen once. scaled, for limits alone: whether counts and sums are corrected for the rows
             that the chosen limits remove
     Output: limits or bounds with the smallest expected error. Higher limits need more noise, so the best limits usually
             remove some rows. Noisy histograms estimate how many. Counts of rows, and sums beside a count of rows, are
@@ -52,9 +53,9 @@ def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - 
     >>> dp.Auto(0.2).share, dp.Auto(scaled=False)
     (Fraction(1, 5), dp.Auto(scaled=False))
     """
-    part = read_share(share, "0.1 for a tenth of the price")
+    part = Fraction(0) if share is None else read_share(share, "0.1 for a tenth of the price")
     if part >= 1:
         raise InvalidArgument("dp.Auto(share=...): a share of the price is below 1, such as 0.1.")
     if not isinstance(scaled, bool):
         raise InvalidArgument("dp.Auto(scaled=...) is True or False.")
-    return Chosen(Fraction(part), scaled)
+    return Chosen(part, scaled)

@@ -73,16 +73,17 @@ class Column:
 class Auto:
     """Typed in place of limits or bounds: the release chooses them privately, for this share of its price.
 
-    With `scaled`, counts and sums are corrected for the rows that the chosen limits remove.
+    Without a share, limits take a tenth, and bounds of all columns together a quarter: `Question` says which. With
+    `scaled`, counts and sums are corrected for the rows that the chosen limits remove.
     """
 
-    share: Fraction = Fraction(1, 10)
+    share: Fraction = Fraction(0)
     scaled: bool = True
 
     @property
     def typed(self) -> str:
         """As the user typed it."""
-        arguments = [f"{float(self.share):g}"] if self.share != Auto.share else []
+        arguments = [f"{float(self.share):g}"] if self.share else []
         return f"dp.Auto({', '.join(arguments if self.scaled else [*arguments, 'scaled=False'])})"
 
     def __repr__(self) -> str:

@@ -29,6 +29,10 @@ from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, merged, 
 
 __all__ = ["Layout", "Question"]
 
+# Shares of the price that dp.Auto() takes where none is typed. With a tenth for bounds, 300 people often gave none; at
+# 3,000 and 30,000 people, errors of means were the same within 5% for shares of 0.15 to 0.3.
+_SHARE_OF_LIMITS, _SHARE_OF_BOUNDS = Fraction(1, 10), Fraction(1, 4)
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -139,7 +143,8 @@ class Question:
     @property
     def auto(self) -> Auto | None:
         """How the release is to choose limits; None if it is not, or has chosen them."""
-        return self.table.limits.and_also(self.given).auto if self.chosen is None else None
+        auto = self.table.limits.and_also(self.given).auto if self.chosen is None else None
+        return replace(auto, share=_SHARE_OF_LIMITS) if auto is not None and not auto.share else auto
 
     @cached_property
     def open_bounds(self) -> Mapping[str, Auto]:
@@ -149,7 +154,8 @@ class Question:
             bounds, column = getattr(aggregate, "bounds", None), getattr(aggregate, "column", None)
             if isinstance(bounds, Auto) and column is not None:
                 choices[column] = max(bounds, choices.get(column, bounds), key=lambda auto: auto.share)
-        return choices
+        untyped = [column for column, auto in choices.items() if not auto.share]
+        return choices | {column: Auto(_SHARE_OF_BOUNDS / len(untyped)) for column in untyped}
 
     @property
     def chosen_share(self) -> Fraction:

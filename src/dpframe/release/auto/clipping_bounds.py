@@ -2,7 +2,7 @@
 
 Two noisy histograms in which each unit counts once describe the values: see `dpframe.release.auto.value_histograms`.
 The bounds are the pair of edges with the smallest expected error of the column's statistics, from clipping and noise
-together.
+together. A noisy count then tells whether most units lie between them.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ _NO_ERROR = 1e-200  # added to errors, so that their ratios are finite: the larg
 
 @dataclass(frozen=True)
 class Clipping:
-    """Bounds, and whether values were seen. If not, the bounds are the default of the column's type.
+    """Bounds, and whether most values surely lie between them.
 
-    `values` are the values as the noisy histograms show them; None where they show nothing, or zeros alone.
+    `values` are the values as the noisy histograms show them; None where they show zeros alone, or nothing. Where they
+    show nothing, the bounds are the default of the column's type.
     """
 
     bounds: Bounds
@@ -81,23 +82,28 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
     if values is None and not where_zero_is(octaves):
         return Clipping(_inside(_default(column), column), seen=False)
     bounds = _inside(_ZEROS if values is None else _best(question, column, values, rest), column)
-    return Clipping(bounds, _most_inside(question, column, third, bounds, values), values)
+    seen = _most_inside(question, column, third, bounds, values)
+    return Clipping(bounds if seen or values is not None else _inside(_default(column), column), seen, values)
 
 
 def _most_inside(question: Question, column: Column, price: Price, bounds: Bounds, values: BinnedValues | None) -> bool:
-    """Whether the median of the values lies between bounds, or beside them where a quantile needs it, beyond doubt.
+    """Whether a noisy count shows that most units lie between the bounds.
 
-    Bound:  one unit moves the number inside, less that outside, by its weight. With at most half of the units inside it
-            is at most 0. Then its Laplace noise of scale b is above b · ln(1 / (2 · false alarm)) as often as that
+    For the bounds of a high quantile, which need not hold the median, the range counts that reaches to the median.
+
+    Output: true with a probability of at most `MODEL.false_alarm` where at most half of the units are in the range
+    Bound:  a unit has a weight of at most ONE in all, so when it joins, the weight inside less that outside moves by
+            at most ONE; when one is exchanged, by twice that. If at most half is inside, the difference is at most 0,
+            and Laplace noise of scale b exceeds b · ln(1 / 2a) with probability a
     """
     low, high = float(bounds.lower), float(bounds.upper)
     if values is not None:
         middle = int(np.searchsorted(np.cumsum(values.parts.mean(axis=0)), 0.5))
         low, high = min(low, float(values.ends[middle])), max(high, float(values.ends[middle + 1]))
-    edges = [low, high + 1 if values is not None and values.whole else math.nextafter(high, math.inf)]
+    edges = [low, math.nextafter(high, math.inf)]  # a bin does not contain its upper edge
     below, inside, above = engine.value_profile(question, column, edges)
-    noisy, scale = noisy_histogram(price, question, np.array([inside - below - above]))
-    return bool(noisy[0] > -scale * math.log(2 * MODEL.false_alarm))
+    (difference,), scale = noisy_histogram(price, question, np.array([inside - below - above]))
+    return bool(difference > -scale * math.log(2 * MODEL.false_alarm))
 
 
 def _default(column: Column) -> Bounds:

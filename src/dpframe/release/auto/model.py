@@ -101,6 +101,7 @@ class Model:
     tail_octaves: int = 6
     tail_scales: float = 25.0
     value_cases: int = 128
+    tail_least: float = 0.25
     units_in_bin: float = 8.0  # units in a bin, per scale of its noise
     # Units in one bin, per scale of its noise, that are taken for real: noise alone is that large with probability
     # e^-8 / 2, about 0.0002.

@@ -72,7 +72,7 @@ def tail_start(bins: Bins) -> tuple[int, tuple[float, float]]:
     heaps = np.flatnonzero(bins.counts > MODEL.clear_bin * bins.scales)
     at = max(at, int(heaps[heaps > at + 1].max(initial=at)))
     scale = float(bins.scales[at])
-    return at, (max(beyond[at] - 3 * error[at], scale / 4), max(beyond[at] + 2 * error[at], 4 * scale))
+    return at, (max(beyond[at] - 3 * error[at], scale * MODEL.tail_least), max(beyond[at] + 2 * error[at], 4 * scale))
 
 
 def draw_tail(

@@ -1,9 +1,10 @@
 """Values as two noisy histograms describe them: bins, and the number of units in each, in several cases.
 
 The first histogram has a bin for each sign and power of two, for every column, and tells where most values are. Around
-them the second histogram has narrow bins; its other bins become wider with the distance. Where most units are, the
-second histogram is taken as it is. The tails on either side follow a law that fits both: see `dpframe.release.auto.tails`.
-If the first histogram leaves in doubt where most values are, the second one has the same bins.
+them the second histogram has narrow bins; its other bins become wider with the distance. If the first histogram leaves
+in doubt where most values are, the second one has a bin for each sign and power of eight: three octaves then share the
+noise of one bin. Where most units are, the second histogram is taken as it is. The tails on either side follow a law
+that fits both histograms: see `dpframe.release.auto.tails`.
 """
 
 from __future__ import annotations
