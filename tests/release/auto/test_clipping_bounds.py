@@ -217,7 +217,7 @@ def test_whole_numbers_have_whole_bounds(draw):
 
 def test_minus_one_is_not_minus_two():
     (low, high), found = chosen(np.full(4000, -1), "sum")
-    assert -64 <= low <= -1 < high <= 8
+    assert -64 <= low <= -1 <= high <= 8
     assert found == pytest.approx(-4000, abs=200)
 
 
