@@ -171,7 +171,10 @@ def _rounded(values: BinnedValues, low: int, high: int) -> Bounds:
 
 
 def _of_quantile(values: BinnedValues, low: Integers, high: Integers, rank: float) -> Floats:
-    """Error of a quantile: its distance from the candidates between two edges, and the distance between candidates."""
+    """Error of a quantile: its distance from the candidates between two edges, the distance between candidates, and noise.
+
+    What noise leaves open of the quantile in the histogram stands for the noise of the answer, whatever the bounds.
+    """
     bins, fewest = len(values.middles), MODEL.beyond_extreme / values.units
     at = np.clip(rank, fewest, 1 - fewest)
     near = min(int(np.searchsorted(np.cumsum(values.parts.mean(axis=0)), rank)), bins)
@@ -185,7 +188,8 @@ def _of_quantile(values: BinnedValues, low: Integers, high: Integers, rank: floa
     below = np.maximum(values.edges[low] - values.ends[least][:, None], 0)
     above = np.maximum(values.ends[most + 1][:, None] - values.edges[high], 0)
     apart = (values.edges[high] - values.edges[low]) / _CANDIDATES
-    return np.asarray(np.hypot(below + above, apart / math.sqrt(12)))
+    open_still = (values.ends[most + 1] - values.ends[least])[:, None] / (2 * MODEL.quantile_doubt)
+    return np.asarray(np.hypot(np.hypot(below + above, open_still), apart / math.sqrt(12)))
 
 
 def _of_all(values: BinnedValues, low: Integers, high: Integers) -> Floats:

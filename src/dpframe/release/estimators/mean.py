@@ -79,7 +79,9 @@ class MeanEstimator(Estimator):
 
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
         first, last = values.edges[low], values.highs[high]
-        mean = np.clip((values.parts @ values.middles)[:, None], first, last)  # the count's noise moves it off the middle
+        mean = np.clip(
+            (values.parts @ values.middles)[:, None], first, last
+        )  # the count's noise moves it off the middle
         return np.hypot(values.lost(low, high), noise * np.hypot((last - first) / 2, mean - (last + first) / 2))
 
 
