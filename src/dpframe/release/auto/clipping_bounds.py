@@ -171,7 +171,7 @@ def _rounded(values: BinnedValues, low: int, high: int) -> Bounds:
 
 
 def _of_quantile(values: BinnedValues, low: Integers, high: Integers, rank: float) -> Floats:
-    """Error of a quantile: its distance from the candidates between two edges, the distance between candidates, and noise.
+    """Error of a quantile: its distance from the candidates between two edges, theirs from one another, and noise.
 
     What noise leaves open of the quantile in the histogram stands for the noise of the answer, whatever the bounds.
     """

@@ -92,21 +92,25 @@ class Model:
     # Units per scale of the noise: cases with fewer units have less weight, since an analyst with so few would not ask.
     sure_units: float = 30.0  # by hand
 
-    # Values.
+    # Values. On 45 kinds of columns, 25 drawn and 20 real, at ε = 1 and beside the best bounds in hindsight, errors of
+    # means were 3.2 (300 units), 1.85 (3,000) and 1.6 (30,000) in geometric mean. Other figures, from half to twice
+    # these, moved them by up to a tenth. Hindsight here may not have clipping above cancel clipping below.
+    # The share of the first histogram, of the second one, and of the count of who is inside.
     parts_of_bounds: tuple[int, int, int] = (6, 11, 3)
+    # A sign has units beyond doubt in the first histogram, where the second can do better, if the probability of none
+    # is below this.
     sure_first: float = math.exp(-9)
-    empty_side: float = 0.2  # a sign of values is left out if the probability that it has no unit is above this
-    sure_side: float = math.exp(-4)
-    bulk_tail: float = 0.25
-    tail_octaves: int = 6
-    tail_scales: float = 25.0
-    value_cases: int = 128
-    tail_least: float = 0.25
-    units_in_bin: float = 8.0  # units in a bin, per scale of its noise
+    empty_side: float = 0.2  # in the second histogram, where nothing else can be done
+    sure_side: float = math.exp(-4)  # that threshold if the other sign has units: a wrong sign costs much
+    bulk_tail: float = 0.25  # part of the units on either side of the range that is divided into equal bins
+    units_in_bin: float = 8.0  # units in one of these bins, per scale of its noise
+    tail_octaves: int = 6  # how often the distance doubles beyond that range
+    tail_scales: float = 25.0  # units in a tail, in scales of the noise: so many tell the law
+    value_cases: int = 128  # that are drawn
     # Units in one bin, per scale of its noise, that are taken for real: noise alone is that large with probability
     # e^-8 / 2, about 0.0002.
     clear_bin: float = 8.0
-    false_alarm: float = 0.01  # probability that values are taken for most of all that are not
+    false_alarm: float = 0.01  # probability that a range is taken for one of most units that is not
 
     # Clipping bounds.
     groups_unlisted: float = 10.0  # assumed number of groups, if none are listed. By hand

@@ -72,7 +72,7 @@ def tail_start(bins: Bins) -> tuple[int, tuple[float, float]]:
     heaps = np.flatnonzero(bins.counts > MODEL.clear_bin * bins.scales)
     at = max(at, int(heaps[heaps > at + 1].max(initial=at)))
     scale = float(bins.scales[at])
-    return at, (max(beyond[at] - 3 * error[at], scale * MODEL.tail_least), max(beyond[at] + 2 * error[at], 4 * scale))
+    return at, (max(beyond[at] - 3 * error[at], scale / 4), max(beyond[at] + 2 * error[at], 4 * scale))
 
 
 def draw_tail(
@@ -97,7 +97,7 @@ def draw_tail(
     there = _survival(np.append(distances / start, math.inf), _STEEP[law_at % size], _BENT[law_at % size])
     mean = number[:, None] * -np.diff(there, axis=1)
     mean[np.ix_(law_at >= size, distances >= zero)] = 0.0
-    return draw.poisson(mean).astype(np.float64)
+    return np.asarray(draw.poisson(mean), np.float64)
 
 
 def _survival(times: Floats, steep: Floats, bent: Floats) -> Floats:
