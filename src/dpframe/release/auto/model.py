@@ -105,7 +105,7 @@ class Model:
     bulk_tail: float = 0.25  # part of the units on either side of the range that is divided into equal bins
     units_in_bin: float = 8.0  # units in one of these bins, per scale of its noise
     tail_octaves: int = 6  # how often the distance doubles beyond that range
-    tail_scales: float = 25.0  # units in a tail, in scales of the noise: so many tell the law
+    tail_scales: float = 20.0  # units in a tail, in scales of the noise: so many tell the law
     value_cases: int = 128  # that are drawn
     # Units in one bin, per scale of its noise, that are taken for real: noise alone is that large with probability
     # e^-8 / 2, about 0.0002.

@@ -27,7 +27,7 @@ __all__ = ["Bins", "draw_tail", "tail_start"]
 
 _STEEP, _BENT = (
     grid.ravel()
-    for grid in np.meshgrid(np.geomspace(0.4, 60, 22), [0, 0.15, 0.3, 0.5, 0.75, 1, 1.5, 2, 3], indexing="ij")
+    for grid in np.meshgrid(np.geomspace(0.1, 60, 26), [0, 0.15, 0.3, 0.5, 0.75, 1, 1.5, 2, 3], indexing="ij")
 )  # λ and κ
 _NUMBERS = 14  # n that are tried, between the least and the most that the counts allow
 
