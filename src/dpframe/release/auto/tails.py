@@ -48,8 +48,9 @@ class Bins:
         return Bins(sign * (near[side] - centre), sign * (far[side] - centre), self.counts[side], self.scales[side])
 
     def beyond(self, start: float) -> Bins:
-        """The bins that begin at a start or later, and not too far away to matter."""
-        at = (self.begins >= start) & (self.begins < start * 2.0**MODEL.tail_octaves)
+        """The bins that begin at a start or later, save those that are too far away or too narrow to matter."""
+        far, narrow = start * 2.0**MODEL.tail_octaves, start * 2.0**-MODEL.tail_octaves
+        at = (self.begins >= start) & (self.begins < far) & (self.ends - self.begins > narrow)
         return Bins(self.begins[at], self.ends[at], self.counts[at], self.scales[at])
 
     def and_also(self, other: Bins) -> Bins:
