@@ -93,7 +93,7 @@ class Model:
     sure_units: float = 30.0  # by hand
 
     # Values. By hand, on 45 kinds of columns, 25 drawn and 20 real, with 6 releases each at ε = 1. Errors of means were
-    # about 3.3 (300 units), 1.8 (3,000) and 1.6 (30,000) times those of the best bounds in hindsight, in geometric mean;
+    # 3.3 (300 units), 1.8 (3,000) and 1.6 (30,000) times those of the best bounds in hindsight, in geometric mean;
     # in hindsight clipping above was not let cancel clipping below. With 15 or 40 for `tail_scales`, and with other
     # `parts_of_bounds`, they differed by no more than repeated runs did: up to 15% at 300 units, 7% at more.
     # The share of the first histogram, of the second one, and of the count of who is inside.
