@@ -65,7 +65,6 @@ from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
-from dpframe.release.auto import value_histograms as values
 from dpframe.release.hierarchy import draw as levels
 from dpframe.release.pricing import allocation, mechanisms, shared_noise
 from dpframe.release.synthesis import rounds as table_rounds
@@ -403,8 +402,10 @@ def ties_keep_more():
 
 
 def noise_is_somebody():
-    draw = np.random.default_rng(1)
-    return sum(values.most_between(draw.laplace(0, 20, 66), 20) for _ in range(1000)) > 10
+    frame = dp.protect(pl.DataFrame({"u": [1], "x": [5.0]}).clear(), unit="u")
+    ask, price = frame.mean("x", bounds=dp.Auto(), max_rows=1)._question, Price(Fraction(1, 10), Fraction(0))
+    column, bounds = ask.table.columns["x"], columns.Bounds(0, 1)
+    return sum(clipping._most_inside(ask, column, price, bounds, None) for _ in range(200)) > 20
 
 
 def nobody_counts():
@@ -1354,16 +1355,23 @@ PLANTS = [
         lambda: more_is_told("limits of different values"),
     ),
     Plant(
-        "a histogram of nobody is read as one of somebody wherever one bin stands out",
-        values.most_between,
-        "MODEL.false_alarm / runs",
-        "MODEL.false_alarm",
+        "a noisy count of nobody is read as one of most people wherever it is above zero",
+        clipping._most_inside,
+        "-scale * math.log(2 * MODEL.false_alarm)",
+        "0.0",
         noise_is_somebody,
     ),
     Plant(
-        "both histograms of values have all that dp.Auto takes",
+        "the people inside of chosen bounds and those outside cost as one",
+        clipping._most_inside,
+        "inside - below - above",
+        "4 * (inside - below - above)",
+        lambda: more_is_told("bounds of a median"),
+    ),
+    Plant(
+        "each histogram of values has all that dp.Auto takes",
         clipping.choose_bounds,
-        "price.part(Fraction(1, 2))",
+        "price.part(Fraction(part, sum(MODEL.parts_of_bounds)))",
         "price",
         lambda: more_is_told("bounds of a median"),
     ),

@@ -30,7 +30,6 @@ from dpframe.engine import ONE
 from dpframe.noise import bits, contrasts
 from dpframe.plan.columns import Limits
 from dpframe.release.auto import choice as auto
-from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.auto.error_model import Expected, Judged
@@ -205,9 +204,7 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         if not choosing:
             patch.setattr(auto, "_best", _settled_limits(said))
             patch.setattr(values, "draw_curves", lambda counts, _, number, **__: np.tile(counts.clip(0), (number, 1)))
-            patch.setattr(values, "_CASES", 1)
             patch.setattr(values, "nobody_there", lambda counts, _: float(counts.sum() <= 0))
-            patch.setattr(clipping, "most_between", lambda *_: True)
         salt = f"{seed:032x}"
         patch.setattr(account, "secrets", SimpleNamespace(token_hex=lambda _: salt))  # of partitions
         with bits.substitute(lambda count: words.integers(0, 2**64, count, dtype=np.uint64)):  # salts

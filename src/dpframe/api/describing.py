@@ -205,7 +205,9 @@ def _bounds_of(frame: AskedFrame[Any], names: Sequence[str], bounds: object) -> 
     open_columns = [name for name in names if _own(frame, name) is None]
     if isinstance(bounds, Auto):
         read_bounds(bounds, "describe")
-        each = replace(bounds, typed_share=bounds.share / max(len(open_columns), 1))
+        each = bounds
+        if bounds.typed_share is not None:
+            each = replace(bounds, typed_share=bounds.typed_share / max(len(open_columns), 1))
         return {name: each if name in open_columns else None for name in names}
     if bounds is not None and not isinstance(bounds, Mapping):
         pair = read_bounds(bounds, "describe")

@@ -73,8 +73,9 @@ class Column:
 class Auto:
     """Typed in place of limits or bounds: the release chooses them privately, for this share of its price.
 
-    Without a typed share, bounds have a tenth of the price, and limits what `Question.limits_share` says. With
-    `scaled`, counts and sums are corrected for the rows that the chosen limits remove.
+    Without a typed share, bounds of all columns together have a quarter of the price, and limits what
+    `Question.limits_share` says. With `scaled`, counts and sums are corrected for the rows that the chosen limits
+    remove.
     """
 
     typed_share: Fraction | None = None

@@ -29,6 +29,10 @@ from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, merged, 
 
 __all__ = ["Layout", "Question"]
 
+# Share of the price that the bounds of all columns take where none is typed. With a tenth, 300 people often gave no
+# bounds; at 3,000 and 30,000 people, errors of means were the same within 5% for shares of 0.15 to 0.3.
+_SHARE_OF_BOUNDS = Fraction(1, 4)
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -149,7 +153,8 @@ class Question:
             bounds, column = getattr(aggregate, "bounds", None), getattr(aggregate, "column", None)
             if isinstance(bounds, Auto) and column is not None:
                 choices[column] = max(bounds, choices.get(column, bounds), key=lambda auto: auto.share)
-        return choices
+        untyped = [column for column, auto in choices.items() if auto.typed_share is None]
+        return choices | {column: Auto(_SHARE_OF_BOUNDS / len(untyped)) for column in untyped}
 
     @property
     def limits_share(self) -> Fraction:

@@ -51,11 +51,16 @@ _CHOSEN = (
     "Bounds of {!r}, for {}: from {} to {}. Their expected error of the released columns, from clipping and noise "
     "together, is the smallest. It is estimated from noisy histograms of values in which each unit counts once."
 )
+_TOO_FEW = "Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.4)."
 _UNSEEN = (
-    "Bounds of {!r}, for {}: none could be chosen. There are too few people for the noise: the noisy histogram of "
-    "values does not show where most of them are, by a test that is wrong of other values at most once in 100 times. "
-    "So values are clipped to fixed bounds of the column or its type, from {} to {}, wherever the values "
-    "are. Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.3)."
+    "Bounds of {!r}, for {}: none could be chosen. There are too few people for the noise: the noisy histograms of "
+    "values do not show where any of them are. So values are clipped to fixed bounds of the column or its type, from "
+    f"{{}} to {{}}, wherever the values are. {_TOO_FEW}"
+)
+_DOUBTFUL = (
+    "Bounds of {!r}, for {}: from {} to {}, a guess. There are too few people for the noise: a noisy count does not "
+    "show that most values lie between them, by a test that is wrong of other bounds at most once in 100 times. "
+    f"{_TOO_FEW}"
 )
 # Laws of values for each case of the units. If groups are not listed there is one, since far more limits are tried.
 _LAWS = 4
@@ -129,7 +134,7 @@ def choose(
             seen.values[question.table.columns[column].id] = clipping.values
         cost = statement["cost"][column] = float(price.amount * auto.share)
         low, high = (number(x) for x in as_typed(bounds[column], question.table.columns[column]))
-        words = _CHOSEN if clipping.seen else _UNSEEN
+        words = _CHOSEN if clipping.seen else _UNSEEN if clipping.values is None else _DOUBTFUL
         statement["reason"].append(words.format(column, f"{price.terms.sign} = {cost:.4g}", low, high))
         if not clipping.seen:
             statement.setdefault("unseen", {})[column] = f"from {low} to {high}"

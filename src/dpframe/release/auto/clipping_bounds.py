@@ -2,7 +2,7 @@
 
 Two noisy histograms in which each unit counts once describe the values: see `dpframe.release.auto.value_histograms`.
 The bounds are the pair of edges with the smallest expected error of the column's statistics, from clipping and noise
-together.
+together. A noisy count then tells whether most units lie between them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from dpframe.arrays import Floats, Integers
 from dpframe.plan import TIMES, Bounds, Column, Kind, Question, integer_range, is_whole, kind, moment
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import noisy_histogram
-from dpframe.release.auto.value_histograms import find_scales, most_between, read_values
+from dpframe.release.auto.value_histograms import (
+    COARSE,
+    between,
+    edges_around,
+    most_values,
+    near,
+    powers_of_two,
+    read_values,
+    where_zero_is,
+)
 from dpframe.release.estimators import BinnedValues, estimator_of
 from dpframe.release.pricing import Price
 
@@ -37,9 +46,10 @@ _NO_ERROR = 1e-200  # added to errors, so that their ratios are finite: the larg
 
 @dataclass(frozen=True)
 class Clipping:
-    """Bounds, and whether values were seen. If not, the bounds are the default of the column's type.
+    """Bounds, and whether most values surely lie between them.
 
-    `values` are the values as the noisy histograms show them; None where they show nothing, or zeros alone.
+    `values` are the values as the noisy histograms show them; None where they show zeros alone, or nothing. Where they
+    show nothing, the bounds are the default of the column's type.
     """
 
     bounds: Bounds
@@ -51,25 +61,49 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
     """Bounds of a column (as the engine holds it) for its statistics in a question.
 
     Input:  a question with its limits; the price of the choice, and that of the answer
-    Output: the bounds. It never fails on data: if the noisy histograms do not show where most units are, the bounds are
-            `_default`, which is fixed in advance
-    Bound:  each of the two histograms costs half of the price; their bins follow from the type, and from the first. The
-            choice, and whether there is one, follows from the two noisy histograms and the question alone: see
-            `most_between`. So it is post-processing of paid answers
+    Output: the bounds. It never fails on data: if the noisy histograms show no values, the bounds are `_default`, which
+            is fixed in advance
+    Bound:  the two histograms and the count cost their parts of the price, which add up; each unit counts once in each.
+            Which bins the second histogram has follows from the type and the first. So all that is chosen is
+            post-processing of paid answers
     """
-    column, half = question.table.columns[name], price.part(Fraction(1, 2))
-    whole = is_whole(column)
-    magnitudes, scale = noisy_histogram(half, question, engine.magnitude_profile(question, column))
-    scales = find_scales(magnitudes, scale, whole=whole)
-    counts, scale = noisy_histogram(half, question, engine.value_profile(question, column, scales.edges.tolist()))
-    zeros = magnitudes[len(magnitudes) // 2] > MODEL.clear_bin * scale
-    if not (scales.seen or zeros) or not most_between(counts, scale):
+    column, whole = question.table.columns[name], is_whole(question.table.columns[name])
+    first, second, third = (price.part(Fraction(part, sum(MODEL.parts_of_bounds))) for part in MODEL.parts_of_bounds)
+    octaves = powers_of_two(*noisy_histogram(first, question, engine.magnitude_profile(question, column)))
+    most = most_values(octaves, whole=whole, doubt=MODEL.sure_first)
+    edges = COARSE if most is None else edges_around(*most, whole=whole)
+    counts = noisy_histogram(second, question, engine.value_profile(question, column, edges.tolist()))
+    bins, values = between(edges, *counts), None
+    if most is None:
+        most = most_values(bins, whole=whole, doubt=MODEL.empty_side)
+        bins = bins if most is None else near(bins, *most[:2])
+    if most is not None:
+        values = read_values(octaves, bins, *most[:2], whole=whole)
+    if values is None and not where_zero_is(octaves):
         return Clipping(_inside(_default(column), column), seen=False)
-    if not scales.seen:
-        return Clipping(_inside(_ZEROS, column), seen=True)
-    cases = read_values(counts, scale, scales)
-    values = BinnedValues.of(scales.edges, cases, scale, whole=whole)
-    return Clipping(_inside(_best(question, column, values, rest), column), True, values)
+    bounds = _inside(_ZEROS if values is None else _best(question, column, values, rest), column)
+    seen = _most_inside(question, column, third, bounds, values)
+    return Clipping(bounds if seen or values is not None else _inside(_default(column), column), seen, values)
+
+
+def _most_inside(question: Question, column: Column, price: Price, bounds: Bounds, values: BinnedValues | None) -> bool:
+    """Whether a noisy count shows that most units lie between the bounds.
+
+    For the bounds of a high quantile, which need not hold the median, the range counts that reaches to the median.
+
+    Output: true with a probability of at most `MODEL.false_alarm` where at most half of the units are in the range
+    Bound:  a unit has a weight of at most ONE in all, so when it joins, the weight inside less that outside moves by
+            at most ONE; when one is exchanged, by twice that. If at most half is inside, the difference is at most 0,
+            and Laplace noise of scale b exceeds b · ln(1 / 2a) with probability a
+    """
+    low, high = float(bounds.lower), float(bounds.upper)
+    if values is not None:
+        middle = int(np.searchsorted(np.cumsum(values.parts.mean(axis=0)), 0.5))
+        low, high = min(low, float(values.ends[middle])), max(high, float(values.ends[middle + 1]))
+    edges = [low, math.nextafter(high, math.inf)]  # a bin does not contain its upper edge
+    below, inside, above = engine.value_profile(question, column, edges)
+    (difference,), scale = noisy_histogram(price, question, np.array([inside - below - above]))
+    return bool(difference > -scale * math.log(2 * MODEL.false_alarm))
 
 
 def _default(column: Column) -> Bounds:
@@ -137,7 +171,10 @@ def _rounded(values: BinnedValues, low: int, high: int) -> Bounds:
 
 
 def _of_quantile(values: BinnedValues, low: Integers, high: Integers, rank: float) -> Floats:
-    """Error of a quantile: its distance from the candidates between two edges, and the distance between candidates."""
+    """Error of a quantile: its distance from the candidates between two edges, theirs from one another, and noise.
+
+    What noise leaves open of the quantile in the histogram stands for the noise of the answer, whatever the bounds.
+    """
     bins, fewest = len(values.middles), MODEL.beyond_extreme / values.units
     at = np.clip(rank, fewest, 1 - fewest)
     near = min(int(np.searchsorted(np.cumsum(values.parts.mean(axis=0)), rank)), bins)
@@ -151,7 +188,8 @@ def _of_quantile(values: BinnedValues, low: Integers, high: Integers, rank: floa
     below = np.maximum(values.edges[low] - values.ends[least][:, None], 0)
     above = np.maximum(values.ends[most + 1][:, None] - values.edges[high], 0)
     apart = (values.edges[high] - values.edges[low]) / _CANDIDATES
-    return np.asarray(np.hypot(below + above, apart / math.sqrt(12)))
+    open_still = (values.ends[most + 1] - values.ends[least])[:, None] / (2 * MODEL.quantile_doubt)
+    return np.asarray(np.hypot(np.hypot(below + above, open_still), apart / math.sqrt(12)))
 
 
 def _of_all(values: BinnedValues, low: Integers, high: Integers) -> Floats:

@@ -38,16 +38,15 @@ def draw_curves(
     number: int,
     *,
     begin: float = MODEL.curve_begin,
-    jump: float = MODEL.curve_jump,
     again: float = 0.0,
 ) -> Floats:
     """Curves (number by nodes) of the units at each node, given noisy counts of at least one unit.
 
-    Input:  scale: of the Laplace noise of the counts (units); begin, jump: how likely a curve does so at each node;
-            again: how likely one that has ended comes again after a gap
+    Input:  scale: of the Laplace noise of the counts (units); begin: how likely a curve does so at each node; again:
+            how likely one that has ended comes again after a gap
     Output: curves that equal the counts where noise leaves no doubt; equal counts give equal curves
     """
-    chain = _Chain.over(counts, max(scale, _EXACT), begin, jump, again)
+    chain = _Chain.over(counts, max(scale, _EXACT), begin, again)
     curves = chain.levels[_backward(chain, _forward(chain), number)]
     spread = _variance(curves)
     return np.maximum(curves + spread / (spread + 2 * scale**2) * (counts - curves), 0.0)
@@ -81,7 +80,6 @@ class _Chain:
     fresh: Floats  # moves: where a curve begins or has jumped, for each level
     falls: Floats  # levels by moves: a curve that moved so last ends here, as it does anywhere, or by falling to nobody
     begin: float  # how likely a curve begins at a node
-    jump: float
     again: float  # how likely it comes again
     returns: Floats  # levels by moves: where it does
 
@@ -91,7 +89,6 @@ class _Chain:
         counts: Floats,
         scale: float,
         begin: float = MODEL.curve_begin,
-        jump: float = MODEL.curve_jump,
         again: float = 0.0,
     ) -> _Chain:
         highest = max(float(np.cumsum(counts).max()), 0.0) + 10 * scale
@@ -106,13 +103,13 @@ class _Chain:
         origin, target = at - _MOVES, at + _MOVES
         origin[(origin < 1) | (origin >= len(levels)) | (at < 1)] = 0
         outside = ((target < 1) | (target >= len(levels))).astype(np.float64)
-        falls = MODEL.curve_end + (1 - MODEL.curve_end - jump) * outside @ transitions.T
+        falls = MODEL.curve_end + (1 - MODEL.curve_end - MODEL.curve_jump) * outside @ transitions.T
         falls[0] = 0.0
         likely = np.maximum(np.exp(nats - nats.max(axis=1, keepdims=True)), _NEVER)
         fresh /= fresh.sum()
         high = levels >= max(MODEL.back_scales * scale, MODEL.back_units)
         returns = high[:, None] / high.sum() * fresh
-        return cls(levels, likely, transitions, origin, fresh / rungs, falls, begin, jump, again, returns)
+        return cls(levels, likely, transitions, origin, fresh / rungs, falls, begin, again, returns)
 
 
 @dataclass(frozen=True)
@@ -128,12 +125,12 @@ class _Filtered:
 def _forward(chain: _Chain) -> _Filtered:
     nodes, shape = len(chain.likely), chain.origin.shape
     there, before, after, away = np.zeros((nodes, *shape)), np.zeros(nodes), np.zeros(nodes), np.zeros(nodes)
-    moves, stays = np.arange(shape[1]), 1 - MODEL.curve_end - chain.jump
+    moves, stays = np.arange(shape[1]), 1 - MODEL.curve_end - MODEL.curve_jump
     now, waiting, over, gap = np.zeros(shape), 1.0, 0.0, 0.0
     for node, likely in enumerate(chain.likely):
         fallen = float((now * chain.falls).sum())
         arrivals = np.where(chain.origin > 0, (now @ chain.transitions)[chain.origin, moves], 0.0) * stays
-        arrivals[1:] += (waiting * chain.begin + float(now.sum()) * chain.jump) * chain.fresh
+        arrivals[1:] += (waiting * chain.begin + float(now.sum()) * MODEL.curve_jump) * chain.fresh
         arrivals += gap * MODEL.curve_back * chain.returns
         now, waiting = arrivals * likely[:, None], waiting * (1 - chain.begin) * likely[0]
         over = (over + fallen * (1 - chain.again)) * likely[0]
@@ -147,7 +144,7 @@ def _forward(chain: _Chain) -> _Filtered:
 def _backward(chain: _Chain, forward: _Filtered, number: int) -> Integers:
     """Levels (number by nodes) of curves, drawn from the last node to the first."""
     draw = np.random.default_rng(1)  # not noise: the curves follow from the counts
-    nodes, (_, moves), stays = len(chain.likely), chain.origin.shape, 1 - MODEL.curve_end - chain.jump
+    nodes, (_, moves), stays = len(chain.likely), chain.origin.shape, 1 - MODEL.curve_end - MODEL.curve_jump
 
     def states(weights: Floats, many: int) -> tuple[Integers, Integers]:
         cumulative = np.cumsum(weights.ravel())
@@ -176,7 +173,7 @@ def _backward(chain: _Chain, forward: _Filtered, number: int) -> Integers:
             fresh = chain.fresh[move[up]]
             origin = chain.origin[level[up], move[up]]
             by_move = there[origin] * chain.transitions[:, move[up]].T * stays * (origin > 0)[:, None]
-            begins, jumps = forward.before[node] * chain.begin * fresh, now * chain.jump * fresh
+            begins, jumps = forward.before[node] * chain.begin * fresh, now * MODEL.curve_jump * fresh
             returns = forward.away[node] * MODEL.curve_back * chain.returns[level[up], move[up]]
             cumulative = np.cumsum(np.column_stack([by_move, jumps, begins, returns]), axis=1)
             pick = (cumulative < (draw.random(len(up)) * cumulative[:, -1])[:, None]).sum(axis=1)

@@ -1,159 +1,139 @@
-"""Posteriors from two noisy histograms of values: bins, and the number of units in each, in several cases.
+"""Values as two noisy histograms describe them: bins, and the number of units in each, in several cases.
 
-The first histogram has a bin for each sign and power of two, for every column, and tells the scale of the values. The
-second histogram divides powers of two into equal numbers of bins. Where both count the same units, they are reconciled
-by least squares. Then they are read as curves, from zero outward.
+The first histogram has a bin for each sign and power of two, for every column, and tells where most values are. Around
+them the second histogram has narrow bins; its other bins become wider with the distance. If the first histogram leaves
+in doubt where most values are, the second one has a bin for each sign and power of eight: three octaves then share the
+noise of one bin. Where most units are, the second histogram is taken as it is. The tails on either side follow a law
+that fits both histograms: see `dpframe.release.auto.tails`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.engine import EXPONENTS
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import draw_curves, nobody_there
+from dpframe.release.auto.tails import Bins, draw_tail, tail_start
+from dpframe.release.estimators import BinnedValues
 
-__all__ = ["Scales", "find_scales", "most_between", "read_values"]
+__all__ = ["COARSE", "between", "edges_around", "most_values", "near", "powers_of_two", "read_values", "where_zero_is"]
 
 
 _WIDE = len(EXPONENTS)
 _POWERS: Floats = np.ldexp(1.0, np.arange(EXPONENTS[0], EXPONENTS[-1] + 2))
-_DRAWN = 128  # curves of the first histogram
-_CASES = 64  # of the second
-_MOST, _BINS = 64, 64  # bins of a side; of one power of two
-_RATES: Floats = np.arange(1, 100) / 100  # tried in Chernoff's bound, which holds for each
+_BEGINS: Floats = np.concatenate([-_POWERS[:0:-1], [0.0], _POWERS[:-1]])
+_ENDS: Floats = np.concatenate([-_POWERS[-2::-1], [0.0], _POWERS[1:]])
+COARSE: Floats = np.concatenate([-_POWERS[::-3], _POWERS[::3]])  # powers of 8 of each sign
+_DRAWN = 64  # curves of the first histogram
+_PARTS = 64  # most bins where most values are
+_FINE = 4  # possible bounds in a tail, for each doubling of the distance
+_SMALL = -9  # smaller powers of two, beside the largest, are left out
+_RARE = 0.02  # of the cases: bounds are tried as far as so many have units
 
 
-@dataclass(frozen=True)
-class Scales:
-    """Growing edges of bins for the second histogram, and the first one.
+def powers_of_two(counts: Floats, scale: float) -> Bins:
+    """The first histogram; the bin of zero is in the middle."""
+    return Bins(_BEGINS, _ENDS, counts, np.full(len(counts), scale))
 
-    `nobody` holds the probabilities that no unit has a negative value, and that no unit has a positive one. If no power
-    of two is seen on either side, the edges are 0 and 1.
+
+def between(edges: Floats, counts: Floats, scale: float) -> Bins:
+    """The second histogram: the first bin is below all edges, the last one above."""
+    ends = np.concatenate([[-math.inf], edges, [math.inf]])
+    return Bins(ends[:-1], ends[1:], counts, np.full(len(counts), scale))
+
+
+def where_zero_is(bins: Bins) -> bool:
+    """Whether zeros are clearly seen in a histogram of powers of two."""
+    zero = len(bins.counts) // 2
+    return bool(bins.counts[zero] > MODEL.clear_bin * bins.scales[zero])
+
+
+def most_values(bins: Bins, *, whole: bool, doubt: float) -> tuple[float, float, float] | None:
+    """Ends of bins between which about half of the values are or more, and the number of units there.
+
+    Input:  bins: powers of two or of eight of both signs, with that of zero in the middle; whole: whether values are
+            whole numbers; doubt: probability of a sign without units below which its units count as seen
+    Output: None if no sign has units beyond doubt
     """
-
-    edges: Floats
-    counts: Floats
-    nobody: tuple[float, float]
-    seen: bool
-    whole: bool
-
-
-def find_scales(counts: Floats, scale: float, *, whole: bool) -> Scales:
-    """Edges of bins over the powers of two in which values probably are.
-
-    Input:  counts: noisy, from the most negative bin to the most positive, zero in the middle; scale: of their Laplace
-            noise (units); whole: whether values are whole numbers
-    """
-    least = -EXPONENTS[0] if whole else 0  # the first power of two that there can be
-    sides = [counts[:_WIDE][::-1][least:], counts[_WIDE + 1 :][least:]]
+    zero, scale = len(bins.counts) // 2, float(bins.scales[0])
+    least = int(np.count_nonzero(bins.ends[zero + 1 :] <= 1)) if whole else 0  # no whole number is in these bins
+    sides = [bins.counts[:zero][::-1][least:], bins.counts[zero + 1 :][least:]]
     nobody = [nobody_there(side, scale) for side in sides]
+    if min(nobody) >= doubt:
+        return None
     down, up = (
-        _bin_edges(side, scale, _POWERS[least:], 1 - empty) if empty < MODEL.empty_side else np.zeros(0)
+        np.append(np.zeros(least), draw_curves(side, scale, _DRAWN, begin=1 / len(side)).mean(axis=0))
+        if empty < MODEL.sure_side or empty == min(nobody)
+        else np.zeros(least + len(side))
         for side, empty in zip(sides, nobody, strict=True)
     )
-    both = len(up) > 0 and len(down) > 0
-    zero = [0.0] if both or (len(up) + len(down) and counts[_WIDE] > MODEL.clear_bin * scale) else []
-    # A bin contains its lower edge. Negative edges are shifted so that a bin contains the end nearer to zero, as in the
-    # first histogram.
-    down = np.floor(-down) + 1 if whole else np.nextafter(-down, 0)
-    edges = np.unique(np.concatenate([down, zero, np.ceil(up) if whole else up]))
-    ends = edges if len(edges) else np.array([0.0, 1.0])
-    return Scales(ends, counts, (nobody[0], nobody[1]), len(edges) > 0, whole)
+    units = np.concatenate([down[::-1], [0.0], up])
+    first, last = np.searchsorted(np.cumsum(units), units.sum() * np.array([MODEL.bulk_tail, 1 - MODEL.bulk_tail]))
+    low, high = float(bins.begins[first]), float(bins.ends[last])
+    if where_zero_is(bins):
+        low, high = min(low, 0.0), max(high, 0.0)
+    return low, high, float(units[first : last + 1].sum()) / scale
 
 
-def _bin_edges(counts: Floats, scale: float, powers: Floats, there: float) -> Floats:
-    """Edges of bins over the powers of two in which units probably are, and one more power on either side."""
-    curves = draw_curves(counts, scale, _DRAWN, begin=1 / len(counts))
-    places = np.flatnonzero((curves > 0).mean(axis=0) * there > MODEL.power_seen)
-    if not len(places):
-        return np.zeros(0)
-    first, last = max(places[0] - 1, 0), min(places[-1] + 2, len(counts))
-    curve = curves.mean(axis=0)[first:last]
-    units, cumulative = float(curve.sum()), np.cumsum(curve)
-    least, most = MODEL.bins_tail * units, (1 - MODEL.bins_tail) * units
-    middle = np.count_nonzero((cumulative > least) & (cumulative - curve < most))
-    parts = max(int(min(units / (MODEL.units_in_bin * scale * max(int(middle), 1)), _MOST / len(curve), _BINS)), 1)
-    return np.append((powers[first:last, None] * (1 + np.arange(parts) / parts)).ravel(), powers[last])
+def edges_around(low: float, high: float, scales: float, *, whole: bool) -> Floats:
+    """Growing edges: equal parts between two numbers, and distances that double beyond.
 
-
-def read_values(counts: Floats, scale: float, scales: Scales) -> Floats:
-    """Units in each bin (cases by bins), in equally likely cases. The first bin is below all edges, the last above.
-
-    Input:  counts: noisy, of the bins between `scales.edges`; scale: of the Laplace noise of both histograms (units)
+    Input:  scales: units between the numbers, in scales of the noise
     """
-    if not scales.seen:
-        return np.maximum(counts, 0.0)[None]
-    counts = _reconciliation(counts, scales)
-    zero = int(np.searchsorted(scales.edges, 0.0, side="right"))  # the bin that has it
-    sides = [np.arange(zero - 1, -1, -1), np.arange(zero + 1, len(counts))]
-    nobody = [
-        before * nobody_there(counts[side], scale) if len(side) else 1.0
-        for side, before in zip(sides, scales.nobody, strict=True)
-    ]
-    there = [
-        len(x) > 0 and (empty < MODEL.sure_side or empty == min(nobody)) for x, empty in zip(sides, nobody, strict=True)
-    ]
-    apart = all(there) or counts[zero] > MODEL.clear_bin * scale  # zero is no part of a curve
-    cases = np.zeros((_CASES, len(counts)))
-    cases[:, zero] = max(counts[zero], 0.0) if apart else 0.0
-    for side in (side for side, somebody in zip(sides, there, strict=True) if somebody):
-        bins = side if apart else np.append(zero, side)
-        cases[:, bins] = draw_curves(counts[bins], scale, _CASES, begin=1 / len(bins), jump=MODEL.values_jump)
-    if apart:  # what is on one side says nothing of the other
-        cases[:, :zero] = cases[np.random.default_rng(1).permutation(_CASES), :zero]
-    return cases
+    parts = int(np.clip(scales / MODEL.units_in_bin, 2, _PARTS))
+    away = (high - low) / 2 * (2.0 ** np.arange(1, MODEL.tail_octaves + 1) - 1)
+    edges = np.concatenate([low - away, np.linspace(low, high, parts + 1), high + away, [0.0]])
+    return np.unique(np.rint(edges) if whole else edges)
 
 
-def most_between(counts: Floats, scale: float) -> bool:
-    """Whether the second histogram significantly has more units between its edges than beyond them.
+def near(bins: Bins, low: float, high: float) -> Bins:
+    """The powers of eight that are neither tiny nor huge beside these numbers, and that of zero."""
+    size, most = np.maximum(np.abs(bins.begins), np.abs(bins.ends)), max(abs(low), abs(high))
+    kept = (size > most * 2.0**_SMALL) & (size < most * 2.0 ** (MODEL.tail_octaves + 2))
+    below, above = kept & (bins.ends <= 0), kept & (bins.begins >= 0)
+    kept[len(kept) // 2] = True
+    return between(np.append(bins.ends[below], bins.begins[above]), bins.counts[kept], float(bins.scales[0]))
 
-    If so, the median of the values lies between the edges. If the table is empty, or noise hides where most units are,
-    nothing can be said.
 
-    Input:  as in `read_values`: the first bin is below all edges, the last above
-    Output: true with a probability of at most 1% where at most half of the units are between the edges. It follows from
-            the noisy counts and the edges, which follow from the first noisy histogram, so it is post-processing and
-            has no price
-    Bound:  with at most half between the edges, k bins next to one another have no more units than the two beyond. Then
-            their sum, less these two, is at most the sum of k + 2 independent Laplace noises, which is above t scales
-            with a probability of at most exp(-s·t) / (1 - s²)^(k + 2) for any s in (0, 1). There are fewer than
-            bins · (1 + log2(bins)) runs of 1, 2, 4, … bins, and each may be above its t once in 100 times so many
-    Source: Chernoff's bound with the moment generating function of Laplace noise, and Boole's inequality
+def read_values(octaves: Bins, fine: Bins, low: float, high: float, *, whole: bool) -> BinnedValues:
+    """Units in each bin, in equally likely cases.
+
+    Input:  octaves: the first histogram; fine: the second; low, high: most values are between them
     """
-    inner, beyond = counts[1:-1], counts[0] + counts[-1]
-    lengths = 2 ** np.arange(int(np.log2(len(inner))) + 1)
-    runs = len(inner) * len(lengths)
-    cumulative = np.concatenate([[0.0], np.cumsum(inner)])
-    for length in lengths.tolist():
-        most = float((cumulative[length:] - cumulative[:-length]).max() - beyond) / scale
-        nats = -_RATES * most - (length + 2) * np.log1p(-(_RATES**2))
-        if nats.min() <= math.log(MODEL.false_alarm / runs):
-            return True
-    return False
+    draw = np.random.default_rng(1)  # not noise: the cases follow from the counts
+    edges, inside = fine.ends[:-1], (fine.begins >= low) & (fine.ends <= high)
+    cumulative = np.cumsum(np.where(inside, np.maximum(fine.counts - fine.scales, 0.0), 0.0))
+    middle = int(np.clip(np.searchsorted(cumulative, cumulative[-1] / 2), 1, len(edges) - 1))
+    centre = float(edges[middle - 1] + edges[middle]) / 2
+    tails, ends, places = [], [], []
+    for sign, near in ((-1, middle - 1), (1, middle)):
+        bins = fine.outward(centre, sign)
+        at, units = tail_start(bins)
+        places.append(near + sign * at)
+        points = _possible_bounds(float(edges[places[-1]]), centre, sign, whole=whole)
+        distances = sign * (points - centre)
+        bins = bins.beyond(distances[0]).and_also(octaves.outward(centre, sign).beyond(distances[0]))
+        zero = -sign * centre if sign * centre <= 0 else math.inf
+        cases = draw_tail(bins, zero, units, distances, draw)
+        last = int(np.flatnonzero((cases > 0).mean(axis=0) > _RARE).max(initial=0)) + 1
+        last = min(last, len(points) - 1)
+        tails.append(np.column_stack([cases[:, :last], cases[:, last:].sum(axis=1)])[:, ::sign])
+        ends.append(points[: last + 1][::sign])
+    lower, upper = places
+    inner = np.tile(np.maximum(fine.counts[lower + 1 : upper + 1], 0.0), (MODEL.value_cases, 1))
+    cases = np.hstack([tails[0], inner, tails[1]])
+    return BinnedValues.of(
+        np.concatenate([ends[0], edges[lower + 1 : upper], ends[1]]), cases, float(fine.scales[middle]), whole=whole
+    )
 
 
-def _reconciliation(counts: Floats, scales: Scales) -> Floats:
-    """The second histogram, made more precise by the counts of the first in each power of two.
-
-    Source: least squares; a number that is measured once by itself and once as the sum of k parts, with equal noise,
-            leaves k + 1 equal parts of the difference, of which each of the k takes one
-    """
-    last = scales.edges[1:] - 1 if scales.whole else np.nextafter(scales.edges[1:], -np.inf)
-    first, last = _numbers(scales.edges[:-1]), _numbers(last)
-    result = counts.copy()
-    for i in np.unique(first[first == last]):
-        parts = 1 + np.flatnonzero((first == i) & (last == i))
-        result[parts] += (scales.counts[i] - counts[parts].sum()) / (len(parts) + 1)
-    return result
-
-
-def _numbers(values: Floats) -> NDArray[np.int64]:
-    """The bins of the first histogram that values are in."""
-    power = np.clip(np.frexp(values)[1] - 1, EXPONENTS[0], EXPONENTS[-1]) - EXPONENTS[0]
-    return np.where(values == 0, _WIDE, _WIDE + np.sign(values) * (power + 1)).astype(np.int64)
+def _possible_bounds(start: float, centre: float, sign: int, *, whole: bool) -> Floats:
+    """Numbers from the start of a tail outward: the start, then some in each doubling of the distance, and zero."""
+    times = 2.0 ** (np.arange(1, 2 * _FINE * MODEL.tail_octaves + 1) / _FINE)
+    points = centre + (start - centre) * times
+    points = np.append(np.rint(points) if whole else points, 0.0)
+    return np.append(start, np.unique(points[sign * (points - start) > 0])[::sign])

@@ -78,7 +78,11 @@ class MeanEstimator(Estimator):
         return min(pull_error, max(mean, half)) * output.ticks
 
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
-        return np.hypot(values.lost(low, high), noise * (values.highs[high] - values.edges[low]) / 2)
+        first, last = values.edges[low], values.highs[high]
+        mean = np.clip(
+            (values.parts @ values.middles)[:, None], first, last
+        )  # the count's noise moves it off the middle
+        return np.hypot(values.lost(low, high), noise * np.hypot((last - first) / 2, mean - (last + first) / 2))
 
 
 def compared_means(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:

@@ -366,7 +366,7 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
     def _unseen(self) -> list[str]:
         """A sentence for each column whose bounds `dp.Auto` could not choose."""
         return [
-            f"Bounds of {column!r} could not be chosen, noise hides most values; they are {ends}: see report()."
+            f"Bounds of {column!r} could not be chosen surely, noise hides most values; they are {ends}: see report()."
             for column, ends in self._statement.get("chosen", {}).get("unseen", {}).items()
         ]
 

@@ -1,0 +1,109 @@
+"""Tails of values: how many units lie how far from a centre, drawn from the posterior of a law.
+
+Few units have the largest values, and noise drowns their counts; but they decide which bounds are the best. So a tail
+is not read bin by bin. Beyond a start, where units are still clearly visible, the number of units further than t starts
+from the centre is n · exp(-λ · (t^κ - 1) / κ). This is a power law at κ = 0, exponential at 1, and about normal at 2;
+tails of lognormal values are near a small κ. With a large λ values end abruptly. Or they end at zero, as amounts do.
+
+Each n, λ and κ of a grid is weighted by the likelihood of the noisy counts. Cases are drawn by these weights, and the
+units in each case by Poisson's law. The grid is a prior that only choices rest on; no bound rests on it.
+
+Source: the law of Weibull 1951, "A statistical distribution function of wide applicability", beyond a start, and with
+        Pareto's as its limit
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpframe.arrays import Floats
+from dpframe.release.auto.model import MODEL
+
+__all__ = ["Bins", "draw_tail", "tail_start"]
+
+
+_STEEP, _BENT = (
+    grid.ravel()
+    for grid in np.meshgrid(np.geomspace(0.1, 60, 26), [0, 0.15, 0.3, 0.5, 0.75, 1, 1.5, 2, 3], indexing="ij")
+)  # λ and κ
+_NUMBERS = 14  # n that are tried, between the least and the most that the counts allow
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Where bins begin and end, their noisy counts, and the scale of the Laplace noise of each (units)."""
+
+    begins: Floats
+    ends: Floats
+    counts: Floats
+    scales: Floats
+
+    def outward(self, centre: float, sign: int) -> Bins:
+        """The bins above a centre (sign = 1) or below it (-1), the nearest first, by their distance from it."""
+        near, far = (self.begins, self.ends) if sign > 0 else (self.ends, self.begins)
+        side = np.flatnonzero(sign * (near - centre) >= 0)[::sign]
+        return Bins(sign * (near[side] - centre), sign * (far[side] - centre), self.counts[side], self.scales[side])
+
+    def beyond(self, start: float) -> Bins:
+        """The bins that begin at a start or later, save those that are too far away or too narrow to matter."""
+        far, narrow = start * 2.0**MODEL.tail_octaves, start * 2.0**-MODEL.tail_octaves
+        at = (self.begins >= start) & (self.begins < far) & (self.ends - self.begins > narrow)
+        return Bins(self.begins[at], self.ends[at], self.counts[at], self.scales[at])
+
+    def and_also(self, other: Bins) -> Bins:
+        """These bins and others, which may count the same units."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Bins(*(np.concatenate(pair) for pair in pairs))
+
+
+def tail_start(bins: Bins) -> tuple[int, tuple[float, float]]:
+    """The bin from which on the law holds, and the least and the most units that are probably in it and beyond.
+
+    It is the last with clearly more than `MODEL.tail_scales` scales of units beyond its beginning, so that the units of
+    a tail tell its law; or a later one that is a heap by itself.
+
+    Input:  bins outward, the last without end; not the bin of the centre
+    """
+    beyond = np.cumsum(bins.counts[::-1])[::-1]
+    error = np.sqrt(2 * np.cumsum(bins.scales[::-1] ** 2)[::-1])
+    at = int(np.flatnonzero(beyond >= MODEL.tail_scales * bins.scales + error).max(initial=0))
+    heaps = np.flatnonzero(bins.counts > MODEL.clear_bin * bins.scales)
+    at = max(at, int(heaps[heaps > at + 1].max(initial=at)))
+    scale = float(bins.scales[at])
+    return at, (max(beyond[at] - 3 * error[at], scale / 4), max(beyond[at] + 2 * error[at], 4 * scale))
+
+
+def draw_tail(
+    bins: Bins, zero: float, units: tuple[float, float], distances: Floats, draw: np.random.Generator
+) -> Floats:
+    """The units between growing distances, and beyond the last one, in `MODEL.value_cases` cases.
+
+    Input:  bins: those beyond the start; zero: the distance of zero, or infinity where it is on the other side; units:
+            the least and the most that there may be; distances: the first is the start; draw: not noise
+    """
+    start, size = float(distances[0]), len(_STEEP)
+    law = _survival(bins.begins / start, _STEEP, _BENT) - _survival(bins.ends / start, _STEEP, _BENT)
+    laws = [law, np.where(bins.begins < zero, law, 0.0)] if math.isfinite(zero) else [law]
+    numbers = np.geomspace(*units, _NUMBERS)
+    expected = np.concatenate(laws)[:, None] * numbers[:, None]  # laws by numbers by bins
+    width = np.sqrt(bins.scales**2 + expected / 2)
+    nats = (-np.abs(bins.counts - expected) / width - np.log(width)).sum(axis=-1).ravel()
+    cumulative = np.cumsum(np.exp(nats - nats.max()))
+    cases = MODEL.value_cases
+    at = np.searchsorted(cumulative, (draw.permutation(cases) + 0.5) / cases * cumulative[-1])
+    law_at, number = at // _NUMBERS, numbers[at % _NUMBERS]
+    there = _survival(np.append(distances / start, math.inf), _STEEP[law_at % size], _BENT[law_at % size])
+    mean = number[:, None] * -np.diff(there, axis=1)
+    mean[np.ix_(law_at >= size, distances >= zero)] = 0.0
+    return np.asarray(draw.poisson(mean), np.float64)
+
+
+def _survival(times: Floats, steep: Floats, bent: Floats) -> Floats:
+    """The part of a tail's units beyond each multiple of its start: laws by multiples."""
+    logs, bent = np.log(times), bent[:, None]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        growth = np.where(bent > 0, np.expm1(bent * logs) / np.where(bent > 0, bent, 1.0), logs)
+    return np.asarray(np.exp(-steep[:, None] * growth))
