@@ -41,7 +41,8 @@ class Data:
     - `names` maps a column's name to the name under which it is scanned, for engines that cannot tell some names apart;
       a column that it does not list is scanned under its own name;
     - `files()` gives the files that the table scans, where they are known;
-    - `gapless` are columns whose type has no missing value, such as numpy's whole numbers and Booleans.
+    - `gapless` are columns whose type has no missing value, such as numpy's whole numbers and Booleans;
+    - `own_types` are the user's types of columns where the plan's types say less, without categories.
     """
 
     kind: Kind
@@ -52,6 +53,7 @@ class Data:
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     files: Callable[[], list[Path]] = field(default=list, repr=False)
     gapless: frozenset[str] = frozenset()
+    own_types: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def called(self, name: str) -> str:
         """The name under which a column is scanned."""

@@ -17,6 +17,7 @@ from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of
+from dpframe.engine.own_types import polars_types
 from dpframe.engine.tables import Data, domain_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
@@ -251,7 +252,8 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
         repairs = [repair for name in texts if (repair := wrong[name]) is not None]
         return rows.with_columns(repairs).lazy().select(names) if repairs else frame.select(names)
 
-    return Data("polars", domain, scan, rows is None, files=partial(files_of, frame) if rows is None else list)
+    files = partial(files_of, frame) if rows is None else list
+    return Data("polars", domain, scan, rows is None, files=files, own_types=polars_types(schema))
 
 
 def _domain(dtype: DType) -> ColumnDomain:
