@@ -352,6 +352,11 @@ def _crosstab(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callabl
         return lambda to: to.frame.hierarchy(by, leaves or [(keys[by[0]][0], keys[by[1]][0])], **groups)
     if rng.random() < 0.3:
         return lambda to: to.frame.marginals(by, keys=keys, **limits)
+    if rng.random() < 0.2:
+        ends = {name: bounds for name in by if (bounds := _bounds(rng, columns.get(name, nw.Float64()))) is not None}
+        listed = {name: level for name, level in keys.items() if name not in ends or rng.random() < 0.5}
+        bins = {name: bounds for name, bounds in ends.items() if name not in listed}
+        return lambda to: to.frame.synthesize(by, rng.choice(["auto", 7]), keys=listed, bounds=bins, **limits)
     return lambda to: to.frame.crosstab(*by, keys=keys, **groups)
 
 
