@@ -356,7 +356,8 @@ def _crosstab(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callabl
         ends = {name: bounds for name in by if (bounds := _bounds(rng, columns.get(name, nw.Float64()))) is not None}
         listed = {name: level for name, level in keys.items() if name not in ends or rng.random() < 0.5}
         bins = {name: bounds for name, bounds in ends.items() if name not in listed}
-        return lambda to: to.frame.synthesize(by, rng.choice(["auto", 7]), keys=listed, bounds=bins, **limits)
+        number: Any = rng.choice(["auto", 7])
+        return lambda to: to.frame.synthesize(by, number, keys=listed, bounds=bins, **limits)
     return lambda to: to.frame.crosstab(*by, keys=keys, **groups)
 
 
