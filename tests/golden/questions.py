@@ -708,7 +708,9 @@ def _hierarchy(page: Page) -> None:
 def _synthesize(page: Page) -> None:
     """Its rows hang on the last digits of floats, so that they are not written down."""
     frame = visits(page, budget=dp.Budget(epsilon=10.0, delta=1e-3))
-    query = frame.synthesize(["home", "items"], 20, keys={"home": HOME["keys"]}, bins={"items": [0, 1, 3, 12]}, max_rows=5)
+    query = frame.synthesize(
+        ["home", "items"], 20, keys={"home": HOME["keys"]}, bins={"items": [0, 1, 3, 12]}, max_rows=5
+    )
     page.note("explain", str(query.explain()))
     page.note("sensitivity", query.sensitivity)
     page.note("repr", repr(query))
