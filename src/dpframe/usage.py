@@ -71,6 +71,8 @@ PRICED = {
 RELEASED = {
     "with_ci": "0.95",
     "suppress": "below=10",
+    "round": "",
+    "nonnegative": "",
     "accuracy": "alpha=0.05",
     "difference": "'treated', 'control'",
     "compare": "reference='control'",

@@ -61,8 +61,8 @@ CLASSES = {
         "to_excel to_pandas to_parquet to_polars values when"
     },
     dp.HierarchyRelease: {
-        "released": "accuracy cost derivation get items keys levels noise nonnegative report round suppress table "
-        "to_arrow to_csv to_excel to_html to_latex to_pandas to_parquet to_polars values when with_ci"
+        "released": "accuracy cost derivation get items keys levels noise nonnegative plot report round suppress "
+        "table to_arrow to_csv to_excel to_html to_latex to_pandas to_parquet to_polars values when with_ci"
     },
     SynthesisQuery: {"facts": "explain sensitivity", "pays": "release"},
     dp.SyntheticRelease: {

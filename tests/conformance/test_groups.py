@@ -119,6 +119,27 @@ def hold_keys(here):
     here.done()
 
 
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize(("engine", "names"), engines())
+def test_synthetic_rows_are_asked_of_these_rows(engine, names):
+    """The weights of the rows by one column, from which every noisy table is added up; null is a key."""
+    here = Asked(engine, names)
+    for name, dtype, values in here.columns():
+        cells = Counter(same_zero(x.value) for x in values)
+        listed = list(dict.fromkeys(x for key in cells if (x := typed(dtype, key)) is not None))
+        try:
+            question = here.frame.synthesize([name], keys={name: [*listed, None]})._query._question
+            asked.validate_contingency(question)
+        except DpFrameError as error:
+            here.failures += refused(engine.name, "synthetic rows", error)
+            continue
+        among = [many for key, many in cells.items() if key is not None and typed(dtype, key) is not None]
+        counts = asked.contingency(question, 1).table((0,)).tolist()
+        if counts != [*among, cells[None]]:
+            here.failures.append(f"synthetic rows of {name}: {counts}, not {[*among, cells[None]]}")
+    here.done()
+
+
 def typed(dtype, value):
     """A cell as a user types it in a list of keys; None where there is no such Python value."""
     zone, unit = getattr(dtype, "time_zone", None), getattr(dtype, "time_unit", "us")

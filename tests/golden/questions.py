@@ -709,6 +709,23 @@ def _hierarchy(page: Page) -> None:
     page.note("report", str(whole.report()))
 
 
+@written("crosstabs", "synthesize")
+def _synthesize(page: Page) -> None:
+    """Its rows hang on the last digits of floats, so that they are not written down."""
+    frame = visits(page, budget=dp.Budget(epsilon=10.0, delta=1e-3))
+    query = frame.synthesize(
+        ["home", "items"], 20, keys={"home": HOME["keys"]}, bins={"items": [0, 1, 3, 12]}, max_rows=5
+    )
+    page.note("explain", str(query.explain()))
+    page.note("sensitivity", query.sensitivity)
+    page.note("repr", repr(query))
+    out = query.release(epsilon=5.0, delta=1e-6)
+    page.near("noise", out.noise)
+    page.near("marginal", out.marginals["home",].drop("synthetic"))
+    page.note("schema", str(out.table.schema))
+    page.note("cost", repr(out.cost))
+
+
 # Prices
 
 

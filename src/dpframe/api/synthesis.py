@@ -69,7 +69,7 @@ class SynthesisQuery(Hints, Generic[Table_co]):
         Errors: those of `Query.release`; DeltaRequired without delta
         """
         for name in ("ci", "covers"):
-            if name in options:
+            if options.pop(name, None) not in (None, "noise"):
                 raise InvalidArgument(f"synthesize: rows have no intervals; leave {name}= out, and see .accuracy().")
         return self._query.release(epsilon, delta, **options)  # type: ignore[return-value]
 
@@ -210,8 +210,8 @@ def _read_rows(rows: object) -> int | None:
     rows = plain(rows)
     if isinstance(rows, str) and rows == "auto":
         return None
-    if isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows < 2**31:
-        raise InvalidArgument("synthesize: rows= is 'auto' or a whole number, such as rows=10_000.")
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows < 2**31:
+        raise InvalidArgument("synthesize: rows= is 'auto' or a whole number from 1 on, such as rows=10_000.")
     return rows
 
 
@@ -240,12 +240,13 @@ def _coded(
             if level is None:
                 missing.append((name, domain))
                 continue
-            columns.append(SyntheticColumn(name, domain.dtype))
+            columns.append(SyntheticColumn(name, domain.dtype, own=_own_type(first, name)))
         else:
             points, ends = edges
             intervals = Intervals.of(points, right=False, closed_ends=True, call=f"synthesize: bins of {name!r}")
             spans = _spans(intervals, ends, domain, name)
-            columns.append(SyntheticColumn(name, domain.dtype, *zip(*spans, strict=True)))
+            lows, highs = zip(*spans, strict=True)
+            columns.append(SyntheticColumn(name, domain.dtype, lows, highs, _own_type(first, name)))
             step = steps.Cut(rewrites.Clip(step, name, *ends), name, intervals, name)
             level = intervals.labels
         levels.append((*level, None) if _may_be_null(first, name) and None not in level else tuple(level))
@@ -258,10 +259,19 @@ def _coded(
 
 def _may_be_null(step: Step, name: str) -> bool:
     """Whether a column may have nulls: not where it was never rewritten, and its type in the table has none."""
-    column, source = step.table.columns[name], source_of(step)
-    own = source.table.columns.get(name)
-    typed = own is not None and own.id == column.id and name in source.data.gapless
-    return column.domain.nullable and not typed
+    typed = _is_as_read(step, name) and name in source_of(step).data.gapless
+    return step.table.columns[name].domain.nullable and not typed
+
+
+def _own_type(step: Step, name: str) -> Any:
+    """The type of a column in the user's table, where it was never rewritten and the plan's type says less."""
+    return source_of(step).data.own_types.get(name) if _is_as_read(step, name) else None
+
+
+def _is_as_read(step: Step, name: str) -> bool:
+    """Whether a column is one of the table, never rewritten."""
+    own = source_of(step).table.columns.get(name)
+    return own is not None and own.id == step.table.columns[name].id
 
 
 def _lines(missing: Sequence[tuple[str, ColumnDomain]]) -> str:

@@ -13,6 +13,7 @@ from dpframe.engine.histograms import (
 from dpframe.engine.marginals import listed_keys, marginal_keys, marginal_totals, validate_marginals
 from dpframe.engine.native import adopt, content, public
 from dpframe.engine.origins import origin_of, read_origin
+from dpframe.engine.own_types import in_own_types
 from dpframe.engine.stages import most_per_key, partition
 from dpframe.engine.support import check_supported
 from dpframe.engine.tables import (
@@ -38,6 +39,7 @@ __all__ = [
     "check_supported",
     "content",
     "contingency",
+    "in_own_types",
     "key_profile",
     "listed_keys",
     "magnitude_profile",

@@ -42,6 +42,7 @@ class Data:
       a column that it does not list is scanned under its own name;
     - `files()` gives the files that the table scans, where they are known;
     - `gapless` are columns whose type has no missing value, such as numpy's whole numbers and Booleans;
+    - `own_types` are the user's types of columns where the plan's types say less, without categories;
     - `height` is the number of rows of a Polars table in memory, which is not public; None for other tables, and for
       one with a Categorical column, whose codes belong to that table alone.
     """
@@ -54,6 +55,7 @@ class Data:
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     files: Callable[[], list[Path]] = field(default=list, repr=False)
     gapless: frozenset[str] = frozenset()
+    own_types: Mapping[str, Any] = field(default_factory=dict, repr=False)
     height: int | None = field(default=None, repr=False)
 
     def called(self, name: str) -> str:

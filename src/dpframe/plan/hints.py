@@ -150,7 +150,6 @@ MARGINALS = _table(
 HIERARCHY = _table(
     {
         "value": "Type out['total'].",
-        "plot": "A level is a table of the kind you know, out['region'], and any library draws it.",
         _TABLE: "Type .table, or out['region']: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table, or out['region'].",
         "error errors": "Type .accuracy().",

@@ -324,7 +324,8 @@ def _release(
     kind = source_of(question.step).data.kind
     when = dt.datetime.fromisoformat(entry["drawn"])
     if isinstance(question, Synthesis):
-        return SyntheticRelease(receipt.loss, why, answer.long, answer.parts, question.tables, kind, when, entry)
+        about = question.tables, kind, when, entry, question.columns
+        return SyntheticRelease(receipt.loss, why, answer.long, answer.parts, *about)
     if isinstance(question, Marginals):
         keys = tuple(engine.marginal_keys(question, (i,)) for i in range(len(question.by)))
         return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, entry)

@@ -16,6 +16,7 @@ from dpframe.errors import (
     UnboundedContribution,
     UnknownColumn,
     UnsupportedOperation,
+    WrongCall,
     WrongType,
 )
 from dpframe.release.pricing import mechanisms
@@ -320,6 +321,31 @@ def test_a_key_that_is_null_and_a_level_that_is_called_total(silent):
     assert out.levels == ("total_", "total", "b")
     assert out["total"].rows() == [("a", pytest.approx(2, abs=1e-4)), (None, pytest.approx(1, abs=1e-4))]
     assert [round(n) for n in out.table["count"]] == [1, 1, 1, 0]
+
+
+def test_a_call_that_does_not_fit_names_the_line_to_type():
+    out = query().release(epsilon=1.0)
+    for call, line in ((lambda: out.round(-1), r"out\.round\(\)"), (lambda: out.nonnegative(1), "nonnegative")):
+        with pytest.raises(WrongCall, match=line):
+            call()
+
+
+def test_a_level_is_drawn_with_its_margins_of_error():
+    out = query().release(epsilon=0.5)
+    chart = out.plot().to_dict()
+    shown = str(chart)
+    assert "n, b, Husum" in shown, "two towns are called Kiel, so the keys above stand before"
+    assert "Number of rows by region, district, town" in shown
+    assert "95% margins of error" in shown
+    assert "Kiel" not in str(out.plot("district").to_dict())
+    crossed = query(by=SEX).release(epsilon=0.5).plot("region", title="Mine").to_dict()
+    assert "Mine" in str(crossed)
+    hidden = out.nonnegative().round().suppress(below=40, secondary=True)
+    assert "Suppressed" in str(hidden.plot("town").to_dict())
+    with pytest.raises(UnsupportedOperation, match=r"out\['total'\]"):
+        out.plot("total")
+    with pytest.raises(UnknownColumn, match="Levels: total, region"):
+        out.plot("city")
 
 
 def test_noise_is_fresh_for_every_node():

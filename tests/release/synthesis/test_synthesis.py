@@ -305,6 +305,7 @@ REFUSED = {
     "an empty bin": (InvalidArgument, "no value", {"columns": ["age"], "bins": {"age": [0, 0.2, 0.8]}, "max_rows": 1}),
     "bounds that are chosen": (InvalidBounds, "dp.Auto", {**SAID, "bounds": {**SAID["bounds"], "age": dp.Auto()}}),
     "rows that are no number": (InvalidArgument, "rows=", {**SAID, "rows": -1}),
+    "no rows": (InvalidArgument, "from 1 on", {**SAID, "rows": 0}),
     "a workload of too many columns": (InvalidArgument, "workload=", {**SAID, "workload": "9-way"}),
     "a model of no column": (InvalidArgument, "for_model=", {**SAID, "for_model": "nope"}),
 }

@@ -18,6 +18,7 @@ from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of
+from dpframe.engine.own_types import polars_types
 from dpframe.engine.tables import Data, domain_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
@@ -283,10 +284,11 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
         repairs = [repair for name in texts if (repair := wrong[name]) is not None]
         return rows.with_columns(repairs).lazy().select(names) if repairs else frame.select(names)
 
+    types = polars_types(schema)
     if rows is None:
-        return Data("polars", domain, scan, True, files=partial(files_of, frame))
+        return Data("polars", domain, scan, True, files=partial(files_of, frame), own_types=types)
     coded = any(dtype == pl.Categorical for dtype in schema.dtypes())
-    return Data("polars", domain, scan, height=None if coded else rows.height)
+    return Data("polars", domain, scan, height=None if coded else rows.height, own_types=types)
 
 
 def _domain(dtype: DType) -> ColumnDomain:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from dpframe.engine.intake.buffers import plain_type, sound
 from dpframe.engine.intake.cells import PER_SECOND, each, text, value_for
+from dpframe.engine.own_types import arrow_types, pandas_types
 from dpframe.engine.tables import Data, domain_of
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
@@ -156,7 +157,8 @@ def from_pyarrow(table: Any) -> Data | None:
 
     schema = _arrow_schema([table.schema.field(name) for name in unique])
     unread = _unread_of(schema)
-    return Data("pyarrow", _and_unnamed(schema, names), scan)
+    own = arrow_types({name: table.schema.field(name).type for name in unique})
+    return Data("pyarrow", _and_unnamed(schema, names), scan, own_types=own)
 
 
 # pandas
@@ -180,7 +182,13 @@ def from_pandas(frame: Any) -> Data | None:
     schema |= {name: ColumnDomain(Unread(reason)) for name, dtype in dtypes.items() if (reason := _unread(name, dtype))}
     unread = _unread_of(schema.items())
     gapless = frozenset(name for name, dtype in dtypes.items() if isinstance(dtype, np.dtype) and dtype.kind in "iub")
-    return Data("pandas", _and_unnamed(tuple(schema.items()), frame.columns), scan, gapless=gapless)
+    return Data(
+        "pandas",
+        _and_unnamed(tuple(schema.items()), frame.columns),
+        scan,
+        gapless=gapless,
+        own_types=pandas_types(dtypes),
+    )
 
 
 def _unread(name: str, dtype: Any) -> str:
@@ -211,7 +219,9 @@ def from_modin(frame: Any) -> Data | None:
         part = frame[list(selection)].modin.to_pandas()
         return pl.DataFrame({name: of_type(part[name], dtypes[name]) for name in selection}).lazy()
 
-    return Data("pandas", _and_unnamed(types.schema, frame.columns), scan, gapless=types.gapless)
+    return Data(
+        "pandas", _and_unnamed(types.schema, frame.columns), scan, gapless=types.gapless, own_types=types.own_types
+    )
 
 
 def _pandas_type(dtype: Any) -> pa.DataType:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 from narwhals.dtypes import DType
 
@@ -32,12 +33,14 @@ class SyntheticColumn:
 
     `dtype` is its type. Where it has bins, its values are drawn evenly between the ends of a bin: `lows` and `highs`,
     both included, in the unit in which the engine holds the column (ticks for times). Else its keys are its values.
+    `own` is its type in the user's table, where that says more and the column was not rewritten.
     """
 
     name: str
     dtype: DType
     lows: tuple[float, ...] = ()
     highs: tuple[float, ...] = ()
+    own: Any = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,21 @@ from dpframe.plan import HIERARCHY, Derivation, Hints, ReleasedColumn, Tree
 from dpframe.release.accuracy import check_alpha, read_ci
 from dpframe.release.answer import Suppression, hidden_in_tree, keys_beside, known_nonnegative, read_suppression
 from dpframe.release.hierarchy.agreeing import Agreeing, nonnegative_levels, on_grid, whole_levels
+from dpframe.release.hierarchy.chart import drawn_level, labelled
 from dpframe.release.hierarchy.errors import level_errors
 from dpframe.release.hierarchy.exports import HierarchyExports
 from dpframe.release.pricing import NoisePlan, level_variances
-from dpframe.release.publish import Report, as_text, noise_table
+from dpframe.release.publish import (
+    Grouped,
+    Report,
+    as_text,
+    grouped_chart,
+    heading_of,
+    in_words,
+    noise_table,
+    read_look,
+    title_of,
+)
 from dpframe.usage import RELEASED, explains
 
 __all__ = ["HierarchyRelease"]
@@ -267,6 +278,40 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
     def noise(self) -> Table_co:
         """One row per measured level: column, aggregate, mechanism, scale (column unit), threshold."""
         return cast("Table_co", as_kind(noise_table(self._outputs, self._noise), self._kind))
+
+    def plot(
+        self,
+        level: str | None = None,
+        *,
+        title: str | None = None,
+        width: int | None = None,
+        height: int | None = None,
+        sort: str | None = None,
+    ) -> Any:
+        """A chart of one level with 95% margins of error (Altair), as `Release.plot` draws it; no row is read for it.
+
+        Input:  level: its name, by default the lowest level with at most 25 numbers; the others as for `Release.plot`
+        Output: an Altair chart; bars are in the order of the tree, or sorted with sort=. If two nodes have one key, the
+                keys above them are part of their labels
+        Errors: UnknownColumn for a level that there is not; UnsupportedOperation for "total", which is one number, and
+                without the extra `charts`; InvalidArgument
+        """
+        place, look = (
+            drawn_level(self._tree) if level is None else self._place(level),
+            read_look(title, width, height, sort),
+        )
+        if not self._tree.by(place):
+            raise UnsupportedOperation("plot(): the total is one number: type out['total'], or plot a level below it.")
+        by, keys = labelled(self._tree, place, self._keys(place))
+        value, (lower, upper) = self._series(place).cast(pl.Float64), self._ends(place, 0.05)
+        numbers = pl.DataFrame({"value": value, "lower": lower, "upper": upper}).fill_nan(None)
+        error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
+        error = pl.when(pl.col("value").is_not_null()).then(error).alias("error")
+        numbers = numbers.select(pl.lit(self._value).alias("column"), "value", error, "lower", "upper")
+        errors = pl.concat([keys.rename(dict(zip(by, keys_beside(by), strict=True))), numbers], how="horizontal")
+        words = in_words(self.derivation, self._value)
+        heading = heading_of(title_of(self.derivation, words, by), self.cost, self._statement, self._steps)
+        return grouped_chart(Grouped(by, errors, self._series(place).dtype, words), heading, look)
 
     # In words
 

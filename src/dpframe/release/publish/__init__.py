@@ -15,6 +15,7 @@ from dpframe.release.publish.error_tables import (
     noise_table,
 )
 from dpframe.release.publish.files import check_installed, write_excel, write_parquet
+from dpframe.release.publish.heading import heading_of, in_words, title_of
 from dpframe.release.publish.ledger_page import ledger_page, price_words
 from dpframe.release.publish.left_out import bias_words
 from dpframe.release.publish.marginals import (
@@ -50,6 +51,8 @@ __all__ = [
     "exact_interactions",
     "forecast_chart",
     "grouped_chart",
+    "heading_of",
+    "in_words",
     "interaction_variances",
     "ledger_page",
     "loss_json",
@@ -59,6 +62,7 @@ __all__ = [
     "read_look",
     "statement",
     "table_noise",
+    "title_of",
     "write_excel",
     "write_parquet",
 ]

@@ -30,6 +30,7 @@ from dpframe.release.publish.files import write_excel, write_parquet
 from dpframe.release.publish.release import Release
 from dpframe.release.publish.report import Report
 from dpframe.theory.formulas.error import Attributes, cell_variance, marginal, rounding_reach
+from dpframe.usage import RELEASED, explains
 
 __all__ = ["MarginalsRelease", "drawn_interactions", "exact_interactions", "interaction_variances", "table_noise"]
 
@@ -115,6 +116,7 @@ def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Attributes, 
     return NoisePlan((Noise(allotment, Gaussian(parts["cell"][0] / unit)),), None, None, plan.cost, parts=parts)
 
 
+@explains("out.{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Generic[Table_co]):
     """Released marginals: a mapping from columns to tables that agree wherever they share columns.

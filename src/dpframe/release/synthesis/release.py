@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.budget import Loss
-from dpframe.engine import Contingency, Kind, Table_co, as_kind
+from dpframe.engine import Contingency, Kind, Table_co, as_kind, in_own_types
 from dpframe.errors import UnknownColumn
 from dpframe.noise import bits
-from dpframe.plan import SYNTHETIC, Derivation, Hints, Synthesis, Tables, render_html, titled
+from dpframe.plan import SYNTHETIC, Derivation, Hints, Synthesis, SyntheticColumn, Tables, render_html, titled
 from dpframe.release.pricing import Gaussian, NoisePlan, TableRounds
 from dpframe.release.publish import Report, distances_chart, read_look, write_parquet
 from dpframe.release.synthesis.fit import Fit, Measured, together
@@ -111,25 +111,36 @@ class SyntheticRelease(Hints, Generic[Table_co]):
     _kind: Kind
     when: dt.datetime | None
     _statement: Mapping[str, Any]
+    _columns: tuple[SyntheticColumn, ...]
 
     # The rows
 
     @property
     def table(self) -> Any:
         """The synthetic rows: columns and types of the protected table, in its kind."""
-        return as_kind(self.to_polars(), self._kind)
+        return self._in_kind(self._kind)
+
+    def _in_kind(self, kind: Kind) -> Any:
+        """The rows as a kind of table; in the user's own types, if it is the user's kind."""
+        table = as_kind(self._long.select(self._long.columns[: -len(self._tables.by)]), kind)
+        if kind != self._kind:
+            return table
+        levels = dict(zip(self._tables.by, self._tables.levels, strict=True))
+        types = {one.name: one.own for one in self._columns if one.own is not None}
+        listed = [one.name for one in self._columns if not one.lows]
+        return in_own_types(table, types, {name: [key for key in levels[name] if key is not None] for name in listed})
 
     def to_polars(self) -> pl.DataFrame:
         """The synthetic rows as a Polars DataFrame."""
-        return self._long.select(self._long.columns[: -len(self._tables.by)])
+        return self._in_kind("polars")  # type: ignore[no-any-return]
 
     def to_pandas(self) -> Any:
         """The synthetic rows as a pandas DataFrame."""
-        return as_kind(self.to_polars(), "pandas")
+        return self._in_kind("pandas")
 
     def to_arrow(self) -> Any:
         """The synthetic rows as a PyArrow Table."""
-        return as_kind(self.to_polars(), "pyarrow")
+        return self._in_kind("pyarrow")
 
     def to_csv(self, path: Any = None) -> str | None:
         """The synthetic rows as CSV: a text, or a file if there is a path."""
