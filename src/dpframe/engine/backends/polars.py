@@ -284,11 +284,11 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
         repairs = [repair for name in texts if (repair := wrong[name]) is not None]
         return rows.with_columns(repairs).lazy().select(names) if repairs else frame.select(names)
 
-    types = polars_types(schema)
+    own_types = polars_types(schema)
     if rows is None:
-        return Data("polars", domain, scan, True, files=partial(files_of, frame), own_types=types)
+        return Data("polars", domain, scan, True, files=partial(files_of, frame), own_types=own_types)
     coded = any(dtype == pl.Categorical for dtype in schema.dtypes())
-    return Data("polars", domain, scan, height=None if coded else rows.height, own_types=types)
+    return Data("polars", domain, scan, height=None if coded else rows.height, own_types=own_types)
 
 
 def _domain(dtype: DType) -> ColumnDomain:
