@@ -1580,9 +1580,9 @@ PLANTS = [
     ),
     Plant(
         "questions with other limits share a plan",
-        prepared.kept,
-        "key = json.dumps(described(question)), question.limits, tuple(question.read)",
-        "key = question.by",
+        prepared._key,
+        "return json.dumps(described(question)), question.limits, tuple(question.read)",
+        "return question.by",
         limits_of_another_question_hold,
     ),
     Plant(

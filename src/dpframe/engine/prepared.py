@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -26,6 +26,7 @@ from dpframe.engine.backends import Frame
 from dpframe.engine.backends.polars import LateSalt
 from dpframe.engine.compile import compiled
 from dpframe.engine.parts import collected
+from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Question, described
 from dpframe.plan.steps import Source, Step, exchanged, lineage, source_of
 from dpframe.plan.steps.basic import Bound, Cut, Drop, DropNulls, Filter, Rename, Select
@@ -74,7 +75,7 @@ class Plan:
 
         data = replace(source.data, scan=scan)
         placed = replace(question, step=exchanged(question.step, lambda one: replace(one, data=data)))
-        self._frames = compiled(placed, self._salt)
+        self._frames = compiled(placed, cast("int", self._salt))  # stages hand it on as it is
         self._numbers = tuple(self._frames.apart)
 
     def tables(
@@ -106,10 +107,10 @@ def kept(question: Question) -> Iterator[Plan | None]:
             table of another library, or several tables
     """
     source = _small_table(question)
-    if source is None:
+    key = None if source is None else _key(question)
+    if source is None or key is None:
         yield None
         return
-    key = json.dumps(described(question)), question.limits, tuple(question.read)
     with _lock:
         plans = _plans.get(key)
         plan = plans.pop() if plans else None
@@ -120,6 +121,14 @@ def kept(question: Question) -> Iterator[Plan | None]:
         _plans.move_to_end(key)
         while len(_plans) > _MOST:
             _plans.popitem(last=False)
+
+
+def _key(question: Question) -> Any:
+    """What a plan depends on; None for a question of which something has no lasting description."""
+    try:
+        return json.dumps(described(question)), question.limits, tuple(question.read)
+    except UnsupportedOperation:
+        return None
 
 
 def forget() -> None:

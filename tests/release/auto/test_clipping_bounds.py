@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -373,3 +374,30 @@ def test_values_that_no_float_adds_up_have_bounds_too(verb):
     price = offer("epsilon", Fraction(1), Fraction(0), "auto")
     found = _best(ask, ask.table.columns["x"], values, price)
     assert found.lower < found.upper
+
+
+EXTREMES = {
+    "beyond all bins": [1e308, -1e308, 1e300],
+    "infinities": [math.inf, -math.inf, math.nan],
+    "all zero but one": [0.0] * 20 + [5e-324],
+    "one value": [3.5],
+    "tiny": [1e-320] * 40,
+    "huge and alike": [1e30] * 40,
+    "every size": [10.0**power for power in range(-300, 300, 7)],
+    "no value": [math.nan] * 5,
+}
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("epsilon", [0.05, 100])
+@pytest.mark.parametrize("name", EXTREMES)
+def test_bounds_are_chosen_whatever_the_values_are(name, epsilon):
+    """An error here is an error after the charge, which a cell causes."""
+    table = pl.DataFrame({"x": pl.Series(EXTREMES[name], dtype=pl.Float64)})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=1000))
+    for aggregate in (dp.sum, dp.std):
+        released = frame.agg(y=aggregate("x", bounds=dp.Auto())).release(epsilon=epsilon)
+        low, high = released.report().to_dict()["chosen"]["bounds"]["x"]
+        assert math.isfinite(low)
+        assert math.isfinite(high)
+        assert low <= high

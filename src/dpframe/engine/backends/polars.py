@@ -6,6 +6,7 @@ import calendar
 import datetime as dt
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -25,10 +26,11 @@ from dpframe.plan import ColumnDomain, Kind, Unread, kind
 __all__ = ["BACKEND", "LateSalt", "PolarsBackend"]
 
 
-class LateSalt(int):
-    """A salt that is known when a frame runs, and not yet when it is written: `value`."""
+@dataclass
+class LateSalt:
+    """A salt that is known when a frame runs, and not yet when it is written. It is no number to compute with."""
 
-    value = 0
+    value: int = 0
 
 
 class PolarsBackend(Backend):
@@ -77,7 +79,7 @@ class PolarsBackend(Backend):
         native: pl.LazyFrame = frame.to_native()
         return nw.from_native(native.with_columns(pl.col(column).is_in(pl.lit(values).implode()).alias(into)))
 
-    def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
+    def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int | LateSalt, into: str) -> Frame:
         """Hash twice: before Polars 2, a single hash of several columns gives some keys low values more often."""
         native: pl.LazyFrame = frame.to_native()
         if isinstance(salt, LateSalt):

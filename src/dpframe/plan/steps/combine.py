@@ -83,10 +83,11 @@ def key_types(
     types: list[DType] = []
     for first, second, name in zip(here, there, on, strict=True):
         kinds, both = {kind(first.dtype), kind(second.dtype)}, (first.dtype, second.dtype)
-        if any(isinstance(dtype, (nw.Int128, nw.UInt128)) for dtype in both):
+        wide = [isinstance(dtype, (nw.Int128, nw.UInt128)) for dtype in both]
+        if all(wide) or (any(wide) and kinds != {Kind.INTEGER}):
             raise WrongType(
                 f"{call}: {name!r} is of type {show(first.dtype)} here and {show(second.dtype)} there; numbers of 128 "
-                f"bits are no keys of a join. Cast both, as in .cast({name!r}, 'int64')."
+                f"bits are no keys of a join. Cast them, as in .cast({name!r}, 'int64')."
             )
         if all(isinstance(dtype, nw.UInt64) for dtype in both):
             types.append(nw.UInt64())

@@ -98,7 +98,8 @@ def _most_inside(question: Question, column: Column, price: Price, bounds: Bound
     """
     low, high = float(bounds.lower), float(bounds.upper)
     if values is not None:
-        middle = int(np.searchsorted(np.cumsum(values.parts.mean(axis=0)), 0.5))
+        cumulative = np.cumsum(values.parts.mean(axis=0))
+        middle = int(np.searchsorted(cumulative, cumulative[-1] / 2))
         low, high = min(low, float(values.ends[middle])), max(high, float(values.ends[middle + 1]))
     edges = [low, math.nextafter(high, math.inf)]  # a bin does not contain its upper edge
     below, inside, above = engine.value_profile(question, column, edges)

@@ -28,6 +28,7 @@ _POWERS: Floats = np.ldexp(1.0, np.arange(EXPONENTS[0], EXPONENTS[-1] + 2))
 _BEGINS: Floats = np.concatenate([-_POWERS[:0:-1], [0.0], _POWERS[:-1]])
 _ENDS: Floats = np.concatenate([-_POWERS[-2::-1], [0.0], _POWERS[1:]])
 COARSE: Floats = np.concatenate([-_POWERS[::-3], _POWERS[::3]])  # powers of 8 of each sign
+_LARGEST = float(8 * _POWERS[-1])  # the last bins have no end
 _DRAWN = 64  # curves of the first histogram
 _PARTS = 64  # most bins where most values are
 _FINE = 4  # possible bounds in a tail, for each doubling of the distance
@@ -73,7 +74,7 @@ def most_values(bins: Bins, *, whole: bool, doubt: float) -> tuple[float, float,
     )
     units = np.concatenate([down[::-1], [0.0], up])
     first, last = np.searchsorted(np.cumsum(units), units.sum() * np.array([MODEL.bulk_tail, 1 - MODEL.bulk_tail]))
-    low, high = float(bins.begins[first]), float(bins.ends[last])
+    low, high = float(max(bins.begins[first], -_LARGEST)), float(min(bins.ends[last], _LARGEST))
     if where_zero_is(bins):
         low, high = min(low, 0.0), max(high, 0.0)
     return low, high, float(units[first : last + 1].sum()) / scale
