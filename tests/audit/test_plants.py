@@ -44,7 +44,7 @@ from dpframe.engine.backends import ibis_duckdb, lowest, runs
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
-from dpframe.engine.stages import expressions, integers, key_weights, keys, limits, rows
+from dpframe.engine.stages import expressions, integers, key_weights, keys, limits, rows, values
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, family_tail, shared, window_noise
@@ -559,6 +559,12 @@ def nulls_of_texts_that_are_none_are_kept():
 def numbers_beyond_the_floats_are_one():
     units = pd.Series([Decimal("1e400"), Decimal("1e500")], dtype=object)
     return exact(dp.protect(pd.DataFrame({"u": units}), unit="u").count_units()) != [[2]]
+
+
+def the_sign_of_zero_is_released():
+    frame = protected({"u": list(range(300)), "x": [-0.0] + [0.0] * 299})
+    keys = frame.group_by("x", max_groups=1, max_rows_per_group=1).count().release(epsilon=100, delta=1e-3).table["x"]
+    return [math.copysign(1, key) for key in keys] == [-1.0]
 
 
 def groups_are_chosen_once_for_all():
@@ -1570,6 +1576,13 @@ PLANTS = [
         "return Decimal.is_finite(value) if isinstance(value, Decimal) else math",
         "return math",
         numbers_beyond_the_floats_are_one,
+    ),
+    Plant(
+        "adding zero makes one zero of two",
+        values.one_zero,
+        "return nw.when(value == 0).then(value.abs() + 0.0).otherwise(value)",
+        "return value + 0.0",
+        the_sign_of_zero_is_released,
     ),
     Plant(
         "a kept plan chooses groups as it did before",

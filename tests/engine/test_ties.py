@@ -189,3 +189,22 @@ def test_decimals_are_rounded_once(engine, digits, scale):
     table = pl.DataFrame({"x": pl.Series(values, dtype=pl.Decimal(digits, scale)), "q": [float(x) for x in values]})
     frame = dp.protect(engine(table), unit=dp.Rows(1))
     assert exact(frame.filter(dp.col("x") == dp.col("q")).count()) == exact(frame.count())
+
+
+@pytest.mark.spark
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("first", [0.0, -0.0])
+@pytest.mark.parametrize("question", ["count", "two keys", "top_k", "lists"])
+def test_the_sign_of_zero_in_one_cell_is_not_released(engine, first, question):
+    """Polars left -0.0 as it was, so that the key of a group was released as it stood in the group's first row."""
+    rows = pl.DataFrame({"u": range(300), "x": [first] + [0.0] * 298 + [-0.0], "g": ["a"] * 300})
+    frame = dp.protect(engine(rows), unit="u", budget=dp.Budget(epsilon=1000, delta=0.1))
+    limits = {"max_groups": 1, "max_rows_per_group": 1}
+    asked = {
+        "count": lambda: frame.group_by("x", **limits).count(),
+        "two keys": lambda: frame.group_by("g", "x", **limits).count(),
+        "top_k": lambda: frame.top_k("x", 3, max_rows=1),
+        "lists": lambda: frame.group_by("x", keys=[-0.0, 1.0], **limits).count(),
+    }
+    keys = asked[question]().release(epsilon=100, delta=1e-3).to_polars()["x"].to_list()
+    assert [math.copysign(1, key) for key in keys if key == 0] == [1.0]

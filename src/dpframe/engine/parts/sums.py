@@ -61,6 +61,6 @@ def comparable(name: str, domain: ColumnDomain) -> pl.Expr:
     if family in (Kind.STRING, Kind.DECIMAL):
         return value.cast(pl.String)
     if family == Kind.FLOAT:
-        return value + 0.0
+        return pl.when(value == 0).then(0.0).otherwise(value)
     narrow = family == Kind.INTEGER and not isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128))
     return value.cast(pl.Int64) if narrow else value

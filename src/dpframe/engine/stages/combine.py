@@ -14,7 +14,7 @@ from dpframe.engine.stages.expressions import Lowering
 from dpframe.engine.stages.features import per_unit
 from dpframe.engine.stages.keys import listed
 from dpframe.engine.stages.rows import as_bytes, lowered, readable, unit_names
-from dpframe.engine.stages.values import int64, to_float
+from dpframe.engine.stages.values import int64, one_zero, to_float
 from dpframe.engine.tables import Data
 from dpframe.plan import Column, ColumnDomain, Kind, kind
 from dpframe.plan.steps import FirstPeriods, combine
@@ -40,7 +40,7 @@ def _key(value: nw.Expr, domain: ColumnDomain, dtype: DType) -> nw.Expr:
     """A key in the type in which a join compares it."""
     if isinstance(dtype, nw.Int64):
         return int64(value, domain)
-    return to_float(value) + 0.0 if isinstance(dtype, nw.Float64) else value
+    return one_zero(to_float(value)) if isinstance(dtype, nw.Float64) else value
 
 
 def _public_keys(rows: Frame, public: Data, on: Sequence[str], types: Sequence[DType]) -> list[nw.Expr]:

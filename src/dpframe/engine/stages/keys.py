@@ -16,7 +16,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
-from dpframe.engine.stages.values import typed
+from dpframe.engine.stages.values import one_zero, typed
 from dpframe.engine.tables import polars_dtype
 from dpframe.plan import TIMES, Column, Keys, Kind, Question, Total, kind, ticks
 
@@ -103,7 +103,7 @@ def _filled(engine: Backend, value: nw.Expr, column: Column, some: Any) -> nw.Ex
 
 
 def _one_zero(value: nw.Expr, column: Column) -> nw.Expr:
-    return value + 0.0 if kind(column.domain.dtype) == Kind.FLOAT else value  # -0.0 and 0.0 are one key
+    return one_zero(value) if kind(column.domain.dtype) == Kind.FLOAT else value
 
 
 def _only_null(question: Question, i: int) -> bool:
@@ -162,8 +162,10 @@ def _level(question: Question, i: int) -> pl.Series:
 
 def _filled_level(question: Question, i: int) -> pl.DataFrame:
     """The listed keys of a column as a table, without null, whose stand-in is one of them."""
-    level = _level(question, i).drop_nulls()
-    return (level + 0.0 if level.dtype.is_float() else level).unique().to_frame()  # -0.0 and 0.0 are one key
+    level = _level(question, i).drop_nulls().to_frame()
+    if level.to_series().dtype.is_float():
+        level = nw.from_native(level).with_columns(one_zero(nw.col(level.columns[0]))).to_native()
+    return level.unique()
 
 
 def key_frame(question: Question) -> pl.DataFrame:

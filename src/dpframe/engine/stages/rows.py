@@ -15,7 +15,7 @@ import narwhals as nw
 
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.expressions import Lowering
-from dpframe.engine.stages.values import in_calendar, not_nan, to_float
+from dpframe.engine.stages.values import in_calendar, not_nan, one_zero, to_float
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, Column, ColumnDomain, Intervals, Kind, Node, Table, kind, nodes
 from dpframe.plan.steps import basic as steps
@@ -115,7 +115,7 @@ def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
     if family in (Kind.DATE, Kind.DATETIME):
         return in_calendar(value, column.domain.dtype)
     if family == Kind.FLOAT:
-        return not_nan(value) + 0.0
+        return one_zero(not_nan(value))
     as_text = family == Kind.DECIMAL or (family == Kind.STRING and not bytewise)
     return value.cast(nw.String) if as_text else value
 

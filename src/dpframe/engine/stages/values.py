@@ -10,7 +10,7 @@ from narwhals.dtypes import DType
 
 from dpframe.plan import ColumnDomain, Kind, integer_range, kind
 
-__all__ = ["TICKS", "WITHIN", "in_calendar", "int64", "not_nan", "to_float", "typed"]
+__all__ = ["TICKS", "WITHIN", "in_calendar", "int64", "not_nan", "one_zero", "to_float", "typed"]
 
 WITHIN = 9.2e18  # a result whose float is smaller than this in magnitude fits in int64: 2^63 is 9.223e18
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -51,3 +51,12 @@ def int64(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
         inside = value <= high if isinstance(domain.dtype, nw.UInt64) else (value <= high) & (value >= low)
         value = nw.when(inside).then(value)
     return value.cast(nw.Int64)
+
+
+def one_zero(value: nw.Expr) -> nw.Expr:
+    """A column of floats with 0.0 in place of -0.0, which are one number.
+
+    Adding 0.0 is not enough: Polars returns the column of an eager table unchanged. Then a key would be released as it
+    stands in the first row of its group, and one cell would show.
+    """
+    return nw.when(value == 0).then(value.abs() + 0.0).otherwise(value)
