@@ -49,7 +49,8 @@ def test_totals_are_those_of_a_short_list(engine, column):
 
 def test_the_text_of_a_query_does_not_grow_with_the_keys():
     duckdb = pytest.importorskip("duckdb")
-    table = duckdb.connect().sql("SELECT 1 AS u, 'key' AS g")
+    connection = duckdb.connect()
+    table = connection.sql("SELECT 1 AS u, 'key' AS g")
     sizes = []
     for number in (sql.MOST_CONSTANTS + 1, 3000):
         query = dp.protect(table, unit="u").group_by("g", keys=[f"key {i}" for i in range(number)], max_rows=2).count()
