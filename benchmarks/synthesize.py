@@ -169,14 +169,14 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="*", default=sorted(RHO))
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--report", action="store_true")
-    said = parser.parse_args()
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
-    if said.report:
-        report(said.folder)
+    if options.report:
+        report(options.folder)
         return
-    if not (said.folder / "flights.json").exists():
-        written(said.folder)
-    made_by(said.folder, said.library, said.epsilon, said.runs)
+    if not (options.folder / "flights.json").exists():
+        written(options.folder)
+    made_by(options.folder, options.library, options.epsilon, options.runs)
 
 
 if __name__ == "__main__":
