@@ -39,7 +39,7 @@ TYPED = {
     "plan ci": (planned, 0.75),
     "alpha": (lambda x: counted().accuracy(epsilon=1, alpha=x), 0.25),
     "alpha after": (lambda x: counted().release(epsilon=1).accuracy(alpha=x), 0.25),
-    "assume_rows": (lambda x: frame().mean("x", (0, 1), max_rows=3).accuracy(epsilon=1, assume_rows=x), 5),
+    "assume_rows": (lambda x: frame().mean("x", (0, 1), max_rows=3).accuracy(epsilon=10, assume_rows=x), 100),
     "error": (lambda x: counted().epsilon_for(error=x), 10),
     "below": (lambda x: grouped().release(epsilon=1).suppress(below=x), 3),
     "bounds": (lambda x: frame().sum("x", bounds=(0, x), max_rows=3).release(epsilon=1), 2.5),

@@ -259,6 +259,7 @@ def test_facts_are_the_same_whatever_the_rows_are():
         assert cell not in shown
 
 
+@pytest.mark.filterwarnings("ignore:With 9 rows in a group")
 def test_errors_to_expect_are_the_same_whatever_the_rows_are():
     others = {name: [None if name != "user" else "zoe"] * 2 for name in COLUMNS}
     prices = {"epsilon": [0.1, 1.0], "delta": 1e-6, "assume_rows": 9}

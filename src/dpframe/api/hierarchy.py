@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -50,6 +51,10 @@ class HierarchyQuery(Query[Table_co]):
             )
             rows.append((output.name, output.formula.value, label, scale, float(error.max())))
         return rows
+
+    def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
+        """Of counts: a smaller one is below its error."""
+        return [math.ceil(row[-1]) for row in self._error_rows(price, alpha, noise, None)]
 
     def release(self, *args: Any, **options: Any) -> HierarchyRelease[Table_co]:  # type: ignore[override]
         """Pay, read the rows, draw the noise, and give all levels back; see `Query.release`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -47,6 +48,10 @@ class MarginalsQuery(Query[Table_co]):
             error = error_of_part(output, one, "cell", alpha)
             rows.append((output.name, output.formula.value, one.noises[0].label, one.noises[0].deviation, error))
         return rows
+
+    def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
+        """Of counts: a smaller one is below its error."""
+        return [math.ceil(row[-1]) for row in self._error_rows(price, alpha, noise, None)]
 
     def release(self, *args: Any, **options: Any) -> MarginalsRelease[Table_co]:  # type: ignore[override]
         """Pay, read the rows, draw the noise, and give the tables back; see `Query.release`.

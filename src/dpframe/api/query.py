@@ -17,14 +17,14 @@ from dpframe.api.settings import resolve_budget
 from dpframe.budget import Terms, offered
 from dpframe.engine import Table_co, as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan import QUERY, Derivation, Hints, Question, check_choice, derivation, read_covers, real
+from dpframe.plan import QUERY, Derivation, Hints, Question, ReleasedColumn, check_choice, derivation, read_covers, real
 from dpframe.plan.steps import Step, exchanged, rebased, source_of, sources_of
 from dpframe.release import Account, Batch, batch_of, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
 from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import NoisePlan, read_price
-from dpframe.release.publish import Release, priced_chart, read_look
+from dpframe.release.publish import Release, priced_chart, read_look, warn_hopeless
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import PRICED, explained, explains
 
@@ -173,11 +173,15 @@ class Query(Hints, Generic[Table_co]):
         Input:  epsilon, delta, rho, noise, ci as in `release`; a list of prices, epsilon=[0.1, 1], gives the errors at
                 each; alpha: the probability of a larger error; assume_rows: for ratios and quantiles, a number of
                 values per group to assume, since their error depends on it
-        Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks). "n.other"
-                is the column n in the row that collects suppressed groups. The error of a mean, a variance, a standard
-                deviation or a quantile is null unless rows are assumed. That of a most frequent value is a number of
-                rows: how many fewer it may have than the truly most frequent one. With a list of prices there are these
-                rows for each, and a first column `epsilon` (or `rho`)
+        Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks) and
+                useful_from. "n.other" is the column n in the row that collects suppressed groups. The error of a mean,
+                a variance, a standard deviation or a quantile is null unless rows are assumed. That of a most frequent
+                value is a number of rows: how many fewer it may have than the truly most frequent one. With a list of
+                prices there are these rows for each, and a first column `epsilon` (or `rho`).
+                `useful_from` is a number of rows (units or distinct values, where these are counted). In a group with
+                fewer, the answer is expected to err at least as much as one constant: 0 for a count or a sum, even of
+                the largest values, and the middle of what the bounds allow elsewhere. It is null for a ratio without
+                bounds, a correlation and a skewness. A smaller assume_rows gives a DpFrameWarning
         Bound:  errors of counts and sums hold for any data. Errors of means, variances and standard deviations hold for
                 that many values, wherever in their bounds they lie; so that of a standard deviation is large. Errors of
                 quantiles hold if values around the quantile are at least as dense as values that are spread evenly
@@ -187,8 +191,8 @@ class Query(Hints, Generic[Table_co]):
 
         >>> import polars as pl
         >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user")
-        >>> frame.count(max_rows=2).accuracy(epsilon=0.5).to_dicts()
-        [{'column': 'count', 'aggregate': 'count', 'mechanism': 'discrete_laplace', 'scale': 4.0, 'error': 12.0}]
+        >>> frame.count(max_rows=2).accuracy(epsilon=0.5).drop("aggregate").rows()
+        [('count', 'discrete_laplace', 4.0, 12.0, 12)]
         >>> frame.count_units().accuracy(epsilon=[0.1, 1]).select("epsilon", "column", "scale").rows()
         [(0.1, 'count_units', 10.0), (1.0, 'count_units', 1.0)]
         """
@@ -198,6 +202,7 @@ class Query(Hints, Generic[Table_co]):
                 "accuracy(epsilon=[0.1, 1])."
             )
         table = self._errors(epsilon, delta, rho, alpha, noise, assume_rows, ci)
+        warn_hopeless(table, assume_rows)
         return as_kind(table, source_of(self._question.step).data.kind)  # type: ignore[no-any-return]
 
     def plot(
@@ -248,30 +253,40 @@ class Query(Hints, Generic[Table_co]):
         for price in _prices(listed, terms) if several else [listed]:
             named = {"epsilon": epsilon, "rho": rho, "delta": delta, terms.value: price}
             expected = asked._error_rows(named, alpha, noise, assume_rows)
-            rows += [(float(price), *row) if several else row for row in expected]
+            useful_from = asked._useful_from(named, alpha, noise)
+            first_cells = (float(price),) if several else ()
+            rows += [(*first_cells, *row, least) for row, least in zip(expected, useful_from, strict=True)]
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
         first = {terms.value: pl.Float64} if several else {}
-        return pl.DataFrame(rows, schema={**first, **schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")
+        numbers = {"scale": pl.Float64, "error": pl.Float64, "useful_from": pl.Int64}
+        return pl.DataFrame(rows, schema={**first, **schema, **numbers}, orient="row")
 
     def _error_rows(
         self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
     ) -> list[tuple[Any, ...]]:
-        """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known.
-
-        The row that collects suppressed groups has its own noise, and lines such as "n.other".
-        """
-        self._known_limits("accuracy")
+        """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known."""
         alpha, values = check_alpha(alpha), None if assume_rows is None else check_rows(assume_rows)
-        plan = self._noise_plan(price, noise)
         rows = []
-        plans = [(plan, ""), *([] if plan.collected is None else [(plan.collected, ".other")])]
-        for part, of in plans:
-            for output in self._question.outputs:
-                first = part.of(output.totals[0][1])
-                scale = first.scale * float(first.allotment.total.unit)
-                error = estimator_of(output).expected_error(output, part, alpha, values)
-                rows.append((f"{output.name}{of}", output.formula.value, first.label, scale, error))
+        for name, output, part in self._noisy_columns(price, noise):
+            first = part.of(output.totals[0][1])
+            scale = first.scale * float(first.allotment.total.unit)
+            error = estimator_of(output).expected_error(output, part, alpha, values)
+            rows.append((name, output.formula.value, first.label, scale, error))
         return rows
+
+    def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
+        """For each of these rows, the least group that an answer says something of: see `Estimator.useful_from`."""
+        columns = self._noisy_columns(price, noise)
+        return [estimator_of(output).useful_from(output, part, alpha) for _, output, part in columns]
+
+    def _noisy_columns(
+        self, price: Mapping[str, float | None], noise: str
+    ) -> list[tuple[str, ReleasedColumn, NoisePlan]]:
+        """Name, column and noise of each column. The row that collects suppressed groups has "n.other" for n."""
+        self._known_limits("accuracy")
+        plan = self._noise_plan(price, noise)
+        plans = [(plan, ""), *([] if plan.collected is None else [(plan.collected, ".other")])]
+        return [(f"{output.name}{of}", output, part) for part, of in plans for output in self._question.outputs]
 
     def _with_ci(self, ci: float | None) -> Query[Table_co]:
         """The question with the intervals that are asked for."""

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
+from dpframe.errors import DpFrameWarning, InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.noise.tails import TAILS, family_tail
 from dpframe.theory.formulas.loss.calibration import noise_error, rounded_error
 
@@ -241,6 +241,72 @@ def test_extremes_take_no_count_for_granted():
     out = frame.bound(max_rows=1).agg(n=dp.count(), low=dp.min("x", bounds=(0, 10))).release(epsilon=1)
     (row,) = out.accuracy().filter(pl.col("column") == "low").iter_rows(named=True)
     assert (row["lower"], row["upper"]) == (0.0, 10.0)
+
+
+# where one constant would be as exact
+
+
+def nobody(**columns):
+    schema = {"id": pl.Int64, "k": pl.Int64, "w": pl.Float64, "t": pl.Datetime("us"), "d": pl.Date, **columns}
+    return dp.protect(pl.DataFrame(schema=schema), unit="id", budget=dp.Budget(epsilon=9, delta=1e-6))
+
+
+HALF = {  # the error of the middle of what the bounds allow
+    "mean": (lambda ends: dp.mean("x", bounds=ends), 50.0),
+    "weighted": (lambda ends: dp.mean("x", bounds=ends, weights="w"), 50.0),
+    "var": (lambda ends: dp.var("x", bounds=ends), 1250.0),
+    "std": (lambda ends: dp.std("x", bounds=ends), 25.0),
+    "median": (lambda ends: dp.median("x", bounds=ends), 50.0),
+    "tree": (lambda ends: dp.quantile("x", [k / 20 for k in range(1, 20)], bounds=ends), 50.0),
+    "share below": (lambda ends: dp.cdf("x", [20, 40, 60, 80], bounds=ends), 0.5),
+    "cov": (lambda ends: dp.cov("x", "w", {"x": ends, "w": (-3, 3)}), 75.0),  # of w, (0, 3) is left
+}
+
+
+@pytest.mark.filterwarnings("ignore:With .* rows in a group")
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", HALF)
+def test_an_answer_says_more_than_the_middle_of_its_bounds_from_the_stated_rows_on(name, noise):
+    aggregate, constant = HALF[name]
+    asked = nobody(x=pl.Float64).clip("w", 0, 4).agg(a=aggregate((-20, 80)), max_rows=2)
+    price = {"epsilon": 0.8, "delta": 1e-6, "noise": noise}
+    for column, least in asked.accuracy(**price).select("column", "useful_from").rows():
+        enough, few = (
+            asked.accuracy(**price, assume_rows=rows).filter(pl.col("column") == column)["error"].item()
+            for rows in (least, least - 1)
+        )
+        assert enough < constant * (1 + 1e-9)
+        assert few >= constant * (1 - 1e-9)
+
+
+def test_a_total_of_fewer_rows_is_below_its_error_even_if_all_have_the_largest_value():
+    asked = nobody(x=pl.Float64).agg(
+        n=dp.count(), u=dp.count_units(), s=dp.sum("x", bounds=(-40, 10)), d=dp.n_unique("k"), max_rows=3
+    )
+    errors = asked.accuracy(epsilon=0.5)
+    largest = errors["column"].replace_strict({"n": 1, "u": 1, "s": 40, "d": 1})
+    assert (errors["useful_from"] * largest >= errors["error"]).all()
+    assert ((errors["useful_from"] - 1) * largest < errors["error"]).all()
+
+
+def test_rows_are_not_known_where_no_bounds_hold_the_answer():
+    pair, whole = {"x": (0, 9), "w": (0, 9)}, nobody(x=pl.Float64)
+    ratio = dp.ratio(dp.sum("x", bounds=(0, 9)), dp.sum("w", bounds=(1, 9)))
+    asked = whole.agg(r=dp.corr("x", "w", pair), s=dp.skew("x", bounds=(0, 9)), q=ratio, max_rows=2)
+    assert asked.accuracy(epsilon=1)["useful_from"].to_list() == [None, None, None]
+    for name in ("mean", "median"):
+        same = getattr(whole, name)("x", bounds=(3, 3), max_rows=2)
+        assert same.accuracy(epsilon=1)["useful_from"].to_list() == [None], "one constant is exact"
+
+
+def test_a_warning_names_the_columns_that_are_hopeless_and_when_they_are_not():
+    asked = nobody(x=pl.Float64).agg(n=dp.count(), m=dp.mean("x", bounds=(0, 100)), max_rows=2)
+    count_rows, mean_rows = asked.accuracy(epsilon=0.1)["useful_from"]
+    assert count_rows < mean_rows
+    with pytest.warns(DpFrameWarning, match=f"With {mean_rows - 1:,} rows.*: m from {mean_rows:,}. Ask for fewer"):
+        asked.accuracy(epsilon=0.1, assume_rows=mean_rows - 1)
+    asked.accuracy(epsilon=0.1, assume_rows=mean_rows)
+    asked.accuracy(epsilon=[0.1, 1.0], assume_rows=mean_rows - 1)  # one of the prices is enough
 
 
 # ε for an error

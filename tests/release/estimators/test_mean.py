@@ -80,6 +80,7 @@ def test_intervals_of_few_values_hold_as_often_as_stated_and_hold_what_is_releas
         assert not rows or not missed_too_often(held, alpha)
 
 
+@pytest.mark.filterwarnings("ignore:With .* rows in a group")  # that is what few are
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize(("rows", "value"), [(2, 100.0), (8, 100.0), (30, 0.0), (30, 60.0), (100, 100.0)])
 def test_errors_stated_before_a_release_hold_for_few_values_too(noise, rows, value):

@@ -559,11 +559,11 @@ def test_a_picture_reads_no_row(monkeypatch):
 
 def test_errors_at_several_prices_are_one_table():
     query = frame().group_by("city", keys=CITIES, **ONE).agg(n=dp.count(), m=dp.mean("age", (0, 100)))
-    table = query.accuracy(epsilon=[0.1, 1, 3], assume_rows=100)
-    assert table.columns == ["epsilon", "column", "aggregate", "mechanism", "scale", "error"]
+    table = query.accuracy(epsilon=[0.1, 1, 3], assume_rows=2000)
+    assert table.columns == ["epsilon", "column", "aggregate", "mechanism", "scale", "error", "useful_from"]
     assert table["epsilon"].to_list() == [0.1, 0.1, 1.0, 1.0, 3.0, 3.0]
     for price in (0.1, 1, 3):
-        alone = query.accuracy(epsilon=price, assume_rows=100)
+        alone = query.accuracy(epsilon=price, assume_rows=2000)
         assert table.filter(pl.col("epsilon") == price).drop("epsilon").rows() == alone.rows()
     assert query.accuracy(epsilon=np.array([0.1, 1.0]))["epsilon"].to_list() == [0.1, 0.1, 1.0, 1.0]
 

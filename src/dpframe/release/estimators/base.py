@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -85,6 +86,34 @@ class Estimator(ABC):
         Output: the error; None if it depends on the data and rows is None
         """
 
+    def constant_error(self, output: ReleasedColumn) -> float | None:
+        """The error of one constant, the middle of what the bounds allow, whatever the values are.
+
+        Output: here that of a number which may lie anywhere between the bounds; None where no bounds hold it
+        """
+        return None if output.bounds is None else half_width(output) * output.ticks
+
+    def useful_from(self, output: ReleasedColumn, plan: NoisePlan, alpha: float) -> int | None:
+        """The least number of rows in a group from which `expected_error` is below that of one constant.
+
+        Where the error does not depend on rows, the constant is 0, and a total of fewer rows is below the error even if
+        each has the largest value. Elsewhere it is the middle of what the bounds allow: see `constant_error`.
+
+        Output: rows (units or distinct values, where the column counts these); None where no number of rows is known
+        """
+        error = self.expected_error(output, plan, alpha, None)
+        if error is not None:
+            most = self.reach(output) * output.ticks
+            return math.ceil(error / most) if most else None
+        constant = self.constant_error(output)
+        return (
+            None if constant is None else _least_rows(lambda rows: self._is_below(constant, output, plan, alpha, rows))
+        )
+
+    def _is_below(self, constant: float, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: int) -> bool:
+        error = self.expected_error(output, plan, alpha, float(rows))
+        return error is not None and error < constant
+
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
         """An error for each pair of bounds that dp.Auto() may choose, from clipping and noise together.
 
@@ -97,6 +126,12 @@ class Estimator(ABC):
     def reach(self, output: ReleasedColumn) -> float:
         """The unit in which dp.Auto() compares errors: here half the width of the bounds, or 1 without bounds."""
         return 1.0 if output.bounds is None else half_width(output) * output.ticks
+
+
+def _least_rows(is_enough: Callable[[int], bool]) -> int | None:
+    """The least number of rows that is enough, where more rows are enough too; None if 2^50 are too few."""
+    most = next((2**power for power in range(51) if is_enough(2**power)), None)
+    return None if most is None else bisect_left(range(most), True, lo=most // 2, key=is_enough)
 
 
 def real(total: Total, noisy: Noisy) -> Any:

@@ -115,6 +115,10 @@ class CorrelationEstimator(Estimator):
         """
         return None if rows is None else 2.0
 
+    def constant_error(self, output: ReleasedColumn) -> float | None:
+        """Not known before a release: `expected_error` holds for values that hardly differ."""
+        return None
+
     def reach(self, output: ReleasedColumn) -> float:
         """A correlation has no unit."""
         return 1.0

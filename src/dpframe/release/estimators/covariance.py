@@ -123,6 +123,10 @@ class CovarianceEstimator(Estimator):
             error = error * largest + most * (largest - least)
         return min(error, 4 * most)
 
+    def constant_error(self, output: ReleasedColumn) -> float | None:
+        """That of 0: a covariance lies between the largest one and its negative."""
+        return _most(output)
+
     def reach(self, output: ReleasedColumn) -> float:
         """The largest covariance that the bounds allow."""
         return _most(output)

@@ -37,6 +37,10 @@ class CdfEstimator(Estimator):
         """The error of a share for this many values, at most 1."""
         return None if rows is None else min(_rank_error(output, plan, alpha) / rows, 1.0)
 
+    def constant_error(self, output: ReleasedColumn) -> float | None:
+        """That of one half, since a share lies between 0 and 1."""
+        return 0.5
+
     def reach(self, output: ReleasedColumn) -> float:
         return 1.0
 

@@ -97,6 +97,10 @@ class RatioEstimator(Estimator):
         most = size / middle if output.bounds is None else half_width(output)
         return expected(plan, [(1.0, over)], under, most, rows * middle, alpha, 2 * most)
 
+    def constant_error(self, output: ReleasedColumn) -> float | None:
+        """Half the width of the bounds of a weighted mean; no bounds hold any other ratio."""
+        return None if output.bounds is None else half_width(output)
+
     def reach(self, output: ReleasedColumn) -> float:
         """Half the width of a mean's bounds, and for a ratio the largest value above over the largest one below."""
         return _scale(output) if output.bounds is None else half_width(output)

@@ -61,6 +61,10 @@ class VarianceEstimator(Estimator):
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
         return _clipped_variance(values, low, high, noise)[0]
 
+    def constant_error(self, output: ReleasedColumn) -> float | None:
+        """Half of the largest variance, since a variance lies between 0 and that."""
+        return self.reach(output) / 2
+
     def reach(self, output: ReleasedColumn) -> float:
         """The largest variance that the bounds allow (square of the column unit)."""
         return (half_width(output) * output.ticks) ** 2
@@ -106,6 +110,10 @@ class StandardDeviationEstimator(Estimator):
         The error is that large only if values hardly differ. After a release, the interval is often far narrower.
         """
         return None if rows is None else float(np.sqrt(_expected_error(output, plan, alpha, rows))) * output.ticks
+
+    def constant_error(self, output: ReleasedColumn) -> float | None:
+        """Half of the largest deviation, which is half the width of the bounds."""
+        return half_width(output) * output.ticks / 2
 
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
         error, variance = _clipped_variance(values, low, high, noise)

@@ -36,6 +36,7 @@ from dpframe.release.publish.report import (
     loss_json,
     statement,
 )
+from dpframe.release.publish.usefulness import warn_hopeless
 
 __all__ = [
     "Grouped",
@@ -63,6 +64,7 @@ __all__ = [
     "statement",
     "table_noise",
     "title_of",
+    "warn_hopeless",
     "write_excel",
     "write_parquet",
 ]

@@ -1,6 +1,8 @@
-"""Whether released numbers say more than one constant would: told from the numbers and the law of their noise."""
+"""Whether numbers say more than one constant would: before a release from a price, and after it from the numbers."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import polars as pl
@@ -9,8 +11,9 @@ from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.answer import Numbers
 from dpframe.release.estimators import estimator_of
 from dpframe.release.publish.error_tables import error_table
+from dpframe.usage import warn
 
-__all__ = ["mostly_noise"]
+__all__ = ["mostly_noise", "warn_hopeless"]
 
 _GROUPS = 4  # fewer say too little of how far groups lie apart
 _GROUPED = (
@@ -40,6 +43,20 @@ def mostly_noise(numbers: Numbers) -> list[str]:
         if words:
             columns[words].append(output.name)
     return [words.format(names=", ".join(names)) for words, names in columns.items() if names]
+
+
+def warn_hopeless(errors: pl.DataFrame, assume_rows: int | None) -> None:
+    """Warn before a release where a group of the assumed size gets no more than a constant, at any of the prices.
+
+    Input:  errors: the table of `Query.accuracy`, for each price, with its column `useful_from`
+    """
+    least = errors.group_by("column", maintain_order=True).agg(pl.col("useful_from").min())
+    names = [f"{name} from {rows:,}" for name, rows in least.drop_nulls().rows() if rows > (assume_rows or math.inf)]
+    if names:
+        warn(
+            f"With {assume_rows:,} rows in a group, one constant would be about as exact as the answer. So many rows "
+            f"make it useful: {', '.join(names)}. Ask for fewer or larger groups, or pay a higher price."
+        )
 
 
 def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> str:
