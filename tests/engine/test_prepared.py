@@ -59,6 +59,17 @@ def test_a_kept_plan_has_the_totals_of_a_new_one():
                 assert totals_of(one, salt) == totals_of(other, salt)
 
 
+def test_plans_of_many_listed_groups_are_not_kept():
+    """To compare their keys takes as long as to compile."""
+    rows = pl.DataFrame({"u": [1, 2], "k": [1, 2]})
+    few, many = (
+        dp.protect(rows, unit="u").group_by("k", keys=range(size), max_groups=1, max_rows=1).count()
+        for size in (prepared._GROUPS, prepared._GROUPS + 1)
+    )
+    assert prepared._small_table(few._question) is not None
+    assert prepared._small_table(many._question) is None
+
+
 def test_a_plan_holds_no_row_after_it_ran():
     for query in questions(dp.protect(table(), unit="u")):
         room.totals(query._question, 1)

@@ -46,6 +46,7 @@ _OWN: tuple[type[Step], ...] = (
     Rewrite,
 )  # steps that read nothing but the table before them
 _ROWS = 2**20  # rows of the largest table; for more, compiling takes no time to speak of
+_GROUPS = 10**4  # listed groups: to compare more takes as long as to compile
 
 
 class Plan:
@@ -138,11 +139,11 @@ def forget() -> None:
 
 
 def _small_table(question: Question) -> Source | None:
-    """The table of a question about one small Polars table in memory, with no public table; else None."""
+    """The table of a question about one small Polars table in memory, with few listed groups and no public table."""
     if type(question) is not Question:
         return None
     first, *later = lineage(question.step)
     if not isinstance(first, Source) or not all(isinstance(step, _OWN) for step in later):
         return None
-    height = first.data.height
-    return first if height is not None and height <= _ROWS else None
+    height, groups = first.data.height, 1 if question.keys is None else question.keys.size
+    return first if height is not None and height <= _ROWS and groups <= _GROUPS else None

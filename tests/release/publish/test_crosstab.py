@@ -1,5 +1,6 @@
 """Crosstabs and histograms against those of pandas and NumPy, cell by cell, with noise that is surely zero."""
 
+import functools
 import time
 
 import numpy as np
@@ -113,6 +114,21 @@ def test_steps_come_before_parts(kind):
     assert table.sum().tolist() == pytest.approx([1, 1])
     cells = release("job", "sex", kind, epsilon=CERTAIN, normalize="all", margins=True).suppress(below=1)
     assert cells.to_pandas().loc["pilot"].isna().all()
+
+
+def test_a_page_of_a_crosstab_marks_its_cells_once(monkeypatch):
+    """A page of 1,000 columns asks 50,000 times for them."""
+    from dpframe.release.publish import crosstab as room
+
+    made, plain = [], room.Crosstab.marked.func
+    marked = functools.cached_property(lambda grid: made.append(grid) or plain(grid))
+    marked.__set_name__(room.Crosstab, "marked")
+    monkeypatch.setattr(room.Crosstab, "marked", marked)
+    frame = dp.protect(pl.DataFrame({"id": [1], "a": [0], "b": [0]}), unit="id", budget=dp.Budget(epsilon=9))
+    keys = {"a": range(4), "b": range(3)}
+    out = frame.crosstab("a", "b", keys=keys, max_groups=1, max_rows_per_group=1).release(epsilon=1)
+    assert out.suppress(below=1)._repr_html_()
+    assert len(made) == 1
 
 
 @pytest.mark.long

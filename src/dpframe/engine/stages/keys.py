@@ -7,7 +7,7 @@ with some key of the column's type in place of null, and a flag that is true for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
@@ -142,30 +142,37 @@ def among(rows: Frame, total: Total) -> Frame:
     return rows.filter(~nw.col("b").is_null())
 
 
-_KEPT: dict[tuple[int, int, Any], tuple[ref[Keys], pl.Series]] = {}
+_KEPT: dict[tuple[object, ...], tuple[ref[Keys], pl.Series]] = {}
+
+
+def _with_keys(keys: Keys, place: tuple[object, ...], column: Callable[[], pl.Series]) -> pl.Series:
+    """A column of listed keys, kept as long as the keys: a release needs it often, and making it reads every key."""
+    place = id(keys), *place
+    if place not in _KEPT:
+        _KEPT[place] = ref(keys, lambda _: _KEPT.pop(place, None)), column()
+    return _KEPT[place][1]
 
 
 def _level(question: Question, i: int) -> pl.Series:
-    """The listed keys of a column as the engine holds them.
-
-    The column is kept as long as the keys, since a release needs it several times, and making it reads every key.
-    """
+    """The listed keys of a column as the engine holds them."""
     keys, dtype = question.keys, question.group_columns[i].domain.dtype
     assert keys is not None
     held = pl.Int32() if _only_null(question, i) else _held(dtype)
-    place = id(keys), i, held
-    if place not in _KEPT:
-        column = pl.Series(f"k{i}", list(keys.levels[i]), dtype=held, strict=False)
-        _KEPT[place] = ref(keys, lambda _: _KEPT.pop(place, None)), column
-    return _KEPT[place][1]
+    return _with_keys(keys, (i, held), lambda: pl.Series(f"k{i}", list(keys.levels[i]), dtype=held, strict=False))
 
 
 def _filled_level(question: Question, i: int) -> pl.DataFrame:
     """The listed keys of a column as a table, without null, whose stand-in is one of them."""
-    level = _level(question, i).drop_nulls().to_frame()
-    if level.to_series().dtype.is_float():
-        level = nw.from_native(level).with_columns(one_zero(nw.col(level.columns[0]))).to_native()
-    return level.unique()
+    level = _level(question, i)
+
+    def different() -> pl.Series:
+        column = level.drop_nulls().to_frame()
+        if level.dtype.is_float():
+            column = nw.from_native(column).with_columns(one_zero(nw.col(level.name))).to_native()
+        return column.unique().to_series()
+
+    assert question.keys is not None
+    return _with_keys(question.keys, (i, level.dtype, "different"), different).to_frame()
 
 
 def key_frame(question: Question) -> pl.DataFrame:

@@ -51,11 +51,13 @@ class Crosstab:
         """The numbers as floats, NaN for a missing number."""
         return self.values.astype(np.float64)
 
-    @property
+    @cached_property
     def marked(self) -> NDArray[np.object_]:
         """The numbers with texts in place of suppressed ones."""
-        missing = np.array([value is None for value in self.values.flat]).reshape(self.values.shape)
-        return self.values if self.marks is None else np.where(missing, self.marks, self.values)
+        if self.marks is None:
+            return self.values
+        missing = np.array([value is None for value in self.values.flat], bool).reshape(self.values.shape)
+        return np.where(missing, self.marks, self.values)
 
     @cached_property
     def errors(self) -> Floats:
