@@ -67,6 +67,57 @@ def test_hashes_that_share_their_upper_bits(spark_session):
         assert sorted(found.rows()) == sorted(table.filter(rank <= most).rows()), most
 
 
+WORK = {  # a question, and the queries that a release of it runs
+    "sum": (lambda f: f.sum("x", bounds=(0, 9), max_rows=2), 1),
+    "grouped": (lambda f: _by_key(f).agg(n=dp.count(), m=dp.mean("x", bounds=(0, 9))), 1),
+    "found": (lambda f: f.group_by("k", max_groups=2, max_rows_per_group=2).agg(n=dp.count()), 1),
+    "crosstab": (lambda f: f.crosstab("k", "h", keys={"k": ["k0", "k1"], "h": [1, 2]}, max_groups=1, max_rows=2), 1),
+    "ranks": (lambda f: _by_key(f).agg(q=dp.median("x", bounds=(0, 9))), 2),
+    "own limits": (lambda f: _by_key(f).agg(n=dp.count(), other=dp.count(max_rows=4)), 2),
+    "joined": (lambda f: f.join(pl.DataFrame({"h": [1, 2], "w": [3, 4]}), on="h").sum("w", (0, 5), max_rows=2), 1),
+}
+
+
+def _by_key(frame):
+    return frame.group_by("k", keys=["k0", "k1"], max_groups=2, max_rows_per_group=3)
+
+
+@pytest.mark.filterwarnings("ignore:The released table is empty")  # there are few units
+@pytest.mark.parametrize("name", ["sum", *(pytest.param(name, marks=pytest.mark.long) for name in [*WORK][1:])])
+def test_a_release_runs_no_more_jobs_and_shuffles_than_explained(spark_session, name):
+    units = [unit for unit in range(30) for _ in range(6)]
+    columns = {"h": [1, 2, 3] * 60, "x": [float(u % 7) for u in units], "k": [f"k{u % 3}" for u in units]}
+    rows = spark_session.createDataFrame(pl.DataFrame({"u": units, **columns}).to_arrow())
+    question, most = WORK[name]
+    query = question(dp.protect(rows, unit="u", budget=dp.Budget(epsilon=9, delta=1e-3)))
+    tracker, context = spark_session.sparkContext.statusTracker(), spark_session.sparkContext
+    with _group(context, f"explain {name}"):
+        words = str(query.explain()).splitlines()[-1]
+    assert not tracker.getJobIdsForGroup(f"explain {name}")
+    pattern = r"Spark: (\d+) quer(?:y|ies) of the rows, with at most (\d+) jobs and (\d+) shuffles?."
+    queries, jobs, shuffles = map(int, re.fullmatch(pattern, words).groups())
+    with _group(context, f"release {name}"):
+        query.release(epsilon=1, delta=1e-6)
+    ran = tracker.getJobIdsForGroup(f"release {name}")
+    stages = {stage for job in ran for stage in tracker.getJobInfo(job).stageIds}
+    infos = [tracker.getStageInfo(stage) for stage in stages]
+    assert queries == most
+    assert queries < len(ran) <= jobs
+    copies = jobs - queries - shuffles
+    assert sum(1 for info in infos if info is not None and info.numCompletedTasks) <= queries + shuffles + copies
+    assert shuffles <= 4 * queries + 2, "shuffles that are not needed"
+
+
+@contextmanager
+def _group(context, name):
+    """Jobs that run inside belong to this group."""
+    context.setJobGroup(name, name)
+    try:
+        yield
+    finally:
+        context.setJobGroup("others", "others")
+
+
 @pytest.mark.long
 def test_many_listed_keys(spark_session):
     texts = ["", "it's", 'say "x"', "back\\slash", "\\n", "\n", "\0", "Düren", "🙂", "%", "${x}", *map(str, range(60))]

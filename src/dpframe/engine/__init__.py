@@ -23,7 +23,7 @@ from dpframe.engine.tables import (
     as_kind,
     polars_dtype,
 )
-from dpframe.engine.totals import Totals, sealed, totals, validate
+from dpframe.engine.totals import Totals, sealed, totals, validate, work
 
 __all__ = [
     "EXPONENTS",
@@ -58,4 +58,5 @@ __all__ = [
     "validate_contingency",
     "validate_marginals",
     "value_profile",
+    "work",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -13,12 +14,14 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Integers, PlaceCounts, WideIntegers
+from dpframe.engine.backends import backend_named
 from dpframe.engine.compile import HIGH, compiled, counted, influence_weights, split_bits
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.prepared import kept
 from dpframe.engine.stages import group_names, key_frame, public_keys
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan import Question, Total
+from dpframe.plan.steps import source_of
 
 __all__ = ["Totals", "guarded", "joined", "sealed", "totals", "validate"]
 
@@ -60,6 +63,24 @@ def totals(
 def validate(question: Question) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
     guarded(lambda: _validated(question))
+
+
+def work(question: Question) -> str:
+    """What the engine does in a release, as a sentence; empty where it is not known. No row is read.
+
+    Histograms from which dp.Auto() chooses limits are not in it, nor is a second reading for influences or rounds.
+    """
+    backend = backend_named(source_of(question.step).data.engine)
+    if type(question) is not Question or not backend.tells_work:
+        return ""
+
+    def told() -> str:
+        compilation = compiled(question, 0, empty=True)
+        return backend.work([*compilation.mains, *compilation.apart.values()])
+
+    with suppress(DpFrameError):  # the release says why it is refused
+        return guarded(told)
+    return ""
 
 
 def _validated(question: Question) -> None:

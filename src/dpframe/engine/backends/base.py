@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import narwhals as nw
 import polars as pl
@@ -27,6 +27,7 @@ class Backend(ABC):
     """
 
     name: str
+    tells_work: ClassVar[bool] = False  # whether it has words for `work`
 
     # Tables
 
@@ -71,6 +72,10 @@ class Backend(ABC):
         `scan(empty=True)`; then only this method runs on it, and it must not compute with the rows.
         """
         return self.collect(frames)
+
+    def work(self, frames: Sequence[Frame]) -> str:
+        """What the engine does for some frames without rows, as a sentence; empty unless it `tells_work`."""
+        return ""
 
     # Texts
 

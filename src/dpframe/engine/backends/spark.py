@@ -6,6 +6,7 @@ The hash is a function of a row's values, so a task that runs again gives an ide
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -36,11 +37,13 @@ _PARTS = {
     "days": "unix_date(CAST({0} AS DATE))",
     "text": "CAST({0} AS STRING)",
 }
+_SHUFFLE, _COPY = re.compile(r"\bExchange\b"), re.compile(r"\bBroadcastExchange\b")  # in the text of a plan
 _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}
 
 
 class _Spark(SqlBackend):
     name = "spark"
+    tells_work = True
     in_numbers = "as in EXTRACT(DAY FROM x)"
 
     # Tables
@@ -94,6 +97,26 @@ class _Spark(SqlBackend):
                 if plan is not None:
                     plan.queryExecution().executedPlan()
         return tables
+
+    def work(self, frames: Sequence[Frame]) -> str:
+        """The jobs and shuffles of classic Spark, counted in its plans; of Connect, the plans are on the server.
+
+        Bound:  each query is one job, and with adaptive execution so is each shuffle and each table that is copied to
+                all workers. On the rows, Spark may find a shuffle that it can leave out or use twice, but adds none:
+                a join of which it knows neither side shuffles both
+        """
+        plans = []
+        with _quiet(frames[0].to_native().sparkSession):
+            for frame in frames:
+                query = getattr(frame.to_native(), "_jdf", None)
+                if query is None:
+                    return ""
+                plans.append(query.queryExecution().executedPlan().toString())
+        shuffles, copies = (sum(len(part.findall(plan)) for plan in plans) for part in (_SHUFFLE, _COPY))
+        return (
+            f"Spark: {_number(len(plans), 'query', 'queries')} of the rows, with at most "
+            f"{_number(len(plans) + shuffles + copies, 'job')} and {_number(shuffles, 'shuffle')}."
+        )
 
     # Columns
 
@@ -204,6 +227,10 @@ class _Spark(SqlBackend):
             if wide
             else super().reason_against(dtype)
         )
+
+
+def _number(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def _quoted(name: str) -> str:
