@@ -1,26 +1,65 @@
-"""Spends per second of one shared ledger, beside bare synced SQLite transactions, in one go.
+"""What a ledger costs: spends per second, the time that it adds to a release, the size of entries, and verification.
 
     python benchmarks/ledger.py [--processes 32] [--spends 1000] [--postgres URL] [--capped]
 
-Every process charges one budget with mixed sizes. A spend is one locked, synced
-transaction that reads the budget, adds an entry and moves the budget on; a bare one inserts a row.
+Spends: every process charges one budget with mixed sizes. A spend is one locked, synced transaction that reads the
+budget, adds an entry and moves the budget on. Beside it stand bare synced SQLite transactions, each of which inserts a
+row. Releases: a grouped count and mean, in turn from a ledger and from a budget in memory, in processor time.
 """
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
+import warnings
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+import polars as pl
+
+import dpframe as dp
+
 SPENDERS = Path(__file__).parent.parent / "tests" / "budget" / "spenders.py"
 TARGET = 0.2  # of the bare rate
+ADDED, SIZE, VERIFIED = 3.0, 1500, 20_000  # milliseconds a release, characters an entry, entries a second
+RELEASES = 1000
 
 
 def run(*arguments):
     done = subprocess.run([sys.executable, SPENDERS, *map(str, arguments)], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
+
+
+def releases(path):
+    """Print what a ledger adds to a release, how long its entries are, and how fast they are verified."""
+    warnings.simplefilter("ignore", dp.errors.DpFrameWarning)  # of a budget that is as good as none
+    random, number = np.random.default_rng(0), 10_000
+    columns = {"id": random.integers(0, 2000, number), "g": random.integers(0, 5, number)}
+    rows, ledger = pl.DataFrame({**columns, "x": random.uniform(0, 100, number)}), dp.Ledger(path)
+    budgets = {"memory": dp.Budget(epsilon=1e6), "ledger": ledger.budget("study", epsilon=1e6)}
+    queries = {
+        place: dp.protect(rows, unit="id", budget=budget)
+        .group_by("g", keys=range(5), max_groups=3, max_rows_per_group=2)
+        .agg(n=dp.count(), m=dp.mean("x", bounds=(0, 100)))
+        for place, budget in budgets.items()
+    }
+    times = {place: [] for place in queries}
+    for _ in range(RELEASES):
+        for place, query in queries.items():
+            start = time.process_time()
+            query.release(epsilon=0.1)
+            times[place].append(1000 * (time.process_time() - start))
+    added = statistics.median(times["ledger"]) - statistics.median(times["memory"])
+    print(f"added to a release   {added:8.2f} ms of processor time (limit {ADDED:.0f})")
+    sizes = [len(json.dumps({**entry.body})) for entry in ledger.entries("study")]
+    print(f"an entry             {statistics.mean(sizes):8.0f} characters on average (limit {SIZE})")
+    start = time.process_time()
+    verified = ledger.verify()["study"]
+    print(f"verification         {verified / (time.process_time() - start):8.0f} entries/s (at least {VERIFIED})")
 
 
 def main():
@@ -33,6 +72,7 @@ def main():
     number, size = asked.processes * asked.spends, (asked.processes, asked.spends)
     cap = number / 8 if asked.capped else 10.0**6
     with tempfile.TemporaryDirectory(dir=".") as folder:
+        releases(Path(folder) / "study.sqlite")
         bare = number / run("raw", Path(folder) / "raw.sqlite", *size)["seconds"]
         places = [str(Path(folder) / "ledger.sqlite"), *([asked.postgres] if asked.postgres else [])]
         print(f"bare SQLite     {bare:8.0f} transactions/s, {asked.processes} processes")

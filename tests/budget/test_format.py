@@ -120,6 +120,17 @@ def test_two_processes_bring_a_ledger_forward_once(old):
     assert opened == [{"parts": 4, "squares": 3, "visits": 6}] * 6
 
 
+def test_a_ledger_of_the_format_before_is_brought_forward(old):
+    """Format 2 has these tables too, and statements in words."""
+    Ledger(old).close()
+    connection = sqlite3.connect(old)
+    connection.execute("UPDATE dpframe_ledger SET format = 2")
+    connection.commit()
+    connection.close()
+    assert Ledger(old).verify() == {"parts": 4, "squares": 3, "visits": 6}
+    assert told(old, "SELECT format FROM dpframe_ledger") == [(FORMAT,)]
+
+
 def test_a_ledger_of_a_later_version_is_refused(old):
     Ledger(old).close()
     connection = sqlite3.connect(old)

@@ -11,8 +11,10 @@ import sys
 import threading
 from fractions import Fraction
 
+import polars as pl
 import pytest
 
+import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Budget, Ledger, Loss, account
 from dpframe.budget.losses import read_delta, read_epsilon
@@ -246,6 +248,10 @@ CHANGES = [
     ("UPDATE dpframe_data SET data = x'00' WHERE number = 4", "table of charge 4 was changed"),
     ("DELETE FROM dpframe_data WHERE number = 6", "table of charge 6 was changed"),
     ("UPDATE dpframe_entries SET name = 'other' WHERE number = 6", "another name"),
+    ("UPDATE dpframe_entries SET about = 4 WHERE number = 7", "another name"),
+    ("UPDATE dpframe_entries SET body = replace(body, ':', ': ') WHERE number = 2", "entry 2 was changed"),
+    ("UPDATE dpframe_entries SET body = substr(body, 2) WHERE number = 5", "entry 5 was changed"),
+    ("UPDATE dpframe_entries SET body = replace(body, '{', '{\"about\":1,') WHERE number = 3", "entry 3 was changed"),
     ("UPDATE dpframe_budgets SET failures = 2, acknowledged = 2", "of failures"),
 ]
 
@@ -261,6 +267,21 @@ def test_verify_finds_what_was_changed(tmp_path, change, words):
     rows_of(path, change)
     with pytest.raises(errors.LedgerDamaged, match=words):
         Ledger(path).verify()
+
+
+def test_an_entry_of_a_release_is_short_and_its_statement_is_read_again(tmp_path):
+    """Most words of a statement are the same in all releases; entries hold them compressed."""
+    ledger = Ledger(tmp_path / "study.sqlite")
+    budget, rows = ledger.budget("visits", epsilon=1), pl.DataFrame({"id": [1, 2], "g": ["a", "b"], "x": [1.0, 2.0]})
+    query = rows.dp(unit="id", budget=budget).group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=2)
+    out = query.agg(n=dp.count(), m=dp.mean("x", bounds=(0, 9))).release(epsilon=0.5, name="visits")
+    entries = ledger.entries("visits")
+    assert sum(len(json.dumps(entry.body)) for entry in entries) / len(entries) < 1500
+    (result,) = (line for line in json.loads(ledger.export())["visits"]["entries"] if line["kind"] == "result")
+    assert len(json.dumps(result["statement"])) > 2500
+    assert result["statement"]["releases"][0]["guarantee"] == out.report().to_dict()["guarantee"]
+    again = query.agg(n=dp.count(), m=dp.mean("x", bounds=(0, 9))).release(epsilon=0.5, name="visits")
+    assert again.report().to_dict().items() >= out.report().to_dict().items()
 
 
 def test_export_and_command_line(tmp_path, capsys):

@@ -11,7 +11,7 @@ from typing import Any
 
 from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.earlier import check_same, is_pending, stored_answer
-from dpframe.budget.entries import Charge, Entry, Failures, loss_of, texts_of
+from dpframe.budget.entries import Charge, Entry, Failures, loss_of, packed_statement, texts_of
 from dpframe.budget.limits import exceeded, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
@@ -272,7 +272,11 @@ class Budget(Verbs):
 
         Errors: LedgerError; ReleaseLost if the charge was marked as lost in the meantime
         """
-        body = {"about": receipt.number, "statement": {**statement}, "digest": hashlib.sha256(data).hexdigest()}
+        body = {
+            "about": receipt.number,
+            "statement": packed_statement(statement),
+            "digest": hashlib.sha256(data).hexdigest(),
+        }
         with self._book.write() as page:
             if page.is_lost(receipt.number):
                 raise ReleaseLost(

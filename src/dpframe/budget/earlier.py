@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dpframe.budget.entries import Entry, loss_of
+from dpframe.budget.entries import Entry, loss_of, statement_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.names import differences
 from dpframe.budget.receipts import Page, Receipt, Stored
@@ -40,7 +40,7 @@ def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None
         entry, data = result
         body = earlier.body
         price = (body.get("part") or body.get("within") or body).get("loss", body["loss"])
-        answer = Stored(data, entry.body["statement"], entry.when)
+        answer = Stored(data, statement_of(entry), entry.when)
         return Receipt(earlier.number, earlier.when, loss_of(price), remaining, answer)
     if page.is_lost(earlier.number):
         return None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,9 +21,12 @@ __all__ = [
     "Failures",
     "as_read_now",
     "canonical",
+    "chained",
     "in_units",
     "loss_of",
+    "packed_statement",
     "sealed",
+    "statement_of",
     "texts_of",
 ]
 
@@ -92,6 +97,15 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def chained(previous: str, number: int, kind: str, at: str, body: str) -> str:
+    """The hash of an entry: that of the JSON of the list of these five, where `body` is its own JSON as it is stored.
+
+    So a body that is stored with other blanks or another order has another hash, although it means as much.
+    """
+    head = canonical([previous, number, kind, at])
+    return hashlib.sha256(f"{head[:-1]},{body}]".encode()).hexdigest()
+
+
 def sealed(previous: str, number: int, kind: str, at: str, body: Mapping[str, Any]) -> Entry:
     """The entry that follows the entry with the hash `previous`.
 
@@ -99,8 +113,26 @@ def sealed(previous: str, number: int, kind: str, at: str, body: Mapping[str, An
     >>> sealed(first.hash, 2, "charge", first.at, {}).hash == sealed(GENESIS, 2, "charge", first.at, {}).hash
     False
     """
-    text = canonical([previous, number, kind, at, body])
-    return Entry(number, kind, at, body, hashlib.sha256(text.encode()).hexdigest())
+    return Entry(number, kind, at, body, chained(previous, number, kind, at, canonical(body)))
+
+
+def packed_statement(statement: Mapping[str, Any]) -> str:
+    """A privacy statement as an entry holds it: compressed, since most of it is equal in all releases.
+
+    >>> statement = {"guarantee": "pure differential privacy", "trust_model": "central model"}
+    >>> statement_of(sealed(GENESIS, 3, "result", "", {"statement": packed_statement(statement)})) == statement
+    True
+    """
+    return base64.b64encode(zlib.compress(canonical(statement).encode())).decode()
+
+
+def statement_of(entry: Entry) -> Mapping[str, Any]:
+    """The privacy statement of a result. Formats 1 and 2 wrote it as it is."""
+    statement: str | Mapping[str, Any] = entry.body["statement"]
+    if not isinstance(statement, str):
+        return statement
+    words: Mapping[str, Any] = json.loads(zlib.decompress(base64.b64decode(statement)))
+    return words
 
 
 def texts_of(loss: Loss) -> dict[str, str | None]:

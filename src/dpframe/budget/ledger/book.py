@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dpframe.budget.entries import Entry, Failures, canonical, loss_of, sealed, texts_of
+from dpframe.budget.entries import Entry, Failures, canonical, chained, loss_of, texts_of
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.tables import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.witness import Witness, check_forward
@@ -27,6 +27,11 @@ STATE = sa.select(BUDGETS).where(BUDGETS.c.name == B("b")).with_for_update()
 SPENT = sa.select(BUDGETS.c.spent).where(BUDGETS.c.name == B("b"))
 FAILURES = sa.select(BUDGETS.c.failures, BUDGETS.c.acknowledged).where(BUDGETS.c.name == B("b"))
 HASH = sa.select(ENTRIES.c.hash).where(ENTRIES.c.budget == B("b"), ENTRIES.c.number == B("n"))
+WRITTEN = (
+    sa.select(BUDGETS, ENTRIES.c.hash)
+    .join(ENTRIES, sa.and_(ENTRIES.c.budget == BUDGETS.c.name, ENTRIES.c.number == B("n")))
+    .where(BUDGETS.c.name == B("b"))
+)
 ALL = sa.select(ENTRIES).where(ENTRIES.c.budget == B("b")).order_by(ENTRIES.c.number)
 LATEST = ALL.where(ENTRIES.c.name == B("called")).order_by(None).order_by(ENTRIES.c.number.desc()).limit(1)
 RESULT = (
@@ -168,8 +173,9 @@ class LedgerPage:
                 f"({self._at[:16]}): one of the two clocks is wrong. Nothing was spent. Set this clock; if it is "
                 "right, allow for the error of the other: dp.Ledger(..., clock_skew=dt.timedelta(days=1))."
             )
-        entry = sealed(self.head, self.number + 1, kind, at.isoformat(timespec="microseconds"), body)
-        content = {"body": canonical(body), "hash": entry.hash, "name": entry.name, "about": entry.about}
+        number, time, text = self.number + 1, at.isoformat(timespec="microseconds"), canonical(body)
+        entry = Entry(number, kind, time, body, chained(self.head, number, kind, time, text))
+        content = {"body": text, "hash": entry.hash, "name": entry.name, "about": entry.about}
         add = {"budget": self._name, "number": entry.number, "kind": kind, "at": entry.at, **content}
         self._one_row(quick(self._connection, ADD, add))
         if data is not None:
@@ -191,9 +197,9 @@ class LedgerPage:
 
     def check_written(self) -> None:
         """Read back the new state before the commit, and compare it. Errors: LedgerDamaged."""
-        row = quick(self._connection, STATE, {"b": self._name}).first()
+        row = quick(self._connection, WRITTEN, {"b": self._name, "n": self.number}).first()
         equal = row is not None and all(getattr(row, key) == value for key, value in self._moved_to.items())
-        if not equal or self.hash_at(self.number) != self.head:
+        if row is None or not equal or row.hash != self.head:
             raise LedgerDamaged(self._dropped)
 
     @property
@@ -222,7 +228,7 @@ class LedgerPage:
         return self._is("lost", number)
 
     def _is(self, kind: str, number: int) -> bool:
-        return self._connection.execute(ABOUT, {"b": self._name, "n": number, "kind": kind}).first() is not None
+        return quick(self._connection, ABOUT, {"b": self._name, "n": number, "kind": kind}).first() is not None
 
     def members(self, opening: int) -> list[Entry]:
         """The charges that `opening` paid for in advance, oldest first."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.budget.account import Budget
-from dpframe.budget.entries import Entry
+from dpframe.budget.entries import Entry, statement_of
 from dpframe.errors import InvalidArgument
 
 __all__ = ["exported"]
@@ -44,7 +44,20 @@ def _as_json(budget: Budget, entries: Sequence[Entry]) -> dict[str, Any]:
         "limit": _loss(budget.limit),
         "spent": _loss(budget.spent),
         "remaining": _loss(budget.remaining),
-        "entries": [{"number": e.number, "kind": e.kind, "at": e.at, **e.body, "hash": e.hash} for e in entries],
+        "entries": [_line(entry) for entry in entries],
+    }
+
+
+def _line(entry: Entry) -> dict[str, Any]:
+    """An entry with the words of its statement."""
+    statement = {"statement": statement_of(entry)} if "statement" in entry.body else {}
+    return {
+        "number": entry.number,
+        "kind": entry.kind,
+        "at": entry.at,
+        **entry.body,
+        **statement,
+        "hash": entry.hash,
     }
 
 

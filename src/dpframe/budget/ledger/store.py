@@ -100,18 +100,18 @@ class Store:
             elif witnessed and not row.witnessed:
                 connection.execute(LEDGER.update().values(witnessed=True))
             if row.format < FORMAT:
-                self._bring_forward(connection)
+                self._bring_forward(connection, row.format)
         if row.format > FORMAT:
             raise LedgerUnavailable(f"The ledger {self.place} was written by a later version of dpframe.")
         self.id, self.witnessed = row.id, bool(row.witnessed)
 
-    def _bring_forward(self, connection: sa.Connection) -> None:
-        """Convert a ledger of format 1 to this format, under the lock, in the transaction that opens it.
+    def _bring_forward(self, connection: sa.Connection, earlier: int) -> None:
+        """Convert a ledger of an earlier format to this one, under the lock, in the transaction that opens it.
 
-        Entries and their hashes do not change: `loss_of` also reads the losses of format 1. The row of a budget gets
-        the number of its failures; format 1 recorded none.
+        Entries and their hashes do not change: `loss_of` also reads the losses of format 1, and `statement_of` the
+        statements of formats 1 and 2. The row of a budget gets the number of its failures; format 1 recorded none.
         """
-        for column in (BUDGETS.c.failures, BUDGETS.c.acknowledged):
+        for column in (BUDGETS.c.failures, BUDGETS.c.acknowledged) if earlier < 2 else ():
             connection.exec_driver_sql(
                 f"ALTER TABLE {BUDGETS.name} ADD COLUMN {column.name} INTEGER NOT NULL DEFAULT 0"
             )

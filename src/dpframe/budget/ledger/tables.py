@@ -7,8 +7,9 @@ import sqlalchemy as sa
 __all__ = ["BUDGETS", "DATA", "ENTRIES", "FORMAT", "LEDGER", "METADATA"]
 
 # The version of these tables and of the numbers in them. A ledger of a later format is refused.
-# 1: losses in whole units of 1e-12 (ε, ρ) and 1e-18 (δ), rounded up; 2: exact fractions, and failures.
-FORMAT = 2
+# 1: losses in whole units of 1e-12 (ε, ρ) and 1e-18 (δ), rounded up; 2: exact fractions, and failures;
+# 3: compressed statements.
+FORMAT = 3
 
 METADATA = sa.MetaData()
 

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dpframe.budget.accountants import accountant_named
-from dpframe.budget.entries import GENESIS, Entry, Failures, loss_of, sealed
+from dpframe.budget.entries import GENESIS, Entry, Failures, chained, loss_of
 from dpframe.budget.ledger.book import ALL, HASH, entry_of, failures_of
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.tables import BUDGETS, DATA
@@ -39,7 +39,7 @@ def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, lis
     for place, row in enumerate(rows, 1):
         if not reading.linked(place, row):
             break
-        reading.read(place, entry_of(row))
+        reading.read(place, entry_of(row), (row.name, row.about))
     reading.compare(state)
     if not problems:
         total = accountant_named(state.accountant).total(reading.charges.values())
@@ -84,20 +84,19 @@ class _Reading:
 
     def linked(self, place: int, row: sa.Row) -> bool:  # type: ignore[type-arg]
         """Whether a row is the next entry of the chain. If it is not, no later entry can be trusted."""
-        entry = entry_of(row)
-        if entry.number != place:
+        if row.number != place:
             self.problems.append(f"entry {place} is missing")
             return False
-        if sealed(self.head, place, entry.kind, entry.at, entry.body).hash != entry.hash:
+        if chained(self.head, place, row.kind, row.at, row.body) != row.hash:
             self.problems.append(f"entry {place} was changed, or the one before it")
             return False
-        if (row.name, row.about) != (entry.name, entry.about):
-            self.problems.append(f"entry {place} is indexed under another name than its own")
-        self.head = entry.hash
+        self.head = row.hash
         return True
 
-    def read(self, place: int, entry: Entry) -> None:
-        """Add one entry to the state, and note its problems."""
+    def read(self, place: int, entry: Entry, index: tuple[str | None, int | None]) -> None:
+        """Add one entry to the state, and note its problems. `index` is where its row says that it is found."""
+        if index != (entry.name, entry.about):
+            self.problems.append(f"entry {place} is indexed under another name than its own")
         match entry.kind:
             case "charge":
                 self._charge(place, entry)
@@ -107,12 +106,12 @@ class _Reading:
             case "result":
                 self._result(place, entry)
             case "failure":
-                if entry.about not in self.charges or entry.about in self.answered | self.failed:
+                if entry.about not in self.charges or entry.about in self.answered or entry.about in self.failed:
                     self.problems.append(f"entry {place} is the failure of no earlier charge")
                 self.failed.add(entry.about)
                 self.failures = Failures(self.failures.failed + 1, self.failures.unacknowledged + 1)
             case "lost":
-                if entry.about not in self.charges or entry.about in self.answered | self.failed | self.lost:
+                if not self._is_open(entry.about) or entry.about in self.failed:
                     self.problems.append(f"entry {place} marks no pending charge as lost")
                 self.lost.add(entry.about)
             case "acknowledgement":
@@ -143,11 +142,15 @@ class _Reading:
             self.within.setdefault(entry.about, []).append(loss_of(entry.body["within"]["loss"]))
 
     def _result(self, place: int, entry: Entry) -> None:
-        if entry.about not in self.charges or entry.about in self.answered | self.lost:
+        if not self._is_open(entry.about):
             self.problems.append(f"entry {place} is the result of no earlier charge")
         if self.digests.get(entry.about or 0) != entry.body["digest"]:
             self.problems.append(f"the table of charge {entry.about} was changed")
         self.answered.add(entry.about)
+
+    def _is_open(self, charge: int | None) -> bool:
+        """Whether there is such a charge, with neither a result nor the mark that it was lost."""
+        return charge in self.charges and charge not in self.answered and charge not in self.lost
 
     def compare(self, state: sa.Row) -> None:  # type: ignore[type-arg]
         """Compare the budget's own row and the stored tables with the entries."""
