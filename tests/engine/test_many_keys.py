@@ -14,18 +14,30 @@ from dpframe.engine.compile import compiled
 from strategies import answer
 
 DAYS = [dt.date(2020, 1, 1) + dt.timedelta(days=i) for i in range(400)]
+TEXTS = ["", "bonn ", "a\u0301", "\u00e1", "it's", 'say "x"', "back\\", "Bonn"]  # some are keys, and some are nearly
 COLUMNS = {
-    "whole": [7 * i for i in range(250)],
-    "text": ["Ärger", "bonn", "BONN", *(f"key {i}" for i in range(250))],
+    "whole": [*(7 * i for i in range(250)), 2**63 - 1, -(2**63)],
+    "text": [
+        "Ärger",
+        "bonn",
+        "BONN",
+        "",
+        "bonn ",
+        "a\u0301",
+        "it's",
+        'say "x"',
+        "back\\",
+        *(f"key {i}" for i in range(250)),
+    ],
     "real": [0.0, *(i / 8 + 1 for i in range(250))],
     "day": DAYS[::2][:150] + DAYS[1::4],
 }
 ROWS = {
-    "u": [1, 1, 1, 2, 2, 3, 3, None],
-    "whole": [0, 7, None, 7, 8, 7 * 249, 7 * 250, 0],
-    "text": ["bonn", "BONN", None, "Ärger", "ärger", "key 249", "key 250", "bonn"],
-    "real": [-0.0, 0.0, None, 1.125, 1.13, float("nan"), 32.125, 0.0],
-    "day": [DAYS[0], DAYS[2], None, DAYS[2], DAYS[399], DAYS[1], DAYS[397], DAYS[0]],
+    "u": [1, 1, 1, 2, 2, 3, 3, None, 4, 4, 4, 4, 5, 5, 5, 5],
+    "whole": [0, 7, None, 7, 8, 7 * 249, 7 * 250, 0, 2**63 - 1, -(2**63), 2**63 - 2, *[1] * 5],
+    "text": ["bonn", "BONN", None, "Ärger", "ärger", "key 249", "key 250", "bonn", *TEXTS],
+    "real": [-0.0, 0.0, None, 1.125, 1.13, float("nan"), 32.125, 0.0, *[0.3] * 8],
+    "day": [DAYS[0], DAYS[2], None, DAYS[2], DAYS[399], DAYS[1], DAYS[397], DAYS[0], *[DAYS[399]] * 8],
 }
 FRAME = pl.DataFrame(ROWS, {"u": pl.Int64, "whole": pl.Int64, "text": pl.String, "real": pl.Float64, "day": pl.Date})
 
