@@ -2,8 +2,10 @@
 
     python benchmarks/memory.py       # 100 million rows, 10 million people, three groups each: 1.5 GB of disk
     python benchmarks/memory.py --rows 1e7 --ids text
+    python benchmarks/memory.py --questions sums median auto plain
 
-The file is made in pieces, in one process; another one asks, and says its peak of resident memory.
+The file is made in pieces, in one process. Each question is asked in a process of its own, which says its peak of
+resident memory. "plain" is the sums under these limits without noise, as a user would write them in Polars.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 GROUPS, EACH, PIECE = 1000, 10, 5_000_000
 
@@ -42,18 +46,14 @@ def make(path: Path, rows: int, ids: str) -> None:
     writer.close()
 
 
-def ask(path: Path) -> dict[str, float]:
-    """One release in this process."""
+def ask(path: Path, question: str) -> dict[str, float]:
+    """One release, or the plain query, in this process."""
     import polars as pl
-
-    import dpframe as dp
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start, used = time.perf_counter(), time.process_time()
-    frame = dp.protect(pl.scan_parquet(path), unit="user", budget=dp.Budget(epsilon=10))
-    grouped = frame.group_by("shop", keys=list(range(GROUPS)), max_groups=3, max_rows_per_group=4)
-    out = grouped.agg(n=dp.count(), spend=dp.sum("spend", bounds=(0, 100))).release(epsilon=1)
-    assert out.table.height == GROUPS
+    table = plain(path) if question == "plain" else released(pl.scan_parquet(path), question)
+    assert table.height == GROUPS
     return {
         "seconds": time.perf_counter() - start,
         "cpu_seconds": time.process_time() - used,
@@ -62,25 +62,52 @@ def ask(path: Path) -> dict[str, float]:
     }
 
 
+def released(rows: Any, question: str) -> Any:
+    """The table of one release."""
+    import dpframe as dp
+
+    frame = dp.protect(rows, unit="user", budget=dp.Budget(epsilon=10))
+    limits = {"limits": dp.Auto()} if question == "auto" else {"max_groups": 3, "max_rows_per_group": 4}
+    median = {"middle": dp.median("spend", bounds=(0, 100))}
+    sums = {"n": dp.count(), "spend": dp.sum("spend", bounds=(0, 100))}
+    grouped = frame.group_by("shop", keys=list(range(GROUPS)), **limits)
+    return grouped.agg(**(median if question == "median" else sums)).release(epsilon=1).table
+
+
+def plain(path: Path) -> Any:
+    """Three groups of each person and four rows in each, without noise, on Polars' streaming engine."""
+    import polars as pl
+
+    spend = pl.col("spend").clip(0, 100)
+    pairs = pl.scan_parquet(path).group_by("user", "shop").agg(n=pl.len().clip(0, 4), spend=spend.head(4).sum())
+    kept = pairs.group_by("user").agg(pl.all().head(3)).explode("shop", "n", "spend")
+    return kept.group_by("shop").agg(pl.col("n", "spend").sum()).collect(engine="streaming")
+
+
 def run(*arguments: str) -> str:
     """This script in a process of its own."""
     done = subprocess.run([sys.executable, __file__, *arguments], check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout
 
 
-def measured(rows: int, ids: str = "numbers", folder: str | None = None) -> dict[str, float]:
-    """Seconds and peak memory of a release on so many rows."""
+def measured(
+    rows: int, ids: str = "numbers", folder: str | None = None, questions: Sequence[str] = ("sums",)
+) -> Iterator[dict[str, Any]]:
+    """Seconds and peak memory of each question on so many rows."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         path = Path(place) / "visits.parquet"
         run("--make", str(path), "--rows", str(rows), "--ids", ids)
         size = path.stat().st_size / 2**30
-        return {"rows": rows, "file_gib": size, **json.loads(run("--ask", str(path)))}
+        for question in questions:
+            found = json.loads(run("--ask", str(path), "--questions", question))
+            yield {"question": question, "rows": rows, "file_gib": size, **found}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=float, default=1e8)
     parser.add_argument("--ids", choices=["numbers", "text"], default="numbers")
+    parser.add_argument("--questions", nargs="+", choices=["sums", "median", "auto", "plain"], default=["sums"])
     parser.add_argument("--folder", help="where the file is made, and removed after")
     parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--ask", type=Path, help=argparse.SUPPRESS)
@@ -88,10 +115,11 @@ def main() -> None:
     if given.make:
         make(given.make, int(given.rows), given.ids)
     elif given.ask:
-        print(json.dumps(ask(given.ask)))
+        print(json.dumps(ask(given.ask, *given.questions)))
     else:
-        found = measured(int(given.rows), given.ids, given.folder)
-        print(", ".join(f"{name} {value:.2f}" for name, value in found.items()))
+        for found in measured(int(given.rows), given.ids, given.folder, given.questions):
+            question = found.pop("question")
+            print(f"{question}: {', '.join(f'{name} {value:.2f}' for name, value in found.items())}", flush=True)
 
 
 if __name__ == "__main__":

@@ -226,7 +226,7 @@ def measured(options):
         found += side(name, size, interpreter(name, getattr(options, name)))
     if options.spark:
         found += [row for size in (rows // 100, rows // 10, rows) for row in side("spark", size, sys.executable)]
-    large = in_memory(10**8 if options.large else rows)
+    (large,) = in_memory(10**8 if options.large else rows)
     return {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "cores": os.cpu_count(),
