@@ -7,6 +7,8 @@ errors of numbers that were released with covers="noise", and so paid for no sec
 
 `python benchmarks/coverage.py statistics 300 200`: so for a ratio, a weighted mean, a difference of two groups, a
 correlation, a covariance, a standard deviation and a slope, on the PSID panel with one and seven rows of each person.
+After the two numbers come an ε, for one price alone, and names, for some statistics alone: `statistics 300 200 0.5
+difference`; and `rows=7`, for one limit on rows alone.
 
 `python benchmarks/coverage.py levels 300 2000`: how often tests of equal groups reject at 5%.
 """
@@ -150,18 +152,22 @@ def truths(rows):
     }
 
 
-def statistics(people: int = 300, repeats: int = 200, least: float = 0.0) -> None:
-    """Coverage of every statistic; a width is beside that of the narrowest in hindsight, as in `case`."""
+def statistics(people: int = 300, repeats: int = 200, *words: str) -> None:
+    """Coverage of statistics; a width is beside that of the narrowest in hindsight, as in `case`."""
     print("rows  people    ε  statistic       coverage  width  beside the narrowest", flush=True)
     draw = np.random.default_rng(5)
-    for k, epsilon in ((k, epsilon) for epsilon in (0.5, 1, 4) for k in (7, 1) if epsilon >= least):
+    prices = [float(word) for word in words if word[0].isdigit()] or [0.5, 1, 4]
+    limits = [int(word.removeprefix("rows=")) for word in words if word.startswith("rows=")] or [7, 1]
+    names = {word for word in words if not word[0].isdigit() and not word.startswith("rows=")}
+    for k, epsilon in ((k, epsilon) for epsilon in prices for k in limits):
         panel = psid() if k > 1 else psid().unique("id", keep="first", maintain_order=True)
         sizes = panel.group_by("id", maintain_order=True).len()["len"].to_numpy().astype(np.int64)
         starts, truth, results = np.cumsum(sizes) - sizes, truths(panel), {}
         for _ in range(repeats):
             sample = resampled(draw, panel, starts, sizes, people)
             frame = dp.protect(sample, unit="id", budget=dp.Budget(epsilon=1000))
-            for name, run in asked(frame, k).items():
+            chosen = {name: run for name, run in asked(frame, k).items() if not names or name in names}
+            for name, run in chosen.items():
                 value = run(epsilon, "noise")[0]
                 _, low, high = run(epsilon, "population")
                 results.setdefault(name, []).append((abs(value - truth[name]), low <= truth[name] <= high, high - low))
@@ -204,6 +210,6 @@ if __name__ == "__main__":
     if words[:1] == ["levels"]:
         levels(*(int(word) for word in words[1:]))
     elif words[:1] == ["statistics"]:
-        statistics(*(int(word) for word in words[1:]))
+        statistics(*(int(word) for word in words[1:3]), *words[3:])
     else:
         main(*(int(word) for word in words))
