@@ -31,12 +31,12 @@ def sampling_parts(
             groups that share nobody it is at most V + V'
     Source: Cochran 1977, "Sampling Techniques", chapter 6; ours for the allowance
     """
+    if not apart and not any(total.between_groups for _, total in output.moments):
+        return None
     estimator, plan, parts = estimator_of(output), numbers.noise, numbers.parts
     values = numbers.drawn.get_column(output.name).to_physical().to_numpy().astype(np.float64)
     slopes = estimator.per_influence(values)
     between = None if apart else covariances(output, plan, estimator.influence(output, plan, parts), parts)
-    if between is None and not apart:
-        return None
     sampled = estimator.sampled(output, plan, values, parts)
     one, other = list(pairs[0]), list(pairs[1])
     uppers = sampled.upper(alpha) * slopes**2

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.arrays import Floats, Integers
-from dpframe.plan import INFLUENCE_MOST, Product, ReleasedColumn, Total
+from dpframe.plan import INFLUENCE_MOST, ReleasedColumn, Total
 from dpframe.release.pricing import NoisePlan
 from dpframe.theory.formulas.error import variance_allowance
 
@@ -134,19 +134,14 @@ def sampled_influence(output: ReleasedColumn, plan: NoisePlan, influence: Influe
     return Sampled(parts[name] * square, scale, _noise_variance(output, plan, influence))
 
 
-def covariances(
-    output: ReleasedColumn, plan: NoisePlan, influence: Influence, parts: Parts
-) -> tuple[Floats, Floats] | None:
+def covariances(output: ReleasedColumn, plan: NoisePlan, influence: Influence, parts: Parts) -> tuple[Floats, Floats]:
     """Σ ψ·ψ' over people for each two groups, and the scale of Laplace noise with the variance of the noise in it.
 
+    Input:  a column whose release paid for them
     Output: two symmetric matrices of shape (groups, groups) (square of the unit of the statistic), with 0 where a group
-            meets itself; None where they were not paid for
+            meets itself
     """
-    pairs = [
-        (name, total) for name, total in output.moments if total.moment and total.moment.product is Product.BETWEEN
-    ]
-    if not pairs:
-        return None
+    pairs = [(name, total) for name, total in output.moments if total.between_groups]
     number = len(pairs) + 1
     values, scales = np.zeros((number, number)), np.zeros((number, number))
     for name, total in pairs:
