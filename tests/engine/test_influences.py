@@ -51,7 +51,8 @@ def _totals(table, keys):
 @pytest.mark.parametrize("keys", [None, ["a", "b"], ["b", None, "zz"]])
 def test_every_engine_has_the_same_influences(engine, keys):
     *_, expected = _totals(ROWS, keys)
-    assert all(any(values) for values in expected.values())
+    empty = 3 * (keys is not None and "zz" in keys)  # products with the group without rows, of three statistics
+    assert sum(not any(values) for values in expected.values()) == empty
     *_, numbers = _totals(engine(ROWS), keys)
     assert numbers == expected
 
@@ -101,8 +102,7 @@ def _influences(query):
     """The totals of influences under fixed weights."""
     question = query._question.covering(Covers.POPULATION)
     raw = room.totals(question, 7)
-    paid = enumerate(question.read)
-    totals = {i: p.total for i, p in paid if p.total.of_influence and any(name.startswith("v.") for name in p.names)}
+    totals = {i: paid.total for i, paid in enumerate(question.read) if paid.total.of_influence}
     weights = {i: np.full((raw.held.height or 1, len(t.moment.parts)), 2**12) for i, t in totals.items()}
     again = room.totals(question, 7, None, (raw.held, weights))
-    return [again.values[i].tolist() for i in weights]
+    return [again.values[i].tolist() for i in weights if any(n.startswith("v.") for n in question.read[i].names)]

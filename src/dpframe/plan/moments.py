@@ -74,7 +74,8 @@ def share_of(total: Total) -> Fraction:
 
     A square has 1/4 and the others 1/8, as their ranges are: so a mean of people with one row pays 1/9 of its price for
     its second moment, and one of people with many rows 1/5. Products between groups have 1/8 together, each total by
-    its largest change, so that all have noise of one scale: with them a mean of people with many rows pays 5/21.
+    its largest change, so that all have noise of one scale. Where they are paid for, one square has 1/4 and replaces
+    the three moments of a mean, so a mean of people with many rows pays 3/19.
 
     Bound:  none is needed: any split keeps the price. Why these: with a part x of ε for the moments, the noise of a
             mean has the variance a/(1 - x)², and its sampling variance V is known up to b/x. The sum a/(1 - x)² + V +
@@ -85,7 +86,7 @@ def share_of(total: Total) -> Fraction:
         places = range(1, total.moment.groups)
         return _BETWEEN * total.moment.others / sum(_others(place, total.moment.most_groups) for place in places)
     if total.of_influence:
-        return Fraction(1, 2)
+        return Fraction(1, 2) if total.moment.counts is None else Fraction(1, 4)
     return Fraction(1, 4) if total.moment.product is Product.SQUARE else Fraction(1, 8)
 
 
@@ -138,6 +139,8 @@ def _of_count(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> lis
 def _of_mean(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
     (_, total), (_, count) = output.totals
     single = _whole_people(count, unit_limits, what)
+    if not single and _is_compared(output, unit_limits, what):
+        return [_centred_square([total, count], unit_limits, what)]
     if single and total.grid.step == 1 and total.grid.upper - total.grid.lower <= 1:
         return []  # values are 0 or 1, and a mean of them is a rate
     square, cross = (_with_rows(kind, total, count, unit_limits, what) for kind in (Product.SQUARE, Product.CROSS))
@@ -308,6 +311,47 @@ def _others(place: int, groups: int) -> int:
     return min(groups - 1, place)
 
 
+def _most_groups(unit_limits: UnitLimits, what: str) -> int:
+    """The largest number of listed groups that a unit is in."""
+    cells = unit_limits.cells or 0
+    return min(unit_limits.groups(what), cells, unit_limits.max_rows or cells)
+
+
+def _is_compared(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> bool:
+    """Whether products between groups are paid for: see `between_totals`."""
+    if output.formula not in _DIFFERENT or not unit_limits.grouped_by or not unit_limits.table.unit:
+        return False
+    return 2 <= (unit_limits.cells or 0) <= MOST_COMPARED and _most_groups(unit_limits, what) > 1
+
+
+def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, what: str) -> Total:
+    """The sum over units of the squared influence on a mean, less half of the largest square for each row.
+
+    It replaces Σ S², Σ S·N and Σ N² where influences are read anyway: one total, with the mean known.
+
+    Input:  totals: the sum and the number of rows; unit_limits; what was asked
+    Output: a total in units of the squared clip
+    Bound:  with at most k rows in a group, let n be a unit's rows there and x its influence, an integer in [-M, M]
+            whatever the weights are. The unit adds x² - s·n with s = M²/2k, clipped last to [-s·n, s·n] (rounded up),
+            and n is at most k in a group and K in all, with fractions of rows. So joining or leaving moves a group by
+            at most s·k and all together by at most s·K; under replace by at most twice that. Where nothing is clipped,
+            |x| <= M·n/k, so x² lies in [0, M²·n/k], and the last clip changes nothing
+    Source: as `influence_total`
+    Errors: InvalidBounds where squares of a total are beyond floats
+    """
+    *_, count = totals
+    limits = _limits(unit_limits, what)
+    influence = _influence(totals, limits.rows_per_group, 0, what)
+    shift = _shifted(limits.rows_per_group << count.fraction)
+    rows, in_all = (limits.rows_per_group << count.fraction) >> shift, (limits.rows << count.fraction) >> shift
+    slope = INFLUENCE_MOST**2 // (2 * rows)
+    cap = -(-(INFLUENCE_MOST**2) // rows) - slope
+    moment = replace(influence, counts=count.key, rows_shift=shift, most_counted=rows, slope=slope, cap=cap)
+    first = next((t for t in totals if t.column is not None and t.column.domain.nullable), totals[0])
+    ends = (-cap * rows, cap * rows)
+    return _moment(moment, first, Fraction(1, INFLUENCE_MOST**2), ends, cap * in_all, unit_limits, what)
+
+
 def between_totals(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
     """The sums over units of the influence on one group times that on another, for each two of a few listed groups.
 
@@ -330,12 +374,9 @@ def between_totals(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -
     Source: as `influence_total`; Cochran 1977, "Sampling Techniques", chapter 6, for differences of ratios
     Errors: InvalidBounds where squares of a total are beyond floats
     """
-    cells = unit_limits.cells
-    if output.formula not in _DIFFERENT or not unit_limits.grouped_by or cells is None or not unit_limits.table.unit:
+    if not _is_compared(output, unit_limits, what):
         return []
-    most_groups = min(unit_limits.groups(what), cells, unit_limits.max_rows or cells)
-    if most_groups < 2 or not 2 <= cells <= MOST_COMPARED:
-        return []
+    cells, most_groups = unit_limits.cells or 0, _most_groups(unit_limits, what)
     totals = [total for _, total in output.totals]
     per_unit = all(total.of_units for total in totals)
     limits = Contribution(most_groups, 1, most_groups) if per_unit else unit_limits.contribution(what)

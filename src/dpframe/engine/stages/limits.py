@@ -271,7 +271,7 @@ def multiplied(
         frame = frame.join(engine.bring(frame, weights), on=list(groups), how="inner")
     frame = _with_influences(frame, influences, names, {} if groups else weights.row(0, named=True))
     squares = [(m, name) for m, name in influences if m.product is Product.INFLUENCE]
-    frame = _squared(frame, squares) if squares else frame
+    frame = _squared(frame, squares, names) if squares else frame
     between = [(m, name) for m, name in influences if m.product is Product.BETWEEN]
     frame = _between(frame, between, units) if between else frame
     return engine.settled(frame)
@@ -321,10 +321,26 @@ def _with_influences(
     return frame.with_columns(*(_within(column, -most, most).alias(name) for column, most, name in ends))
 
 
-def _squared(frame: Frame, influences: Sequence[tuple[Moment, str]]) -> Frame:
-    """The squares of influences, clipped last."""
-    frame = frame.with_columns(*((nw.col(name) * nw.col(name)).alias(name) for _, name in influences))
-    return frame.with_columns(*(_within(nw.col(name), 0, m.most**2).alias(name) for m, name in influences))
+def _squared(frame: Frame, influences: Sequence[tuple[Moment, str]], names: Mapping[tuple[object, ...], str]) -> Frame:
+    """The squares of influences, less a multiple of the rows where there are counts; clipped last."""
+    engine = backend_of(frame)
+    counted = [(m, name, nw.col(names[m.counts]).cast(nw.Int64)) for m, name in influences if m.counts is not None]
+    rows = [
+        _within(engine.quotient(count, 2**m.rows_shift), 0, m.most_counted).alias(f"{name}n")
+        for m, name, count in counted
+    ]
+    frame = frame.with_columns(*rows) if rows else frame
+    squares = []
+    for moment, name in influences:
+        square = nw.col(name) * nw.col(name)
+        squares.append((square if moment.counts is None else square - nw.col(f"{name}n") * moment.slope).alias(name))
+    frame = frame.with_columns(*squares)
+    ends = [_within(nw.col(name), 0, m.most**2).alias(name) for m, name in influences if m.counts is None]
+    for moment, name, _ in counted:
+        most = nw.col(f"{name}n") * moment.cap
+        least = nw.col(f"{name}n") * -moment.cap
+        ends.append(nw.max_horizontal(nw.min_horizontal(nw.col(name), most), least).alias(name))
+    return frame.with_columns(*ends)
 
 
 def _between(frame: Frame, influences: Sequence[tuple[Moment, str]], units: Sequence[str]) -> Frame:

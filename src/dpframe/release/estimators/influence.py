@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -129,9 +130,15 @@ def sampled_influence(output: ReleasedColumn, plan: NoisePlan, influence: Influe
     moment = influence_moment(output)
     assert moment is not None
     name, total = moment
-    square = _clip(output, total, plan, influence) ** 2
-    scale = square * plan.of(total).deviation / np.sqrt(2)
-    return Sampled(parts[name] * square, scale, _noise_variance(output, plan, influence))
+    square, moment = _clip(output, total, plan, influence) ** 2, total.moment
+    assert moment is not None
+    value, deviation = parts[name], plan.of(total).deviation
+    if moment.counts is not None:  # half of the largest square was taken away for each row
+        rows, count = output.totals[-1]
+        per_row = float(moment.slope * total.unit * Fraction(2**count.fraction, 2**moment.rows_shift))
+        value = value + per_row * parts[rows]
+        deviation = float(np.hypot(deviation, per_row * plan.of(count).deviation))
+    return Sampled(value * square, square * deviation / np.sqrt(2), _noise_variance(output, plan, influence))
 
 
 def covariances(output: ReleasedColumn, plan: NoisePlan, influence: Influence, parts: Parts) -> tuple[Floats, Floats]:

@@ -14,8 +14,8 @@ from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, h
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, farthest_by_group, reaches, scales
-from dpframe.release.estimators.influence import Influence, Sampled, adaptive_moments
-from dpframe.release.estimators.sampling import centred_mean, mean_population, sampled_mean
+from dpframe.release.estimators.influence import Influence, Sampled
+from dpframe.release.estimators.sampling import mean_influence, mean_population, sampled_mean
 from dpframe.release.pricing import Gaussian, Noise, NoisePlan, NoNoise
 from dpframe.theory.formulas.error import sum_error
 
@@ -54,14 +54,8 @@ class MeanEstimator(Estimator):
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
-        """(S_u - d·N_u) / n of a person, with d the distance of the mean from the middle; largest at a bound."""
-        (name, total), (size, _) = output.totals
-        distance, number = centred_mean(output, parts), np.maximum(parts[size], 1.0)
-        ends = [np.abs(end - distance) for end in _ends(total)]
-        moment = adaptive_moments(output)[0][1].moment
-        assert moment is not None
-        largest = moment.most_rows * np.maximum(*ends) / number
-        return Influence({name: 1 / number, size: -distance / number}, np.full_like(number, np.inf), largest, number)
+        """(S_u - d·N_u) / n of a person, with d the distance of the mean from the middle."""
+        return mean_influence(output, parts)
 
     def sampled(self, output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled:
         """The sampling variance from second moments."""
@@ -98,12 +92,6 @@ class MeanEstimator(Estimator):
             (values.parts @ values.middles)[:, None], first, last
         )  # the count's noise moves it off the middle
         return np.hypot(values.lost(low, high), noise * np.hypot((last - first) / 2, mean - (last + first) / 2))
-
-
-def _ends(total: Total) -> tuple[float, float]:
-    """The smallest and largest value of a row, from the centre of the grid (column unit)."""
-    low, high = (float(end * total.grid.step) for end in (total.grid.lower, total.grid.upper))
-    return low, high
 
 
 def compared_means(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:

@@ -25,10 +25,16 @@ from dpframe.arrays import Floats
 from dpframe.plan import Moment, Product, ReleasedColumn, Total
 from dpframe.release.estimators.base import Interval, Parts
 from dpframe.release.estimators.fieller import Terms, farthest, reaches
-from dpframe.release.estimators.influence import Sampled
+from dpframe.release.estimators.influence import (
+    Influence,
+    Sampled,
+    adaptive_moments,
+    influence_moment,
+    sampled_influence,
+)
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["centred_mean", "mean_population", "sampled_mean", "sampled_total", "total_population"]
+__all__ = ["mean_influence", "mean_population", "sampled_mean", "sampled_total", "total_population"]
 
 
 def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
@@ -37,7 +43,7 @@ def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts
     (name, total), (size, count) = output.totals
     number, grid = parts[size], total.grid
     least, most = (float(Fraction(end) - grid.centre) for end in output.bounds)
-    ratio = centred_mean(output, parts)
+    ratio = _centred(output, parts)
     ones, zeros = np.ones_like(number), np.zeros_like(number)
     people = np.maximum(Sampled(number, _scale([(ones, plan.of(count))]), zeros).upper(alpha), 1.0)
     ends = [float(end * grid.step) for end in (grid.lower, grid.upper)]
@@ -57,7 +63,7 @@ def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts
     return low + float(grid.centre), high + float(grid.centre)
 
 
-def centred_mean(output: ReleasedColumn, parts: Parts) -> Floats:
+def _centred(output: ReleasedColumn, parts: Parts) -> Floats:
     """The distance of a mean from the centre of its grid, by the noisy totals, inside the bounds (column unit)."""
     assert output.bounds is not None
     (name, total), (size, _) = output.totals
@@ -65,10 +71,21 @@ def centred_mean(output: ReleasedColumn, parts: Parts) -> Floats:
     return np.clip(parts[name] / np.maximum(parts[size], 1.0), least, most)
 
 
+def mean_influence(output: ReleasedColumn, parts: Parts) -> Influence:
+    """(S_u - d·N_u) / n of a person, with d the distance of the mean from the middle; it is largest at a bound."""
+    (name, total), (size, _) = output.totals
+    distance, number = _centred(output, parts), np.maximum(parts[size], 1.0)
+    ends = [np.abs(float(end * total.grid.step) - distance) for end in (total.grid.lower, total.grid.upper)]
+    moment = adaptive_moments(output)[0][1].moment
+    assert moment is not None
+    largest = moment.most_rows * np.maximum(*ends) / number
+    return Influence({name: 1 / number, size: -distance / number}, np.full_like(number, np.inf), largest, number)
+
+
 def sampled_mean(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Sampled:
     """The sampling variance of a mean, as released; of a rate p, p·(1 - p)/n."""
     (_, total), (size, count) = output.totals
-    ratio, number = centred_mean(output, parts), np.maximum(parts[size], 1.0)
+    ratio, number = _centred(output, parts), np.maximum(parts[size], 1.0)
     variance, _ = _mean_variance(output, plan, parts, ratio)
     if variance is None:
         low, high = (float(end * total.grid.step) for end in (total.grid.lower, total.grid.upper))
@@ -87,6 +104,14 @@ def _mean_variance(
     the weights that they have in it.
     """
     (name, total), (size, count) = output.totals
+    squared = influence_moment(output)
+    if squared is not None and squared[1].moment is not None:
+        of_mean, whole = (
+            sampled_influence(output, plan, mean_influence(output, parts), parts),
+            np.maximum(parts[size], 1.0),
+        )
+        sums = Sampled(*(part * whole**2 for part in (of_mean.value, of_mean.scale, of_mean.known)))
+        return sums, squared[1].moment.most_rows
     moments = _by_product(output)
     if Product.SQUARE not in moments:
         return None, 1.0
