@@ -10,7 +10,8 @@ correlation, a covariance, a standard deviation and a slope, on the PSID panel w
 After the two numbers come an ε, for one price alone, and names, for some statistics alone: `statistics 300 200 0.5
 difference`; and `rows=7`, for one limit on rows alone.
 
-`python benchmarks/coverage.py levels 300 2000`: how often tests of equal groups reject at 5%.
+`python benchmarks/coverage.py levels 300 2000`: how often tests of equal groups reject at 5%. With `shared` in
+place of `levels` so where the groups share people.
 """
 
 from __future__ import annotations
@@ -213,10 +214,38 @@ def levels(people: int = 300, repeats: int = 2000) -> None:
         print(f"{people:6} {epsilon:5}     {shares}", flush=True)
 
 
+def shared(people: int = 300, repeats: int = 2000) -> None:
+    """How often equal groups that share all people are rejected at 5%: people alike in both, unlike, and opposite."""
+    draw = np.random.default_rng(3)
+    print("people    ε       alike       unlike      opposite    opposite counts")
+    for epsilon in (0.5, 4, 100):
+        rejected = np.zeros(4)
+        for _ in range(repeats):
+            for i, sign in enumerate((1, 0, -1)):
+                own, other = draw.normal(size=(2, people))
+                second = sign * own + (other if sign == 0 else 0.3 * other)
+                rows = {"id": np.tile(np.arange(people), 2), "g": np.repeat(["a", "b"], people)}
+                table = pl.DataFrame({**rows, "x": np.concatenate([own, second])})
+                frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=10 * epsilon))
+                groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows=2)
+                out = groups.agg(x=dp.mean("x", bounds=(-4, 4))).release(epsilon=epsilon, covers="population")
+                rejected[i] += out.difference("a", "b")["p_value"][0] <= 0.05
+            half = table.sample(draw.poisson(people), with_replacement=True, seed=int(draw.integers(2**31)))
+            half = half.with_columns(id=pl.int_range(pl.len()), g=pl.Series(draw.choice(["a", "b"], half.height)))
+            frame = dp.protect(half, unit="id", budget=dp.Budget(epsilon=10 * epsilon))
+            groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows=2)
+            out = groups.agg(n=dp.count()).release(epsilon=epsilon, covers="population")
+            rejected[3] += out.difference("a", "b")["p_value"][0] <= 0.05
+        shares = "  ".join(f"{share:10.4f}" for share in rejected / repeats)
+        print(f"{people:6} {epsilon:5}     {shares}", flush=True)
+
+
 if __name__ == "__main__":
     words = sys.argv[1:]
     if words[:1] == ["levels"]:
         levels(*(int(word) for word in words[1:]))
+    elif words[:1] == ["shared"]:
+        shared(*(int(word) for word in words[1:]))
     elif words[:1] == ["statistics"]:
         statistics(*(int(word) for word in words[1:3]), *words[3:])
     else:
