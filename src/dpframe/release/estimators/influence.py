@@ -127,9 +127,9 @@ def sampling_variance(
 
 def sampled_influence(output: ReleasedColumn, plan: NoisePlan, influence: Influence, parts: Parts) -> Sampled:
     """Σ ψ² over people as released, with its noise."""
-    moment = influence_moment(output)
-    assert moment is not None
-    name, total = moment
+    squared = influence_moment(output)
+    assert squared is not None
+    name, total = squared
     square, moment = _clip(output, total, plan, influence) ** 2, total.moment
     assert moment is not None
     value, deviation = parts[name], plan.of(total).deviation
