@@ -460,6 +460,7 @@ def errors_show_cells():
     def fail(*args, **said):
         raise ValueError("canary-4711")
 
+    prepared.forget()  # a kept plan would not compile the question again
     real, compiler.lower = compiler.lower, fail
     try:
         protected({"u": [1]}).count_units().release(epsilon=1.0)
