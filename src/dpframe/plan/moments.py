@@ -369,8 +369,9 @@ def between_totals(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -
             and n' rows are at most M·n/k and M·n'/k where nothing is clipped, with n + n' <= K: so c = M²·(K/2k)² if K
             is below 2k, and else M², clips nothing that the limits allow
             Why five groups: a unit in m groups has m·(m - 1)/2 products and m squares. So the noise of a covariance
-            beside that of a variance grows with m - 1, and so does the number of people from which it is known. Where
-            it is not known yet, the interval is the one without it, with noise that is 5% larger
+            beside that of a variance grows with m - 1. For means at ε = 1 and people with one row in each group,
+            intervals of differences are narrower than without products from 100 people on in two groups, 700 in five
+            and 1,000 in eight, by up to 29% for independent groups. For fewer people they are up to 4% wider
     Source: as `influence_total`; Cochran 1977, "Sampling Techniques", chapter 6, for differences of ratios
     Errors: InvalidBounds where squares of a total are beyond floats
     """
