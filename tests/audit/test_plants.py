@@ -107,6 +107,14 @@ def influences_without_noise():
     return bool(out._numbers.parts["r.influence"][0] == 0)
 
 
+def products_without_noise():
+    """Of no rows the products are 0, and their noise of ε = 1/19 is not, but with probability 1e-9."""
+    rows = pl.DataFrame(schema={"u": pl.Int64, "g": pl.String, "x": pl.Float64})
+    frame = protected(rows).group_by("g", keys=["a", "b"], max_groups=2, max_rows=2)
+    out = frame.agg(m=dp.mean("x", bounds=(0, 1))).release(epsilon=1.0, covers="population")
+    return bool(out._numbers.parts["m.between2"][0] == 0)
+
+
 def raises(error, call):
     try:
         call()
@@ -452,6 +460,7 @@ def errors_show_cells():
     def fail(*args, **said):
         raise ValueError("canary-4711")
 
+    prepared.forget()  # a kept plan would not compile the question again
     real, compiler.lower = compiler.lower, fail
     try:
         protected({"u": [1]}).count_units().release(epsilon=1.0)
@@ -1249,6 +1258,34 @@ PLANTS = [
         lambda: claims_broken(form="population"),
     ),
     Plant(
+        "products of influences on two groups are larger than is claimed",
+        moments.between_totals,
+        "Contribution(others, 1, others), -cap, cap,",
+        "Contribution(others, 1, others), -cap // 2, cap // 2,",
+        lambda: claims_broken(form="population"),
+    ),
+    Plant(
+        "products of influences on two groups are not clipped",
+        limits._between,
+        "_within(nw.col(name), -m.cap, m.cap)",
+        "nw.col(name)",
+        lambda: claims_broken(form="population"),
+    ),
+    Plant(
+        "squared influences less their rows are not clipped",
+        limits._squared,
+        "nw.max_horizontal(nw.min_horizontal(nw.col(name), most), least)",
+        "nw.col(name)",
+        lambda: claims_broken(form="population"),
+    ),
+    Plant(
+        "products of influences on two groups have no noise",
+        draw.drawn_influences,
+        "values = plus(exact, _fresh_noise(plan.of(total), len(exact)))",
+        "values = exact if total.between_groups else plus(exact, _fresh_noise(plan.of(total), len(exact)))",
+        products_without_noise,
+    ),
+    Plant(
         "squared influences have no noise",
         draw.drawn_influences,
         "values = plus(exact, _fresh_noise(plan.of(total), len(exact)))",
@@ -1260,7 +1297,7 @@ PLANTS = [
         limits._product,
         "product = value * value - rows * moment.slope",
         "return 3 * value * value",
-        lambda: claims_broken(form="population"),
+        lambda: claims_broken(form="population", limits=LIMITS[1]),
     ),
     Plant(
         "no limit of rows in all",

@@ -13,6 +13,8 @@ import polars as pl
 from dpframe.arrays import Integers
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages import (
+    AT_PLACE,
+    BEFORE_PLACE,
     Partial,
     among,
     candidate_number,
@@ -236,6 +238,8 @@ def influence_weights(question: Question, held: pl.DataFrame, weights: Mapping[i
 
     Input:  held: the groups as the engine holds them; weights: for each total of influences, by its number in
             `question.read`, whole numbers of at most 2^30 in size, of shape (groups, parts)
+    Output: the groups, a column for each weight, and for each total of products between groups one more, with the role
+            of the group in it
     """
     name = "m{}" if unit_names(question.table) else "q{}"
     columns = [
@@ -243,6 +247,12 @@ def influence_weights(question: Question, held: pl.DataFrame, weights: Mapping[i
         for i, table in weights.items()
         for part, column in enumerate(np.clip(table, -(2**30), 2**30).T)
     ]
+    for i in weights:
+        moment = question.read[i].total.moment
+        if moment is not None and moment.groups:
+            numbers = np.arange(held.height) % moment.groups
+            roles = np.where(numbers == moment.place, AT_PLACE, np.where(numbers < moment.place, BEFORE_PLACE, 0))
+            columns.append(pl.Series(weight_name(name.format(i), len(moment.parts)), roles, dtype=pl.Int64))
     return held.with_columns(columns) if held.width else pl.DataFrame(columns)
 
 

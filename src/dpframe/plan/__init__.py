@@ -65,7 +65,14 @@ from dpframe.plan.keys import (
     read_keys,
     read_other,
 )
-from dpframe.plan.moments import INFLUENCE_MOST, Covers, has_population, influence_total, read_covers
+from dpframe.plan.moments import (
+    INFLUENCE_MOST,
+    Covers,
+    between_totals,
+    has_population,
+    influence_total,
+    read_covers,
+)
 from dpframe.plan.nodes import Call, Literal, Name, Node
 from dpframe.plan.operations import (
     LARGEST_POWER,
@@ -179,6 +186,7 @@ __all__ = [
     "Window",
     "as_dtype",
     "asked",
+    "between_totals",
     "check_choice",
     "check_interval",
     "check_names",

@@ -383,6 +383,7 @@ _PRODUCTS = {
     Product.SPREAD: "each person's sum, times its distance from the largest",
     Product.ROW_SPREAD: "each person's rows, times the rows below the limit",
     Product.INFLUENCE: "squares of each person's influence, clipped, with weights from the noisy totals",
+    Product.BETWEEN: "each person's influence on one group times that on an earlier one, clipped",
 }
 
 
@@ -392,7 +393,8 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.kind == TotalKind.KEY_WEIGHTS:
         return f"weights of units, in each of {ROUNDS} rounds", ""
     if total.moment is not None:
-        return _PRODUCTS[total.moment.product], "for intervals of the population"
+        of = "differences in the population" if total.between_groups else "the population"
+        return _PRODUCTS[total.moment.product], f"for intervals of {of}"
     if total.column is None:
         return total.kind, ""
     names = {c.id: n for n, c in question.table.columns.items()}

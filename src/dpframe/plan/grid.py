@@ -177,6 +177,7 @@ class Product(StrEnum):
     SPREAD = "spread"
     ROW_SPREAD = "row_spread"
     INFLUENCE = "influence"
+    BETWEEN = "between"
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,13 @@ class Moment:
 
     The influence of a unit is a weighted sum of its partials: those of the totals `parts`, each multiplied by 2^lift of
     `lifts` (divided where that is negative), so that it is below 2^24. It is clipped to [-most, most] and squared. The
-    weights are not part of the question. They are made of the noisy totals, which are drawn first.
+    weights are not part of the question. They are made of the noisy totals, which are drawn first. Where there are
+    `counts`, the unit's rows become n = ⌊N / 2^rows_shift⌋ in [0, most_counted], n times `slope` is taken from the
+    square, and the result is clipped to [-cap·n, cap·n].
+
+    For BETWEEN, the influences of a unit on two groups are multiplied: that on the group number `place` of `groups`
+    listed ones, and that on each group before it. The product is clipped to [-cap, cap]. A unit is in at most
+    `most_groups` of all groups, and in at most `others` of those before the one at the place if it is in that one.
     """
 
     product: Product
@@ -206,4 +213,8 @@ class Moment:
     cap: int = 0
     parts: tuple[tuple[object, ...], ...] = ()
     lifts: tuple[int, ...] = ()
-    place: int = 0  # of a coefficient, where several influences are made of the same totals
+    place: int = 0  # of a coefficient, where several influences are made of the same totals; or of a group
+    most_counted: int = 0
+    groups: int = 0
+    most_groups: int = 0
+    others: int = 0

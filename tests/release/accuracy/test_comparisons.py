@@ -96,18 +96,20 @@ def test_comparisons_are_corrected():
     assert set(both["covers"]) == {"95% interval for the population, all together"}
 
 
-def test_people_in_both_groups_get_wider_intervals():
+def test_people_in_both_groups_get_the_widest_intervals_where_their_covariance_was_not_paid_for():
+    """Six groups are too many for it: the correlation may be -1."""
     draw = np.random.default_rng(8)
     ids, arms = np.repeat(np.arange(100), 2), np.tile(["treated", "control"], 100)
     table = pl.DataFrame({"id": ids, "arm": arms, "x": draw.random(200)})
     widths = []
     for groups in (1, 2):
-        query = _frame(table, "id").group_by("arm", keys=ARMS[:2], max_groups=groups, max_rows_per_group=1)
+        keys = [*ARMS[:2], "c", "d", "e", "f"]
+        query = _frame(table, "id").group_by("arm", keys=keys, max_groups=groups, max_rows_per_group=1)
         out = query.agg(x=dp.mean("x", bounds=(0, 1))).release(epsilon=4.0, covers="population")
         low, high = out.difference("treated", "control").select("lower", "upper").row(0)
-        each = out.accuracy().select(pl.col("upper") - pl.col("lower"))["upper"].to_list()
+        each = out.accuracy()[:2].select(pl.col("upper") - pl.col("lower"))["upper"].to_list()
         widths.append((high - low) / math.hypot(*each))
-    assert widths[0] == pytest.approx(1, abs=0.05)
+    assert 0.8 < widths[0] <= 1.05
     assert 1.1 < widths[1] <= math.sqrt(2) + 1e-6
 
 

@@ -38,7 +38,8 @@ def _asked(rows, relation, limits, keys=("a", "b")):
 
 
 def _influences(question):
-    return {i: p.total for i, p in enumerate(question.read) if p.total.of_influence}
+    """The totals of squared influences; for products between groups see `test_between_groups`."""
+    return {i: p.total for i, p in enumerate(question.read) if p.total.of_influence and not p.total.between_groups}
 
 
 def _weighed(question, weights):

@@ -15,6 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe.audit.binomial import at_least
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongType
+from dpframe.release.estimators import correlation
 from strategies import answer
 
 GROUPS = 2000
@@ -190,3 +191,30 @@ def test_what_cannot_be_is_refused_with_the_line_to_type():
     for (error, words), aggregate in asked.items():
         with pytest.raises(error, match=words):
             frame.agg(a=aggregate, max_rows=1)
+
+
+@pytest.mark.parametrize(("singular", "narrow"), [(0.0, True), (0.03, True), (0.06, False)])
+def test_draws_without_a_variance_widen_a_correlation_and_hide_it_where_they_are_many(monkeypatch, singular, narrow):
+    """Of 4,000 draws without noise, some have a variance below 0; at 5% more than a part of 0.05 leaves nothing."""
+    draw = np.random.default_rng(12)
+    x = draw.uniform(-1, 1, 500)
+    rows = pl.DataFrame({"u": np.arange(500), "x": x, "y": np.clip(0.6 * x + draw.normal(0, 0.3, 500), -1, 1)})
+    with pytest.warns(dp.errors.DpFrameWarning):
+        frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e9))
+    out = frame.agg(r=dp.corr("x", "y", bounds={"x": (-1, 1), "y": (-1, 1)}), max_rows=1)
+    numbers = out.release(epsilon=1e8, covers="population")._numbers
+    (output,) = numbers.outputs
+    squares = numbers.noise.of(output.totals[3][1])
+
+    def noise(of, rng):
+        number = round(singular * correlation._DRAWS) if of is squares else 0
+        return np.where(np.arange(correlation._DRAWS) < number, 1e6, 0.0)
+
+    monkeypatch.setattr(correlation, "_like_noise", noise)
+    (low,), (high,) = correlation._drawn_ends(output, numbers.noise, 0.05, numbers.parts, np.array([0.01]))
+    expected = np.corrcoef(rows["x"], rows["y"])[0, 1]
+    if narrow:
+        assert low == pytest.approx(expected, abs=0.05)
+        assert high == pytest.approx(expected, abs=0.05)
+    else:
+        assert (low, high) == (-1.0, 1.0)

@@ -83,7 +83,7 @@ def _exceeds(change, bound):
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
 def test_no_second_moment_moves_by_more_than_is_claimed(relation, limits):
     """Totals add up over units: a neighbour's change is the part of one unit, or the difference of two units' parts."""
-    query = _population(_frame(relation).group_by("g", keys=["a", "b"], **limits).agg(**AGGREGATES))
+    query = _population(_frame(relation).group_by("g", keys=list("abcdef"), **limits).agg(**AGGREGATES))
     allotments = {name: p.total for p in query._question.read for name in p.names}
     names = [name for name, total in allotments.items() if total.moment is not None]
     claims = {name: allotments[name].sensitivity.scaled(allotments[name].unit) for name in names}

@@ -20,6 +20,8 @@ from dpframe.engine.stages.keys import (
     public_keys,
 )
 from dpframe.engine.stages.limits import (
+    AT_PLACE,
+    BEFORE_PLACE,
     Partial,
     distinct,
     enforced,
@@ -40,6 +42,8 @@ from dpframe.engine.stages.values import (
 )
 
 __all__ = [
+    "AT_PLACE",
+    "BEFORE_PLACE",
     "Partial",
     "among",
     "candidate_number",

@@ -37,6 +37,8 @@ from dpframe.plan import FRACTION_BITS, Limits, Moment, Product, Total, TotalKin
 from dpframe.theory.formulas.sensitivity import Contribution
 
 __all__ = [
+    "AT_PLACE",
+    "BEFORE_PLACE",
     "Partial",
     "distinct",
     "enforced",
@@ -49,6 +51,7 @@ __all__ = [
     "weight_name",
 ]
 
+AT_PLACE, BEFORE_PLACE = 2, 1  # the role of a group in a total of products between groups; 0 for the others
 _BLOCKS = 8
 
 
@@ -120,7 +123,7 @@ def enforced(
     engine = backend_of(frame)
     plain = [p for p in columns if p.total.moment is None]
     frame = frame.with_columns(*(_partial(engine, p).alias(p.units) for p in plain)) if plain else frame
-    return multiplied(frame, {p.total.key: p.units for p in columns}, columns, groups, weights)
+    return multiplied(frame, {p.total.key: p.units for p in columns}, columns, groups, weights, units)
 
 
 def _preferred(frame: Frame, units: Sequence[str], groups: Sequence[str], salt: int, alone: bool) -> Frame:
@@ -243,6 +246,7 @@ def multiplied(
     columns: Sequence[Partial],
     groups: Sequence[str],
     weights: pl.DataFrame | None,
+    units: Sequence[str] = (),
 ) -> Frame:
     """Add the products of a unit's partials, for second moments, under the names of their totals.
 
@@ -254,10 +258,11 @@ def multiplied(
     """
     engine = backend_of(frame)
     moments = [(p.total.moment, names[p.total.key]) for p in columns if p.total.moment is not None]
-    products = [(m, name) for m, name in moments if m.product is not Product.INFLUENCE]
+    adaptive = (Product.INFLUENCE, Product.BETWEEN)
+    products = [(m, name) for m, name in moments if m.product not in adaptive]
     if products:
         frame = frame.with_columns(*(_product(engine, m, names).alias(name) for m, name in products))
-    influences = [(m, name) for m, name in moments if m.product is Product.INFLUENCE]
+    influences = [(m, name) for m, name in moments if m.product in adaptive]
     if weights is None or not influences:
         zeros = [nw.lit(0).cast(nw.Int64).alias(name) for _, name in influences]
         frame = frame.with_columns(*zeros) if zeros else frame
@@ -265,6 +270,10 @@ def multiplied(
     if groups:
         frame = frame.join(engine.bring(frame, weights), on=list(groups), how="inner")
     frame = _with_influences(frame, influences, names, {} if groups else weights.row(0, named=True))
+    squares = [(m, name) for m, name in influences if m.product is Product.INFLUENCE]
+    frame = _squared(frame, squares, names) if squares else frame
+    between = [(m, name) for m, name in influences if m.product is Product.BETWEEN]
+    frame = _between(frame, between, units) if between else frame
     return engine.settled(frame)
 
 
@@ -279,7 +288,7 @@ def _with_influences(
     names: Mapping[tuple[object, ...], str],
     alone: Mapping[str, int],
 ) -> Frame:
-    """The squared influence of each unit: a weighted sum of its partials, clipped; see `dpframe.plan.Moment`.
+    """The influence of each unit: a weighted sum of its partials, clipped; see `dpframe.plan.Moment`.
 
     Input:  alone: the weights where there is one group; else they are columns of the frame
     Bound:  no integer wraps: partials are at most 2^24 after the lift, weights at most 2^30, and there are fewer than
@@ -309,9 +318,54 @@ def _with_influences(
     ends = [(nw.col(name), m.most, name) for m, name in influences]
     frame = frame.with_columns(*sums)
     frame = frame.with_columns(*(engine.quotient(nw.col(name), 2**24).alias(name) for _, name in influences))
-    frame = frame.with_columns(*(_within(column, -most, most).alias(name) for column, most, name in ends))
-    frame = frame.with_columns(*((column * column).alias(name) for column, _, name in ends))
-    return frame.with_columns(*(_within(column, 0, most**2).alias(name) for column, most, name in ends))
+    return frame.with_columns(*(_within(column, -most, most).alias(name) for column, most, name in ends))
+
+
+def _squared(frame: Frame, influences: Sequence[tuple[Moment, str]], names: Mapping[tuple[object, ...], str]) -> Frame:
+    """The squares of influences, less a multiple of the rows where there are counts; clipped last."""
+    engine = backend_of(frame)
+    counted = [(m, name, nw.col(names[m.counts]).cast(nw.Int64)) for m, name in influences if m.counts is not None]
+    rows = [
+        _within(engine.quotient(count, 2**m.rows_shift), 0, m.most_counted).alias(f"{name}n")
+        for m, name, count in counted
+    ]
+    frame = frame.with_columns(*rows) if rows else frame
+    squares = []
+    for moment, name in influences:
+        square = nw.col(name) * nw.col(name)
+        squares.append((square if moment.counts is None else square - nw.col(f"{name}n") * moment.slope).alias(name))
+    frame = frame.with_columns(*squares)
+    ends = [_within(nw.col(name), 0, m.most**2).alias(name) for m, name in influences if m.counts is None]
+    for moment, name, _ in counted:
+        most = nw.col(f"{name}n") * moment.cap
+        least = nw.col(f"{name}n") * -moment.cap
+        ends.append(nw.max_horizontal(nw.min_horizontal(nw.col(name), most), least).alias(name))
+    return frame.with_columns(*ends)
+
+
+def _between(frame: Frame, influences: Sequence[tuple[Moment, str]], units: Sequence[str]) -> Frame:
+    """In the groups before a place, a unit's influence there times its influence on the group at the place; else 0.
+
+    Bound:  a unit has at most one row in each of the groups that it keeps. So at most `others` of its rows are before
+            the place, and each product is clipped last to [-cap, cap]. A unit without a row at the place adds 0. No
+            integer wraps: both factors are clipped to 2^16 before they are multiplied
+    """
+    roles = {name: nw.col(weight_name(name, len(m.parts))) for m, name in influences}
+    zero = nw.lit(0).cast(nw.Int64)
+    here = [
+        nw.when(roles[name] == AT_PLACE).then(nw.col(name)).otherwise(zero).alias(f"{name}at") for _, name in influences
+    ]
+    frame = frame.with_columns(*here)
+    sums = [nw.col(f"{name}at").sum().over(*units).cast(nw.Int64).alias(f"{name}at") for _, name in influences]
+    frame = frame.with_columns(*sums)
+    ends = [_within(nw.col(f"{name}at"), -m.most, m.most).alias(f"{name}at") for m, name in influences]
+    frame = frame.with_columns(*ends)
+    products = [
+        nw.when(roles[name] == BEFORE_PLACE).then(nw.col(name) * nw.col(f"{name}at")).otherwise(zero).alias(name)
+        for _, name in influences
+    ]
+    frame = frame.with_columns(*products)
+    return frame.with_columns(*(_within(nw.col(name), -m.cap, m.cap).alias(name) for m, name in influences))
 
 
 def _product(engine: Backend, moment: Moment, names: Mapping[tuple[object, ...], str]) -> nw.Expr:

@@ -153,8 +153,13 @@ class Total:
 
     @property
     def of_influence(self) -> bool:
-        """Whether it adds up squared influences, which are read after the noisy totals are drawn."""
-        return self.moment is not None and self.moment.product is Product.INFLUENCE
+        """Whether it adds up products of influences, which are read after the noisy totals are drawn."""
+        return self.moment is not None and self.moment.product in (Product.INFLUENCE, Product.BETWEEN)
+
+    @property
+    def between_groups(self) -> bool:
+        """Whether it adds up products of the influences of one unit on two groups."""
+        return self.moment is not None and self.moment.product is Product.BETWEEN
 
     @property
     def one_signed(self) -> bool:

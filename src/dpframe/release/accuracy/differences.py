@@ -12,6 +12,7 @@ import polars as pl
 from dpframe.arrays import Floats
 from dpframe.plan import Covers, ReleasedColumn
 from dpframe.release.accuracy.intervals import intervals
+from dpframe.release.accuracy.shared_people import sampling_parts
 from dpframe.release.answer import Numbers
 
 __all__ = ["Differences", "holm"]
@@ -26,7 +27,7 @@ class Differences:
     """Differences of pairs of groups in one column of a release, in the column's unit, times in ticks.
 
     `apart` says whether each unit is in at most one group. If units may be in both groups of a pair, the sampling
-    errors of the two may be correlated in any way.
+    errors of the two are correlated: as measured, where the release paid for that, else in any way.
     """
 
     numbers: Numbers
@@ -51,24 +52,27 @@ class Differences:
 
         Bound:  groups have independent noises. For independent errors with intervals [l, u] around y, the difference
                 y - y' has about the interval from y - y' - √((y - l)² + (u' - y')²) to y - y' + √((u - y)² + (y' -
-                l')²): exact for normal errors, and wider than needed for sums of Laplace noises. Where a unit may be in
-                both groups, s and s' are the sampling parts of the two lengths, and 2·s·s' is added under the root:
-                that is the largest the variance can be, at a correlation of -1. If all groups share a part of their
-                noise, it cancels in the difference: what is left has the variance of independent noises times
-                (1 - correlation), so the lengths are multiplied by the root of that; see `pricing.shared_noise`
+                l')²): exact for normal errors, and wider than needed for sums of Laplace noises. For the population,
+                s and s' are the sampling parts of the two lengths, and s² + s'² under the root is multiplied by the
+                part that `sampling_parts` gives: it knows how many people are in both groups, and needs one allowance
+                for both variances. Where a unit may be in both groups and their covariance was not paid for, 2·s·s' is
+                added instead: that is the largest the variance can be, at a correlation of -1. If all groups share a
+                part of their noise, it cancels in the difference: what is left has the variance of independent noises
+                times (1 - correlation), so the lengths are multiplied by the root of that; see `pricing.shared_noise`
         Source: Zou, Donner 2008, Statistics in Medicine 27, "Construction of confidence limits about effect measures"
         """
         value, (low, high) = self.values, intervals(self.numbers, self.output, alpha)
         apart = math.sqrt(1 - self._correlation)
         down, up = (value - low) * apart, (high - value) * apart
-        extra_low = extra_high = np.zeros(len(list(self.first)))
-        if not self.apart and self.numbers.covers is Covers.POPULATION:
+        one, other = list(self.first), list(self.second)
+        extra_low = extra_high = np.zeros(len(one))
+        if self.numbers.covers is Covers.POPULATION:
             noise_low, noise_high = intervals(self.numbers, self.output, alpha, covers=Covers.NOISE)
             sampled_down = np.sqrt(np.maximum(down**2 - (value - noise_low) ** 2, 0.0))
             sampled_up = np.sqrt(np.maximum(up**2 - (noise_high - value) ** 2, 0.0))
-            extra_low = 2 * sampled_down[list(self.first)] * sampled_up[list(self.second)]
-            extra_high = 2 * sampled_up[list(self.first)] * sampled_down[list(self.second)]
-        one, other = list(self.first), list(self.second)
+            parts = sampling_parts(self.numbers, self.output, (one, other), alpha, apart=self.apart)
+            extra_low = _extra(sampled_down[one], sampled_up[other], parts)
+            extra_high = _extra(sampled_up[one], sampled_down[other], parts)
         below = np.sqrt(down[one] ** 2 + up[other] ** 2 + extra_low)
         above = np.sqrt(up[one] ** 2 + down[other] ** 2 + extra_high)
         return self.estimates - below, self.estimates + above
@@ -82,6 +86,14 @@ class Differences:
     def p_values(self) -> Floats:
         """The smallest level at which the interval leaves 0 out, for each difference; at least 1e-6."""
         return _p_values(self)
+
+
+def _extra(one: Floats, other: Floats, parts: Floats | None) -> Floats:
+    """What is added to the sum of squared sampling lengths for those of a difference; at the worst 2·s·s'."""
+    worst = 2 * one * other
+    with np.errstate(invalid="ignore"):  # infinite lengths have no parts
+        extra = worst if parts is None else np.minimum((parts - 1) * (one**2 + other**2), worst)
+    return np.where(np.isnan(extra), worst, extra)
 
 
 def _p_values(differences: Differences) -> Floats:

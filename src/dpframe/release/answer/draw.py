@@ -20,10 +20,10 @@ from dpframe.release.answer.selection import chosen, reached
 from dpframe.release.estimators import (
     Influence,
     Noisy,
+    adaptive_moments,
     end_names,
     estimator_of,
     in_ticks,
-    influence_moment,
     influence_weights,
     real,
     source_of,
@@ -90,13 +90,13 @@ def drawn_influences(
     raw: Totals,
     read: Callable[[tuple[pl.DataFrame, Mapping[int, Integers]]], Totals],
 ) -> dict[str, Floats]:
-    """Noisy sums of squared influences, for the groups of a released table: one more reading, with public weights.
+    """Noisy sums of products of influences, for the groups of a released table: one more reading, with public weights.
 
     Input:  the released table and its noisy totals; the raw totals of the first reading; read: the second reading
     Output: for each total of influences, one number per group (squared clips)
     Bound:  the weights follow from the released table and its noisy totals alone. A unit adds to each of its groups an
             integer in [0, 2^32], whatever the weights are; noise of the planned scale is added. See
-            `dpframe.plan.influence_total`
+            `dpframe.plan.influence_total`, and `dpframe.plan.between_totals` for products of two groups
     """
     table, _ = first
     moments = _moved(question, plan, first)
@@ -104,7 +104,7 @@ def drawn_influences(
         return {name: np.zeros(table.height) for _, _, name, _ in moments}
     held = _released_of(raw, table, question.by)
     numbers = {p.total.key: i for i, p in enumerate(question.read)}
-    weights = {numbers[total.key]: influence_weights(o, plan, influence) for o, influence, _, total in moments}
+    weights = {numbers[total.key]: influence_weights(o, total, plan, influence) for o, influence, _, total in moments}
     second = read((held, weights))
     noisy = {}
     for _, _, name, total in moments:
@@ -119,13 +119,13 @@ def drawn_influences(
 def _moved(
     question: Question, plan: NoisePlan, first: tuple[pl.DataFrame, dict[str, Floats]]
 ) -> list[tuple[ReleasedColumn, Influence, str, Total]]:
-    """The columns that have influences, these influences, and the name and total of their squares."""
+    """The columns that have influences, these influences, and the name and total of each product of them."""
     table, parts = first
-    columns = [o for o in question.outputs if influence_moment(o) is not None]
+    columns = [o for o in question.outputs if adaptive_moments(o)]
     pairs = coefficient_influences(question.outputs, plan, table) or [
         (o, estimator_of(o).influence(o, plan, parts)) for o in columns
     ]
-    return [(o, influence, *pair) for o, influence in pairs if (pair := influence_moment(o)) is not None]
+    return [(o, influence, name, total) for o, influence in pairs for name, total in adaptive_moments(o)]
 
 
 def _released_of(raw: Totals, table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:

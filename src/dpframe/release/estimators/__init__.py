@@ -14,7 +14,14 @@ from dpframe.release.estimators.compared import Compared, Shrunk
 from dpframe.release.estimators.correlation import CorrelationEstimator
 from dpframe.release.estimators.covariance import CovarianceEstimator
 from dpframe.release.estimators.geometric_mean import GeometricMeanEstimator
-from dpframe.release.estimators.influence import Influence, influence_moment, influence_weights, sampling_variance
+from dpframe.release.estimators.influence import (
+    Influence,
+    Sampled,
+    adaptive_moments,
+    covariances,
+    influence_weights,
+    sampling_variance,
+)
 from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
 from dpframe.release.estimators.mode import ModeEstimator, rows_fewer
 from dpframe.release.estimators.quantile import QuantileEstimator, end_names
@@ -39,13 +46,15 @@ __all__ = [
     "Influence",
     "Noisy",
     "Parts",
+    "Sampled",
     "Shrunk",
+    "adaptive_moments",
+    "covariances",
     "end_names",
     "error_of_part",
     "error_of_sum",
     "estimator_of",
     "in_ticks",
-    "influence_moment",
     "influence_weights",
     "mean_of",
     "merged_mean_interval",

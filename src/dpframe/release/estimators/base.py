@@ -19,7 +19,7 @@ from dpframe.arrays import Floats, Integers
 from dpframe.plan import Formula, ReleasedColumn, Total
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared
-from dpframe.release.estimators.influence import Influence, Parts
+from dpframe.release.estimators.influence import Influence, Parts, Sampled, sampled_influence
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["Estimator", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown"]
@@ -67,8 +67,16 @@ class Estimator(ABC):
         raise NotImplementedError
 
     def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
-        """How far each person moves the statistic, where its interval for the population needs that."""
+        """How far each person moves the statistic, where an interval for the population needs that."""
         raise NotImplementedError
+
+    def sampled(self, output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled:
+        """The sampling variance of the statistic as released: here from squared influences. Input: as `population`."""
+        return sampled_influence(output, plan, self.influence(output, plan, parts), parts)
+
+    def per_influence(self, numbers: Floats) -> Floats:
+        """How far the released number of each group moves where what `influence` is about moves by 1."""
+        return np.ones_like(numbers)
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared | None:
         """The groups beside the value that they have in common; None for a statistic that cannot be shrunk."""

@@ -22,7 +22,6 @@ __all__ = ["CorrelationEstimator"]
 
 _DRAWS = 4000
 _SMALLEST = 1 / 200  # an alpha whose quantiles these draws tell
-_MOST_SINGULAR = 0.01  # of the draws; with more, nothing is told
 
 
 class CorrelationEstimator(Estimator):
@@ -65,15 +64,16 @@ class CorrelationEstimator(Estimator):
         """The correlations that fit noise and sampling: a normal error is one more noise of the correlation.
 
         For alpha from 1/200 on they are quantiles of correlations that the true one may be: those of the noisy totals
-        less noise of their own law, which is public, with a normal error of sampling. Where more than one in a hundred
-        of them has a variance that no column can have, and for a smaller alpha, they are those of `interval`.
+        less noise of their own law, which is public, with a normal error of sampling. A draw in which a variance is
+        not above 0 says nothing about the correlation: half of these draws count as -1 and half as 1. So they only
+        widen the interval, and where they are more than a part alpha of all draws, every correlation fits. For a
+        smaller alpha, the ends are those of `interval`.
         """
         variance = sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts)
         if alpha < _SMALLEST:
             return _interval(output, plan, alpha, numbers, parts, np.sqrt(variance))
         ends = _drawn_ends(output, plan, alpha, parts, np.sqrt(variance))
-        low, high = (np.where(np.isnan(drawn), end, drawn) for drawn, end in zip(ends, (-1.0, 1.0), strict=True))
-        return np.minimum(low, numbers), np.maximum(high, numbers)
+        return np.minimum(ends[0], numbers), np.maximum(ends[1], numbers)
 
     def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
         """(u·v - r/2·(u² + v²)) / n of a row, for the standardized values u and v.
@@ -147,7 +147,7 @@ def _interval(
 def _drawn_ends(
     output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts, sampling: Floats
 ) -> tuple[Floats, Floats]:
-    """Quantiles of correlations that the true one of each group may be; NaN where nothing is told."""
+    """Quantiles of correlations that the true one of each group may be; see `CorrelationEstimator.population`."""
     rng, ends = np.random.default_rng(0), []
     centres = [float(side.totals[1][1].grid.centre) for side in _spreads(output)]
     shifts = [float(side.totals[0][1].grid.centre - side.totals[1][1].about) for side in _spreads(output)]
@@ -158,12 +158,10 @@ def _drawn_ends(
         number = np.maximum(number, 1.0)
         a, b = x / number + shifts[0], y / number + shifts[1]
         u, v = centres[0] + xx / number - a**2, centres[1] + yy / number - b**2
-        keep = (u > 0) & (v > 0)
-        if np.mean(~keep) > _MOST_SINGULAR:
-            ends.append((np.nan, np.nan))
-            continue
-        r = (products / number - a * b)[keep] / np.sqrt(u[keep] * v[keep])
+        told = (u > 0) & (v > 0)
+        r = np.divide(products / number - a * b, np.sqrt(np.where(told, u * v, 1.0)))
         r = np.clip(r + deviation * rng.normal(size=len(r)), -1.0, 1.0)
+        r[~told] = np.where(np.arange(np.count_nonzero(~told)) % 2, 1.0, -1.0)
         ends.append(tuple(np.quantile(r, [alpha / 2, 1 - alpha / 2])))
     low, high = np.array(ends).reshape(-1, 2).T
     return low, high

@@ -18,15 +18,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from dpframe.arrays import Floats, Integers
-from dpframe.plan import INFLUENCE_MOST, ReleasedColumn, Total, TotalKind
+from dpframe.plan import INFLUENCE_MOST, ReleasedColumn, Total
 from dpframe.release.pricing import NoisePlan
 from dpframe.theory.formulas.error import variance_allowance
 
-__all__ = ["Influence", "Parts", "influence_moment", "influence_weights", "reach_of", "sampling_variance"]
+__all__ = [
+    "Influence",
+    "Parts",
+    "Sampled",
+    "adaptive_moments",
+    "covariances",
+    "influence_moment",
+    "influence_weights",
+    "reach_of",
+    "sampled_influence",
+    "sampling_variance",
+]
 
 Parts = Mapping[str, Floats]  # noisy totals under a derived column, by name (column unit)
 
@@ -54,32 +66,52 @@ class Influence:
         return np.where(np.isfinite(self.spread), self.spread**2 * self.rows, 0.0)
 
 
+@dataclass(frozen=True)
+class Sampled:
+    """A noisy sampling variance for each group (square of the unit of the statistic).
+
+    `value` is as released, and may be below 0. `scale` is that of Laplace noise with the variance of the noise in it.
+    `known` is the variance of the noise in the statistic itself.
+    """
+
+    value: Floats
+    scale: Floats
+    known: Floats
+
+    def upper(self, alpha: float) -> Floats:
+        """The variance with its allowance, at least 0: see `variance_allowance`."""
+        ratio = np.divide(self.known, self.scale, out=np.full_like(self.scale, np.inf), where=self.scale > 0)
+        return np.asarray(np.maximum(self.value + variance_allowance(ratio, alpha) * self.scale, 0.0))
+
+
 def influence_moment(output: ReleasedColumn) -> tuple[str, Total] | None:
     """The name and total of a column's squared influences; None where it has none."""
-    return next(((name, total) for name, total in output.moments if total.of_influence), None)
+    return next(((name, total) for name, total in adaptive_moments(output) if not total.between_groups), None)
+
+
+def adaptive_moments(output: ReleasedColumn) -> list[tuple[str, Total]]:
+    """The names and totals of a column's products of influences, which are read after its noisy totals are drawn."""
+    return [(name, total) for name, total in output.moments if total.of_influence]
 
 
 def reach_of(output: ReleasedColumn, total: Total) -> tuple[float, float]:
     """The smallest and largest value that one person adds to a total in a group, under the limits (column unit)."""
-    moment = influence_moment(output)
+    moment = adaptive_moments(output)[0][1].moment
     assert moment is not None
-    assert moment[1].moment is not None
-    rows = 1 if total.kind is TotalKind.UNIT_SUM else moment[1].moment.most_rows
+    rows = 1 if total.of_units else moment.most_rows
     grid = total.grid
     low, high = (rows * float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
     return min(low, 0.0), max(high, 0.0)
 
 
-def influence_weights(output: ReleasedColumn, plan: NoisePlan, influence: Influence) -> Integers:
+def influence_weights(output: ReleasedColumn, total: Total, plan: NoisePlan, influence: Influence) -> Integers:
     """The whole numbers by which the engine multiplies partials, of shape (groups, totals).
 
     A weight is g/c in units of the lifted partials, times 2^40, so that an influence of c becomes `INFLUENCE_MOST`.
     Weights that are too large for this are cut by the engine.
     """
-    _, total = influence_moment(output) or ("", None)
-    assert total is not None
     assert total.moment is not None
-    clip, columns = _clip(output, plan, influence), []
+    clip, columns = _clip(output, total, plan, influence), []
     for (name, part), lift in zip(output.totals, total.moment.lifts, strict=True):
         worth = influence.weights[name] * float(part.unit) / clip
         columns.append(np.clip(np.nan_to_num(worth * 2.0**-lift * INFLUENCE_MOST * 2.0**24), -(2.0**30), 2.0**30))
@@ -90,14 +122,42 @@ def sampling_variance(
     output: ReleasedColumn, plan: NoisePlan, influence: Influence, alpha: float, parts: Parts
 ) -> Floats:
     """Σ ψ² over people with its allowance (square of the unit of the statistic): see `variance_allowance`."""
-    moment = influence_moment(output)
+    return sampled_influence(output, plan, influence, parts).upper(alpha)
+
+
+def sampled_influence(output: ReleasedColumn, plan: NoisePlan, influence: Influence, parts: Parts) -> Sampled:
+    """Σ ψ² over people as released, with its noise."""
+    squared = influence_moment(output)
+    assert squared is not None
+    name, total = squared
+    square, moment = _clip(output, total, plan, influence) ** 2, total.moment
     assert moment is not None
-    name, total = moment
-    square = _clip(output, plan, influence) ** 2
-    scale = square * plan.of(total).deviation / np.sqrt(2)
-    known = _noise_variance(output, plan, influence)
-    ratio = np.divide(known, scale, out=np.full_like(scale, np.inf), where=scale > 0)
-    return np.asarray(np.maximum(parts[name] * square + variance_allowance(ratio, alpha) * scale, 0.0))
+    value, deviation = parts[name], plan.of(total).deviation
+    if moment.counts is not None:  # half of the largest square was taken away for each row
+        rows, count = output.totals[-1]
+        per_row = float(moment.slope * total.unit * Fraction(2**count.fraction, 2**moment.rows_shift))
+        value = value + per_row * parts[rows]
+        deviation = float(np.hypot(deviation, per_row * plan.of(count).deviation))
+    return Sampled(value * square, square * deviation / np.sqrt(2), _noise_variance(output, plan, influence))
+
+
+def covariances(output: ReleasedColumn, plan: NoisePlan, influence: Influence, parts: Parts) -> tuple[Floats, Floats]:
+    """Σ ψ·ψ' over people for each two groups, and the scale of Laplace noise with the variance of the noise in it.
+
+    Input:  a column whose release paid for them
+    Output: two symmetric matrices of shape (groups, groups) (square of the unit of the statistic), with 0 where a group
+            meets itself
+    """
+    pairs = [(name, total) for name, total in output.moments if total.between_groups]
+    number = len(pairs) + 1
+    values, scales = np.zeros((number, number)), np.zeros((number, number))
+    for name, total in pairs:
+        assert total.moment is not None
+        place, clip = total.moment.place, _clip(output, total, plan, influence)
+        worth = clip[:place] * clip[place]
+        values[:place, place] = values[place, :place] = parts[name][:place] * worth
+        scales[:place, place] = scales[place, :place] = plan.of(total).deviation / np.sqrt(2) * worth
+    return values, scales
 
 
 def _noise_variance(output: ReleasedColumn, plan: NoisePlan, influence: Influence) -> Floats:
@@ -106,10 +166,8 @@ def _noise_variance(output: ReleasedColumn, plan: NoisePlan, influence: Influenc
     return np.asarray(np.sum(terms, axis=0))
 
 
-def _clip(output: ReleasedColumn, plan: NoisePlan, influence: Influence) -> Floats:
+def _clip(output: ReleasedColumn, total: Total, plan: NoisePlan, influence: Influence) -> Floats:
     """The clip c of each group: see the head of this module."""
-    _, total = influence_moment(output) or ("", None)
-    assert total is not None
     assert total.moment is not None
     rows = total.moment.most_rows
     known = _noise_variance(output, plan, influence) + influence.variance

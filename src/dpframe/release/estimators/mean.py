@@ -14,7 +14,8 @@ from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, h
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, farthest_by_group, reaches, scales
-from dpframe.release.estimators.sampling import mean_population
+from dpframe.release.estimators.influence import Influence, Sampled
+from dpframe.release.estimators.sampling import mean_influence, mean_population, sampled_mean
 from dpframe.release.pricing import Gaussian, Noise, NoisePlan, NoNoise
 from dpframe.theory.formulas.error import sum_error
 
@@ -51,6 +52,14 @@ class MeanEstimator(Estimator):
         """The means that fit noise and sampling, widened to hold the released number."""
         low, high = (end * output.ticks for end in mean_population(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
+
+    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+        """(S_u - d·N_u) / n of a person, with d the distance of the mean from the middle."""
+        return mean_influence(output, parts)
+
+    def sampled(self, output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled:
+        """The sampling variance from second moments."""
+        return sampled_mean(output, plan, parts)
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
         """Means beside the mean of all groups together: n·(m - μ) + z - (μ - centre)·w, with the noises z and w."""

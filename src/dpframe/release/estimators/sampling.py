@@ -25,10 +25,16 @@ from dpframe.arrays import Floats
 from dpframe.plan import Moment, Product, ReleasedColumn, Total
 from dpframe.release.estimators.base import Interval, Parts
 from dpframe.release.estimators.fieller import Terms, farthest, reaches
+from dpframe.release.estimators.influence import (
+    Influence,
+    Sampled,
+    adaptive_moments,
+    influence_moment,
+    sampled_influence,
+)
 from dpframe.release.pricing import NoisePlan
-from dpframe.theory.formulas.error import variance_allowance
 
-__all__ = ["mean_population", "total_population"]
+__all__ = ["mean_influence", "mean_population", "sampled_mean", "sampled_total", "total_population"]
 
 
 def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
@@ -37,17 +43,19 @@ def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts
     (name, total), (size, count) = output.totals
     number, grid = parts[size], total.grid
     least, most = (float(Fraction(end) - grid.centre) for end in output.bounds)
-    ratio = np.clip(parts[name] / np.maximum(number, 1.0), least, most)
+    ratio = _centred(output, parts)
     ones, zeros = np.ones_like(number), np.zeros_like(number)
-    people = np.maximum(_with_allowance(number, [(ones, plan.of(count))], zeros, alpha), 1.0)
+    people = np.maximum(Sampled(number, _scale([(ones, plan.of(count))]), zeros).upper(alpha), 1.0)
     ends = [float(end * grid.step) for end in (grid.lower, grid.upper)]
-    variance, rows = _mean_variance(output, plan, alpha, parts, ratio)
+    variance, rows = _mean_variance(output, plan, parts, ratio)
+
+    known = zeros if variance is None else variance.upper(alpha)
 
     def fits(mean: Floats) -> NDArray[np.bool_]:
         if variance is None:
             sampled = people * np.maximum((ends[1] - mean) * (mean - ends[0]), 0.0)
         else:
-            sampled = variance + (mean - ratio) ** 2 * rows * people
+            sampled = known + (mean - ratio) ** 2 * rows * people
         terms = [(ones, plan.of(total)), (np.abs(mean), plan.of(count))]
         return reaches(np.abs(parts[name] - mean * number), terms, alpha, np.sqrt(sampled)) | (number < 1)
 
@@ -55,15 +63,55 @@ def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts
     return low + float(grid.centre), high + float(grid.centre)
 
 
+def _centred(output: ReleasedColumn, parts: Parts) -> Floats:
+    """The distance of a mean from the centre of its grid, by the noisy totals, inside the bounds (column unit)."""
+    assert output.bounds is not None
+    (name, total), (size, _) = output.totals
+    least, most = (float(Fraction(end) - total.grid.centre) for end in output.bounds)
+    return np.clip(parts[name] / np.maximum(parts[size], 1.0), least, most)
+
+
+def mean_influence(output: ReleasedColumn, parts: Parts) -> Influence:
+    """(S_u - d·N_u) / n of a person, with d the distance of the mean from the middle; it is largest at a bound."""
+    (name, total), (size, _) = output.totals
+    distance, number = _centred(output, parts), np.maximum(parts[size], 1.0)
+    ends = [np.abs(float(end * total.grid.step) - distance) for end in (total.grid.lower, total.grid.upper)]
+    moment = adaptive_moments(output)[0][1].moment
+    assert moment is not None
+    largest = moment.most_rows * np.maximum(*ends) / number
+    return Influence({name: 1 / number, size: -distance / number}, np.full_like(number, np.inf), largest, number)
+
+
+def sampled_mean(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Sampled:
+    """The sampling variance of a mean, as released; of a rate p, p·(1 - p)/n."""
+    (_, total), (size, count) = output.totals
+    ratio, number = _centred(output, parts), np.maximum(parts[size], 1.0)
+    variance, _ = _mean_variance(output, plan, parts, ratio)
+    if variance is None:
+        low, high = (float(end * total.grid.step) for end in (total.grid.lower, total.grid.upper))
+        of_rate = np.maximum((high - ratio) * (ratio - low), 0.0) / number
+        known = _variance([(np.ones_like(ratio), plan.of(total)), (ratio, plan.of(count))]) / number**2
+        return Sampled(of_rate, np.zeros_like(ratio), known)
+    return Sampled(*(part / number**2 for part in (variance.value, variance.scale, variance.known)))
+
+
 def _mean_variance(
-    output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts, ratio: Floats
-) -> tuple[Floats | None, float]:
-    """Σ (S - d·N)² over people with its allowance, None for a rate, and the largest number of rows of a person.
+    output: ReleasedColumn, plan: NoisePlan, parts: Parts, ratio: Floats
+) -> tuple[Sampled | None, float]:
+    """Σ (S - d·N)² over people as released, None for a rate, and the largest number of rows of a person.
 
     It is A - 2d·B + d²·C in the noisy totals that are released; see `dpframe.plan.moments`. Their noises are added with
     the weights that they have in it.
     """
     (name, total), (size, count) = output.totals
+    squared = influence_moment(output)
+    if squared is not None and squared[1].moment is not None:
+        of_mean, whole = (
+            sampled_influence(output, plan, mean_influence(output, parts), parts),
+            np.maximum(parts[size], 1.0),
+        )
+        sums = Sampled(*(part * whole**2 for part in (of_mean.value, of_mean.scale, of_mean.known)))
+        return sums, squared[1].moment.most_rows
     moments = _by_product(output)
     if Product.SQUARE not in moments:
         return None, 1.0
@@ -82,13 +130,15 @@ def _mean_variance(
         (cross_key, cross, _), (spread_key, spread, _) = moments[Product.CROSS], moments[Product.ROW_SPREAD]
         value = value + 2 * d * parts[cross_key] - d**2 * parts[spread_key]
         terms += [(2 * d, plan.of(cross)), (d**2, plan.of(spread))]
-    return _with_allowance(value, terms, _variance([(ones, plan.of(total)), (ratio, plan.of(count))]), alpha), rows
+    known = _variance([(ones, plan.of(total)), (ratio, plan.of(count))])
+    return Sampled(value, _scale(terms), known), rows
 
 
 def total_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts) -> Interval:
     """The counts or sums that fit."""
     ((_, total),) = output.totals
-    noise, variance = plan.of(total), _total_variance(output, plan, alpha, numbers, parts)
+    noise, sampled_people = plan.of(total), _total_variance(output, plan, numbers, parts)
+    variance = None if sampled_people is None else sampled_people.upper(alpha)
     rounding = 0.5 if output.whole and total.fraction else 0.0
     largest = max(float(np.max(numbers if variance is None else variance, initial=0.0)), 0.0)
     farthest_away = 20 * (noise.error(alpha / 10) + (math.sqrt(largest) + 10.0) * math.sqrt(1 - math.log10(alpha)))
@@ -104,28 +154,37 @@ def total_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, numb
     return numbers - low, numbers + high
 
 
-def _total_variance(
-    output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
-) -> Floats | None:
-    """Σ S² over people with its allowance; None where it is the total itself, since each person counts as 0 or 1."""
-    if not output.moments:
+def sampled_total(output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled:
+    """The sampling variance of a count or sum, as released; of a number of people, that number."""
+    ((_, total),) = output.totals
+    variance = _total_variance(output, plan, numbers, parts)
+    known = _variance([(np.ones_like(numbers), plan.of(total))])
+    return Sampled(np.maximum(numbers, 0.0), np.zeros_like(numbers), known) if variance is None else variance
+
+
+def _total_variance(output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled | None:
+    """Σ S² over people as released; None where it is the total itself, since each person counts as 0 or 1."""
+    moments = _by_product(output)
+    if not moments:
         return None
-    ((_, total),), ((key, moment),) = output.totals, output.moments
+    ((_, total),), ((key, moment, _),) = output.totals, moments.values()
     how, ones = moment.moment, np.ones_like(numbers)
     assert how is not None
     known = _variance([(ones, plan.of(total))])
     if how.product is Product.SQUARE:
-        return _with_allowance(parts[key], [(ones, plan.of(moment))], known, alpha)
+        return Sampled(parts[key], _scale([(ones, plan.of(moment))]), known)
     if how.product is Product.ROW_SPREAD:
         most = how.most_rows * 2.0**how.rows_shift / 2.0**total.fraction
     else:
         most = how.most * math.sqrt(moment.unit)
     terms = [(ones, plan.of(moment)), (most * ones, plan.of(total))]
-    return _with_allowance(most * numbers - parts[key], terms, known, alpha)
+    return Sampled(most * numbers - parts[key], _scale(terms), known)
 
 
 def _by_product(output: ReleasedColumn) -> Mapping[Product, tuple[str, Total, Moment]]:
-    return {m.moment.product: (name, m, m.moment) for name, m in output.moments if m.moment is not None}
+    """The second moments of a column that are read with its totals, by what they multiply."""
+    moments = [(name, m, m.moment) for name, m in output.moments if not m.of_influence]
+    return {how.product: (name, m, how) for name, m, how in moments if how is not None}
 
 
 def _variance(terms: Terms) -> Floats:
@@ -133,12 +192,6 @@ def _variance(terms: Terms) -> Floats:
     return np.asarray(sum((weight * noise.deviation) ** 2 for weight, noise in terms))
 
 
-def _with_allowance(value: Floats, terms: Terms, known: Floats, alpha: float) -> Floats:
-    """A noisy sampling variance with what is added to it; at least 0.
-
-    Input:  the noisy value, with the noises in it and their weights; known: the variance of the noise in the number
-            itself (squares of one unit)
-    """
-    scale = np.sqrt(_variance(terms) / 2)  # that of Laplace noise of this variance
-    ratio = np.divide(known, scale, out=np.full_like(scale, np.inf), where=scale > 0)
-    return np.maximum(value + variance_allowance(ratio, alpha) * scale, 0.0)
+def _scale(terms: Terms) -> Floats:
+    """The scale of Laplace noise with the variance of a weighted sum of noises."""
+    return np.asarray(np.sqrt(_variance(terms) / 2))

@@ -12,7 +12,8 @@ from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, real
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.fieller import farthest, reaches
-from dpframe.release.estimators.sampling import total_population
+from dpframe.release.estimators.influence import Influence, Sampled, adaptive_moments, reach_of
+from dpframe.release.estimators.sampling import sampled_total, total_population
 from dpframe.release.pricing import AddsNoise, DiscreteLaplace, Gaussian, Noise, NoisePlan
 from dpframe.theory.formulas.error import Source, estimators, laplace_total_error, sum_error, whole_total_error
 
@@ -52,6 +53,19 @@ class SumEstimator(Estimator):
     ) -> Interval:
         """The totals that fit noise and the sampling of people, whose number is random too."""
         return total_population(output, plan, alpha, numbers, parts)
+
+    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+        """What a person adds to the total."""
+        ((name, total),) = output.totals
+        moment = adaptive_moments(output)[0][1].moment
+        assert moment is not None
+        ones = np.ones(moment.groups)
+        largest = max(map(abs, reach_of(output, total)))
+        return Influence({name: ones}, np.full_like(ones, np.inf), largest * ones, ones)
+
+    def sampled(self, output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled:
+        """The sampling variance from a second moment, or from the number itself."""
+        return sampled_total(output, plan, numbers, parts)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error before and after a release: it does not depend on the data."""

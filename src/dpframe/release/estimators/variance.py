@@ -96,6 +96,10 @@ class StandardDeviationEstimator(Estimator):
         """((x - m)² - V) / n of a row: that of the variance, whose interval this one's is the root of."""
         return _influence(output, parts)
 
+    def per_influence(self, numbers: Floats) -> Floats:
+        """1/2s, the derivative of the root at a deviation s; 0 at 0, where there is none."""
+        return np.divide(0.5, numbers, out=np.zeros_like(numbers), where=numbers > 0)
+
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
         """Variances of groups beside their average."""
         return _compared(output, plan, parts)

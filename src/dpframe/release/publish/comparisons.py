@@ -46,8 +46,9 @@ class Compares:
                 difference is 0. Without it the interval is about the noise alone, and there is no p-value: "is it 0 in
                 this table" is not what a p-value is read as
         Bound:  groups have independent noises, so the intervals of both groups are combined (Zou, Donner 2008). Where
-                one person may be in both groups, the interval holds for any correlation between the two, and is wider.
-                It is narrower with max_groups=1
+                one person may be in both groups, the covariance of the two is part of a release for the population
+                with at most five listed groups, and the interval follows from it. Else the interval holds for any
+                correlation, and is up to 1.4 times as wide
         Errors: InvalidArgument for what is no group or column; UnsupportedOperation where no interval is known
 
         >>> import polars as pl, dpframe as dp
