@@ -48,7 +48,7 @@ from dpframe.engine.stages import expressions, integers, key_weights, keys, limi
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, family_tail, shared, window_noise
-from dpframe.plan import columns, grid, moments, operations, types
+from dpframe.plan import allotments, columns, grid, moments, operations, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
@@ -1425,7 +1425,7 @@ PLANTS = [
     ),
     Plant(
         "a margin moves no further than the cells under it",
-        Question._with_margins,
+        allotments.with_margins,
         "sensitivity=merged(bound, number[source])",
         "sensitivity=bound",
         lambda: more_is_told("measured margins", "gaussian", pairs=20),
@@ -1594,8 +1594,8 @@ PLANTS = [
     Plant(
         "questions with other limits share a plan",
         prepared._key,
-        "return json.dumps(described(question)), question.limits, tuple(question.read)",
-        "return question.by",
+        "return _Key(json.dumps(described(question)), question.limits, tuple(question.read))",
+        "return _Key(question.by)",
         limits_of_another_question_hold,
     ),
     Plant(

@@ -85,7 +85,7 @@ def test_a_question_is_validated_once(monkeypatch):
 
 
 def test_a_plan_that_failed_is_not_kept(monkeypatch):
-    def broken(question, frames):
+    def broken(question, frames, **options):
         raise RuntimeError("a cell")
 
     frame = dp.protect(table(), unit="u", budget=dp.Budget(epsilon=10))

@@ -23,11 +23,11 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpframe.engine.backends import Frame
-from dpframe.engine.backends.polars import LateSalt
+from dpframe.engine.backends.polars import LateSalt, plainly
 from dpframe.engine.compile import compiled
 from dpframe.engine.parts import collected
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Question, described
+from dpframe.plan import Question, described, once
 from dpframe.plan.steps import Source, Step, exchanged, lineage, source_of
 from dpframe.plan.steps.basic import Bound, Cut, Drop, DropNulls, Filter, Rename, Select
 from dpframe.plan.steps.rewrites import Rewrite
@@ -45,6 +45,7 @@ _OWN: tuple[type[Step], ...] = (
     Cut,
     Rewrite,
 )  # steps that read nothing but the table before them
+_FEW = 2**16  # rows of a table for which Polars' optimizer takes longer than it saves
 _ROWS = 2**20  # rows of the largest table; for more, compiling takes no time to speak of
 
 
@@ -53,7 +54,8 @@ class Plan:
 
     validated = False
 
-    def __init__(self, question: Question, source: Source) -> None:
+    def __init__(self, question: Question, source: Source, *, small: bool) -> None:
+        self._small = small
         self._rows: dict[tuple[str, ...], pl.DataFrame] = {}
         self._salt = LateSalt()
         self._scanned: set[tuple[str, ...]] = set()
@@ -67,7 +69,7 @@ class Plan:
                 columns: list[str] | None, predicate: pl.Expr | None, most: int | None, _: int | None
             ) -> Iterator[pl.DataFrame]:
                 table = self._rows.get(selection, nothing)
-                table = table if columns is None else table.select(columns)
+                table = table if columns is None or columns == table.columns else table.select(columns)
                 table = table if predicate is None else table.filter(predicate)
                 yield table if most is None else table.head(most)
 
@@ -85,10 +87,10 @@ class Plan:
         try:
             if not empty:
                 data = source_of(question.step).data
-                self._rows = {names: data.scan(names).collect() for names in self._scanned}
+                self._rows = {names: plainly(data.scan(names)) for names in self._scanned}
             self._salt.value = salt
             frames: list[Frame] = [*self._frames.mains, *self._frames.apart.values()]
-            tables = collected(question, frames)
+            tables = collected(question, frames, small=self._small)
         finally:
             self._rows = {}
         mains = len(self._frames.mains)
@@ -107,26 +109,42 @@ def kept(question: Question) -> Iterator[Plan | None]:
             table of another library, or several tables
     """
     source = _small_table(question)
-    key = None if source is None else _key(question)
+    key = None if source is None else once(_key, question)
     if source is None or key is None:
         yield None
         return
+    small = (source.data.height or 0) <= _FEW
     with _lock:
-        plans = _plans.get(key)
+        plans = _plans.get((key, small))
         plan = plans.pop() if plans else None
-    plan = plan or Plan(question, source)
+    plan = plan or Plan(question, source, small=small)
     yield plan
     with _lock:
-        _plans.setdefault(key, []).append(plan)
-        _plans.move_to_end(key)
+        _plans.setdefault((key, small), []).append(plan)
+        _plans.move_to_end((key, small))
         while len(_plans) > _MOST:
             _plans.popitem(last=False)
 
 
-def _key(question: Question) -> Any:
+class _Key:
+    """What a plan depends on, with its hash: the parts of a key are many, and are hashed once."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, *parts: Any) -> None:
+        self._parts, self._hash = parts, hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self._parts == other._parts
+
+
+def _key(question: Question) -> _Key | None:
     """What a plan depends on; None for a question of which something has no lasting description."""
     try:
-        return json.dumps(described(question)), question.limits, tuple(question.read)
+        return _Key(json.dumps(described(question)), question.limits, tuple(question.read))
     except UnsupportedOperation:
         return None
 
