@@ -16,7 +16,7 @@ from dpframe.arrays import Integers, PlaceCounts, WideIntegers
 from dpframe.engine.compile import HIGH, compiled, counted, influence_weights, split_bits
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.prepared import kept
-from dpframe.engine.stages import group_names, key_frame, public_keys
+from dpframe.engine.stages import group_names, listed_groups, public_keys
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan import Question, Total
 
@@ -175,8 +175,12 @@ def _assembled(question: Question, mains: Sequence[pl.DataFrame], apart: dict[in
             values.append(joined(table, i, split_bits(allotment.total)))
         else:
             values.append(_placed(table.select(names), apart[i], names, allotment.total))
-    held = table.select(names)
-    return Totals(public_keys(question, table) if names else pl.DataFrame(), tuple(values), held)
+    if not names:
+        return Totals(pl.DataFrame(), tuple(values), table.select(names))
+    if question.keys is not None:
+        held, keys = listed_groups(question)
+        return Totals(keys, tuple(values), held)
+    return Totals(public_keys(question, table), tuple(values), table.select(names))
 
 
 def _beside(question: Question, mains: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -187,11 +191,12 @@ def _beside(question: Question, mains: Sequence[pl.DataFrame]) -> pl.DataFrame:
     names = group_names(question)
     if not names:
         return pl.concat(mains, how="horizontal")
-    table, others = (key_frame(question), mains) if question.keys is not None else (mains[0].sort(names), mains[1:])
+    listed = question.keys is not None
+    table, others = (listed_groups(question)[0], mains) if listed else (mains[0].sort(names), mains[1:])
     for other in others:
         sums = [name for name in other.columns if name not in names]
-        table = table.join(other, on=names, how="left", maintain_order="left")
-        table = table.with_columns(pl.col(sums).fill_null(0))
+        beside = table.lazy().join(other.lazy(), on=names, how="left", maintain_order="left")
+        table = beside.with_columns(pl.col(sums).fill_null(0)).collect()
     return table
 
 
