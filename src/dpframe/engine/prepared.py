@@ -6,7 +6,21 @@ validate a question, they run on this empty place; to answer it, the rows are pu
 question that is asked again, of this table or of another with the same columns, is neither compiled nor validated
 again: the frames that run are those that were validated.
 
-A plan is used by one thread at a time. It holds rows only while it runs.
+Why a plan is never used for what it was not compiled for:
+
+- Another question: the key holds the description of the question, each step as it was typed, the types of all columns,
+  the limits and the totals. The description has more than 100 listed keys as 64 bits of their SHA-256, and keeps 1 and
+  1.0 apart.
+- Another schema or other categories: `fits` compares the types of the columns that the plan reads, as Polars holds
+  them, to those of the table: units and zones of times, digits of decimals, the categories of an Enum. Texts of a
+  Categorical of pandas or PyArrow arrive as texts. A Polars table with a Categorical has no plan. The types are
+  compared once more when rows are read.
+- Other data: rows are read for each answer, from the table of the question that is asked, and put away with it.
+- Other settings: a plan is compiled for Polars alone, in this process, and no setting of Polars changes what it
+  computes. The salt is set for each reading.
+
+A plan is used by one thread at a time. It holds rows only while it runs. Lazy tables have no plan: the choice of groups
+under a salt that is set late needs all rows at once, which is what a lazy table is there to avoid.
 """
 
 from __future__ import annotations
@@ -58,12 +72,12 @@ class Plan:
         self._small = small
         self._rows: dict[tuple[str, ...], pl.DataFrame] = {}
         self._salt = LateSalt()
-        self._scanned: set[tuple[str, ...]] = set()
+        self._places: dict[tuple[str, ...], pl.Schema] = {}
 
         def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
             selection = tuple(names)
             nothing = source.data.scan(names, empty=True).collect()
-            self._scanned.add(selection)
+            self._places[selection] = nothing.schema
 
             def rows(
                 columns: list[str] | None, predicate: pl.Expr | None, most: int | None, _: int | None
@@ -80,14 +94,23 @@ class Plan:
         self._frames = compiled(placed, cast("int", self._salt))  # stages hand it on as it is
         self._numbers = tuple(self._frames.apart)
 
+    def fits(self, question: Question) -> bool:
+        """Whether the table of a question has the types for which the plan was compiled, with all their parts."""
+        return all(once(_types, question, names) == types for names, types in self._places.items())
+
     def tables(
         self, question: Question, salt: int, *, empty: bool = False
-    ) -> tuple[list[pl.DataFrame], dict[int, pl.DataFrame]]:
-        """The tables of totals of a question; empty: those of its table without rows. Errors: those of the engine."""
+    ) -> tuple[list[pl.DataFrame], dict[int, pl.DataFrame]] | None:
+        """The tables of totals of a question; empty: those of its table without rows. Errors: those of the engine.
+
+        Output: None where the rows are not of the types of the plan; the question is then compiled for its table
+        """
         try:
             if not empty:
                 data = source_of(question.step).data
-                self._rows = {names: plainly(data.scan(names)) for names in self._scanned}
+                self._rows = {names: plainly(data.scan(names)) for names in self._places}
+            if any(table.schema != self._places[names] for names, table in self._rows.items()):
+                return None
             self._salt.value = salt
             frames: list[Frame] = [*self._frames.mains, *self._frames.apart.values()]
             tables = collected(question, frames, small=self._small)
@@ -105,8 +128,8 @@ _lock = Lock()
 def kept(question: Question) -> Iterator[Plan | None]:
     """The plan of a question, for the use of this thread alone; it is kept if the block raises nothing.
 
-    Output: None for a question whose plans are not kept: one about a large table, a table that is not in memory, a
-            table of another library, or several tables
+    Output: None for a question whose plans are not kept: one about a large table, a table that is not in memory, or
+            several tables
     """
     source = _small_table(question)
     key = None if source is None else once(_key, question)
@@ -115,8 +138,10 @@ def kept(question: Question) -> Iterator[Plan | None]:
         return
     small = (source.data.height or 0) <= _FEW
     with _lock:
-        plans = _plans.get((key, small))
-        plan = plans.pop() if plans else None
+        plans = _plans.get((key, small), [])
+        plan = next((plan for plan in plans if plan.fits(question)), None)
+        if plan is not None:
+            plans.remove(plan)
     plan = plan or Plan(question, source, small=small)
     yield plan
     with _lock:
@@ -149,6 +174,12 @@ def _key(question: Question) -> _Key | None:
         return None
 
 
+def _types(question: Question, names: tuple[str, ...]) -> pl.Schema:
+    """The types in which Polars holds columns of a question's table."""
+    types: pl.Schema = source_of(question.step).data.scan(names, empty=True).collect_schema()
+    return types
+
+
 def forget() -> None:
     """Keep no plan."""
     with _lock:
@@ -156,7 +187,7 @@ def forget() -> None:
 
 
 def _small_table(question: Question) -> Source | None:
-    """The table of a question about one small Polars table in memory, with no public table; else None."""
+    """The table of a question about one small table in memory, with no public table; else None."""
     if type(question) is not Question:
         return None
     first, *later = lineage(question.step)

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Integers, PlaceCounts, WideIntegers
+from dpframe.engine.backends.polars import plainly
 from dpframe.engine.compile import HIGH, compiled, counted, influence_weights, split_bits
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.prepared import kept
@@ -67,7 +68,8 @@ def _validated(question: Question) -> None:
     with kept(question) as plan:
         if plan is not None and plan.validated:
             return
-        _validate_all(question, _empty(question) if plan is None else plan.tables(question, 0, empty=True))
+        tables = None if plan is None else plan.tables(question, 0, empty=True)
+        _validate_all(question, _empty(question) if tables is None else tables)
         if plan is not None:
             plan.validated = True
 
@@ -139,8 +141,9 @@ def _read(
     """The tables of totals of a question, read at once or added up over parts of the units."""
     if in_play is None and weights is None:
         with kept(question) as plan:
-            if plan is not None:
-                return plan.tables(question, salt)
+            tables_at_once = None if plan is None else plan.tables(question, salt)
+            if tables_at_once is not None:
+                return tables_at_once
     tables = added(question, partial(_sums, salt, in_play, weights))
     numbers = [i for i, allotment in enumerate(question.read) if not allotment.total.additive]
     mains = len(tables) - len(numbers)
@@ -196,7 +199,7 @@ def _beside(question: Question, mains: Sequence[pl.DataFrame]) -> pl.DataFrame:
     for other in others:
         sums = [name for name in other.columns if name not in names]
         beside = table.lazy().join(other.lazy(), on=names, how="left", maintain_order="left")
-        table = beside.with_columns(pl.col(sums).fill_null(0)).collect()
+        table = plainly(beside.with_columns(pl.col(sums).fill_null(0)))
     return table
 
 
