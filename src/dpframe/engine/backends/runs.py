@@ -33,6 +33,7 @@ __all__ = ["kept_partials"]
 Rows = NDArray[np.uint32]  # numbers of rows, or of units
 Counts = NDArray[np.int64]
 
+_SHORT = 2**16  # words that one thread sorts in less time than several
 _LEAST_BITS = 12  # bits of the hash below which runs with two groups would be frequent
 
 
@@ -88,7 +89,7 @@ def _identifiers(ids: pl.Series, number: Rows) -> pl.Series:
 
 def _at(columns: Sequence[pl.Series], rows: Rows) -> list[pl.Series]:
     places = pl.Series(rows)
-    return [column.gather(places) for column in columns]
+    return [column[places] for column in columns]
 
 
 def _starts(lengths: Counts) -> Rows:
@@ -138,7 +139,7 @@ def _sorted(units: Units, hashes: Words) -> tuple[Words, int, Rows] | None:
     words |= hashes >> np.uint64(64 - bits)
     words <<= np.uint64(row_bits)
     words |= np.arange(len(words), dtype=np.uint64)
-    words = pl.Series(words).sort().to_numpy()
+    words = pl.Series(words).sort(multithreaded=len(words) > _SHORT).to_numpy()
     return words >> np.uint64(row_bits), bits, (words & np.uint64(2**row_bits - 1)).astype(np.uint32)
 
 
