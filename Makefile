@@ -56,6 +56,7 @@ docs-write: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/first_release.py
+	$(VENV)/bin/python benchmarks/small.py
 	$(VENV)/bin/python benchmarks/speed.py
 	$(VENV)/bin/python benchmarks/growth.py
 	$(VENV)/bin/python benchmarks/ledger.py

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.engine import prepared
+from dpframe.plan import repeats
 
 
 def _function(thing: Any) -> Any:
@@ -28,11 +29,18 @@ def _replaced(source: str, old: str, new: str) -> str:
     return f"{head}:\n{rest.replace(old, new)}"
 
 
+def _forget(thing: Any) -> None:
+    """Keep nothing of what was worked out without a bug, or with it."""
+    prepared.forget()
+    repeats.forget()
+    getattr(thing, "cache_clear", lambda: None)()
+
+
 @contextlib.contextmanager
 def changed(thing: Any, old: str, new: str) -> Iterator[None]:
     """Run the block with other words in a function's source (after "re:" a pattern), wherever it is referred to."""
     function = _function(thing)
-    prepared.forget()
+    _forget(thing)
     source = textwrap.dedent(inspect.getsource(function))
     other = re.sub(old[3:], new, source) if old.startswith("re:") else _replaced(source, old, new)
     assert other != source, f"the plant does not fit any more: {old!r} is not in {function.__qualname__}"
@@ -48,7 +56,7 @@ def changed(thing: Any, old: str, new: str) -> Iterator[None]:
         yield
     finally:
         function.__code__ = kept
-        prepared.forget()
+        _forget(thing)
 
 
 @dataclass(frozen=True)

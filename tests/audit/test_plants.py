@@ -48,7 +48,7 @@ from dpframe.engine.stages import expressions, integers, key_weights, keys, limi
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, family_tail, shared, window_noise
-from dpframe.plan import columns, grid, moments, operations, types
+from dpframe.plan import allotments, columns, grid, moments, operations, repeats, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
@@ -585,6 +585,11 @@ def groups_are_chosen_once_for_all():
 def limits_of_another_question_hold():
     frame = dp.protect(pl.DataFrame({"u": [1] * 9}), unit="u")
     return len({str(exact(frame.count(max_rows=most))) for most in (9, 2)}) == 1
+
+
+def a_price_buys_the_noise_of_another():
+    frame = dp.protect(pl.DataFrame({"u": [1] * 9}), unit="u", budget=dp.Budget(epsilon=5))
+    return len({frame.count(max_rows=2).release(epsilon=price).noise.row(0) for price in (0.5, 4)}) == 1
 
 
 def days_of_one_engine_alone_are_units():
@@ -1153,7 +1158,7 @@ PLANTS = [
     Plant(
         "a price is the float next to it",
         losses.typed_number,
-        "number_of(value) if",
+        "number_of(float(value)) if",
         "Fraction(value) if",
         tenths_do_not_add_up,
         15,
@@ -1462,7 +1467,7 @@ PLANTS = [
     ),
     Plant(
         "a margin moves no further than the cells under it",
-        Question._with_margins,
+        allotments.with_margins,
         "sensitivity=merged(bound, number[source])",
         "sensitivity=bound",
         lambda: more_is_told("measured margins", "gaussian", pairs=20),
@@ -1631,9 +1636,23 @@ PLANTS = [
     Plant(
         "questions with other limits share a plan",
         prepared._key,
-        "return json.dumps(described(question)), question.limits, tuple(question.read)",
-        "return question.by",
+        "return _Key(json.dumps(described(question)), question.limits, tuple(question.read))",
+        "return _Key(question.by)",
         limits_of_another_question_hold,
+    ),
+    Plant(
+        "a question takes over the totals of another",
+        repeats.taken_over,
+        'vars(question).items() if name != "step"}',
+        'vars(question).items() if name not in ("step", "given")}',
+        limits_of_another_question_hold,
+    ),
+    Plant(
+        "a question has one noise for all prices",
+        repeats.once,
+        "exact(args)",
+        "exact(())",
+        a_price_buys_the_noise_of_another,
     ),
     Plant(
         "every day identifies somebody",

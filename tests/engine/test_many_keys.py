@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 
 import polars as pl
 import pytest
@@ -86,3 +87,23 @@ def test_a_postgres_session_that_only_reads_gets_constants(in_postgres, stored_i
         assert counted(table, "whole") == counted(FRAME, "whole")
     finally:
         in_postgres.raw_sql("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE").close()
+
+
+@pytest.mark.parametrize(
+    ("values", "keys"),
+    [
+        ([1, 2, None, 2, 9], [2, 1, 5]),
+        (["a", "b", None, "b", "z"], ["b", "", "a"]),
+        ([True, False, None, False, True], [False, True]),
+        ([1, 2, None, 2, 9], [2, None, 1]),
+        ([0.0, -0.0, None, 2.5, float("nan")], [0.0, 2.5]),
+    ],
+)
+def test_sums_are_found_for_a_few_keys_as_by_a_join(values, keys, monkeypatch):
+    totals_room = sys.modules["dpframe.engine.totals"]
+    rows = pl.DataFrame({"u": range(5), "k": values, "x": [1.0, 2.0, 4.0, 8.0, 16.0]})
+    groups = dp.protect(rows, unit="u").group_by("k", keys=keys, max_groups=1, max_rows=1)
+    query = groups.agg(s=dp.sum("x", bounds=(0, 20)), n=dp.count())
+    looked_up = query.exact_totals(rows)
+    monkeypatch.setattr(totals_room, "_FEW", -1)
+    assert query.exact_totals(rows) == looked_up

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -47,11 +48,14 @@ def totals_of(query, salt):
     return order, [np.asarray(value).tolist() for value in raw.values]
 
 
-def test_a_kept_plan_has_the_totals_of_a_new_one():
+@pytest.mark.parametrize("few", [0, 2**16])  # with Polars' optimizer, and without it
+@pytest.mark.parametrize("convert", [lambda rows: rows, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
+def test_a_kept_plan_has_the_totals_of_a_new_one(convert, few, monkeypatch):
     """A lazy table has no kept plan."""
+    monkeypatch.setattr(prepared, "_FEW", few)
     for seed in (1, 2):  # the second table runs on the plans of the first
         rows = table(seed)
-        kept, new = (questions(dp.protect(one, unit="u")) for one in (rows, rows.lazy()))
+        kept, new = (questions(dp.protect(one, unit="u")) for one in (convert(rows), rows.lazy()))
         for one, other in zip(kept, new, strict=True):
             assert prepared._small_table(one._question) is not None
             assert prepared._small_table(other._question) is None
@@ -68,6 +72,56 @@ def test_plans_of_many_listed_groups_are_not_kept():
     )
     assert prepared._small_table(few._question) is not None
     assert prepared._small_table(many._question) is None
+
+
+def plans():
+    return [plan for kept in prepared._plans.values() for plan in kept]
+
+
+def with_type(query, dtype, *, empty_too):
+    """The question over a table whose column x is read in another type than its schema says."""
+    source = query._question.step
+
+    def scan(names, *, empty=False):
+        rows = source.data.scan(names, empty=empty)
+        return rows.with_columns(pl.col("x").cast(dtype)) if "x" in names and (empty_too or not empty) else rows
+
+    return replace(query._question, step=replace(source, data=replace(source.data, scan=scan)))
+
+
+def test_a_plan_is_not_used_for_columns_of_other_types():
+    """Descriptions may be equal where Polars holds the columns in other types; the plans are not."""
+    query = dp.protect(table(), unit="u").sum("x", bounds=(0, 5), max_rows=2)
+    other = with_type(query, pl.Float32, empty_too=True)
+    prepared.forget()
+    expected = room.totals(query._question, 1).values[0].tolist()
+    assert prepared._key(other) == prepared._key(query._question)
+    assert [plan.fits(query._question) for plan in plans()] == [True]
+    assert [plan.fits(other) for plan in plans()] == [False]
+    room.totals(other, 1)
+    assert len(plans()) == 2
+    assert room.totals(query._question, 1).values[0].tolist() == expected
+
+
+def test_rows_of_other_types_than_the_table_said_are_read_without_a_plan():
+    query = dp.protect(table(), unit="u").sum("x", bounds=(0, 5), max_rows=2)
+    strange = with_type(query, pl.Float32, empty_too=False)
+    prepared.forget()
+    with prepared.kept(strange) as plan:
+        assert plan.tables(strange, 0) is None
+        assert plan.tables(query._question, 0) is not None
+    assert room.totals(strange, 0).values[0].shape == (1,)
+
+
+def test_categories_of_a_type_are_those_of_its_plan():
+    """Tables that differ in the categories of an Enum alone have plans of their own."""
+    prepared.forget()
+    for categories in (["a", "b"], ["b", "a"], ["a", "b", "c"]):
+        rows = table().with_columns(pl.when(pl.col("g") != "c").then("g").cast(pl.Enum(categories)).alias("g"))
+        query = dp.protect(rows, unit="u").group_by("g", max_groups=1, max_rows=1).count()
+        keys = room.totals(query._question, 0).keys
+        assert keys.get_column("g").cast(pl.String).to_list() == categories
+    assert len(plans()) == 3
 
 
 def test_a_plan_holds_no_row_after_it_ran():
@@ -96,7 +150,7 @@ def test_a_question_is_validated_once(monkeypatch):
 
 
 def test_a_plan_that_failed_is_not_kept(monkeypatch):
-    def broken(question, frames):
+    def broken(question, frames, **options):
         raise RuntimeError("a cell")
 
     frame = dp.protect(table(), unit="u", budget=dp.Budget(epsilon=10))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 
 from dpframe.errors import InvalidPrice, kind_of
 
@@ -68,7 +69,7 @@ def typed_number(value: object, name: str) -> Fraction:
         raise InvalidPrice(f"{name} must be finite.")
     if isinstance(value, Decimal) and value and abs(value.adjusted()) > _DIGITS:
         raise InvalidPrice(f"{name} is far too large or too small; such as {name}=0.1.")
-    number = number_of(value) if isinstance(value, float) else Fraction(value)
+    number = number_of(float(value)) if isinstance(value, float) else Fraction(value)
     if max(abs(number.numerator), number.denominator) > 10**_DIGITS:
         raise InvalidPrice(f"{name} has more than {_DIGITS} digits; round it, such as {name}=0.1.")
     return number
@@ -80,6 +81,7 @@ def written_number(value: object, name: str) -> str:
     return str(Fraction(repr(float(number))) if isinstance(value, float) else number)
 
 
+@lru_cache(1024, typed=True)
 def number_of(value: float) -> Fraction:
     """The number that a float stands for: a fraction in few parts, such as 1/11, or else its shortest decimal.
 

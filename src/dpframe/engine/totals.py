@@ -15,10 +15,11 @@ import polars as pl
 
 from dpframe.arrays import Integers, PlaceCounts, WideIntegers
 from dpframe.engine.backends import backend_named
+from dpframe.engine.backends.polars import plainly
 from dpframe.engine.compile import HIGH, compiled, counted, influence_weights, split_bits
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.prepared import kept
-from dpframe.engine.stages import group_names, key_frame, public_keys
+from dpframe.engine.stages import group_names, listed_groups, public_keys
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan import Question, Total
 from dpframe.plan.steps import source_of
@@ -26,6 +27,7 @@ from dpframe.plan.steps import source_of
 __all__ = ["Totals", "guarded", "joined", "sealed", "totals", "validate"]
 
 T = TypeVar("T")
+_FEW = 100  # listed keys that are looked up in less time in Python than a join takes
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,7 +90,8 @@ def _validated(question: Question) -> None:
     with kept(question) as plan:
         if plan is not None and plan.validated:
             return
-        _validate_all(question, _empty(question) if plan is None else plan.tables(question, 0, empty=True))
+        tables = None if plan is None else plan.tables(question, 0, empty=True)
+        _validate_all(question, _empty(question) if tables is None else tables)
         if plan is not None:
             plan.validated = True
 
@@ -160,8 +163,9 @@ def _read(
     """The tables of totals of a question, read at once or added up over parts of the units."""
     if in_play is None and weights is None:
         with kept(question) as plan:
-            if plan is not None:
-                return plan.tables(question, salt)
+            tables_at_once = None if plan is None else plan.tables(question, salt)
+            if tables_at_once is not None:
+                return tables_at_once
     tables = added(question, partial(_sums, salt, in_play, weights))
     numbers = [i for i, allotment in enumerate(question.read) if not allotment.total.additive]
     mains = len(tables) - len(numbers)
@@ -196,8 +200,12 @@ def _assembled(question: Question, mains: Sequence[pl.DataFrame], apart: dict[in
             values.append(joined(table, i, split_bits(allotment.total)))
         else:
             values.append(_placed(table.select(names), apart[i], names, allotment.total))
-    held = table.select(names)
-    return Totals(public_keys(question, table) if names else pl.DataFrame(), tuple(values), held)
+    if not names:
+        return Totals(pl.DataFrame(), tuple(values), table.select(names))
+    if question.keys is not None:
+        held, keys = listed_groups(question)
+        return Totals(keys, tuple(values), held)
+    return Totals(public_keys(question, table), tuple(values), table.select(names))
 
 
 def _beside(question: Question, mains: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -208,12 +216,35 @@ def _beside(question: Question, mains: Sequence[pl.DataFrame]) -> pl.DataFrame:
     names = group_names(question)
     if not names:
         return pl.concat(mains, how="horizontal")
-    table, others = (key_frame(question), mains) if question.keys is not None else (mains[0].sort(names), mains[1:])
+    listed = question.keys is not None
+    table, others = (listed_groups(question)[0], mains) if listed else (mains[0].sort(names), mains[1:])
     for other in others:
         sums = [name for name in other.columns if name not in names]
-        table = table.join(other, on=names, how="left", maintain_order="left")
-        table = table.with_columns(pl.col(sums).fill_null(0))
+        if listed and len(names) == 1 and table.height <= _FEW and _is_plain(table.schema[names[0]]):
+            table = table.hstack(_sums_of(table.get_column(names[0]), other, sums))
+            continue
+        beside = table.lazy().join(other.lazy(), on=names, how="left", maintain_order="left")
+        table = plainly(beside.with_columns(pl.col(sums).fill_null(0)))
     return table
+
+
+def _is_plain(dtype: pl.DataType) -> bool:
+    """Whether equal keys are equal in Python, and no others are."""
+    return dtype.is_integer() or dtype in (pl.String, pl.Boolean)
+
+
+def _sums_of(keys: pl.Series, other: pl.DataFrame, sums: Sequence[str]) -> list[pl.Series]:
+    """Columns of sums in the order of some keys, 0 for a key that has none: what a left join gives, for a few keys."""
+    places = {key: place for place, key in enumerate(keys)}
+    at = [places.get(key, -1) for key in other.get_column(keys.name)]
+    columns = []
+    for name in sums:
+        column = other.get_column(name)
+        column = column.fill_null(0) if column.null_count() else column
+        values = np.zeros(len(keys) + 1, np.int64)  # the last place is for keys that are not listed
+        values[at] = column.to_numpy()
+        columns.append(pl.Series(name, values[:-1], dtype=column.dtype))
+    return columns
 
 
 def joined(table: pl.DataFrame, i: int, low: int) -> WideIntegers:

@@ -91,6 +91,7 @@ from dpframe.plan.question import (
     Layout,
     Question,
 )
+from dpframe.plan.repeats import once
 from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
 from dpframe.plan.tables import (
     COUNT,
@@ -210,6 +211,7 @@ __all__ = [
     "moment",
     "nearest",
     "number",
+    "once",
     "open_bounds_of",
     "output_name",
     "overflows",

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpframe.errors import UnsupportedOperation
 from dpframe.plan.statistics import ReleasedColumn
 from dpframe.plan.totals import Total
-from dpframe.theory.formulas.sensitivity import OneSigned, Relation
+from dpframe.theory.formulas.error import margin_shares
+from dpframe.theory.formulas.sensitivity import OneSigned, Relation, merged
 
-__all__ = ["Allotment", "one_signed_of_single_groups"]
+__all__ = ["Allotment", "one_signed_of_single_groups", "with_margins"]
 
 
 @dataclass(frozen=True)
@@ -64,3 +66,31 @@ def one_signed_of_single_groups(
     vector = OneSigned(cells, 2 if relation == "replace" else 1)
     apart = {total.key for output in outputs if not output.single for _, total in output.totals}
     return tuple(replace(p, one_signed=vector) if p.total.one_signed and p.total.key not in apart else p for p in read)
+
+
+def with_margins(read: tuple[Allotment, ...], shape: tuple[int, int]) -> tuple[Allotment, ...]:
+    """The cells and the margins, each with its part of the price. The parts follow from the table's shape alone.
+
+    All cells of a unit may fall into one row, column or the total: see
+    `theory.formulas.sensitivity.grouped.merged`.
+    """
+    if len(read) != 1:
+        raise UnsupportedOperation("crosstab: margins='measured' is for counts and sums; means have none.")
+    (cells,) = read
+    bound = cells.total.sensitivity
+    if not bound.l0:
+        return read
+    ratio = bound.exact_l1**2 / bound.l2_squared
+    normal, pure = (margin_shares(*shape, ratio, family) for family in ("gaussian", "laplace"))
+    number = {"rows": shape[0], "columns": shape[1], "total": 1}
+    margins = [
+        Allotment(
+            tuple(f"{name}.{source}" for name in cells.names),
+            replace(cells.total, merged=source, sensitivity=merged(bound, number[source])),
+            normal[source],
+            pure[source],
+        )
+        for source in ("rows", "columns", "total")
+        if normal[source] or pure[source]
+    ]
+    return (replace(cells, share=normal["cells"], pure=pure["cells"]), *margins)

@@ -9,29 +9,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
-from dpframe.plan.allotments import Allotment, one_signed_of_single_groups
+from dpframe.plan.allotments import Allotment, one_signed_of_single_groups, with_margins
 from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_names, shares_of_bounds
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.layout import Layout
 from dpframe.plan.moments import Covers, share_of, with_moments
+from dpframe.plan.repeats import Worked, taken_over
 from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
 from dpframe.plan.steps import Step
 from dpframe.plan.totals import Total, units_total, weights_total
 from dpframe.plan.types import Kind, check_key, kind, show
 from dpframe.plan.unit_limits import UnitLimits
-from dpframe.theory.formulas.error import margin_shares
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, merged, pair_gains
 
 __all__ = ["Layout", "Question"]
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class Question(Worked):
     """A question: aggregates of the groups of a plan's table. Everything is checked when the question is made."""
 
     step: Step
@@ -47,8 +47,20 @@ class Question:
     covers: Covers = Covers.NOISE  # what intervals are about; the sampling of people may need second moments
 
     def __post_init__(self) -> None:
+        if type(self) is Question:
+            taken_over(self, self.step.asked, self._checked)
+        else:
+            self._checked()
+
+    def _checked(self) -> None:
         check_names(name for name, _ in self.aggregates)
-        _ = self.allotments  # every refusal comes now, not at release
+        _ = self.allotments, self.read  # every refusal comes now, not at release
+
+    def apart(self) -> Question:
+        """The question with totals of its own: a batch in which it is listed twice has noise for each."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update({part.name: getattr(self, part.name) for part in fields(self)})
+        return copy
 
     @property
     def table(self) -> Table:
@@ -315,7 +327,7 @@ class Question:
             name = "weights" if self.in_rounds else "units" if "units" not in names_in_use else "units of the keys"
             shares[self.threshold.key] = Allotment((name,), self.threshold, Fraction(1), hidden=True)
         if self.shape is not None:
-            return self._with_margins(tuple(shares.values()), self.shape)
+            return with_margins(tuple(shares.values()), self.shape)
         read = self._with_pairs(shares)
         if self.cells and self.layout.is_long and self.covers is Covers.NOISE and not (self.chosen or self.undecided):
             read = one_signed_of_single_groups(read, self.outputs, self.cells, self.table.relation)
@@ -390,7 +402,7 @@ class Question:
             place += "_"
         return (*self.by, place)
 
-    @property
+    @cached_property
     def read(self) -> tuple[Allotment, ...]:
         """The noisy totals that rows are read for. Margins and totals of suppressed groups follow from these."""
         return tuple(p for p in self.allotments if not p.total.merged and not p.total.collects)
@@ -416,33 +428,6 @@ class Question:
                 "crosstab: margins='measured' needs every combination of keys: keys={'a': [...], 'b': [...]}."
             )
         return down, across
-
-    def _with_margins(self, read: tuple[Allotment, ...], shape: tuple[int, int]) -> tuple[Allotment, ...]:
-        """The cells and the margins, each with its part of the price. The parts follow from the table's shape alone.
-
-        All cells of a unit may fall into one row, column or the total: see
-        `theory.formulas.sensitivity.grouped.merged`.
-        """
-        if len(read) != 1:
-            raise UnsupportedOperation("crosstab: margins='measured' is for counts and sums; means have none.")
-        (cells,) = read
-        bound = cells.total.sensitivity
-        if not bound.l0:
-            return read
-        ratio = bound.exact_l1**2 / bound.l2_squared
-        normal, pure = (margin_shares(*shape, ratio, family) for family in ("gaussian", "laplace"))
-        number = {"rows": shape[0], "columns": shape[1], "total": 1}
-        margins = [
-            Allotment(
-                tuple(f"{name}.{source}" for name in cells.names),
-                replace(cells.total, merged=source, sensitivity=merged(bound, number[source])),
-                normal[source],
-                pure[source],
-            )
-            for source in ("rows", "columns", "total")
-            if normal[source] or pure[source]
-        ]
-        return (replace(cells, share=normal["cells"], pure=pure["cells"]), *margins)
 
     @property
     def sensitivity(self) -> Mapping[str, Sensitivity]:

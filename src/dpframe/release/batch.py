@@ -110,9 +110,7 @@ def batch_of(
             "Say what the batch may cost: "
             f"budget.plan([...], {'rho=0.1' if account.terms is Terms.RHO else 'epsilon=1.0, delta=1e-6'})."
         )
-    asks = [
-        replace(question if ci is None else question.with_ci(read_ci(ci))) for question in asks
-    ]  # a query that is listed twice is answered twice
+    asks = [(question if ci is None else question.with_ci(read_ci(ci))).apart() for question in asks]
     if any(question.shape is not None for question in asks):
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
     if any(isinstance(question, Marginals) for question in asks):

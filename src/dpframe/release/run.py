@@ -28,6 +28,7 @@ from dpframe.plan import (
     asked,
     derivation,
     described,
+    once,
     unit_words,
 )
 from dpframe.plan.steps import source_of, sources_of
@@ -52,7 +53,7 @@ from dpframe.release.publish import (
     bias_words,
     drawn_interactions,
     loss_json,
-    noise_table,
+    noise_rows,
     statement,
 )
 from dpframe.release.stored import Answer, packed, unpacked
@@ -130,10 +131,15 @@ def release(
             stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
     """
-    plan = price.plan(question)
+    plan = once(_bought, question, price)
     cost = check_choice(question, price) if question.undecided else plan.cost
     (one,) = settled([(question, plan)], account, cost, price, name=name, refresh=refresh, retry=retry)
     return one
+
+
+def _bought(question: Question, price: Price) -> NoisePlan:
+    """The noise that a price buys for a question."""
+    return price.plan(question)
 
 
 def settled(
@@ -160,7 +166,7 @@ def settled(
     subjects = {subject_of(question) for question, _ in questions}
     if len(subjects) != 1:
         raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
-    words = "; ".join(asked(question) for question, _ in questions)
+    words = "; ".join(once(asked, question) for question, _ in questions)
     query = f"batch of {len(questions)}: {words}" if batch else words
     plan = _description(questions, price) if name is not None else None
     events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
@@ -179,7 +185,7 @@ def settled(
             pair if choice is None else restored(pair[0], choice, price)
             for pair, choice in zip(questions, choices, strict=True)
         ]
-        reasons = [derivation(question) for question, _ in questions]
+        reasons = [once(derivation, question) for question, _ in questions]
     again = told(receipt, name)
     whole = len(questions) == 1 and "chosen" not in record.statement["releases"][0]
     for (question, noisy), answer in zip(questions, answers, strict=True):
@@ -210,7 +216,7 @@ def _answer_all(
 ) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]]]:
     """The questions with chosen limits and bounds, their answers, derivations and statements. Rows are read here."""
     results = [_sealed_read(pair, price) for pair in questions]
-    reasons = [derivation(question) for (question, _), _, _ in results]
+    reasons = [once(derivation, question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
         {**_statement(pair, why, account, receipt, about), **_covered(pair[0]), **choice}
@@ -305,7 +311,7 @@ def _statement(
         "remaining": loss_json(receipt.remaining),
         "failures": receipt.failures._asdict(),
     }
-    noise = noise_table(question.outputs, plan).to_dicts()
+    noise = noise_rows(question.outputs, plan)
     unit = unit_words(source_of(question.step).table)
     if isinstance(question, Marginals) and not isinstance(question, Synthesis):
         about = {**about, "batch": len(question.workload)}

@@ -22,12 +22,13 @@ class Answer:
 
 def packed(answers: Sequence[Answer]) -> bytes:
     """Tables as bytes: an Arrow stream with a row for each table, and in each row the streams of table and totals."""
-    rows = {
-        "table": [_stream(answer.long) for answer in answers],
-        "parts": [_stream(pl.DataFrame(dict(answer.parts))) for answer in answers],
-        "rows": [answer.long.height for answer in answers],
-    }
-    return _stream(pl.DataFrame(rows, schema={"table": pl.Binary, "parts": pl.Binary, "rows": pl.Int64}))
+    parts = [pl.DataFrame([pl.Series(name, part) for name, part in answer.parts.items()]) for answer in answers]
+    columns = [
+        pl.Series("table", [_stream(answer.long) for answer in answers], dtype=pl.Binary),
+        pl.Series("parts", [_stream(table) for table in parts], dtype=pl.Binary),
+        pl.Series("rows", [answer.long.height for answer in answers], dtype=pl.Int64),
+    ]
+    return _stream(pl.DataFrame(columns))
 
 
 def unpacked(data: bytes) -> list[Answer]:

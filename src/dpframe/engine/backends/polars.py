@@ -23,7 +23,7 @@ from dpframe.engine.own_types import polars_types
 from dpframe.engine.tables import Data, domain_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
-__all__ = ["BACKEND", "LateSalt", "PolarsBackend"]
+__all__ = ["BACKEND", "LateSalt", "PolarsBackend", "plainly"]
 
 
 @dataclass
@@ -60,6 +60,10 @@ class PolarsBackend(Backend):
         native: list[pl.LazyFrame] = [frame.to_native() for frame in frames]
         engine: Any = "streaming" if streaming else "auto"
         return [native[0].collect(engine=engine)] if len(native) == 1 else pl.collect_all(native, engine=engine)
+
+    def collect_few(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
+        native: list[pl.LazyFrame] = [frame.to_native() for frame in frames]
+        return [plainly(native[0])] if len(native) == 1 else pl.collect_all(native, **_PLAINLY)
 
     reads_once = True  # `shared` caches the frame
 
@@ -213,6 +217,16 @@ class PolarsBackend(Backend):
 
     def ceil(self, value: nw.Expr) -> nw.Expr:
         return value.ceil()
+
+
+# For few rows, Polars' optimizer takes longer than it saves. It changes how a table is computed, and no value in it.
+_PLAINLY: dict[str, Any] = {"engine": "in-memory", "optimizations": pl.QueryOptFlags.none()}
+
+
+def plainly(frame: pl.LazyFrame) -> pl.DataFrame:
+    """The table of a frame over few rows, computed step by step as it was written."""
+    table: pl.DataFrame = frame.collect(**_PLAINLY)
+    return table
 
 
 # A choice that depends on all rows: the optimiser must not remove any before it.

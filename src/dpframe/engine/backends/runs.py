@@ -19,7 +19,7 @@ The sums of a run are sums of Int64, as in the steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -33,6 +33,7 @@ __all__ = ["kept_partials"]
 Rows = NDArray[np.uint32]  # numbers of rows, or of units
 Counts = NDArray[np.int64]
 
+_SHORT = 2**16  # words that one thread sorts in less time than several
 _LEAST_BITS = 12  # bits of the hash below which runs with two groups would be frequent
 
 
@@ -59,7 +60,7 @@ def kept_partials(
     number, size = numbers
     rows, lengths, unit = _first_runs(*words, most)
     del words
-    keys = _at(table.select(groups), rows)
+    keys = _at([table.get_column(name) for name in groups], rows)
     several, others = _with_several(keys, lengths), []
     if several.any():
         again = np.zeros(size, bool)
@@ -67,7 +68,8 @@ def kept_partials(
         others = [_in_steps(table.filter(pl.Series(again[number])), units, groups, hashes, most, cap, sums)]
         stay = ~again[unit]
         of_rows = np.repeat(stay, lengths)
-        rows, keys = rows[of_rows], keys.filter(pl.Series(of_rows))
+        mask = pl.Series(of_rows)
+        rows, keys = rows[of_rows], [key.filter(mask) for key in keys]
         lengths, unit = lengths[stay], unit[stay]
     starts = _starts(lengths)
     totals = [
@@ -75,8 +77,8 @@ def kept_partials(
         for into, column in sums.items()
     ]
     counts = [pl.Series("n", lengths, dtype=pl.Int64), pl.Series("a", _in_all(unit, lengths, cap))]
-    ids = [_identifiers(table.get_column(units[0]), unit)]
-    return pl.concat([pl.DataFrame([*ids, *_at(keys, starts).get_columns(), *counts, *totals]), *others])
+    partials = pl.DataFrame([_identifiers(table.get_column(units[0]), unit), *_at(keys, starts), *counts, *totals])
+    return pl.concat([partials, *others]) if others else partials
 
 
 def _identifiers(ids: pl.Series, number: Rows) -> pl.Series:
@@ -85,8 +87,9 @@ def _identifiers(ids: pl.Series, number: Rows) -> pl.Series:
     return (pl.Series(ids.name, number).cast(wide) + ids.min()).cast(ids.dtype)
 
 
-def _at(table: pl.DataFrame, rows: Rows) -> pl.DataFrame:
-    return table.select(pl.all().gather(pl.lit(pl.Series(rows))))
+def _at(columns: Sequence[pl.Series], rows: Rows) -> list[pl.Series]:
+    places = pl.Series(rows)
+    return [column[places] for column in columns]
 
 
 def _starts(lengths: Counts) -> Rows:
@@ -136,7 +139,7 @@ def _sorted(units: Units, hashes: Words) -> tuple[Words, int, Rows] | None:
     words |= hashes >> np.uint64(64 - bits)
     words <<= np.uint64(row_bits)
     words |= np.arange(len(words), dtype=np.uint64)
-    words = pl.Series(words).sort().to_numpy()
+    words = pl.Series(words).sort(multithreaded=len(words) > _SHORT).to_numpy()
     return words >> np.uint64(row_bits), bits, (words & np.uint64(2**row_bits - 1)).astype(np.uint32)
 
 
@@ -159,9 +162,11 @@ def _new(words: Words | Rows) -> NDArray[np.bool_]:
     return new
 
 
-def _with_several(keys: pl.DataFrame, lengths: Counts) -> NDArray[np.bool_]:
+def _with_several(keys: Sequence[pl.Series], lengths: Counts) -> NDArray[np.bool_]:
     """Whether a row has another group than the row before it, in a run of rows."""
-    differs = keys.select(pl.any_horizontal(pl.all() != pl.all().shift(1))).to_series().fill_null(False).to_numpy()
-    several = differs.copy()
+    several = np.zeros(int(lengths.sum()), bool)
+    for key in keys:
+        one, next_one = key.slice(0, len(key) - 1), key.slice(1)
+        several[1:] |= (one.ne_missing(next_one) if key.null_count() else one != next_one).to_numpy()
     several[_starts(lengths)] = False
     return several

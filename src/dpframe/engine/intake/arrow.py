@@ -158,7 +158,7 @@ def from_pyarrow(table: Any) -> Data | None:
     schema = _arrow_schema([table.schema.field(name) for name in unique])
     unread = _unread_of(schema)
     own = arrow_types({name: table.schema.field(name).type for name in unique})
-    return Data("pyarrow", _and_unnamed(schema, names), scan, own_types=own)
+    return Data("pyarrow", _and_unnamed(schema, names), scan, own_types=own, height=table.num_rows)
 
 
 # pandas
@@ -188,6 +188,7 @@ def from_pandas(frame: Any) -> Data | None:
         scan,
         gapless=gapless,
         own_types=pandas_types(dtypes),
+        height=len(frame),
     )
 
 

@@ -27,9 +27,16 @@ class Sums:
 Build = Callable[[Question, bool], Sequence[Sums]]  # (question, whether it is on all units) to its sums
 
 
-def collected(question: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
-    """Frames of one question, computed in one pass, so that the rows they share are read once."""
-    tables = backend_of(lazy[0]).collect(lazy, streaming=any(source.data.lazy for source in sources_of(question.step)))
+def collected(question: Question, lazy: Sequence[Frame], *, small: bool = False) -> list[pl.DataFrame]:
+    """Frames of one question, computed in one pass, so that the rows they share are read once.
+
+    Input:  small: whether the rows are so few that an engine should spend no time on how it reads them
+    """
+    engine = backend_of(lazy[0])
+    if small:
+        tables = engine.collect_few(lazy)
+    else:
+        tables = engine.collect(lazy, streaming=any(source.data.lazy for source in sources_of(question.step)))
     return [held_keys(question, table) for table in tables]
 
 

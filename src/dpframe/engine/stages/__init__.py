@@ -16,6 +16,7 @@ from dpframe.engine.stages.keys import (
     held_keys,
     key_frame,
     keyed,
+    listed_groups,
     listed_only,
     public_keys,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "kept_partials",
     "key_frame",
     "keyed",
+    "listed_groups",
     "listed_only",
     "lower",
     "most_per_key",

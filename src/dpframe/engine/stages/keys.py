@@ -18,7 +18,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.stages.values import one_zero, typed
 from dpframe.engine.tables import polars_dtype
-from dpframe.plan import TIMES, Column, Keys, Kind, Question, Total, kind, ticks
+from dpframe.plan import TIMES, Column, Keys, Kind, Question, Total, kind, once, ticks
 
 __all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
 
@@ -142,6 +142,7 @@ def among(rows: Frame, total: Total) -> Frame:
     return rows.filter(~nw.col("b").is_null())
 
 
+_FEW = 1000  # listed groups whose table is kept with the question
 _KEPT: dict[tuple[object, ...], tuple[ref[Keys], pl.Series]] = {}
 
 
@@ -200,6 +201,20 @@ def key_frame(question: Question) -> pl.DataFrame:
     return table.with_columns(pl.col(f"k{i}").fill_null(filler).cast(types[i]) for i, filler in fillers.items())
 
 
+def listed_groups(question: Question) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The listed groups as the engine holds them, and as they are released. A few of them are kept with the question.
+
+    Both follow from the question alone: from its keys, and from the types of the columns that it groups by.
+    """
+    assert question.keys is not None
+    return once(_listed, question) if question.keys.size <= _FEW else _listed(question)
+
+
+def _listed(question: Question) -> tuple[pl.DataFrame, pl.DataFrame]:
+    held = key_frame(question).select(group_names(question))
+    return held, public_keys(question, held)
+
+
 def public_keys(question: Question, table: pl.DataFrame) -> pl.DataFrame:
     """The key columns as they are released: under the user's names, in the columns' types, with their nulls."""
     columns = []
@@ -216,9 +231,9 @@ def held_keys(question: Question, table: pl.DataFrame) -> pl.DataFrame:
     types = {
         f"k{i}": _held(c.domain.dtype) for i, c in enumerate(question.group_columns) if not _only_null(question, i)
     }
-    return table.with_columns(
-        pl.col(name).cast(dtype) for name, dtype in types.items() if table.schema.get(name, dtype) != dtype
-    )
+    schema = table.schema
+    other = [pl.col(name).cast(dtype) for name, dtype in types.items() if schema.get(name, dtype) != dtype]
+    return table.with_columns(other) if other else table
 
 
 def _held(dtype: DType) -> Any:

@@ -181,7 +181,7 @@ def _columns(
     columns = [_column(o, estimator_of(o).value(o, noisy, plan)) for o in question.outputs]
     parts = {name: real(m, noisy) for o in question.outputs for name, m in o.totals if o.derived}
     parts |= {name: real(m, noisy) for o in question.outputs for name, m in o.moments if not m.of_influence}
-    return keys.with_columns(columns) if question.row_names else pl.DataFrame({c.name: c for c in columns}), parts
+    return keys.hstack(columns) if question.row_names else pl.DataFrame({c.name: c for c in columns}), parts
 
 
 def _ends(choices: Mapping[Noise, PlaceCounts], noisy: Noisy) -> dict[str, Floats]:

@@ -12,6 +12,7 @@ from dpframe.release.publish.crosstab import (
     as_text,
 )
 from dpframe.release.publish.error_tables import (
+    noise_rows,
     noise_table,
 )
 from dpframe.release.publish.files import check_installed, write_excel, write_parquet
@@ -57,6 +58,7 @@ __all__ = [
     "interaction_variances",
     "ledger_page",
     "loss_json",
+    "noise_rows",
     "noise_table",
     "price_words",
     "priced_chart",

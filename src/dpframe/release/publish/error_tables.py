@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import polars as pl
@@ -14,7 +15,7 @@ from dpframe.release.pricing import NoisePlan
 from dpframe.release.publish.crosstab import as_text
 from dpframe.release.publish.margins import margin_errors
 
-__all__ = ["error_table", "largest_errors", "noise_table"]
+__all__ = ["error_table", "largest_errors", "noise_rows", "noise_table"]
 
 
 _KEPT: WeakKeyDictionary[Numbers, dict[tuple[float, float | None], pl.DataFrame]] = WeakKeyDictionary()
@@ -72,14 +73,20 @@ def _floats(column: pl.Series) -> pl.Series:
 
 def noise_table(outputs: tuple[ReleasedColumn, ...], plan: NoisePlan) -> pl.DataFrame:
     """One row per name of a total: column, aggregate, mechanism, scale (column unit), threshold (units)."""
+    schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String, "scale": pl.Float64}
+    return pl.DataFrame(noise_rows(outputs, plan), schema={**schema, "threshold": pl.Int64})
+
+
+def noise_rows(outputs: tuple[ReleasedColumn, ...], plan: NoisePlan) -> list[dict[str, Any]]:
+    """The rows of `noise_table`, by the names of its columns."""
     formulas = {name: output.formula.value for output in outputs for name, _ in output.totals}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for noise in plan.noises:
         unit = float(noise.allotment.total.unit)
         for name in noise.allotment.names:
             output_name = name.removesuffix(".other") if noise.allotment.total.collects else name
             aggregate = formulas.get(output_name, noise.allotment.total.kind)
             decides = plan.threshold if plan.decided_by is noise.allotment else None
-            rows.append((name, aggregate, noise.label, noise.scale * unit, decides))
-    schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String, "scale": pl.Float64}
-    return pl.DataFrame(rows, schema={**schema, "threshold": pl.Int64}, orient="row")
+            about = {"column": name, "aggregate": str(aggregate), "mechanism": noise.label}
+            rows.append({**about, "scale": float(noise.scale * unit), "threshold": decides})
+    return rows
