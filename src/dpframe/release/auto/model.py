@@ -106,7 +106,9 @@ class Model:
     # A sign has units beyond doubt in the first histogram, where the second can do better, if the probability of none
     # is below this.
     sure_first: float = math.exp(-9)
-    empty_side: float = 0.2  # in the second histogram, where nothing else can be done
+    # In the second histogram, where nothing else can be done. At ε = 0.3, bounds of 300 units were the default of their
+    # type in 33%, 20% and 11% of 216 releases with 0.2, 0.3 and 0.4; those of 20 units were noise in 3%, 7% and 30%.
+    empty_side: float = 0.3
     sure_side: float = math.exp(-4)  # that threshold if the other sign has units: a wrong sign costs much
     bulk_tail: float = 0.25  # part of the units on either side of the range that is divided into equal bins
     units_in_bin: float = 8.0  # units in one of these bins, per scale of its noise
