@@ -132,8 +132,8 @@ def _best(question: Question, column: Column, values: BinnedValues, rest: Price)
     """The pair of edges with the smallest expected error beside the best in hindsight.
 
     The best pair depends on the values, and the histograms leave several cases open. If the column has several
-    statistics, the geometric mean of their errors decides. The median lies between the two, save for quantiles. For a
-    variance is not wrong where all values are equal, and all of them outside.
+    statistics, the geometric mean of their errors decides. The median lies between the two, save for quantiles: the
+    variance of equal values is 0 by bounds beside them too.
     """
     first, last = np.triu_indices(len(values.edges), 1)
     around = (first < max(values.middle, 1)) & (last >= min(values.middle, len(values.edges) - 1))
