@@ -18,11 +18,11 @@ from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import nobody_there
 from dpframe.release.auto.tails import Bins, draw_tail, tail_start
 from dpframe.release.auto.value_histograms import (
-    COARSE,
     between,
     edges_around,
     most_values,
     near,
+    powers_of_eight,
     powers_of_two,
     read_values,
 )
@@ -40,8 +40,8 @@ def magnitudes(values):
     return np.bincount(WIDE + (np.sign(values) * power).astype(int), minlength=2 * WIDE + 1).astype(float)
 
 
-def octaves(values, seed=2, scale=20.0):
-    return powers_of_two(magnitudes(values) + noise(seed, scale, 2 * WIDE + 1), scale)
+def octaves(values, seed=2, scale=20.0, *, whole=False):
+    return powers_of_two(magnitudes(values) + noise(seed, scale, 2 * WIDE + 1), scale, whole=whole)
 
 
 def counted(values, edges, seed=9, scale=20.0):
@@ -69,7 +69,7 @@ def test_noise_alone_is_nobody_and_a_crowd_is_not():
 @pytest.mark.parametrize("whole", [False, True])
 def test_noise_alone_shows_no_values(whole):
     """Each sign is taken for somebody with a probability of at most 3·e^-9, so that of 80 one or more are in 3%."""
-    shown = [most_values(octaves([], seed), whole=whole, doubt=MODEL.sure_first) for seed in range(40)]
+    shown = [most_values(octaves([], seed, whole=whole), doubt=MODEL.sure_first) for seed in range(40)]
     assert sum(most is not None for most in shown) <= 1
 
 
@@ -85,13 +85,15 @@ COLUMNS = (
 @pytest.mark.parametrize(("column", "whole"), COLUMNS)
 def test_edges_are_around_the_values(column, whole):
     values = column(np.random.default_rng(1))
-    low, high, scales = most_values(octaves(values), whole=whole, doubt=MODEL.sure_first)
+    low, high, scales = most_values(octaves(values, whole=whole), doubt=MODEL.sure_first)
     assert np.mean((low <= values) & (values < high)) >= 0.45
     assert 0.4 * 250 < scales < 1.2 * 250
     edges = edges_around(low, high, scales, whole=whole)
     assert edges[0] <= np.quantile(values, 0.01) < np.quantile(values, 0.99) <= edges[-1]
     assert np.count_nonzero((edges >= low) & (edges <= high)) > 3
     assert 0 in edges
+    more = edges_around(low, high, 2 * MODEL.many_scales, whole=False)
+    assert np.count_nonzero(more > high) >= 2 * MODEL.tail_octaves  # where units are many, where they end is seen
     assert not whole or (edges == np.rint(edges)).all()
 
 
@@ -99,9 +101,9 @@ def test_three_hundred_people_in_many_octaves_are_seen_in_powers_of_eight(draw):
     """In bins of one octave each noise hides them; a power of eight has three octaves at the noise of one."""
     values, fine, coarse = draw.lognormal(8, 2, 300), 0, 0
     for seed in range(20):
-        fine += most_values(octaves(values, seed, 16.0), whole=False, doubt=MODEL.sure_first) is not None
-        bins = counted(values, COARSE, seed, 9.0)
-        most = most_values(bins, whole=False, doubt=MODEL.empty_side)
+        fine += most_values(octaves(values, seed, 16.0), doubt=MODEL.sure_first) is not None
+        bins = counted(values, powers_of_eight(whole=False), seed, 9.0)
+        most = most_values(bins, doubt=MODEL.empty_side)
         coarse += most is not None and most[0] <= np.median(values) < most[1]
         if most is not None:
             assert 4 < len(near(bins, *most[:2]).counts) < 16
@@ -217,9 +219,37 @@ def test_whole_numbers_have_whole_bounds(draw):
 
 
 def test_minus_one_is_not_minus_two():
-    (low, high), found = chosen(np.full(4000, -1), "sum")
-    assert -64 <= low <= -1 <= high <= 8
-    assert found == pytest.approx(-4000, abs=200)
+    for verb in ("mean", "std"):
+        (low, high), found = chosen(np.full(4000, -1), verb)
+        assert -3 <= low <= -1 <= high <= 1  # [-64, -1] where -1 is looked for below -1
+        assert found == pytest.approx(-1 if verb == "mean" else 0, abs=0.1)
+
+
+@pytest.mark.parametrize("powers", [2, 8])
+def test_bins_of_whole_numbers_hold_what_they_say(powers):
+    """A bin of powers of two holds its end towards zero, and a bin between edges its lower end."""
+    values = np.array([-65, -64, -8, -7, -2, -1, 0, 1, 2, 7, 8, 64, 10**6])
+    for one in values:
+        edges = powers_of_eight(whole=True)
+        bins = octaves([one], scale=1e-9, whole=True) if powers == 2 else counted([one], edges, scale=1e-9)
+        at = int(np.argmax(bins.counts))
+        assert np.sign(at - len(bins.counts) // 2) == np.sign(one)
+        assert one == 0 or bins.begins[at] <= one < bins.ends[at]
+    begins, ends = bins.begins[1:-1], bins.ends[1:-1]
+    assert all(np.floor(high) > low for low, high in zip(begins, ends, strict=True) if low or high)  # none is empty
+
+
+def test_bounds_of_equal_values_hold_them(draw):
+    """The standard deviation is 0, which bounds beside the values say too: they were [14, 15] for fives."""
+    edges = np.arange(-20.0, 40.0)
+    cases = np.zeros((8, 61))
+    cases[:, 25] = 30_000  # [4, 5)
+    cases += draw.poisson(0.2, cases.shape)
+    ask = frame_of(np.zeros(1)).std("x", bounds=dp.Auto(), max_rows=1)._question
+    values = BinnedValues.of(edges, cases, 10.0, whole=False)
+    assert edges[values.middle - 1] == 4
+    bounds = _best(ask, ask.table.columns["x"], values, offer("epsilon", Fraction(1), Fraction(0), "auto"))
+    assert bounds.lower <= 4.5 <= bounds.upper
 
 
 def test_two_heaps_are_seen(draw):

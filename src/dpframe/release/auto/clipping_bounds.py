@@ -20,11 +20,11 @@ from dpframe.plan import TIMES, Bounds, Column, Kind, Question, integer_range, i
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import noisy_histogram
 from dpframe.release.auto.value_histograms import (
-    COARSE,
     between,
     edges_around,
     most_values,
     near,
+    powers_of_eight,
     powers_of_two,
     read_values,
     where_zero_is,
@@ -69,13 +69,13 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
     """
     column, whole = question.table.columns[name], is_whole(question.table.columns[name])
     first, second, third = (price.part(Fraction(part, sum(MODEL.parts_of_bounds))) for part in MODEL.parts_of_bounds)
-    octaves = powers_of_two(*noisy_histogram(first, question, engine.magnitude_profile(question, column)))
-    most = most_values(octaves, whole=whole, doubt=MODEL.sure_first)
-    edges = COARSE if most is None else edges_around(*most, whole=whole)
+    octaves = powers_of_two(*noisy_histogram(first, question, engine.magnitude_profile(question, column)), whole=whole)
+    most = most_values(octaves, doubt=MODEL.sure_first)
+    edges = powers_of_eight(whole=whole) if most is None else edges_around(*most, whole=whole)
     counts = noisy_histogram(second, question, engine.value_profile(question, column, edges.tolist()))
     bins, values = between(edges, *counts), None
     if most is None:
-        most = most_values(bins, whole=whole, doubt=MODEL.empty_side)
+        most = most_values(bins, doubt=MODEL.empty_side)
         bins = bins if most is None else near(bins, *most[:2])
     if most is not None:
         values = read_values(octaves, bins, *most[:2], whole=whole)
@@ -98,9 +98,7 @@ def _most_inside(question: Question, column: Column, price: Price, bounds: Bound
     """
     low, high = float(bounds.lower), float(bounds.upper)
     if values is not None:
-        cumulative = np.cumsum(values.parts.mean(axis=0))
-        middle = int(np.searchsorted(cumulative, cumulative[-1] / 2))
-        low, high = min(low, float(values.ends[middle])), max(high, float(values.ends[middle + 1]))
+        low, high = min(low, float(values.ends[values.middle])), max(high, float(values.ends[values.middle + 1]))
     edges = [low, math.nextafter(high, math.inf)]  # a bin does not contain its upper edge
     below, inside, above = engine.value_profile(question, column, edges)
     (difference,), scale = noisy_histogram(price, question, np.array([inside - below - above]))
@@ -134,9 +132,11 @@ def _best(question: Question, column: Column, values: BinnedValues, rest: Price)
     """The pair of edges with the smallest expected error beside the best in hindsight.
 
     The best pair depends on the values, and the histograms leave several cases open. If the column has several
-    statistics, the geometric mean of their errors decides.
+    statistics, the geometric mean of their errors decides. The median lies between the two, save for quantiles: the
+    variance of equal values is 0 by bounds beside them too.
     """
     first, last = np.triu_indices(len(values.edges), 1)
+    around = (first < max(values.middle, 1)) & (last >= min(values.middle, len(values.edges) - 1))
     factor = _relative_noise(question, column, rest)
     noise = factor * (float(question.cells) if question.cells is not None else MODEL.groups_unlisted) / values.units
     total = np.zeros(len(first))
@@ -151,7 +151,7 @@ def _best(question: Question, column: Column, values: BinnedValues, rest: Price)
             )
         if errors is None:
             continue
-        errors = errors + _NO_ERROR
+        errors = (errors if rank is not None else np.where(around, errors, math.inf)) + _NO_ERROR
         total += np.log(np.mean(errors / errors.min(axis=1, keepdims=True), axis=0))
     at = int(np.argmin(total))
     return _rounded(values, first[at], last[at])

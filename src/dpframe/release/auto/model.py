@@ -106,10 +106,16 @@ class Model:
     # A sign has units beyond doubt in the first histogram, where the second can do better, if the probability of none
     # is below this.
     sure_first: float = math.exp(-9)
-    empty_side: float = 0.2  # in the second histogram, where nothing else can be done
+    # In the second histogram, where nothing else can be done. At ε = 0.3, bounds of 300 units were the default of their
+    # type in 33%, 20% and 11% of 216 releases with 0.2, 0.3 and 0.4; those of 20 units were noise in 3%, 7% and 30%.
+    empty_side: float = 0.3
     sure_side: float = math.exp(-4)  # that threshold if the other sign has units: a wrong sign costs much
     bulk_tail: float = 0.25  # part of the units on either side of the range that is divided into equal bins
     units_in_bin: float = 8.0  # units in one of these bins, per scale of its noise
+    # Units in that range, in scales of the noise of its bins, from which there are two bins for each doubling. On 27
+    # columns of 30,000 units, errors of means were then 1.51 times those of the best bounds in hindsight, and 1.55
+    # before; runs differed by 0.03.
+    many_scales: float = 400.0
     tail_octaves: int = 6  # how often the distance doubles beyond that range
     tail_scales: float = 20.0  # units in a tail, in scales of the noise: so many tell the law
     value_cases: int = 128  # that are drawn

@@ -4,7 +4,8 @@ The first histogram has a bin for each sign and power of two, for every column, 
 them the second histogram has narrow bins; its other bins become wider with the distance. If the first histogram leaves
 in doubt where most values are, the second one has a bin for each sign and power of eight: three octaves then share the
 noise of one bin. Where most units are, the second histogram is taken as it is. The tails on either side follow a law
-that fits both histograms: see `dpframe.release.auto.tails`.
+that fits both histograms: see `dpframe.release.auto.tails`. Bins of whole numbers hold at least one: that of powers of
+two from -3 to -2 is [-3, -1).
 """
 
 from __future__ import annotations
@@ -20,14 +21,22 @@ from dpframe.release.auto.posterior import draw_curves, nobody_there
 from dpframe.release.auto.tails import Bins, draw_tail, tail_start
 from dpframe.release.estimators import BinnedValues
 
-__all__ = ["COARSE", "between", "edges_around", "most_values", "near", "powers_of_two", "read_values", "where_zero_is"]
+__all__ = [
+    "between",
+    "edges_around",
+    "most_values",
+    "near",
+    "powers_of_eight",
+    "powers_of_two",
+    "read_values",
+    "where_zero_is",
+]
 
 
 _WIDE = len(EXPONENTS)
 _POWERS: Floats = np.ldexp(1.0, np.arange(EXPONENTS[0], EXPONENTS[-1] + 2))
 _BEGINS: Floats = np.concatenate([-_POWERS[:0:-1], [0.0], _POWERS[:-1]])
 _ENDS: Floats = np.concatenate([-_POWERS[-2::-1], [0.0], _POWERS[1:]])
-COARSE: Floats = np.concatenate([-_POWERS[::-3], _POWERS[::3]])  # powers of 8 of each sign
 _LARGEST = float(8 * _POWERS[-1])  # the last bins have no end
 _DRAWN = 64  # curves of the first histogram
 _PARTS = 64  # most bins where most values are
@@ -36,9 +45,19 @@ _SMALL = -9  # smaller powers of two, beside the largest, are left out
 _RARE = 0.02  # of the cases: bounds are tried as far as so many have units
 
 
-def powers_of_two(counts: Floats, scale: float) -> Bins:
-    """The first histogram; the bin of zero is in the middle."""
-    return Bins(_BEGINS, _ENDS, counts, np.full(len(counts), scale))
+def powers_of_two(counts: Floats, scale: float, *, whole: bool) -> Bins:
+    """The first histogram, without the bins that no value can be in; the bin of zero is in the middle."""
+    kept = np.maximum(np.abs(_BEGINS), np.abs(_ENDS)) > 1 if whole else np.full(len(counts), fill_value=True)
+    kept[_WIDE] = True
+    shift = whole * (_BEGINS < 0)  # a bin holds its end above, below zero, and not its begin
+    return Bins((_BEGINS + shift)[kept], (_ENDS + shift)[kept], counts[kept], np.full(np.count_nonzero(kept), scale))
+
+
+def powers_of_eight(*, whole: bool) -> Floats:
+    """Edges: powers of eight of each sign, between which the bin of zero is in the middle."""
+    powers = _POWERS[1::3]
+    powers = powers[powers >= 1] if whole else powers
+    return np.concatenate([whole - powers[::-1], powers])
 
 
 def between(edges: Floats, counts: Floats, scale: float) -> Bins:
@@ -53,23 +72,22 @@ def where_zero_is(bins: Bins) -> bool:
     return bool(bins.counts[zero] > MODEL.clear_bin * bins.scales[zero])
 
 
-def most_values(bins: Bins, *, whole: bool, doubt: float) -> tuple[float, float, float] | None:
+def most_values(bins: Bins, *, doubt: float) -> tuple[float, float, float] | None:
     """Ends of bins between which about half of the values are or more, and the number of units there.
 
-    Input:  bins: powers of two or of eight of both signs, with that of zero in the middle; whole: whether values are
-            whole numbers; doubt: probability of a sign without units below which its units count as seen
+    Input:  bins: powers of two or of eight of both signs, with that of zero in the middle; doubt: probability of a sign
+            without units below which its units count as seen
     Output: None if no sign has units beyond doubt
     """
     zero, scale = len(bins.counts) // 2, float(bins.scales[0])
-    least = int(np.count_nonzero(bins.ends[zero + 1 :] <= 1)) if whole else 0  # no whole number is in these bins
-    sides = [bins.counts[:zero][::-1][least:], bins.counts[zero + 1 :][least:]]
+    sides = [bins.counts[:zero][::-1], bins.counts[zero + 1 :]]
     nobody = [nobody_there(side, scale) for side in sides]
     if min(nobody) >= doubt:
         return None
     down, up = (
-        np.append(np.zeros(least), draw_curves(side, scale, _DRAWN, begin=1 / len(side)).mean(axis=0))
+        draw_curves(side, scale, _DRAWN, begin=1 / len(side)).mean(axis=0)
         if empty < MODEL.sure_side or empty == min(nobody)
-        else np.zeros(least + len(side))
+        else np.zeros(len(side))
         for side, empty in zip(sides, nobody, strict=True)
     )
     units = np.concatenate([down[::-1], [0.0], up])
@@ -81,12 +99,15 @@ def most_values(bins: Bins, *, whole: bool, doubt: float) -> tuple[float, float,
 
 
 def edges_around(low: float, high: float, scales: float, *, whole: bool) -> Floats:
-    """Growing edges: equal parts between two numbers, and distances that double beyond.
+    """Growing edges: equal parts between two numbers; beyond, distances double at each edge, or at each second one.
+
+    Where there are many units, the narrower bins show where values end.
 
     Input:  scales: units between the numbers, in scales of the noise
     """
     parts = int(np.clip(scales / MODEL.units_in_bin, 2, _PARTS))
-    away = (high - low) / 2 * (2.0 ** np.arange(1, MODEL.tail_octaves + 1) - 1)
+    steps = 1 + (scales > MODEL.many_scales)
+    away = (high - low) / 2 * (2.0 ** (np.arange(1, steps * MODEL.tail_octaves + 1) / steps) - 1)
     edges = np.concatenate([low - away, np.linspace(low, high, parts + 1), high + away, [0.0]])
     return np.unique(np.rint(edges) if whole else edges)
 
@@ -95,7 +116,7 @@ def near(bins: Bins, low: float, high: float) -> Bins:
     """The powers of eight that are neither tiny nor huge beside these numbers, and that of zero."""
     size, most = np.maximum(np.abs(bins.begins), np.abs(bins.ends)), max(abs(low), abs(high))
     kept = (size > most * 2.0**_SMALL) & (size < most * 2.0 ** (MODEL.tail_octaves + 2))
-    below, above = kept & (bins.ends <= 0), kept & (bins.begins >= 0)
+    below, above = kept & (bins.ends <= 0), kept & (bins.begins > 0)
     kept[len(kept) // 2] = True
     return between(np.append(bins.ends[below], bins.begins[above]), bins.counts[kept], float(bins.scales[0]))
 

@@ -42,6 +42,12 @@ class BinnedValues:
         return np.asarray((self.ends[1:] + self.ends[:-1] - self.whole) / 2)
 
     @cached_property
+    def middle(self) -> int:
+        """The bin that holds the median."""
+        cumulative = np.cumsum(self.parts.mean(axis=0))
+        return int(np.searchsorted(cumulative, cumulative[-1] / 2))
+
+    @cached_property
     def inside(self) -> Floats:
         """The variance of the values of a bin, if they are evenly spread."""
         return np.asarray((np.diff(self.ends) ** 2 - self.whole) / 12)

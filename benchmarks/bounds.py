@@ -1,0 +1,115 @@
+"""How near `bounds=dp.Auto()` comes to the best fixed bounds in hindsight, on six heavy-tailed columns.
+
+Each release draws a column anew and chooses its bounds by a release's own code, with fresh noise, at ε = 1 unless
+another is given. A quarter of the price pays for the choice. Hindsight knows the column and has the whole price. The
+error of a pair of bounds is the root mean square of noise and of what clipping moves; no released number is drawn.
+
+Hindsight is taken twice. "apart" adds up what is cut off below and above. "cancelling" lets one cancel the other, as
+with two ends that are both wrong; nobody can choose such ends without the column. To show that, "law" is somebody who
+knows the law of the column exactly, for nothing, and has the whole price, but not the column: the one pair of bounds
+that is the best on average over the columns of that law.
+
+Ratios are root mean squares over releases, then geometric means over columns.
+
+    python benchmarks/bounds.py [epsilon, by default 1] [releases, by default 12]
+"""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+
+import dpframe as dp
+from dpframe.budget import Terms
+from dpframe.release.auto.clipping_bounds import choose_bounds
+from dpframe.release.pricing import read_price
+
+COLUMNS = {
+    "lognormal, σ = 1": lambda draw, size: draw.lognormal(3, 1, size),
+    "lognormal, σ = 2": lambda draw, size: draw.lognormal(8, 2, size),
+    "Pareto, 1.5": lambda draw, size: 1000 * draw.pareto(1.5, size),
+    "Student, 3": lambda draw, size: 50 + 10 * draw.standard_t(3, size),
+    "Student, 1.5": lambda draw, size: draw.standard_t(1.5, size),
+    "gamma, 0.3": lambda draw, size: draw.gamma(0.3, 40, size),
+}
+VERBS, SIZES, LARGE = ("mean", "sum", "var", "std"), (300, 3000, 30_000), 300_000
+
+
+def errors(values, verb, low, high, relative) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What clipping cuts off below and above together, by how much it moves the answer, and the noise.
+
+    Input:  sorted values; pairs of bounds; relative: deviation of the noise of a total, by its l1 sensitivity
+    """
+    size, middle = len(values), values.mean()
+    below, above = np.searchsorted(values, low), np.searchsorted(values, high)
+    sums, squares = (np.append(0, np.cumsum((values - middle) ** power)) for power in (1, 2))
+    under, over = low - middle, high - middle
+    left = (below * under - sums[below]) / size
+    right = (sums[-1] - sums[above] - (size - above) * over) / size
+    if verb == "sum":
+        return size * (left + right), size * (left - right), relative * np.maximum(np.abs(low), np.abs(high))
+    half, moved = (high - low) / 2, left - right
+    off = moved - (under + over) / 2
+    if verb == "mean":
+        return left + right, moved, relative / size * np.hypot(half, off)
+    second = (squares[above] - squares[below] + below * under**2 + (size - above) * over**2) / size
+    clipped, truth = np.maximum(second - moved**2, 0), squares[-1] / size
+    noise = np.hypot(np.hypot(half**2 / 2, 2 * off * half), clipped - off**2 - half**2 / 2) * relative / size
+    if verb == "std":
+        noise = noise / (np.sqrt(clipped) + np.sqrt(clipped + noise) + 1e-300)
+        clipped, truth = np.sqrt(clipped), np.sqrt(truth)
+    return truth - clipped, clipped - truth, noise
+
+
+def pairs(values) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of bounds that somebody could try: values near either end, some quantiles, and zero."""
+    ranks = np.geomspace(1, 0.45 * len(values), 30).astype(int) - 1
+    low, high = np.meshgrid(np.append(values[ranks], 0.0), np.append(values[::-1][ranks], 0.0))
+    return low[low < high], high[low < high]
+
+
+def measured(draw, verb, size, law, epsilon, releases) -> list[float]:
+    """Ratios of the chosen bounds to hindsight apart and cancelling, and those of somebody who knows the law."""
+    price = read_price(Terms.EPSILON, epsilon=epsilon)
+    squares = []
+    tried = pairs(np.sort(law(draw, LARGE)))
+    for _ in range(releases):
+        values = np.sort(law(draw, size))
+        table = pl.DataFrame({"u": np.arange(size), "x": values})
+        frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=epsilon))
+        question = getattr(frame, verb)("x", bounds=dp.Auto(), max_rows=1)._question
+        share = question.open_bounds["x"].share
+        rest = price.part(1 - share)
+        bounds = choose_bounds(question, "x", price.part(share), rest).bounds
+        noise = next(n for n in rest.plan(question).noises if n.allotment.total.column is not None)
+        total = noise.allotment.total
+        relative = noise.deviation / float(total.sensitivity.scaled(total.unit).l1)
+        lost, moved, noisy = errors(values, verb, *pairs(values), relative * float(1 - share))
+        hindsight = np.hypot(lost, noisy).min(), np.hypot(moved, noisy).min()
+        _, moved, noisy = errors(values, verb, *(np.array([float(end)]) for end in bounds), relative)
+        _, law_moved, law_noisy = errors(values, verb, *tried, relative * float(1 - share))
+        by_law = np.hypot(law_moved, law_noisy)
+        squares.append([np.hypot(moved, noisy) / best for best in hindsight] + [by_law / best for best in hindsight])
+    return [float(np.sqrt(np.mean(np.square(ratios), axis=0).min())) for ratios in zip(*squares, strict=True)]
+
+
+def main() -> None:
+    epsilon = Fraction(sys.argv[1]) if len(sys.argv) > 1 else Fraction(1)
+    releases = int(sys.argv[2]) if len(sys.argv) > 2 else 12
+    draw = np.random.default_rng(0)
+    print(f"ε = {float(epsilon):g}: dp.Auto apart, cancelling; law apart, cancelling")
+    for verb in VERBS:
+        for size in SIZES:
+            rows = [measured(draw, verb, size, law, epsilon, releases) for law in COLUMNS.values()]
+            apart, cancelling, *by_law = np.exp(np.log(rows).mean(axis=0))
+            print(
+                f"{verb:5}{size:7,} {apart:6.2f} {cancelling:6.2f}; " + " ".join(f"{x:6.2f}" for x in by_law),
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
