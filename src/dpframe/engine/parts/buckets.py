@@ -36,7 +36,7 @@ from dpframe.progress import watched
 
 __all__ = ["added"]
 
-_ROWS = 2**25  # rows of a part, which take 2 to 4 GiB of memory
+_ROWS = 2**25  # rows of a part, which take 2 to 4 GiB of memory; rows at candidates and distinct values take twice that
 _SEED = 0x5EED  # seed of the hash that gives a unit its part. It is public, and is not the salt that chooses groups
 
 
@@ -72,7 +72,8 @@ def split(question: Question) -> list[Question]:
         return [question]
     if any(source.data.engine != "polars" for source in sources_of(question.step)):  # these manage their own memory
         return [question]
-    number = -(-sum(_height(source) for source in sources_of(question.step)) // _ROWS)
+    most = _ROWS if all(allotment.total.additive for allotment in question.read) else max(_ROWS // 2, 1)
+    number = -(-sum(_height(source) for source in sources_of(question.step)) // most)
     return [question] if number <= 1 else [_part(question, i, number) for i in range(number)]
 
 
