@@ -7,6 +7,7 @@ errors of numbers that were released with covers="noise", and so paid for no sec
 
 `python benchmarks/coverage.py statistics 300 200`: so for a ratio, a weighted mean, a difference of two groups, a
 correlation, a covariance, a standard deviation and a slope, on the PSID panel with one and seven rows of each person.
+Names of statistics after the numbers choose among them: `python benchmarks/coverage.py statistics 300 200 "slope"`.
 
 `python benchmarks/coverage.py levels 300 2000`: how often tests of equal groups reject at 5%.
 """
@@ -126,12 +127,16 @@ def asked(frame, k):
         out = groups.agg(y=aggregates["mean"]).release(epsilon=epsilon, covers=covers).difference("yes", "no")
         return out["estimate"][0], out["lower"][0], out["upper"][0]
 
-    def slope(epsilon, covers):
-        query = frame.ols(y="lwage", x=["education"], bounds=PAIR, max_rows=k)
-        row = query.release(epsilon=epsilon).table.row(1, named=True)
-        return row["coefficient"], row["low"], row["high"]
+    def slope_with(narrow):
+        def slope(epsilon, covers):
+            query = frame.ols(y="lwage", x=["education"], bounds=PAIR, max_rows=k, narrow=narrow)
+            row = query.release(epsilon=epsilon).table.row(1, named=True)
+            return row["coefficient"], row["low"], row["high"]
 
-    return {name: of_aggregate(a) for name, a in aggregates.items()} | {"difference": difference, "slope": slope}
+        return slope
+
+    slopes = {"slope": slope_with(narrow=False), "narrowed slope": slope_with(narrow=True)}
+    return {name: of_aggregate(a) for name, a in aggregates.items()} | {"difference": difference} | slopes
 
 
 def truths(rows):
@@ -147,11 +152,12 @@ def truths(rows):
         "correlation": np.corrcoef(x, y)[0, 1],
         "difference": y[union].mean() - y[~union].mean(),
         "slope": np.cov(x, y)[0, 1] / x.var(ddof=1),
+        "narrowed slope": np.cov(x, y)[0, 1] / x.var(ddof=1),
     }
 
 
-def statistics(people: int = 300, repeats: int = 200, least: float = 0.0) -> None:
-    """Coverage of every statistic; a width is beside that of the narrowest in hindsight, as in `case`."""
+def statistics(people: int = 300, repeats: int = 200, least: float = 0.0, names: tuple[str, ...] = ()) -> None:
+    """Coverage of every statistic, or of the named ones; a width is beside that of the narrowest in hindsight, as in `case`."""
     print("rows  people    ε  statistic       coverage  width  beside the narrowest", flush=True)
     draw = np.random.default_rng(5)
     for k, epsilon in ((k, epsilon) for epsilon in (0.5, 1, 4) for k in (7, 1) if epsilon >= least):
@@ -162,6 +168,8 @@ def statistics(people: int = 300, repeats: int = 200, least: float = 0.0) -> Non
             sample = resampled(draw, panel, starts, sizes, people)
             frame = dp.protect(sample, unit="id", budget=dp.Budget(epsilon=1000))
             for name, run in asked(frame, k).items():
+                if names and name not in names:
+                    continue
                 value = run(epsilon, "noise")[0]
                 _, low, high = run(epsilon, "population")
                 results.setdefault(name, []).append((abs(value - truth[name]), low <= truth[name] <= high, high - low))
@@ -204,6 +212,8 @@ if __name__ == "__main__":
     if words[:1] == ["levels"]:
         levels(*(int(word) for word in words[1:]))
     elif words[:1] == ["statistics"]:
-        statistics(*(int(word) for word in words[1:]))
+        numbers = [word for word in words[1:] if word.replace(".", "").isdigit()]
+        names = tuple(word for word in words[1:] if word not in numbers)
+        statistics(*(int(word) for word in numbers[:2]), *(float(word) for word in numbers[2:3]), names=names)
     else:
         main(*(int(word) for word in words))
