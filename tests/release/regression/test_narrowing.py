@@ -130,6 +130,14 @@ def test_coefficients_have_less_than_half_the_error():
     assert errors[1] < errors[0] / 2
 
 
+def test_bounds_that_floats_hardly_tell_apart_stay_as_they_are():
+    rows = ROWS.with_columns(x=pl.lit(1e15))
+    frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e9))
+    typed = {"x": (1e15, 1e15 + 1), "y": BOUNDS["y"]}
+    out = frame.ols(y="y", x="x", bounds=typed, max_rows=1, narrow=True).release(epsilon=10.0)
+    assert out._bounds["x"] == typed["x"]
+
+
 # What is said and refused
 
 

@@ -45,6 +45,7 @@ _OF_SAMPLING = 0.5  # noise of a coefficient over its sampling error, below whic
 _FURTHER = 1.1  # inputs are clipped further out than the outcome: a clipped input bends the line
 _DOUBT = 0.5  # standard deviations of the noise that are added to a mean distance
 _INSIDE = 50  # a mean is at least this part of the width from either end
+_CLOSE = 1e-9  # width over size of bounds, below which floats hardly tell numbers between them apart
 _NARROWEST = 100  # narrower bounds have at least this part of the width on either side of the mean
 
 
@@ -87,9 +88,9 @@ class _Regression:
 
 
 def _has_room(question: Question, name: str, ends: Bounds) -> bool:
-    """Whether bounds can be narrower: not those of true and false, and not of three whole numbers or fewer."""
+    """Whether bounds can be narrower: not those of true and false, of few whole numbers, or close beside their size."""
     column = question.table.columns[name]
-    if kind(column.domain.dtype) == Kind.BOOLEAN or not ends.upper > ends.lower:
+    if kind(column.domain.dtype) == Kind.BOOLEAN or ends.upper - ends.lower <= _CLOSE * ends.magnitude:
         return False
     return not is_whole(column) or (ends.upper - ends.lower >= 4 and all(float(end).is_integer() for end in ends))
 
@@ -111,8 +112,12 @@ def check_narrowing(question: Question, price: Price) -> None:
     for answer in (question, question.with_bounds(narrowest)):
         rest.plan(answer)
         engine.validate(answer)
-    for sums in (regression.sums(regression.among, count=True), regression.sums(regression.sides(means), count=False)):
-        _bought(price, Fraction(1, 2)).plan(sums)
+    first, second = (
+        regression.sums(regression.among, count=True),
+        regression.sums(regression.sides(means), count=False),
+    )
+    for sums, part in ((first, _MEANS), (second, 1 - _MEANS)):
+        _bought(price, part).plan(sums)
         engine.validate(sums)
 
 
