@@ -129,12 +129,16 @@ def asked(frame, k):
         out = groups.agg(y=aggregates["mean"]).release(epsilon=epsilon, covers=covers).difference("yes", "no")
         return out["estimate"][0], out["lower"][0], out["upper"][0]
 
-    def slope(epsilon, covers):
-        query = frame.ols(y="lwage", x=["education"], bounds=PAIR, max_rows=k)
-        row = query.release(epsilon=epsilon).table.row(1, named=True)
-        return row["coefficient"], row["low"], row["high"]
+    def slope_with(narrow):
+        def slope(epsilon, covers):
+            query = frame.ols(y="lwage", x=["education"], bounds=PAIR, max_rows=k, narrow=narrow)
+            row = query.release(epsilon=epsilon).table.row(1, named=True)
+            return row["coefficient"], row["low"], row["high"]
 
-    return {name: of_aggregate(a) for name, a in aggregates.items()} | {"difference": difference, "slope": slope}
+        return slope
+
+    slopes = {"slope": slope_with(narrow=False), "narrowed slope": slope_with(narrow=True)}
+    return {name: of_aggregate(a) for name, a in aggregates.items()} | {"difference": difference} | slopes
 
 
 def truths(rows):
@@ -150,6 +154,7 @@ def truths(rows):
         "correlation": np.corrcoef(x, y)[0, 1],
         "difference": y[union].mean() - y[~union].mean(),
         "slope": np.cov(x, y)[0, 1] / x.var(ddof=1),
+        "narrowed slope": np.cov(x, y)[0, 1] / x.var(ddof=1),
     }
 
 

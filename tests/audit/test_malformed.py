@@ -271,6 +271,10 @@ CALLS = {
         FRAME.ols(y="x", x=["n"], bounds={"x": (0, 9), "n": (0, 9)}, max_rows=1).release,
         {**PRICE, "noise": "laplace", "name": "a regression", "refresh": True, "covers": "population"},
     ),
+    "release of a narrowed regression": (
+        FRAME.ols(y="x", x=["n"], bounds={"x": (0, 9), "n": (0, 9)}, max_rows=1, narrow=True).release,
+        {**PRICE, "noise": "laplace", "name": "narrowed", "refresh": True, "covers": "population"},
+    ),
     "release after a crash": (QUERY.release, {**PRICE, "name": "another name", "on_pending": "retry"}),
     "release in rho": (NUMBER.release, {"epsilon": 0.1, "rho": None}),
     "accuracy": (QUERY.accuracy, {**PRICE, "alpha": 0.1, "noise": "laplace", "assume_rows": 9, "ci": 0.9}),

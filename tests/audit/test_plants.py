@@ -64,7 +64,7 @@ from dpframe.release.answer import selection as choices
 from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
-from dpframe.release.auto import noisy_histograms
+from dpframe.release.auto import narrowing, noisy_histograms
 from dpframe.release.hierarchy import draw as levels
 from dpframe.release.pricing import allocation, mechanisms, shared_noise
 from dpframe.release.synthesis import rounds as table_rounds
@@ -113,6 +113,20 @@ def products_without_noise():
     frame = protected(rows).group_by("g", keys=["a", "b"], max_groups=2, max_rows=2)
     out = frame.agg(m=dp.mean("x", bounds=(0, 1))).release(epsilon=1.0, covers="population")
     return bool(out._numbers.parts["m.between2"][0] == 0)
+
+
+def narrowing_costs_more_than_its_share():
+    """The prices of both readings for narrower bounds add up to more than is left beside the answer."""
+    ask = (
+        protected(pl.DataFrame({"u": [1, 2], "x": [1.0, 2.0], "y": [2.0, 3.0]}))
+        .ols(y="y", x="x", bounds={"x": (0, 9), "y": (0, 9)}, max_rows=1, narrow=True)
+        ._query._question
+    )
+    price, paid, read = Price(Fraction(1), Fraction(0)), [], narrowing._read
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(narrowing, "_read", lambda ask, part, *more: paid.append(part.amount) or read(ask, part, *more))
+        narrowing.narrowed(ask, price, price.part(1 - ask.chosen_share))
+    return sum(paid) + 1 - ask.chosen_share > 1
 
 
 def raises(error, call):
@@ -1296,6 +1310,13 @@ PLANTS = [
         "values = plus(exact, _fresh_noise(plan.of(total), len(exact)))",
         "values = exact",
         influences_without_noise,
+    ),
+    Plant(
+        "distances for narrower bounds have the price of the means too",
+        narrowing.narrowed,
+        "_bought(price, 1 - _MEANS)",
+        "_bought(price, Fraction(1))",
+        narrowing_costs_more_than_its_share,
     ),
     Plant(
         "products of a person's sums and rows are not clipped",

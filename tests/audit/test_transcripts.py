@@ -114,6 +114,9 @@ QUESTIONS = {
     "limits and bounds": alone(
         lambda f: grouped(f).agg(s=dp.sum("x", dp.Auto()), v=dp.var("n", dp.Auto(0.25)), k=dp.count_units())
     ),
+    "bounds of a regression": lambda f, p: [
+        f.ols(y="x", x=["n"], bounds={"x": (-5, 9), "n": (0, 9)}, max_rows=3, narrow=True).release(**p).release
+    ],
     "tune": lambda f, p: [grouped(f).count().tune({"max_rows": [1, 9]}, **{k: p[k] for k in p if k in TERMS})],
     "measured margins": alone(
         lambda f: f.crosstab("g", "c", keys=KEYS | MANY, margins="measured", max_groups=2, max_rows_per_group=1)

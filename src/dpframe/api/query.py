@@ -76,8 +76,10 @@ class Query(Hints, Generic[Table_co]):
 
     def _known_limits(self, call: str) -> None:
         if self._question.undecided:
+            what = "narrow=True" if self._question.narrowing else "dp.Auto()"
+            what += " chooses bounds" if self._question.narrowing else " chooses limits and bounds"
             raise UnsupportedOperation(
-                f"{call}: dp.Auto() chooses limits and bounds inside the release, so what one unit can change is "
+                f"{call}: {what} inside the release, so what one unit can change is "
                 "not known before. The release says it: out.derivation, out.noise, out.accuracy()."
             )
 

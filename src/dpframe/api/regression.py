@@ -22,6 +22,8 @@ __all__ = ["FrameMatrices", "MomentsQuery"]
 
 R = TypeVar("R")
 
+_OF_RESIDUALS = Fraction(1, 4)  # the square of the outcome is needed for the residual variance alone
+_OF_OTHERS = Fraction(1, 2)
 _ABOUT = {Covers.NOISE: "the noise alone", Covers.POPULATION: "noise and the sampling of people together"}
 _FOR_OTHERS = {
     Covers.NOISE: " One pair of columns has an interval for the population: "
@@ -108,21 +110,27 @@ class FrameMatrices(AskedFrame[Table_co]):
         bounds: Mapping[str, Any] | None = None,
         keys: Mapping[str, Sequence[Any]] | None = None,
         max_rows: int | None = None,
+        narrow: bool = False,
     ) -> MomentsQuery[Regression]:
         """Linear regression by least squares, over the rows in which all columns have a value.
 
         Input:  formula: "wage ~ education + C(region)", with the extra `formula`; or y and x, columns of which those
                 with keys are categories; bounds: a dict from each column of numbers to its pair; keys: a dict from each
                 category to its values, listed without looking at the data. The first is the reference; rows with others
-                do not count
+                do not count; narrow: whether the release first finds narrower bounds inside the typed ones, for 30% of
+                its price. Noise is then smaller; values beyond these bounds are clipped, and the coefficients are
+                those of clipped values
         Output: after `.release(...)` a `Regression`: its `.table` has coefficient, std_error, low and high
         Bound:  one release of the second moments of all columns. The intervals hold for noise and sampling together.
                 How much one person moves each coefficient is measured too, so rows of one person may be alike, and
                 errors of the outcome may vary from row to row. They are approximate: see `Regression`
+                Narrower bounds follow from noisy answers alone: see `dpframe.release.auto.narrowing`
         Errors: InvalidArgument, MissingBounds, UnsupportedOperation for terms that are not linear
         """
+        if not isinstance(narrow, bool):
+            raise InvalidArgument("ols: narrow= is True or False.")
         outcome, inputs, kinds = _terms(formula, y, x, keys)
-        return _regression(self, outcome, inputs, kinds, bounds, max_rows)
+        return _regression(self, outcome, inputs, kinds, bounds, max_rows, narrow)
 
     def _matrix(
         self, verb: str, columns: Sequence[str], bounds: Mapping[str, Any] | None, max_rows: int | None
@@ -188,20 +196,24 @@ def _moments(
     verb: str,
     shares: Mapping[str, Fraction],
     terms: tuple[str, ...] = (),
+    narrow: bool = False,
 ) -> Query[Any]:
     """The question for all moments of some columns, but for those that follow from others: see `Moments`.
 
-    Input:  terms: the names of the coefficients of a regression, whose influences are measured too
+    Input:  shares: the weights of sums and products in the price, 1 for those that are not named; terms: the names of
+            the coefficients of a regression, whose influences are measured too; narrow: see `FrameMatrices.ols`
     """
     group = {name: number for number, names in enumerate(same) for name in names}
     among = tuple(bounds.items())
-    asked = [(name, Moment(Fraction(1), (name,), among)) for name in bounds]
+    asked = [(name, Moment(shares.get(name, Fraction(1)), (name,), among)) for name in bounds]
     for a, b in combinations_with_replacement(bounds, 2):
         if a in group and group[a] == group.get(b):
             continue
         title = f"{a}·{b}"
         asked.append((title, Moment(shares.get(title, Fraction(1)), (a, b), among)))
-    rows = Moment(Fraction(1), (), among, tuple(asked) if terms else (), tuple(same), terms)
+    rows = Moment(
+        shares.get("rows", Fraction(1)), (), among, tuple(asked) if terms else (), tuple(same), terms, narrow=narrow
+    )
     aggregates: tuple[tuple[str, Aggregate], ...] = (("rows", rows), *asked)
     return frame._query(aggregates, read_limits(max_rows), verb=verb)
 
@@ -266,6 +278,7 @@ def _regression(
     kinds: Mapping[str, Sequence[Any]],
     bounds: Mapping[str, Any] | None,
     max_rows: int | None,
+    narrow: bool,
 ) -> MomentsQuery[Regression]:
     """The question of a regression, on a table with a column of true and false for each key but the first."""
     numbers = [name for name in inputs if name not in kinds]
@@ -278,12 +291,30 @@ def _regression(
         categories.update({title: (name, value) for title, value in zip(columns, values[1:], strict=True)})
         made.update(dict.fromkeys(columns, Bounds(0, 1)))
     made[outcome] = read[outcome]
-    shares = {f"{outcome}·{outcome}": Fraction(1, 4)}  # it is needed for the residual variance alone
+    shares = _narrow_shares(made, outcome) if narrow else {f"{outcome}·{outcome}": _OF_RESIDUALS}
     terms = (INTERCEPT, *(name for name in made if name != outcome))
-    query = _moments(frame, made, same, max_rows, f"ols(y={outcome!r}, x={list(inputs)!r}, {{limit}})", shares, terms)
-    ends = {name: (float(b.lower), float(b.upper)) for name, b in made.items()}
+    also = ", narrow=True" if narrow else ""
+    verb = f"ols(y={outcome!r}, x={list(inputs)!r}, {{limit}}{also})"
+    query = _moments(frame, made, same, max_rows, verb, shares, terms, narrow)
 
     def answer(out: Release[Any]) -> Regression:
-        return Regression(out, moments_of(out._numbers, made, same), categories, ends)
+        regressors = out._numbers.outputs[0].regressors
+        assert regressors is not None
+        used = dict(regressors.among)  # the typed bounds, or those that the release narrowed
+        ends = {name: (float(b.lower), float(b.upper)) for name, b in used.items()}
+        return Regression(out, moments_of(out._numbers, used, same), categories, ends)
 
     return MomentsQuery(query, answer, Covers.POPULATION)
+
+
+def _narrow_shares(bounds: Mapping[str, Bounds], outcome: str) -> dict[str, Fraction]:
+    """Weights in the price of a regression inside narrower bounds.
+
+    The middle of such bounds is about the mean of the column. So the noise of a count, a sum or a square is multiplied
+    by a small number in a coefficient, and that of a product of an input and the outcome by 1. These products have the
+    weight 1, the square of the outcome 1/8, all others 1/2.
+    """
+    shares = {"rows": _OF_OTHERS} | dict.fromkeys(bounds, _OF_OTHERS)
+    pairs = combinations_with_replacement(bounds, 2)
+    shares |= {f"{a}·{b}": _OF_OTHERS for a, b in pairs if b != outcome}
+    return shares | {f"{outcome}·{outcome}": _OF_RESIDUALS / 2}

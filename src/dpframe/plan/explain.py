@@ -98,9 +98,13 @@ def _condition(step: Filter) -> str:
 
 def _together(question: Question) -> str:
     """The share of the price that several choices inside the release take together, after a space."""
-    if len(question.open_bounds) + (question.auto is not None) < 2:
+    share, several = float(question.chosen_share), len(question.open_bounds) + (question.auto is not None) >= 2
+    if question.narrowing:
+        return (
+            f" Bounds are narrowed first, for {share:.0%} of the price; {1 - share:.0%} is for the moments inside them."
+        )
+    if not several:
         return ""
-    share = float(question.chosen_share)
     return f" All that is chosen inside the release takes {share:.0%} of its price; {1 - share:.0%} is for the answer."
 
 

@@ -170,20 +170,21 @@ class Question(Worked):
     @property
     def chosen_share(self) -> Fraction:
         """The part of the price that pays for all limits and bounds that the release is to choose."""
-        return self.limits_share + sum((auto.share for auto in self.open_bounds.values()), Fraction(0))
+        return sum((auto.share for auto in self.open_bounds.values()), self.limits_share + self.narrowing)
+
+    @property
+    def narrowing(self) -> Fraction:
+        """The part of the price that pays for narrower bounds of a regression; 0 if the typed ones are to be used."""
+        return sum((aggregate.narrowing for _, aggregate in self.aggregates), Fraction(0))
 
     @property
     def undecided(self) -> bool:
         """Whether the release is to choose limits or bounds."""
-        return self.auto is not None or bool(self.open_bounds)
+        return self.auto is not None or bool(self.open_bounds) or self.narrowing > 0
 
     def with_bounds(self, bounds: Mapping[str, Bounds]) -> Question:
         """The question with bounds of columns in place of dp.Auto(); times are given as times."""
-        aggregates = tuple(
-            (name, replace(a, bounds=bounds[a.column]) if isinstance(getattr(a, "bounds", None), Auto) else a)  # type: ignore[attr-defined, call-arg]
-            for name, a in self.aggregates
-        )
-        return replace(self, aggregates=aggregates)
+        return replace(self, aggregates=tuple((name, a.within(bounds)) for name, a in self.aggregates))
 
     def with_ci(self, ci: float | None) -> Question:
         """The question with intervals of its quantiles, which share their price; itself if no quantile can have one.
@@ -311,7 +312,6 @@ class Question(Worked):
     def allotments(self) -> tuple[Allotment, ...]:
         """The different noisy totals. A count that several columns share is one total."""
         shares: dict[tuple[object, ...], Allotment] = {}
-
         for output, (_, aggregate) in zip(self.outputs, self.aggregates, strict=True):
             part = Fraction(1, max(1, sum(total.sensitivity.l0 > 0 for _, total in output.totals)))
             for name, total in output.totals:

@@ -1,5 +1,5 @@
 """Statistics of two columns: ratios, weighted means, covariances and correlations, with their totals."""
 
-from dpframe.plan.pairs.statistics import Corr, Cov, Moment, Ratio, WeightedMean
+from dpframe.plan.pairs.statistics import NARROWING, Corr, Cov, Moment, Ratio, WeightedMean
 
-__all__ = ["Corr", "Cov", "Moment", "Ratio", "WeightedMean"]
+__all__ = ["NARROWING", "Corr", "Cov", "Moment", "Ratio", "WeightedMean"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -136,6 +137,17 @@ class Aggregate:
     def words(self) -> str:
         """What it is, as people say it: "mean of spend"."""
         raise NotImplementedError
+
+    @property
+    def narrowing(self) -> Fraction:
+        """The part of the price for which the release narrows bounds before it measures; mostly 0."""
+        return Fraction(0)
+
+    def within(self, bounds: Mapping[str, Bounds]) -> Aggregate:
+        """The aggregate with these bounds of columns, where the release was to choose them."""
+        if not isinstance(getattr(self, "bounds", None), Auto):
+            return self
+        return replace(self, bounds=bounds[self.column])  # type: ignore[attr-defined, call-arg]
 
     def weight(self, total: Total) -> Fraction:
         """The weight of one of its totals when the price is split."""

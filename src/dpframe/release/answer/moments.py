@@ -19,6 +19,8 @@ from dpframe.release.pricing import Gaussian, NoisePlan, NoNoise
 
 __all__ = ["Moments", "nearest_psd"]
 
+_HELD_BACK = 4.0  # scales of the noise: P(|Laplace noise| > 4 scales) = e^-4 = 0.018, half of it on either side
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -88,10 +90,11 @@ class Moments:
     def inverse(self) -> Floats:
         """The inverse of the moments of the inputs; directions that vary less than the noise are held back.
 
-        The eigenvalues are raised to the size of the noise. Where all are larger than it, this changes nothing.
+        The eigenvalues are raised to four scales of the noise, which Laplace noise exceeds in one of 100 cases: where
+        they are below it, intervals have no end. Where all are larger than it, this changes nothing.
         """
         values, vectors = np.linalg.eigh(self.matrix[:-1, :-1])
-        return np.asarray((vectors / np.maximum(values, max(self.ridge, 1e-9))) @ vectors.T)
+        return np.asarray((vectors / np.maximum(values, max(_HELD_BACK * self.ridge, 1e-9))) @ vectors.T)
 
     @property
     def to_units(self) -> Floats:

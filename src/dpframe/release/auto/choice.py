@@ -30,6 +30,7 @@ from dpframe.release.auto.distinct_values import ValuesPosterior
 from dpframe.release.auto.error_model import Expected, Judged, UnitSizes, with_own
 from dpframe.release.auto.left_out import Seen
 from dpframe.release.auto.model import MODEL
+from dpframe.release.auto.narrowing import check_narrowing, narrowed, narrowing_words
 from dpframe.release.auto.noisy_histograms import check_auto, noisy_histogram, noisy_values
 from dpframe.release.auto.size_histograms import Groups, SizePosterior, read_groups, read_spread
 from dpframe.release.estimators import estimator_of
@@ -81,6 +82,8 @@ def check_choice(question: Question, price: Price) -> Loss:
             apart = with_own(question, dict.fromkeys(names, Limits(2, 1, 1))).with_limits(Limits(1, 1, 1))
             price.part(1 - question.chosen_share).plans(apart)
             engine.validate(apart)
+    if question.narrowing:
+        check_narrowing(question, price)
     for column in question.open_bounds:
         target = question.table.columns[column]
         engine.magnitude_profile(question, target, empty=True)
@@ -138,6 +141,10 @@ def choose(
         statement["reason"].append(words.format(column, f"{price.terms.sign} = {cost:.4g}", low, high))
         if not clipping.seen:
             statement.setdefault("unseen", {})[column] = f"from {low} to {high}"
+    if question.narrowing:
+        bounds, cost = narrowed(result, price, rest), float(price.amount * question.narrowing)
+        statement["cost"]["narrower bounds"] = cost
+        statement["reason"].append(narrowing_words(bounds, question, f"{price.terms.sign} = {cost:.4g}"))
     if bounds:
         statement["bounds"] = {column: list(pair) for column, pair in bounds.items()}
     return *restored(question, statement, price), statement, remaining
