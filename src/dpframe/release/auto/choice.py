@@ -246,7 +246,7 @@ def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[
         if any(by_units) or question.private_keys or ratios:
             weights["groups"] = MODEL.part_of_groups if any(by_units) or question.private_keys else MODEL.part_beside
         if (normal or ratios) and not all(by_units):
-            weights["rows_per_group"] = MODEL.part_beside
+            weights["rows_per_group"] = MODEL.part_beside if ratios or question.cells else MODEL.part_of_peaks
         for name in [] if all(by_units) else [*_histograms_of_limits(question), *also]:
             weights.setdefault(name, MODEL.part_beside)
         if ratios or question.private_keys:

@@ -58,9 +58,10 @@ class Model:
     # Weights by which the price of limits is split over the histograms that matter. By hand.
     part_of_rows: int = 8  # rows of a unit
     part_of_groups: int = 4  # groups of a unit, where units are counted or keys are found in the data
+    part_of_peaks: int = 3  # rows of a unit in its largest group, where groups are found in the data
     part_of_keys: int = 5  # units in each group
     part_of_values: int = 4  # numbers of different values
-    part_beside: int = 2  # rows of a unit in its largest group; groups where these matter less: for means, in `tune`
+    part_beside: int = 2  # groups and largest groups where these matter less: in listed groups, for means, in `tune`
 
     # Sizes of units: a curve along the nodes of a histogram. A factor of three in begin, end, jump or bend moves the
     # errors that follow by a few percent. Read in this way, 35 of 62 settings of 45 panels were within 1.3 of the best
