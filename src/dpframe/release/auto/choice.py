@@ -214,7 +214,7 @@ def _with_values(question: Question, price: Price, rest: Price, unit_sizes: Unit
     times = _LAWS if keys is None or len(keys.sizes) == 1 else 1
     part, model = price.part(Fraction(1, len(questions))), Expected(question, unit_sizes, rest.plans)
     best, _ = _best(question, rest, unit_sizes)
-    limits = _within_limits(question, Limits(round(math.sqrt(best.limits.max_rows or 1))))
+    limits = _within_limits(question, Limits(math.ceil(math.sqrt(best.limits.max_rows or 1))))
     prior = ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)
     laws = {
         column: prior.after(model.kept(limits).rows, *noisy_values(part, one.with_limits(limits)))
