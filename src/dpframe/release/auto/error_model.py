@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from statistics import NormalDist
 from types import MappingProxyType
 
 import numpy as np
@@ -39,6 +40,7 @@ _AT: Floats = np.concatenate([np.linspace(0.0075, 0.9375, 63), 1 - np.geomspace(
 _WEIGHTS: Floats = np.diff(np.concatenate([[0.0], (_AT[1:] + _AT[:-1]) / 2, [1.0]]))
 _INSIDE: Floats = (np.arange(8) + 0.5) / 8  # quantiles of a unit's groups, from the smallest to the largest
 _NODE = 1.5  # largest ratio of two neighbouring nodes, beyond the first few
+_OFF: Floats = np.array([NormalDist().inv_cdf((i + 0.5) / 7) for i in range(7)])  # deviations, of equal weight
 _FAR = MODEL.typical_value**2  # squared distance of a suppressed mean from the middle (half widths of the bounds)
 
 
@@ -256,14 +258,16 @@ class Expected:
 
         The optimal rule is approximated by a threshold on the units with Laplace noise of its scale; the difference is
         as small as δ. The number of units in a group is inferred from its share of rows. The inference is exact if each
-        unit is in one group or in all groups.
+        unit is in one group or in all groups; else it is a lognormal guess.
         """
         if plan.threshold is None or plan.decided_by is None:
             return np.zeros(1)
         noise, step = plan.of(plan.decided_by.total), float(plan.decided_by.total.sensitivity.exact_linf)
         units = under_limits.presences[:, None] * self._presences
-        reach = (plan.threshold - 0.5 - step * units) / noise.scale
-        return normal_below(reach) if noise.mechanism.by_l2 else laplace_below(reach)
+        off = np.exp(np.sqrt(self._mixing * (1 - self._mixing))[:, None, None] * _OFF)
+        reach = (plan.threshold - 0.5 - step * units[..., None] * off) / noise.scale
+        chance = normal_below(reach) if noise.mechanism.by_l2 else laplace_below(reach)
+        return np.asarray(chance.mean(axis=-1))
 
     def _error(
         self,
