@@ -1417,10 +1417,10 @@ PLANTS = [
         lambda: more_is_told("limits of different values"),
     ),
     Plant(
-        "both numbers of different values have all of their part",
-        auto._with_values,
-        "Fraction(1, 2 * len(questions))",
-        "Fraction(1, len(questions))",
+        "a number of different values has all that dp.Auto takes",
+        auto.read_people,
+        'price.part(parts["values"])',
+        "price",
         lambda: more_is_told("limits of different values"),
     ),
     Plant(

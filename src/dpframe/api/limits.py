@@ -30,7 +30,7 @@ def Auto(share: float | None = None, *, scaled: bool = True) -> Chosen:  # noqa:
             means, though it knows nothing of their values but the bounds. Where counts or sums are asked beside other
             statistics, or these are of several columns, columns get limits of their own if that is expected to be
             better: a mean needs fewer rows of each person than a count. The report states the limits of each. For
-            `dp.n_unique` the share also pays for two noisy numbers of different values: where people share values, low
+            `dp.n_unique` the share also pays for a noisy number of different values. Where people share values, low
             limits lose hardly any value. In few groups these numbers say little of rare values, so where most values
             are rare, limits may come out too low
     Bound:  limits and bounds are chosen from noisy histograms in which each unit counts once, and for `dp.n_unique`

@@ -371,11 +371,10 @@ def test_the_parts_of_a_price_add_up_with_numbers_of_values(monkeypatch, terms, 
     query = frame.group_by("g", limits=dp.Auto(share=0.25)).agg(n=dp.n_unique("x"), m=dp.n_unique("y"), c=dp.count())
     choose(query._question, offer(terms, Fraction(2), Fraction(1, 10**6), "auto"))
     assert sum(amount for amount, _ in paid) == Fraction(1, 2)
-    histograms, numbers = paid[:-4], paid[-4:]
+    histograms, numbers = paid[:-2], paid[-2:]
     assert {moved for _, moved in histograms} == {ONE * (2 if relation == "replace" else 1)}
     assert len({amount for amount, _ in numbers}) == 1
-    assert [moved for _, moved in numbers[:2]] == [1, 1]
-    assert numbers[2][1] == numbers[3][1] >= 1
+    assert numbers[0][1] == numbers[1][1] >= 1
 
 
 def test_a_number_of_values_has_the_noise_of_its_limits(monkeypatch):

@@ -63,7 +63,7 @@ _DOUBTFUL = (
     "show that most values lie between them, by a test that is wrong of other bounds at most once in 100 times. "
     f"{_TOO_FEW}"
 )
-# Laws of values for each case of the units. If groups are not listed there is one, since far more limits are tried.
+# Laws of values for each case of the units. There is one if groups have cases, too, since far more limits are tried.
 _LAWS = 4
 
 
@@ -181,7 +181,7 @@ def _apart(question: Question, own: Mapping[str, Limits]) -> str:
 def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> None:
     """Compute the histograms and numbers on no rows, so that they cannot fail after they are paid."""
     parts = _parts(question, rest, also)
-    engine.size_profile(question, _read_at_once(parts), empty=True)
+    engine.size_profile(question, [name for name in parts if name != "values"], empty=True)
     for one in _distinct(question).values():
         engine.validate(one.with_limits(Limits(MOST)))
 
@@ -191,7 +191,7 @@ def read_people(
 ) -> UnitSizes:
     """The noisy histograms that matter to a question, and those in `also`, each for its part of a price."""
     parts = _parts(question, rest, also)
-    raw = engine.size_profile(question, _read_at_once(parts))
+    raw = engine.size_profile(question, [name for name in parts if name != "values"])
     nodes = engine.NODES.astype(np.float64)
     noisy = {name: noisy_histogram(price.part(parts[name]), question, counts) for name, counts in raw.items()}
     keys = noisy.pop("keys", None)
@@ -211,42 +211,24 @@ def read_people(
     return _with_values(question, price.part(parts["values"]), rest, unit_sizes) if "values" in parts else unit_sizes
 
 
-def _read_at_once(names: Collection[str]) -> list[str]:
-    """The names of histograms that one reading of the rows gives: of sizes of units, and last that of keys."""
-    sizes = [name for name in names if name not in ("keys", "values")]
-    return [*sizes, "keys"] if "keys" in names else sizes
-
-
 def _with_values(question: Question, price: Price, rest: Price, unit_sizes: UnitSizes) -> UnitSizes:
-    """Unit sizes with laws of shared values, from two noisy numbers of different values of each column.
+    """Unit sizes with laws of shared values, from a noisy number of different values of each column.
 
-    Both numbers are under low limits, where they are precise relative to their noise. The first limit is one row for
-    each unit. The second is the square root of the best limit according to the first number. (The noise of a number
-    grows with its limit, and its part of the price is small: at the best limit itself, noise would drown the number if
-    there are few groups.) Each number costs its part. The second limit follows from noisy answers alone, so the costs
-    add up, as for adaptively chosen parts.
+    It is under a low limit, since its noise grows with the limit and its part of the price is small: the square root of
+    the limit that would be best if each row had a value of its own.
     """
-    questions = _distinct(question)
-    part, model = price.part(Fraction(1, 2 * len(questions))), Expected(question, unit_sizes, rest.plans)
-
-    def after(laws: Mapping[str, ValuesPosterior], rows: int) -> dict[str, ValuesPosterior]:
-        limits = _within_limits(question, Limits(rows))
-        counts = model.kept(limits).rows
-        return {c: laws[c].after(counts, *noisy_values(part, one.with_limits(limits))) for c, one in questions.items()}
-
-    first = after(dict.fromkeys(questions, ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)), 1)
-    times = 1 if question.private_keys else _LAWS
-    best, _ = _best(question, rest, _sharing(unit_sizes, first, times))
-    return _sharing(unit_sizes, after(first, round(math.sqrt(best.limits.max_rows or 1))), times)
-
-
-def _sharing(unit_sizes: UnitSizes, laws: Mapping[str, ValuesPosterior], times: int) -> UnitSizes:
-    """Unit sizes with `times` laws of values for each case."""
-    rows, keys = unit_sizes.rows, unit_sizes.keys
+    questions, keys, rows = _distinct(question), unit_sizes.keys, unit_sizes.rows
+    times = _LAWS if keys is None or len(keys.sizes) == 1 else 1
+    part, model = price.part(Fraction(1, len(questions))), Expected(question, unit_sizes, rest.plans)
+    best, _ = _best(question, rest, unit_sizes)
+    limits = _within_limits(question, Limits(math.ceil(math.sqrt(best.limits.max_rows or 1))))
+    prior = ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)
+    laws = {
+        column: prior.after(model.kept(limits).rows, *noisy_values(part, one.with_limits(limits)))
+        for column, one in questions.items()
+    }
     rows = SizePosterior(np.repeat(rows.masses, times, axis=0), np.repeat(rows.odds, times) / times)
-    if keys is not None and len(keys.sizes) > 1:
-        keys = Groups(np.repeat(keys.sizes, times, axis=0), np.repeat(keys.each, times, axis=0))
-    return replace(unit_sizes, rows=rows, keys=keys, values={column: law.drawn(times) for column, law in laws.items()})
+    return replace(unit_sizes, rows=rows, values={column: law.drawn(times) for column, law in laws.items()})
 
 
 def _distinct(question: Question) -> dict[str, Question]:
@@ -271,12 +253,11 @@ def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[
         if any(by_units) or question.private_keys or ratios:
             weights["groups"] = MODEL.part_of_groups if any(by_units) or question.private_keys else MODEL.part_beside
         if (normal or ratios) and not all(by_units):
-            peaks = MODEL.part_of_peaks_found if question.private_keys else MODEL.part_of_peaks
-            weights["rows_per_group"] = MODEL.part_beside if ratios else peaks
-        if ratios or question.private_keys:
-            weights["keys"] = MODEL.part_of_keys
+            weights["rows_per_group"] = MODEL.part_beside if ratios or question.cells else MODEL.part_of_peaks
         for name in [] if all(by_units) else [*_histograms_of_limits(question), *also]:
             weights.setdefault(name, MODEL.part_beside)
+        if ratios or question.private_keys:
+            weights["keys"] = MODEL.part_of_keys
     weights = weights or {"groups": 1}
     if _distinct(question):
         weights["values"] = MODEL.part_of_values

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from statistics import NormalDist
 from types import MappingProxyType
 
@@ -84,19 +84,12 @@ def _mean_sizes(spread: SizePosterior) -> Floats:
 
 @dataclass(frozen=True)
 class _RowsUnderLimits:
-    """Rows, and presences of units in groups, that remain under limits, and all of them (`of_`), for each case.
-
-    `tilt` is the part of the weight that limits move to other rows. `turned` is the part of a unit's own weight that
-    they move to other groups. `even` says how equal the weights of one unit's groups are, from 0 to 1.
-    """
+    """Rows, and presences of units in groups, that remain under limits, and all of them (`of_`), for each case."""
 
     rows: Floats
     of_rows: Floats
     presences: Floats
     of_presences: Floats
-    tilt: Floats
-    turned: Floats
-    even: Floats
 
 
 @dataclass(frozen=True)
@@ -131,8 +124,7 @@ class Expected:
         self.question, self.unit_sizes = question, unit_sizes
         self._typed_limits = replace(question.table.limits.and_also(question.given), auto=None)
         self._plans, self._offers = plans, dict[tuple[int, bool, frozenset[str]], _Offer]()
-        self._under: dict[Limits, _RowsUnderLimits] = {}
-        self._bounds: dict[tuple[int, int, int, bool], Sensitivity] = {}
+        self.kept, self._bound = cache(self._kept), cache(self._sensitivity)
 
     # Noise
 
@@ -175,19 +167,14 @@ class Expected:
         return deviation / (float(total.grid.magnitude or 1) * 2**total.fraction * size) if size else 0.0
 
     def _size(self, noise: Noise, limits: Limits) -> float:
-        bound = self._bound(limits, noise.allotment.total.of_units)
+        bound = self._bound(*_within(self.question, limits), noise.allotment.total.of_units)
         return float(bound.l2 if noise.mechanism.by_l2 else bound.l1)
 
-    def _bound(self, limits: Limits, by_units: bool) -> Sensitivity:
-        key = (*_within(self.question, limits), by_units)
-        if key not in self._bounds:
-            groups, per_group, rows, _ = key
-            relation, cells = self.question.table.relation, self.question.cells
-            contribution = Contribution(groups, per_group, rows)
-            self._bounds[key] = (
-                unit_counts(groups, relation, cells) if by_units else row_counts(contribution, relation, cells)
-            )
-        return self._bounds[key]
+    def _sensitivity(self, groups: int, per_group: int, rows: int, by_units: bool) -> Sensitivity:
+        relation, cells = self.question.table.relation, self.question.cells
+        if by_units:
+            return unit_counts(groups, relation, cells)
+        return row_counts(Contribution(groups, per_group, rows), relation, cells)
 
     # Bias
 
@@ -199,44 +186,26 @@ class Expected:
         cells = peaks[..., None] * _INSIDE ** power[..., None]
         return np.asarray(cells * (size / groups / cells.mean(axis=-1))[..., None])
 
-    def kept(self, limits: Limits) -> _RowsUnderLimits:
+    def _kept(self, limits: Limits) -> _RowsUnderLimits:
         """Rows that remain after each unit's limits are applied, in total and per group."""
         most, per_group, rows = (float(x) for x in _within(self.question, limits))
         size, groups, _ = self.unit_sizes.sizes
         units = self.unit_sizes.rows.masses.sum(axis=1)
         if not self.question.by:
-            part = np.minimum(size, rows)
-            weights = _WEIGHTS * units[:, None]
-            all_rows, kept_rows = (size * weights).sum(axis=1), (part * weights).sum(axis=1)
-            tilt = _displacement(size * weights, part * weights)
-            return _RowsUnderLimits(kept_rows, all_rows, units, units, tilt, np.zeros(len(units)), np.zeros(len(units)))
+            kept_rows, all_rows = (np.minimum(size, most) @ _WEIGHTS * units for most in (rows, np.inf))
+            return _RowsUnderLimits(kept_rows, all_rows, units, units)
         cells, present = self._cells, _WEIGHTS * units[:, None] * groups
         weights = present[..., None] / len(_INSIDE)
         here = np.minimum(1.0, most / groups)[..., None]  # the part of a unit's groups that is kept
-        alike = 1 - np.clip((most - 1) / np.maximum(groups - 1, 1e-9), 0.0, 1.0)  # few groups share a limit on rows
         part = np.minimum(cells, per_group)
         kind = part.mean(axis=-1, keepdims=True) * groups[..., None] * here
-        over = np.minimum(1.0, rows / kind)
-        one_each = np.minimum(part, rows / np.minimum(most, groups)[..., None])
-        counting = np.where(over < 1, alike[..., None] * one_each + (1 - alike[..., None]) * part * over, part) * here
-        tilt = _displacement(cells * weights, counting * weights)
-        turn, even = _evenness(cells, counting, weights)
-        axes = (-2, -1)
+        counting = part * np.minimum(1.0, rows / kind) * here
         return _RowsUnderLimits(
-            (counting * weights).sum(axis=axes),
-            (cells * weights).sum(axis=axes),
+            (counting * weights).sum(axis=(-2, -1)),
+            (cells * weights).sum(axis=(-2, -1)),
             (present * here[..., 0]).sum(axis=-1),
             present.sum(axis=-1),
-            tilt,
-            turn,
-            even,
         )
-
-    def _kept_by(self, limits: Limits) -> _RowsUnderLimits:
-        """What `kept` gives, computed once for the limits of a column."""
-        if limits not in self._under:
-            self._under[limits] = self.kept(limits)
-        return self._under[limits]
 
     def left(self, limits: Limits, under_limits: _RowsUnderLimits) -> RemainingRows | None:
         """The rows that limits keep and all rows, if numbers are corrected for removed rows."""
@@ -251,14 +220,13 @@ class Expected:
 
         Input:  limits; own: those of the columns that are to have limits of their own, by name
         """
-        under_limits, offer = self._kept_by(limits), self._offer(limits, frozenset(own))
+        under_limits, offer = self.kept(limits), self._offer(limits, frozenset(own))
         remaining = self.left(limits, under_limits)
         factor, odds = 1.0 if remaining is None else remaining.before, self.unit_sizes.rows.odds
         of_columns = {name: own.get(name, one.limits).or_else(limits) for name, one in self.question.aggregates}
-        kept = {name: self._kept_by(of_column) for name, of_column in of_columns.items()}
+        kept = {name: self.kept(of_column) for name, of_column in of_columns.items()}
         sizes = {total.key: of_columns[output.name] for output in offer.question.outputs for _, total in output.totals}
-        doubt = (1.0 if limits.max_rows_per_group is None else MODEL.further_limit) / (MODEL.apart if own else 1.0)
-        options = []
+        options, doubt = [], 1.0 if limits.max_rows_per_group is None else MODEL.further_limit
         for kind, plan, factors in offer.noise:
             noise = {
                 key: factors[key] * self._size(n, sizes.get(key, limits))
@@ -267,9 +235,8 @@ class Expected:
             }
             suppression = self._suppression(plan, under_limits)
             cases = {o.name: self._error(o, noise, kept[o.name], suppression, factor) for o in offer.question.outputs}
-            columns = (
-                np.array(np.broadcast_arrays(odds, *cases.values())[1:]) + 1e-12
-            )  # one that is exact leaves the others to decide
+            # A column that is exact leaves the others to decide.
+            columns = np.array(np.broadcast_arrays(odds, *cases.values())[1:]) + 1e-12
             errors = {
                 o.name: float(np.prod(cases[o.name] ** odds)) * estimator_of(o).reach(o) for o in offer.question.outputs
             }
@@ -332,23 +299,18 @@ class Expected:
             noisy = (scale * spread[0]) ** 2
             squares = suppression * (weigh * there[:, None] * shares) ** 2 + (1 - suppression) * (bias**2 + noisy)
         else:
-            weight = under_limits.rows[:, None] * self._groups.shares(under_limits.even * self._mixing)
+            weight = under_limits.rows[:, None] * shares
             count = (MODEL.typical_value if len(spread) > 1 else 1.0) * spread[-1]
             both = math.hypot(max(spread[:-1], default=0.0), count)
-            ratio, most = (both / np.maximum(weight, 1e-9)) ** 2, MODEL.noise_alone
-            if (
-                self.question.private_keys
-            ):  # a mean of noise is shrunk to the middle, where a suppressed mean is assumed
-                ratio, most = ratio / (1 + ratio / _FAR), _FAR
+            ratio = (both / np.maximum(weight, 1e-9)) ** 2
+            ratio /= 1 + ratio / _FAR  # a mean of noise is shrunk to the middle, where a suppressed mean is assumed
             there, here = (x[:, None] * present for x in (under_limits.of_presences, under_limits.presences))
             away = np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
             sampling = MODEL.between_units**2 * away
             all_rows = weight * (under_limits.of_rows / np.maximum(under_limits.rows, 1e-9))[:, None]
             fewer = np.clip(1 / np.maximum(weight, 1.0) - 1 / np.maximum(all_rows, 1.0), 0.0, 1.0)
             sampling += MODEL.within_unit**2 * fewer
-            shift = (MODEL.reweighted_mean * under_limits.tilt) ** 2 + (MODEL.turned_mean * under_limits.turned) ** 2
-            visible = np.minimum(ratio + sampling, most) + shift[:, None]
-            squares = suppression * _FAR + (1 - suppression) * visible
+            squares = suppression * _FAR + (1 - suppression) * np.minimum(ratio + sampling, _FAR)
         return np.asarray(np.sqrt(self._groups.mean(squares)))
 
     def _values(self, total: Total, under_limits: _RowsUnderLimits) -> tuple[Floats, Floats]:
@@ -399,22 +361,3 @@ def _within(question: Question, limits: Limits) -> tuple[int, int, int]:
     groups = min(x for x in (limits.max_groups, rows, cells) if x is not None)
     per_group = min(limits.max_rows_per_group or rows, rows)
     return groups, per_group, min(rows, groups * per_group)
-
-
-def _displacement(before: Floats, after: Floats) -> Floats:
-    """The part of the weight that limits move elsewhere, for each case: total variation distance."""
-    axes = tuple(range(1, before.ndim))
-    first, second = (x / np.maximum(x.sum(axis=axes, keepdims=True), 1e-300) for x in (before, after))
-    return np.asarray(1 - np.minimum(first, second).sum(axis=axes))
-
-
-def _evenness(cells: Floats, under_limits: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """The part of a unit's weight that moves to other groups, and how even its groups become (0: unchanged, to 1)."""
-    before = cells / cells.sum(axis=-1, keepdims=True)
-    after = under_limits / np.maximum(under_limits.sum(axis=-1, keepdims=True), 1e-300)
-    flat = 1 / cells.shape[-1]
-    could, did, shift = (np.abs(x).sum(axis=-1) for x in (before - flat, after - flat, after - before))
-    by = np.broadcast_to(weights[..., 0], could.shape)
-    even = 1 - (did * by).sum(axis=-1) / np.maximum((could * by).sum(axis=-1), 1e-300)
-    rows = (cells * weights).sum(axis=-1)
-    return (shift / 2 * rows).sum(axis=-1) / rows.sum(axis=-1), np.asarray(even).clip(0.0, 1.0)

@@ -37,7 +37,7 @@ from dpframe.plan import Formula, Limits, Question, ReleasedColumn, Total, Total
 from dpframe.release.answer import is_scaled, left_out_names
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import draw_curves
-from dpframe.release.auto.size_histograms import laplace_below
+from dpframe.release.auto.size_histograms import SizePosterior, laplace_below
 from dpframe.release.estimators import BinnedValues
 from dpframe.release.pricing import NoisePlan
 
@@ -152,18 +152,12 @@ def _together(part: _Part, limits: tuple[Ends, Ends], bounds: tuple[Ends, Ends])
 
 
 @dataclass(frozen=True)
-class _Units:
-    """Cases of units by size: how many units there are at each node."""
-
-    masses: Floats  # cases by nodes
-    odds: Floats
+class _Units(SizePosterior):
+    """Cases of units by size, that also differ by what noise leaves open at each node."""
 
     @classmethod
     def read(cls, counts: Floats, scale: float) -> _Units:
-        """Cases that fit a noisy histogram. A case also varies by what noise leaves open at each node of its curve.
-
-        Input:  scale: of the Laplace noise (units)
-        """
+        """Cases that fit a noisy histogram, whose Laplace noise has this scale (units)."""
         curves = draw_curves(counts, scale, _CASES, again=MODEL.curve_again)
         odds = np.clip(curves.sum(axis=1) / (MODEL.sure_units * max(scale, 1e-9)), 1e-3, 1.0) ** 2
         spread = curves + (MODEL.curve_rough * curves) ** 2
@@ -227,12 +221,6 @@ class _Kept:
         most = np.minimum(_NODES, min(rows, groups * each if math.isfinite(groups * each) else math.inf))
         return cls(most, np.minimum(_NODES, min(rows, groups, each)))
 
-    @classmethod
-    def of_groups(cls, groups: float) -> _Kept:
-        """Groups that a limit keeps of a unit with so many."""
-        kept = np.minimum(_NODES, groups)
-        return cls(kept, kept)
-
     def lower(self, masses: Floats) -> Floats:
         """Rows that are left out in each case, at least: the larger of two sums over functions that are below."""
         limit, later = float(self.most.max()), _NODES - self.most
@@ -269,7 +257,7 @@ class _Part:
         total = self.total
         if total.kind is not TotalKind.SUM:
             return (1.0, 1.0) if total.kind is not TotalKind.VALUES else (0.0, 1.0)
-        low, high = (float(total.grid.centre + end * total.grid.step) for end in (total.grid.lower, total.grid.upper))
+        low, high = self._clipped
         missing = total.column is not None and total.column.domain.nullable
         return (min(low, 0.0), max(high, 0.0)) if missing else (low, high)
 
@@ -293,7 +281,7 @@ class _Part:
             if groups >= cells:
                 return self.nothing()
             if "groups" in units:
-                return self._beyond(units["groups"], _Kept.of_groups(groups))
+                return self._beyond(units["groups"], _Kept(*[np.minimum(_NODES, groups)] * 2))
         if self.total.kind in _SUMMED and "rows" in units:
             return self._beyond(units["rows"], _Kept.of_rows(_limits(self.question), cells))
         bounds_alone = self.question.chosen is None and self.total.kind is TotalKind.SUM and self.column in values
