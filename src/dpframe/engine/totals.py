@@ -186,7 +186,7 @@ def _beside(question: Question, mains: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """
     names = group_names(question)
     if not names:
-        return pl.concat(mains, how="horizontal")
+        return pl.concat(mains, how="horizontal") if mains else pl.DataFrame()
     table, others = (key_frame(question), mains) if question.keys is not None else (mains[0].sort(names), mains[1:])
     for other in others:
         sums = [name for name in other.columns if name not in names]
