@@ -44,6 +44,8 @@ class Query(Hints, Generic[Table_co]):
     def explain(self) -> Derivation:
         """The derivation: every step, what one unit can have after it, the sensitivity of each noisy total.
 
+        On Spark it ends with the most jobs and shuffles of a release, which are counted in its plan. No row is read.
+
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
         >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
@@ -51,7 +53,8 @@ class Query(Hints, Generic[Table_co]):
         >>> print(str(query.explain()).splitlines()[0])
         Neighbouring tables: one unit 'user' joins or leaves (add-remove).
         """
-        return derivation(self._question, may_be_scaled(self._question))
+        why = derivation(self._question, may_be_scaled(self._question))
+        return replace(why, work=engine.work_in_words(self._question))
 
     @property
     def sensitivity(self) -> Mapping[str, Sensitivity]:

@@ -24,6 +24,7 @@ from dpframe.engine.tables import (
     polars_dtype,
 )
 from dpframe.engine.totals import Totals, sealed, totals, validate
+from dpframe.engine.work import work_in_words
 
 __all__ = [
     "EXPONENTS",
@@ -58,4 +59,5 @@ __all__ = [
     "validate_contingency",
     "validate_marginals",
     "value_profile",
+    "work_in_words",
 ]

@@ -43,7 +43,7 @@ class Derivation:
     `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys` says which groups
     appear; `totals` has (name, total, bounds and where they come from, l0, l1, l2, linf); `typed` has the lines of
     `steps` with all values of their lists, of which people are shown a few. `words` has (column, what it is, as people
-    say it), and `where` the conditions of the filters.
+    say it), and `where` the conditions of the filters. `work` says on Spark what a release does there.
     """
 
     title: str
@@ -53,21 +53,22 @@ class Derivation:
     typed: tuple[str, ...]
     words: tuple[tuple[str, str], ...] = ()
     where: tuple[str, ...] = ()
+    work: str = ""
 
     STEPS = ("step", "one unit has", "known of the columns")
     MEASURES = ("noisy total", "made of", "bounds", "l0", "l1", "l2", "linf")
 
     def __str__(self) -> str:
-        return "\n\n".join(
-            [self.title, render_text(self.STEPS, self.steps), self.keys, render_text(self.MEASURES, self.totals)]
-        )
+        tables = render_text(self.STEPS, self.steps), render_text(self.MEASURES, self.totals)
+        return "\n\n".join([self.title, tables[0], self.keys, tables[1], *([self.work] if self.work else [])])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return (
             f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>{render_html(self.STEPS, self.steps)}"
-            f"<p>{escape(self.keys)}</p>{render_html(self.MEASURES, self.totals)}</div>"
+            f"<p>{escape(self.keys)}</p>{render_html(self.MEASURES, self.totals)}"
+            f"{f'<p>{escape(self.work)}</p>' if self.work else ''}</div>"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -13,9 +13,16 @@ from narwhals.dtypes import DType
 from dpframe.engine.tables import Data
 from dpframe.plan import ColumnDomain
 
-__all__ = ["Backend", "Frame"]
+__all__ = ["Backend", "Frame", "Work"]
 
 Frame = nw.LazyFrame[Any]
+
+
+class Work(NamedTuple):
+    """The most that some queries start on a cluster: jobs, and shuffles, which move rows between its machines."""
+
+    jobs: int
+    shuffles: int
 
 
 class Backend(ABC):
@@ -71,6 +78,13 @@ class Backend(ABC):
         `scan(empty=True)`; then only this method runs on it, and it must not compute with the rows.
         """
         return self.collect(frames)
+
+    def work(self, frames: Sequence[Frame]) -> Work | None:
+        """The work of a cluster for these queries, from their plans; None for an engine that is no such cluster.
+
+        Input:  frames on tables without their rows
+        """
+        return None
 
     # Texts
 

@@ -6,6 +6,7 @@ The hash is a function of a row's values, so a task that runs again gives an ide
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ import polars as pl
 from narwhals.dtypes import DType
 from pyspark.sql import functions, types
 
-from dpframe.engine.backends.base import Frame
+from dpframe.engine.backends.base import Frame, Work
 from dpframe.engine.backends.sql import REPLACED, SqlBackend, our_names, piece_of, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
@@ -24,6 +25,7 @@ from dpframe.plan import Kind, integer_range, kind
 __all__ = ["BACKEND"]
 
 _SMALL = 100_000  # a public table of at most this many rows is copied to each worker
+_MADE_UP = 2**40  # rows for a plan: so many that Spark plans no broadcast of them
 _FEW = 8  # at most this many runs of whole numbers are written as ranges
 _PARTS = {
     "year": "year({0})",
@@ -36,6 +38,8 @@ _PARTS = {
     "days": "unix_date(CAST({0} AS DATE))",
     "text": "CAST({0} AS STRING)",
 }
+_BROADCASTS = ("BroadcastExchange", "SortMergeJoin", "ShuffledHashJoin")
+_NESTED = (types.ArrayType, types.MapType, types.StructType)
 _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}
 
 
@@ -94,6 +98,20 @@ class _Spark(SqlBackend):
                 if plan is not None:
                     plan.queryExecution().executedPlan()
         return tables
+
+    def work(self, frames: Sequence[Frame]) -> Work:
+        """The most jobs and shuffles of these queries.
+
+        A query is one job, and each broadcast is one more. With adaptive execution each shuffle is a job too, after
+        which Spark may turn a join of shuffled rows into a broadcast. Without it, Spark may plan a broadcast where the
+        rows are few. So each such join counts as a broadcast. A plan for rows of unknown number, as here, has at least
+        the shuffles of a plan for few rows.
+        """
+        plans = [_nodes(frame.to_native()) for frame in frames]
+        shuffles = sum(plan.count("Exchange") for plan in plans)
+        jobs = sum(1 + sum(plan.count(node) for node in _BROADCASTS) for plan in plans)
+        adaptive = sum(plan.count("Exchange") for plan in plans if "AdaptiveSparkPlan" in plan)
+        return Work(jobs + adaptive, shuffles)
 
     # Columns
 
@@ -261,13 +279,36 @@ def _without_rows(rows: Any) -> Any:
     """An empty table with the columns of `rows`.
 
     A query on the rows themselves must not be planned before the charge: if there are few rows, Spark computes with
-    them while it plans. Spark Connect only analyses a plan, so it gets the rows.
+    them while it plans. Spark Connect would also remove the steps after a table that it knows to be empty. It gets
+    made-up rows, which nobody computes: a query on them is only planned.
     """
     session = rows.sparkSession
     if "connect" in type(session).__module__:
-        return rows
+        return session.range(0, _MADE_UP, 1, 2).select([_made_up(field) for field in rows.schema])
     nothing = session._jsparkSession.createDataFrame(session.sparkContext._jsc.emptyRDD(), rows._jdf.schema())
     return type(rows)(nothing, session)
+
+
+def _made_up(field: types.StructField) -> Any:
+    """A column of this name and type, from the numbers of `range`, of whose values the planner knows nothing."""
+    text, dtype = functions.col("id").cast("string"), field.dataType
+    nested = isinstance(dtype, _NESTED)
+    return (functions.from_json(text, dtype) if nested else text.cast(dtype)).alias(field.name)
+
+
+def _nodes(rows: Any) -> list[str]:
+    """The names of the nodes of a query's plan, such as "Exchange". No job runs.
+
+    They are read from the tree at the beginning of a plan in the form "formatted": it shows no constant of the query.
+    """
+    plan = getattr(rows, "_jdf", None)  # None for Connect, where the plan is on the server
+    if plan is None:
+        text = rows._explain_string(mode="formatted")
+    else:
+        java = rows.sparkSession._jvm.org.apache.spark.sql.api.python.PythonSQLUtils
+        text = java.explainString(plan.queryExecution(), "formatted")
+    tree = text.partition("\n\n")[0]
+    return [name for line in tree.splitlines() for name in re.findall(r"^[\W\d]*([A-Za-z]+)", line)]
 
 
 @contextmanager
