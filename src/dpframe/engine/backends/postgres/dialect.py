@@ -31,7 +31,8 @@ class _PostgresDialect(Dialect):
         backend = server.database_of(table)
         if backend is None:
             return table
-        backend._run_pre_execute_hooks(table)
+        with server.alone(backend):
+            backend._run_pre_execute_hooks(table)
         return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
 
     def types(self, table: Any) -> dict[str, DType]:
