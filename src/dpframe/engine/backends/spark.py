@@ -39,7 +39,6 @@ _PARTS = {
     "text": "CAST({0} AS STRING)",
 }
 _BROADCASTS = ("BroadcastExchange", "SortMergeJoin", "ShuffledHashJoin")
-_NESTED = (types.ArrayType, types.MapType, types.StructType)
 _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}
 
 
@@ -292,8 +291,9 @@ def _without_rows(rows: Any) -> Any:
 def _made_up(field: types.StructField) -> Any:
     """A column of this name and type, from the numbers of `range`, of whose values the planner knows nothing."""
     text, dtype = functions.col("id").cast("string"), field.dataType
-    nested = isinstance(dtype, _NESTED)
-    return (functions.from_json(text, dtype) if nested else text.cast(dtype)).alias(field.name)
+    if isinstance(dtype, (types.ArrayType, types.MapType, types.StructType)):
+        return functions.from_json(text, dtype).alias(field.name)
+    return text.cast(dtype).alias(field.name)
 
 
 def _nodes(rows: Any) -> list[str]:
