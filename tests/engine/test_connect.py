@@ -45,6 +45,10 @@ for name, ask in QUESTIONS.items():
     except DpFrameError as error:
         assert REFUSED.get(("spark", name), "answered") in str(error), (name, error)
     print("as on Polars, or refused:", name, flush=True)
+stated = "On Spark, a release starts at most 4 jobs, and its plan has 3 shuffles."
+frame = protected(table).group_by("city", keys=["a", "b"], max_groups=2, max_rows=4)
+assert stated in str(frame.count().explain())
+print("as on Spark classic: explain", flush=True)
 session.stop()
 """
 
@@ -59,3 +63,4 @@ def test_totals_through_connect_are_those_of_polars(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("as on Polars, or refused") > 40
+    assert "as on Spark classic: explain" in done.stdout

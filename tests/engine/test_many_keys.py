@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.engine import validate
+from dpframe.engine import totals, validate
 from dpframe.engine.backends import sql
 from dpframe.engine.compile import compiled
 from strategies import answer
@@ -47,8 +48,8 @@ def counted(table, column, *null):
     """The raw numbers of rows of the groups that have any."""
     query = dp.protect(table, unit="u").group_by(column, keys=[*COLUMNS[column], *null], max_rows=4).count()
     validate(query._question)
-    (totals,) = answer(query)
-    return {key: total for (key,), total in totals.items() if total}
+    (groups,) = answer(query)
+    return {key: total for (key,), total in groups.items() if total}
 
 
 @pytest.mark.one_in(5)
@@ -107,3 +108,106 @@ def test_sums_are_found_for_a_few_keys_as_by_a_join(values, keys, monkeypatch):
     looked_up = query.exact_totals(rows)
     monkeypatch.setattr(totals_room, "_FEW", -1)
     assert query.exact_totals(rows) == looked_up
+
+
+HOSTILE = [
+    "",
+    "it's",
+    'say "x"',
+    "back\\slash",
+    "%s",
+    "%(k0)s",
+    "{k0}",
+    "é",
+    "e\u0301",
+    "bonn",
+    "BONN",
+    "bonn ",
+    "\n",
+    "🙂",
+]
+EDGES = {
+    "s": [*HOSTILE, None],
+    "i": [-(2**63), 2**63 - 1, 0, -1, *range(4, 14), None],
+    "x": [-0.0, 5e-324, 1e308, 0.1, 1 / 3, -1e308, float("nan"), *(i / 7 for i in range(1, 8)), None],
+    "d": [dt.date(1, 1, 1), dt.date(9999, 12, 31), *DAYS[:12], None],
+    "b": [True, False, None] * 5,
+}
+LISTED = {
+    "s": [*HOSTILE, None, *(f"key {i}" for i in range(250))],
+    "i": [-(2**63), 2**63 - 1, 2**63 - 2, 0, -1, *range(4, 300), None],
+    "x": [0.0, 5e-324, 1e308, 0.1, 1 / 3, -1e308, *(i / 7 for i in range(1, 250)), None],
+    "d": [dt.date(1, 1, 1), dt.date(9999, 12, 31), *DAYS[:300]],
+    "b": [True, False, None],
+}
+HARD = pl.DataFrame({"u": range(15), **EDGES}, schema_overrides={"u": pl.Int64, "i": pl.Int64}, strict=False)
+
+
+def hard(table, *columns):
+    """The raw numbers of rows of the groups by some columns that have any."""
+    frame = dp.protect(table, unit="u").group_by(*columns, keys={name: LISTED[name] for name in columns}, max_rows=4)
+    query = frame.count()
+    validate(query._question)
+    (groups,) = answer(query)
+    return {key: total for key, total in groups.items() if total}
+
+
+_SETS = [("s",), ("i",), ("x",), ("d",), ("s", "b"), ("x", "b")]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("columns", _SETS, ids="-".join)
+def test_hard_keys(engine, columns):
+    want = hard(HARD, *columns)
+    assert len(want) > 9
+    assert hard(engine(HARD), *columns) == want
+
+
+def test_no_table_stays_in_a_connection_of_duckdb():
+    pytest.importorskip("duckdb")
+    ibis = pytest.importorskip("ibis")
+    backend = ibis.duckdb.connect()
+    backend.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 'key 3' AS text, 2.0 AS x")
+    assert counted(backend.table("t"), "text") == {"key 3": 2**20}
+    query = dp.protect(backend.table("t"), unit="u").group_by("text", keys=COLUMNS["text"], max_rows=2)
+    totals(
+        query.agg(n=dp.count(), q=dp.quantile("x", 0.5, bounds=(0, 9)))._question, 11
+    )  # two frames with one table of keys
+    left = backend.con.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+    assert left == []
+
+
+@pytest.mark.long
+def test_no_table_stays_in_a_session_of_postgres(in_postgres, stored_in_postgres):
+    table = stored_in_postgres(HARD)
+    stored = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ 'memtable|dpframe'"
+    assert hard(table, "s", "b") == hard(HARD, "s", "b")
+    with in_postgres.con.transaction():
+        assert hard(table, "i") == hard(HARD, "i")
+    query = dp.protect(table, unit="u").group_by("s", keys=LISTED["s"], max_rows=2)
+    totals(query.agg(n=dp.count(), q=dp.quantile("x", 0.5, bounds=(0, 9)))._question, 11)
+    assert in_postgres.con.execute(stored).fetchall() == []
+
+
+@pytest.mark.long
+def test_threads_share_a_session_of_postgres(stored_in_postgres):
+    table, asked = stored_in_postgres(HARD), [*_SETS, *_SETS]
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda columns: hard(table, *columns), asked))
+    assert answers == [hard(HARD, *columns) for columns in asked]
+
+
+@pytest.mark.long
+def test_names_of_the_users_schema_have_no_say(in_postgres, stored_in_postgres):
+    """A schema of the user's with a type, a function and a table whose names dpframe or the server uses."""
+    table, run = stored_in_postgres(HARD), in_postgres.con.execute
+    run("CREATE SCHEMA mine")
+    run("CREATE FUNCTION mine.lower(text) RETURNS text LANGUAGE sql AS 'SELECT 1::text'")
+    run("CREATE DOMAIN mine.text AS pg_catalog.text CHECK (false)")
+    run("CREATE TABLE mine.k0 (x int)")
+    try:
+        run("SET search_path TO mine")
+        assert hard(table, "s", "b") == hard(HARD, "s", "b")
+    finally:
+        run("RESET search_path")
+        run("DROP SCHEMA mine CASCADE")

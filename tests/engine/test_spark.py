@@ -67,57 +67,6 @@ def test_hashes_that_share_their_upper_bits(spark_session):
         assert sorted(found.rows()) == sorted(table.filter(rank <= most).rows()), most
 
 
-WORK = {  # a question, and the queries that a release of it runs
-    "sum": (lambda f: f.sum("x", bounds=(0, 9), max_rows=2), 1),
-    "grouped": (lambda f: _by_key(f).agg(n=dp.count(), m=dp.mean("x", bounds=(0, 9))), 1),
-    "found": (lambda f: f.group_by("k", max_groups=2, max_rows_per_group=2).agg(n=dp.count()), 1),
-    "crosstab": (lambda f: f.crosstab("k", "h", keys={"k": ["k0", "k1"], "h": [1, 2]}, max_groups=1, max_rows=2), 1),
-    "ranks": (lambda f: _by_key(f).agg(q=dp.median("x", bounds=(0, 9))), 2),
-    "own limits": (lambda f: _by_key(f).agg(n=dp.count(), other=dp.count(max_rows=4)), 2),
-    "joined": (lambda f: f.join(pl.DataFrame({"h": [1, 2], "w": [3, 4]}), on="h").sum("w", (0, 5), max_rows=2), 1),
-}
-
-
-def _by_key(frame):
-    return frame.group_by("k", keys=["k0", "k1"], max_groups=2, max_rows_per_group=3)
-
-
-@pytest.mark.filterwarnings("ignore:The released table is empty")  # there are few units
-@pytest.mark.parametrize("name", ["sum", *(pytest.param(name, marks=pytest.mark.long) for name in [*WORK][1:])])
-def test_a_release_runs_no_more_jobs_and_shuffles_than_explained(spark_session, name):
-    units = [unit for unit in range(30) for _ in range(6)]
-    columns = {"h": [1, 2, 3] * 60, "x": [float(u % 7) for u in units], "k": [f"k{u % 3}" for u in units]}
-    rows = spark_session.createDataFrame(pl.DataFrame({"u": units, **columns}).to_arrow())
-    question, most = WORK[name]
-    query = question(dp.protect(rows, unit="u", budget=dp.Budget(epsilon=9, delta=1e-3)))
-    tracker, context = spark_session.sparkContext.statusTracker(), spark_session.sparkContext
-    with _group(context, f"explain {name}"):
-        words = str(query.explain()).splitlines()[-1]
-    assert not tracker.getJobIdsForGroup(f"explain {name}")
-    pattern = r"Spark: (\d+) quer(?:y|ies) of the rows, with at most (\d+) jobs and (\d+) shuffles?."
-    queries, jobs, shuffles = map(int, re.fullmatch(pattern, words).groups())
-    with _group(context, f"release {name}"):
-        query.release(epsilon=1, delta=1e-6)
-    ran = tracker.getJobIdsForGroup(f"release {name}")
-    stages = {stage for job in ran for stage in tracker.getJobInfo(job).stageIds}
-    infos = [tracker.getStageInfo(stage) for stage in stages]
-    assert queries == most
-    assert queries < len(ran) <= jobs
-    copies = jobs - queries - shuffles
-    assert sum(1 for info in infos if info is not None and info.numCompletedTasks) <= queries + shuffles + copies
-    assert shuffles <= 4 * queries + 2, "shuffles that are not needed"
-
-
-@contextmanager
-def _group(context, name):
-    """Jobs that run inside belong to this group."""
-    context.setJobGroup(name, name)
-    try:
-        yield
-    finally:
-        context.setJobGroup("others", "others")
-
-
 @pytest.mark.long
 def test_many_listed_keys(spark_session):
     texts = ["", "it's", 'say "x"', "back\\slash", "\\n", "\n", "\0", "Düren", "🙂", "%", "${x}", *map(str, range(60))]
@@ -317,3 +266,72 @@ def test_rows_are_added_up_before_they_are_moved(spark_session):
     assert len(moved) == 3
     assert "partial_count" in lines[moved[-1] + 1]  # the rows that are read
     assert "partial_sum" in lines[moved[0] + 1]
+
+
+_ASKED = {  # the question, and the most jobs (with adaptive execution) and the shuffles that are stated
+    "sum": (lambda f: f.sum("x", bounds=(0, 6), max_rows=3), (3, 2)),
+    "mean": (
+        lambda f: f.group_by("g", keys=["a", "b"], max_groups=2, max_rows=4).agg(
+            n=dp.count(), m=dp.mean("x", bounds=(0, 6))
+        ),
+        (4, 3),
+    ),
+    "quantile": (
+        lambda f: f.group_by("g", keys=["a", "b"], max_groups=2, max_rows=4).quantile("x", 0.5, bounds=(0, 6)),
+        (8, 6),
+    ),
+    "different": (lambda f: f.n_unique("g", max_rows=3), (7, 5)),
+    "found": (lambda f: f.group_by("g", max_groups=2, max_rows=4).count(), (4, 3)),
+    "crosstab": (lambda f: f.crosstab("g", "h", keys={"g": ["a", "b"], "h": ["x", "y"]}, max_rows=4), (4, 3)),
+    "table of keys": (
+        lambda f: f.group_by("g", keys=[f"k{i}" for i in range(300)], max_groups=2, max_rows=4).count(),
+        (5, 3),
+    ),
+}
+
+
+def _stated(query):
+    """The jobs and shuffles that `explain` states."""
+    last = str(query.explain()).splitlines()[-1]
+    return tuple(map(int, re.fullmatch(r"On Spark, .* most (\d+) jobs?, .* (\d+) shuffles?\. .*", last).groups()))
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:The released table is empty")
+def test_a_release_starts_the_jobs_and_shuffles_that_are_stated(spark_session, tmp_path):
+    """Real jobs and shuffles are at most those that `explain` states, and stating them runs no job.
+
+    Without adaptive execution, a job has one stage for each shuffle that it makes, and one for its result.
+    """
+    context, tracker = spark_session.sparkContext, spark_session.sparkContext.statusTracker()
+    rows = pl.DataFrame(
+        [(i % 50, "ab"[i % 2], "xyx"[i % 3], float(i % 7)) for i in range(400)], ["u", "g", "h", "x"], orient="row"
+    )
+    spark_session.createDataFrame(rows.to_arrow()).write.parquet(str(tmp_path / "rows"))
+    frame = dp.protect(
+        spark_session.read.parquet(str(tmp_path / "rows")), unit="u", budget=dp.Budget(epsilon=99, delta=0.1)
+    )
+    try:
+        for adaptive in ("true", "false"):
+            with _set(spark_session, {"spark.sql.adaptive.enabled": adaptive}):
+                for name, (ask, most) in _ASKED.items():
+                    group, query = f"{adaptive} {name}", ask(frame)
+                    context.setJobGroup(group, "")
+                    jobs, shuffles = _stated(query)
+                    assert not tracker.getJobIdsForGroup(group), name
+                    assert shuffles == most[1], name
+                    assert jobs == (most[0] if adaptive == "true" else most[0] - shuffles), name
+                    query.release(epsilon=1, delta=1e-6 if name == "found" else None)
+                    started = tracker.getJobIdsForGroup(group)
+                    assert 1 <= len(started) <= jobs, name
+                    stages = {stage for job in started for stage in tracker.getJobInfo(job).stageIds}
+                    ran = [s for s in stages if (info := tracker.getStageInfo(s)) and info.numCompletedTasks]
+                    if adaptive == "false":
+                        assert 1 <= len(ran) - len(started) <= shuffles, name
+    finally:
+        context.setJobGroup("other", "")
+
+
+def test_other_engines_state_no_jobs():
+    frame = dp.protect(_visits(), unit="u")
+    assert "jobs" not in str(frame.count(max_rows=2).explain())

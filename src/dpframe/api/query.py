@@ -44,8 +44,7 @@ class Query(Hints, Generic[Table_co]):
     def explain(self) -> Derivation:
         """The derivation: every step, what one unit can have after it, the sensitivity of each noisy total.
 
-        For a table of Spark (not of Spark Connect) it also says how many queries a release runs, and with how many jobs
-        and shuffles. Spark plans them for this, and reads no row.
+        On Spark it ends with the most jobs and shuffles of a release, which are counted in its plan. No row is read.
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
@@ -54,7 +53,8 @@ class Query(Hints, Generic[Table_co]):
         >>> print(str(query.explain()).splitlines()[0])
         Neighbouring tables: one unit 'user' joins or leaves (add-remove).
         """
-        return replace(derivation(self._question, may_be_scaled(self._question)), work=engine.work(self._question))
+        why = derivation(self._question, may_be_scaled(self._question))
+        return replace(why, work=engine.work_in_words(self._question))
 
     @property
     def sensitivity(self) -> Mapping[str, Sensitivity]:

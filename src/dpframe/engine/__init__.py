@@ -23,7 +23,8 @@ from dpframe.engine.tables import (
     as_kind,
     polars_dtype,
 )
-from dpframe.engine.totals import Totals, sealed, totals, validate, work
+from dpframe.engine.totals import Totals, sealed, totals, validate
+from dpframe.engine.work import work_in_words
 
 __all__ = [
     "EXPONENTS",
@@ -58,5 +59,5 @@ __all__ = [
     "validate_contingency",
     "validate_marginals",
     "value_profile",
-    "work",
+    "work_in_words",
 ]

@@ -223,12 +223,16 @@ def _widest(passes: Sequence[Limits]) -> Limits:
 
 
 def _mains(question: Question, limited: Mapping[Limits, Frame], columns: dict[int, Partial]) -> list[Frame]:
-    """For each set of limits that additive totals are under, the frame of these totals; at least one frame."""
+    """For each set of limits that additive totals are under, the frame of these totals.
+
+    Without additive totals there is one frame where it finds the groups, and none where they are listed.
+    """
     groups = group_names(question)
+    finds = bool(groups) and question.keys is None
     mains: list[Frame] = []
     for limits, frame in limited.items():
         under = {i: p for i, p in columns.items() if (p.total.limits or question.limits) == limits}
-        if under or (not columns and not mains):
+        if under or (not columns and not mains and finds):
             mains.append(_totals(frame, groups, {i: (p.units, p.total) for i, p in under.items()}))
     return mains
 

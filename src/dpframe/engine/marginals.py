@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.engine.backends import Frame
 from dpframe.engine.compile import HIGH, compiled, split_bits
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, held_keys, key_frame, public_keys
@@ -22,7 +23,7 @@ from dpframe.engine.totals import guarded, joined
 from dpframe.plan import FRACTION_BITS, Marginals, Question
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["listed_keys", "marginal_keys", "marginal_totals", "validate_marginals"]
+__all__ = ["empty_sums", "listed_keys", "marginal_keys", "marginal_totals", "validate_marginals"]
 
 _CELLS = 2**20  # where keys have more combinations than this, most rows have one of their own
 
@@ -36,7 +37,12 @@ def marginal_totals(question: Marginals, salt: int) -> Tables:
 
 def validate_marginals(question: Marginals) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
-    guarded(lambda: _placed(question, planned(question, [sums.frame for sums in _sums(0, question, True, empty=True)])))
+    guarded(lambda: _placed(question, planned(question, empty_sums(question))))
+
+
+def empty_sums(question: Marginals) -> list[Frame]:
+    """The lazy frames of the sums, on tables without their rows."""
+    return [sums.frame for sums in _sums(0, question, True, empty=True)]
 
 
 def marginal_keys(question: Marginals, table: Attributes) -> pl.DataFrame:

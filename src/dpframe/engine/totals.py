@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -14,7 +13,6 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Integers, PlaceCounts, WideIntegers
-from dpframe.engine.backends import backend_named
 from dpframe.engine.backends.polars import plainly
 from dpframe.engine.compile import HIGH, compiled, counted, influence_weights, split_bits
 from dpframe.engine.parts import Sums, added, planned
@@ -22,7 +20,6 @@ from dpframe.engine.prepared import kept
 from dpframe.engine.stages import group_names, listed_groups, public_keys
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan import Question, Total
-from dpframe.plan.steps import source_of
 
 __all__ = ["Totals", "guarded", "joined", "sealed", "totals", "validate"]
 
@@ -65,24 +62,6 @@ def totals(
 def validate(question: Question) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
     guarded(lambda: _validated(question))
-
-
-def work(question: Question) -> str:
-    """What the engine does in a release, as a sentence; empty where it is not known. No row is read.
-
-    Histograms from which dp.Auto() chooses limits are not in it, nor is a second reading for influences or rounds.
-    """
-    backend = backend_named(source_of(question.step).data.engine)
-    if type(question) is not Question or not backend.tells_work:
-        return ""
-
-    def told() -> str:
-        compilation = compiled(question, 0, empty=True)
-        return backend.work([*compilation.mains, *compilation.apart.values()])
-
-    with suppress(DpFrameError):  # the release says why it is refused
-        return guarded(told)
-    return ""
 
 
 def _validated(question: Question) -> None:
@@ -215,7 +194,7 @@ def _beside(question: Question, mains: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """
     names = group_names(question)
     if not names:
-        return pl.concat(mains, how="horizontal")
+        return pl.concat(mains, how="horizontal") if mains else pl.DataFrame()
     listed = question.keys is not None
     table, others = (listed_groups(question)[0], mains) if listed else (mains[0].sort(names), mains[1:])
     for other in others:

@@ -43,7 +43,7 @@ class Derivation:
     `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys` says which groups
     appear; `totals` has (name, total, bounds and where they come from, l0, l1, l2, linf); `typed` has the lines of
     `steps` with all values of their lists, of which people are shown a few. `words` has (column, what it is, as people
-    say it), and `where` the conditions of the filters. `work` says what the engine does, where an engine tells that.
+    say it), and `where` the conditions of the filters. `work` says on Spark what a release does there.
     """
 
     title: str
@@ -60,8 +60,7 @@ class Derivation:
 
     def __str__(self) -> str:
         tables = render_text(self.STEPS, self.steps), render_text(self.MEASURES, self.totals)
-        parts = [self.title, tables[0], self.keys, tables[1]]
-        return "\n\n".join([*parts, self.work] if self.work else parts)
+        return "\n\n".join([self.title, tables[0], self.keys, tables[1], *([self.work] if self.work else [])])
 
     __repr__ = __str__
 
@@ -69,7 +68,7 @@ class Derivation:
         return (
             f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>{render_html(self.STEPS, self.steps)}"
             f"<p>{escape(self.keys)}</p>{render_html(self.MEASURES, self.totals)}"
-            f"{self.work and f'<p>{escape(self.work)}</p>'}</div>"
+            f"{f'<p>{escape(self.work)}</p>' if self.work else ''}</div>"
         )
 
 

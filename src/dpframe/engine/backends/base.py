@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -13,9 +13,16 @@ from narwhals.dtypes import DType
 from dpframe.engine.tables import Data
 from dpframe.plan import ColumnDomain
 
-__all__ = ["Backend", "Frame"]
+__all__ = ["Backend", "Frame", "Work"]
 
 Frame = nw.LazyFrame[Any]
+
+
+class Work(NamedTuple):
+    """The most that some queries start on a cluster: jobs, and shuffles, which move rows between its machines."""
+
+    jobs: int
+    shuffles: int
 
 
 class Backend(ABC):
@@ -27,7 +34,6 @@ class Backend(ABC):
     """
 
     name: str
-    tells_work: ClassVar[bool] = False  # whether it has words for `work`
 
     # Tables
 
@@ -77,9 +83,12 @@ class Backend(ABC):
         """
         return self.collect(frames)
 
-    def work(self, frames: Sequence[Frame]) -> str:
-        """What the engine does for some frames without rows, as a sentence; empty unless it `tells_work`."""
-        return ""
+    def work(self, frames: Sequence[Frame]) -> Work | None:
+        """The work of a cluster for these queries, from their plans; None for an engine that is no such cluster.
+
+        Input:  frames on tables without their rows
+        """
+        return None
 
     # Texts
 

@@ -9,11 +9,14 @@ there on numbers and texts of its own.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
+from uuid import uuid4
 
 import ibis
+import ibis.expr.operations as ops
 import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
@@ -32,7 +35,7 @@ from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import ColumnDomain, Kind, kind
 
-__all__ = ["BACKEND", "Dialect", "fetched", "is_wide"]
+__all__ = ["BACKEND", "Dialect", "fetched", "forgotten", "is_wide"]
 
 # From Ibis' name of a database to the module of its dialect, in this folder.
 _DIALECTS: Mapping[str, str] = {"postgres": "postgres", "duckdb": "ibis_duckdb", "sqlite": "sqlite"}
@@ -47,7 +50,21 @@ _PARTS = {
     "minute": lambda x: x.minute(),
 }
 
+_BROUGHT = "dpframe_"  # the names of public tables in a database begin with it
 _UNTRIED = "{}: nobody has tried it on this database. Change the texts before they come to dpframe: table.mutate(s={})."
+
+
+def forgotten(rows: Any, drop: Callable[[str], object]) -> None:
+    """Remove from the database the public tables of a query that dpframe brought there; Ibis would keep them.
+
+    Input:  drop: what removes a table, by its name
+    """
+    backends, tables = rows._find_backends()[0], rows.op().find(ops.InMemoryTable)
+    for table in tables:
+        if table.name.startswith(_BROUGHT):
+            backends[0]._memtables.discard(table)
+            with suppress(Exception):
+                drop(table.name)
 
 
 class Dialect:
@@ -78,7 +95,8 @@ class Dialect:
 
     def brought(self, beside: Any, table: pl.DataFrame) -> Any:
         """A public table, as an Ibis table that can be joined to the rows `beside`."""
-        return ibis.memtable(table.to_arrow())
+        data: Any = ibis.memtable(table.to_arrow()).op()
+        return data.copy(name=f"{_BROUGHT}{uuid4().hex}").to_expr()
 
     def brings_keys(self, rows: Any) -> bool:
         """See `SqlBackend`."""

@@ -13,7 +13,7 @@ import sqlglot.expressions as sge
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.duckdb import INFINITE, MAGNITUDE, check_macros, check_statistics
-from dpframe.engine.backends.ibis import Dialect
+from dpframe.engine.backends.ibis import Dialect, forgotten
 from dpframe.engine.backends.sql import MOST_ROWS
 from dpframe.engine.letters import ALIKE, letters
 from dpframe.plan import Kind, kind
@@ -114,11 +114,14 @@ class _DuckDBDialect(Dialect):
 
         DuckDB's sums have 128 bits, and with one setting they have a type that Arrow lacks. Their values fit in 64
         bits. Ibis believes that they have 64 bits and would leave out a direct cast, so they are cast to a decimal
-        first.
+        first. No table of ours stays in the connection.
         """
         types = rows.schema().items()
         sums = {name: rows[name].cast("decimal(38, 0)").cast("int64") for name, dtype in types if dtype.is_int64()}
-        return super().read(rows.mutate(**sums) if sums else rows)
+        try:
+            return super().read(rows.mutate(**sums) if sums else rows)
+        finally:
+            forgotten(rows, rows._find_backends()[0][0].con.unregister)
 
 
 def _check_macros(rows: Any) -> None:

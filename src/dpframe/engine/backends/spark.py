@@ -16,7 +16,7 @@ import polars as pl
 from narwhals.dtypes import DType
 from pyspark.sql import functions, types
 
-from dpframe.engine.backends.base import Frame
+from dpframe.engine.backends.base import Frame, Work
 from dpframe.engine.backends.sql import REPLACED, SqlBackend, our_names, piece_of, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
@@ -25,6 +25,7 @@ from dpframe.plan import Kind, integer_range, kind
 __all__ = ["BACKEND"]
 
 _SMALL = 100_000  # a public table of at most this many rows is copied to each worker
+_MADE_UP = 2**40  # rows for a plan: so many that Spark plans no broadcast of them
 _FEW = 8  # at most this many runs of whole numbers are written as ranges
 _PARTS = {
     "year": "year({0})",
@@ -37,13 +38,12 @@ _PARTS = {
     "days": "unix_date(CAST({0} AS DATE))",
     "text": "CAST({0} AS STRING)",
 }
-_SHUFFLE, _COPY = re.compile(r"\bExchange\b"), re.compile(r"\bBroadcastExchange\b")  # in the text of a plan
+_BROADCASTS = ("BroadcastExchange", "SortMergeJoin", "ShuffledHashJoin")
 _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}
 
 
 class _Spark(SqlBackend):
     name = "spark"
-    tells_work = True
     in_numbers = "as in EXTRACT(DAY FROM x)"
 
     # Tables
@@ -98,25 +98,19 @@ class _Spark(SqlBackend):
                     plan.queryExecution().executedPlan()
         return tables
 
-    def work(self, frames: Sequence[Frame]) -> str:
-        """The jobs and shuffles of classic Spark, counted in its plans; of Connect, the plans are on the server.
+    def work(self, frames: Sequence[Frame]) -> Work:
+        """The most jobs and shuffles of these queries.
 
-        Bound:  each query is one job, and with adaptive execution so is each shuffle and each table that is copied to
-                all workers. On the rows, Spark may find a shuffle that it can leave out or use twice, but adds none:
-                a join of which it knows neither side shuffles both
+        A query is one job, and each broadcast is one more. With adaptive execution each shuffle is a job too, after
+        which Spark may turn a join of shuffled rows into a broadcast. Without it, Spark may plan a broadcast where the
+        rows are few. So each such join counts as a broadcast. A plan for rows of unknown number, as here, has at least
+        the shuffles of a plan for few rows.
         """
-        plans = []
-        with _quiet(frames[0].to_native().sparkSession):
-            for frame in frames:
-                query = getattr(frame.to_native(), "_jdf", None)
-                if query is None:
-                    return ""
-                plans.append(query.queryExecution().executedPlan().toString())
-        shuffles, copies = (sum(len(part.findall(plan)) for plan in plans) for part in (_SHUFFLE, _COPY))
-        return (
-            f"Spark: {_number(len(plans), 'query', 'queries')} of the rows, with at most "
-            f"{_number(len(plans) + shuffles + copies, 'job')} and {_number(shuffles, 'shuffle')}."
-        )
+        plans = [_nodes(frame.to_native()) for frame in frames]
+        shuffles = sum(plan.count("Exchange") for plan in plans)
+        jobs = sum(1 + sum(plan.count(node) for node in _BROADCASTS) for plan in plans)
+        adaptive = sum(plan.count("Exchange") for plan in plans if "AdaptiveSparkPlan" in plan)
+        return Work(jobs + adaptive, shuffles)
 
     # Columns
 
@@ -229,10 +223,6 @@ class _Spark(SqlBackend):
         )
 
 
-def _number(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
@@ -288,13 +278,37 @@ def _without_rows(rows: Any) -> Any:
     """An empty table with the columns of `rows`.
 
     A query on the rows themselves must not be planned before the charge: if there are few rows, Spark computes with
-    them while it plans. Spark Connect only analyses a plan, so it gets the rows.
+    them while it plans. Spark Connect would also remove the steps after a table that it knows to be empty. It gets
+    made-up rows, which nobody computes: a query on them is only planned.
     """
     session = rows.sparkSession
     if "connect" in type(session).__module__:
-        return rows
+        return session.range(0, _MADE_UP, 1, 2).select([_made_up(field) for field in rows.schema])
     nothing = session._jsparkSession.createDataFrame(session.sparkContext._jsc.emptyRDD(), rows._jdf.schema())
     return type(rows)(nothing, session)
+
+
+def _made_up(field: types.StructField) -> Any:
+    """A column of this name and type, from the numbers of `range`, of whose values the planner knows nothing."""
+    text, dtype = functions.col("id").cast("string"), field.dataType
+    if isinstance(dtype, (types.ArrayType, types.MapType, types.StructType)):
+        return functions.from_json(text, dtype).alias(field.name)
+    return text.cast(dtype).alias(field.name)
+
+
+def _nodes(rows: Any) -> list[str]:
+    """The names of the nodes of a query's plan, such as "Exchange". No job runs.
+
+    They are read from the tree at the beginning of a plan in the form "formatted": it shows no constant of the query.
+    """
+    plan = getattr(rows, "_jdf", None)  # None for Connect, where the plan is on the server
+    if plan is None:
+        text = rows._explain_string(mode="formatted")
+    else:
+        java = rows.sparkSession._jvm.org.apache.spark.sql.api.python.PythonSQLUtils
+        text = java.explainString(plan.queryExecution(), "formatted")
+    tree = text.partition("\n\n")[0]
+    return [name for line in tree.splitlines() for name in re.findall(r"^[\W\d]*([A-Za-z]+)", line)]
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.ibis import Dialect, is_wide
+from dpframe.engine.backends.ibis import Dialect, forgotten, is_wide
 from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
@@ -31,7 +31,8 @@ class _PostgresDialect(Dialect):
         backend = server.database_of(table)
         if backend is None:
             return table
-        backend._run_pre_execute_hooks(table)
+        with server.alone(backend):
+            backend._run_pre_execute_hooks(table)
         return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
 
     def types(self, table: Any) -> dict[str, DType]:
@@ -155,12 +156,16 @@ class _PostgresDialect(Dialect):
         return written(value, sql.AT_TIME.format(sql.OF_DAY[part].format(day)), "int64")
 
     def read(self, rows: Any) -> pl.DataFrame:
-        """The rows of a query, in the types that Ibis states."""
+        """The rows of a query, in the types that Ibis states. No table of ours stays in the session."""
         backend = server.database_of(rows)
         assert backend is not None
-        backend._run_pre_execute_hooks(rows)
         query = Compiler().to_sqlglot(rows).sql("postgres")
-        values = server.fetch_rows(backend.con, query)
+        with server.alone(backend):
+            try:
+                backend._run_pre_execute_hooks(rows)
+                values = server.fetch_rows(backend.con, query)
+            finally:
+                forgotten(rows, lambda name: server.drop(backend, name))
         columns = zip(*values, strict=True) if values else [()] * len(rows.columns)
         schema = rows.schema().items()
         pairs = zip(schema, columns, strict=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock, RLock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["check_path", "column_of", "database_of", "fetch_rows", "may_store"]
+__all__ = ["alone", "check_path", "column_of", "database_of", "drop", "fetch_rows", "may_store"]
 
 
 def database_of(rows: Any) -> Any:
@@ -17,9 +21,22 @@ def database_of(rows: Any) -> Any:
     return backends[0] if backends else None
 
 
+@contextmanager
+def alone(backend: Any) -> Iterator[None]:
+    """Use the connection of Ibis' backend for this thread alone.
+
+    psycopg runs one statement of a connection at a time, but a transaction is several statements: those of two threads
+    would be in one transaction, which fails.
+    """
+    with _lock:
+        lock = _locks.setdefault(backend.con, RLock())
+    with lock:
+        yield
+
+
 def check_path(backend: Any) -> None:
     """Refuse a session in which other functions can replace PostgreSQL's own. Errors: UnsupportedOperation."""
-    with backend.con.cursor() as cursor, backend.con.transaction():
+    with alone(backend), backend.con.cursor() as cursor, backend.con.transaction():
         (schemas,) = cursor.execute("SELECT pg_catalog.current_schemas(true)").fetchone()
     first = next((name for name in schemas if not name.startswith("pg_temp")), "")  # never searched for functions
     if first != "pg_catalog":
@@ -31,13 +48,15 @@ def check_path(backend: Any) -> None:
 
 def may_store(backend: Any) -> bool:
     """Whether this session may make temporary tables: a user may lack the right, and a replica only reads."""
-    with backend.con.cursor() as cursor, backend.con.transaction():
+    with alone(backend), backend.con.cursor() as cursor, backend.con.transaction():
         (answer,) = cursor.execute(_MAY_STORE).fetchone()
     return bool(answer)
 
 
 _MAY_STORE = """SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')
 AND pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'"""
+_lock = Lock()
+_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # from a connection to its lock
 _SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # how texts are read and written
 
 
@@ -48,6 +67,12 @@ def fetch_rows(connection: Any, query: str) -> list[Any]:
             cursor.execute(f"SET LOCAL {setting}")
         rows: list[Any] = cursor.execute(query).fetchall()
     return rows
+
+
+def drop(backend: Any, name: str) -> None:
+    """Remove a temporary table from the session."""
+    with backend.con.cursor() as cursor, backend.con.transaction():
+        cursor.execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
 
 
 def column_of(name: str, cells: Any, dtype: Any) -> pl.Series:
