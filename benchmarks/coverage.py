@@ -157,7 +157,7 @@ def truths(rows):
 
 
 def statistics(people: int = 300, repeats: int = 200, least: float = 0.0, names: tuple[str, ...] = ()) -> None:
-    """Coverage of every statistic, or of the named ones; a width is beside that of the narrowest in hindsight, as in `case`."""
+    """Coverage of every statistic, or of the named ones; widths are beside the narrowest in hindsight, as in `case`."""
     print("rows  people    ε  statistic       coverage  width  beside the narrowest", flush=True)
     draw = np.random.default_rng(5)
     for k, epsilon in ((k, epsilon) for epsilon in (0.5, 1, 4) for k in (7, 1) if epsilon >= least):
