@@ -56,7 +56,7 @@ from dpframe.plan.tables import synthesis
 from dpframe.plan.totals import Total
 from dpframe.plan.totals import choices as choice_totals
 from dpframe.plan.totals import sums as measures
-from dpframe.release import batch, failing, run
+from dpframe.release import batch, failing, narrowing, run
 from dpframe.release.accuracy import intervals, picked
 from dpframe.release.answer import GROUPS_FOUND, draw
 from dpframe.release.answer import key_rounds as rounds_of_keys
@@ -64,7 +64,7 @@ from dpframe.release.answer import selection as choices
 from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
-from dpframe.release.auto import narrowing, noisy_histograms
+from dpframe.release.auto import noisy_histograms
 from dpframe.release.hierarchy import draw as levels
 from dpframe.release.pricing import allocation, mechanisms, shared_noise
 from dpframe.release.synthesis import rounds as table_rounds

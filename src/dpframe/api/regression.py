@@ -124,7 +124,7 @@ class FrameMatrices(AskedFrame[Table_co]):
         Bound:  one release of the second moments of all columns. The intervals hold for noise and sampling together.
                 How much one person moves each coefficient is measured too, so rows of one person may be alike, and
                 errors of the outcome may vary from row to row. They are approximate: see `Regression`
-                Narrower bounds follow from noisy answers alone: see `dpframe.release.auto.narrowing`
+                Narrower bounds follow from noisy answers alone: see `dpframe.release.narrowing`
         Errors: InvalidArgument, MissingBounds, UnsupportedOperation for terms that are not linear
         """
         if not isinstance(narrow, bool):

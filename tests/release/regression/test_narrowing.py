@@ -12,7 +12,7 @@ import pytest
 import dpframe as dp
 from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.release.auto import narrowing
+from dpframe.release import narrowing
 
 CERTAIN = 1e12
 BOUNDS = {"x": (0, 1000), "y": (-3000, 3000), "n": (0, 100)}
