@@ -105,10 +105,6 @@ class Model:
     sure_side: float = math.exp(-4)  # that threshold if the other sign has units: a wrong sign costs much
     bulk_tail: float = 0.25  # part of the units on either side of the range that is divided into equal bins
     units_in_bin: float = 8.0  # units in one of these bins, per scale of its noise
-    # Units in that range, in scales of the noise of its bins, from which there are two bins for each doubling. On 27
-    # columns of 30,000 units, errors of means were then 1.51 times those of the best bounds in hindsight, and 1.55
-    # before; runs differed by 0.03.
-    many_scales: float = 400.0
     tail_octaves: int = 6  # how often the distance doubles beyond that range
     tail_scales: float = 20.0  # units in a tail, in scales of the noise: so many tell the law
     value_cases: int = 128  # that are drawn

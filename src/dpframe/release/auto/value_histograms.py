@@ -99,15 +99,12 @@ def most_values(bins: Bins, *, doubt: float) -> tuple[float, float, float] | Non
 
 
 def edges_around(low: float, high: float, scales: float, *, whole: bool) -> Floats:
-    """Growing edges: equal parts between two numbers; beyond, distances double at each edge, or at each second one.
-
-    Where there are many units, the narrower bins show where values end.
+    """Growing edges: equal parts between two numbers, and distances that double beyond.
 
     Input:  scales: units between the numbers, in scales of the noise
     """
     parts = int(np.clip(scales / MODEL.units_in_bin, 2, _PARTS))
-    steps = 1 + (scales > MODEL.many_scales)
-    away = (high - low) / 2 * (2.0 ** (np.arange(1, steps * MODEL.tail_octaves + 1) / steps) - 1)
+    away = (high - low) / 2 * (2.0 ** np.arange(1, MODEL.tail_octaves + 1) - 1)
     edges = np.concatenate([low - away, np.linspace(low, high, parts + 1), high + away, [0.0]])
     return np.unique(np.rint(edges) if whole else edges)
 
