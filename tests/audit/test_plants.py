@@ -534,10 +534,10 @@ def own_noise_is_too_small():
 
 
 def windows_are_too_short():
-    """How often window noise in two groups is 0, of 600 draws: off by 6 deviations once in 1e7 or rarer."""
+    """How often window noise in two groups is 0, of 2,000 draws: off by 6 deviations once in 1e7 or rarer."""
     law = 1 / sum(math.exp(-(max(0, a, b) + max(0, -a, -b)) / 0.8) for a in range(-25, 26) for b in range(-25, 26))
-    zeros = sum(not window_noise(0.8, 2).any() for _ in range(600))
-    return abs(zeros - 600 * law) > 6 * math.sqrt(600 * law)
+    zeros = sum(not window_noise(0.8, 2).any() for _ in range(2000))
+    return abs(zeros - 2000 * law) > 6 * math.sqrt(2000 * law)
 
 
 def a_choice_of_tables_costs_more():
