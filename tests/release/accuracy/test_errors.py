@@ -299,6 +299,12 @@ def test_rows_are_not_known_where_no_bounds_hold_the_answer():
         assert same.accuracy(epsilon=1)["useful_from"].to_list() == [None], "one constant is exact"
 
 
+@pytest.mark.parametrize("name", HALF)
+def test_one_row_is_enough_where_there_is_no_noise(name):
+    asked = nobody(x=pl.Float64).clip("w", 0, 4).agg(a=HALF[name][0]((-20, 80)), max_rows=1)
+    assert set(asked.accuracy(epsilon=1e9, noise="laplace")["useful_from"]) <= {1, 2}
+
+
 def test_a_warning_names_the_columns_that_are_hopeless_and_when_they_are_not():
     asked = nobody(x=pl.Float64).agg(n=dp.count(), m=dp.mean("x", bounds=(0, 100)), max_rows=2)
     count_rows, mean_rows = asked.accuracy(epsilon=0.1)["useful_from"]

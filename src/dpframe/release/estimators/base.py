@@ -139,7 +139,7 @@ class Estimator(ABC):
 def _least_rows(is_enough: Callable[[int], bool]) -> int | None:
     """The least number of rows that is enough, where more rows are enough too; None if 2^50 are too few."""
     most = next((2**power for power in range(51) if is_enough(2**power)), None)
-    return None if most is None else bisect_left(range(most), True, lo=most // 2, key=is_enough)
+    return None if most is None else bisect_left(range(most), True, lo=max(most // 2, 1), key=is_enough)
 
 
 def real(total: Total, noisy: Noisy) -> Any:
