@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import gc
+import os
 import weakref
+from collections import OrderedDict
 from fractions import Fraction
 
 import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.engine import prepared
 from dpframe.errors import InvalidArgument, UnboundedContribution
 from dpframe.plan import derivation, once, repeats
 from dpframe.plan.repeats import exact
@@ -179,3 +182,34 @@ def test_a_value_of_another_type_is_not_compared(value):
 def test_a_step_is_no_value():
     with pytest.raises(TypeError):
         exact(protected()._step)
+
+
+class Fleeting(OrderedDict):
+    """Results that another thread drops as soon as somebody has asked whether they are there."""
+
+    def __contains__(self, key):
+        there = super().__contains__(key)
+        self.pop(key, None)
+        return there
+
+
+def test_a_result_that_another_thread_drops_is_no_error():
+    question = protected().count(max_rows=2)._question
+    vars(question)["worked"] = Fleeting()
+    assert [once(limit_of, question) for _ in range(3)] == [2, 2, 2]
+
+
+def limit_of(question):
+    return question.limits.max_rows
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12+: other tests may have left threads
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
+@pytest.mark.parametrize("module", [repeats, prepared])
+def test_a_fork_has_a_lock_of_its_own(module):
+    """A fork while another thread holds the lock: nobody in the child would ever release its copy."""
+    with module._lock:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if module._lock.acquire(timeout=1) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -26,6 +26,7 @@ under a salt that is set late needs all rows at once, which is what a lazy table
 from __future__ import annotations
 
 import json
+import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -123,6 +124,15 @@ class Plan:
 
 _plans: OrderedDict[Any, list[Plan]] = OrderedDict()
 _lock = Lock()
+
+
+def _fresh_lock() -> None:
+    global _lock  # if another thread holds the lock at a fork, the child's copy of it is never released
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fresh_lock)
 
 
 @contextmanager

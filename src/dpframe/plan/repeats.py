@@ -21,6 +21,7 @@ Refusals are not kept. A question that is refused is refused each time by the co
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import fields, is_dataclass
@@ -41,7 +42,17 @@ R = TypeVar("R")
 Q = TypeVar("Q", bound="Worked")
 
 _lock = Lock()
+_ABSENT = object()
 _era = [0]  # a number in each key: what was kept before `forget` is never met again
+
+
+def _fresh_lock() -> None:
+    global _lock  # if another thread holds the lock at a fork, the child's copy of it is never released
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fresh_lock)
 
 
 class Worked:
@@ -110,8 +121,9 @@ def once(function: Callable[Concatenate[Q, P], R], question: Q, *args: P.args, *
     except TypeError:
         return function(question, *args, **kwargs)
     results = question.worked
-    if key in results:
-        result: R = results[key]
+    value: Any = results.get(key, _ABSENT)  # one look-up, since another thread may drop the result after it
+    if value is not _ABSENT:
+        result: R = value
         return result
     result = function(question, *args, **kwargs)
     with _lock:
