@@ -318,12 +318,12 @@ def _distinct(
 ) -> Frame:
     """The distinct pairs of group and value, after each unit's pairs are limited."""
     assert total.column is not None
-    value = total.column.id
-    pairs = rows.filter(~nw.col(value).is_null()).select(*units, *groups, value).unique()
+    value, engine = total.column.id, backend_of(rows)
+    pairs = engine.unique(rows.filter(~nw.col(value).is_null()).select(*units, *groups, value))
     if weights is None:
         return pairs
     pairs = pairs.join(weights.select(*units, *groups), on=[*units, *groups], how="semi")
-    return distinct(pairs, units, groups, value, limits, salt).select(*groups, value).unique()
+    return engine.unique(distinct(pairs, units, groups, value, limits, salt).select(*groups, value))
 
 
 def counted(pairs: Frame, groups: Sequence[str]) -> Frame:

@@ -140,6 +140,10 @@ class Backend(ABC):
         release draws a new salt.
         """
 
+    def unique(self, frame: Frame) -> Frame:
+        """The rows of a frame, of which each stands there once."""
+        return frame.unique()
+
     sifts = False  # whether this engine has a `sifted` that removes or moves rows
 
     def sifted(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:

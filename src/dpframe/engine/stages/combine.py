@@ -143,7 +143,7 @@ def first_periods(step: FirstPeriods, live: frozenset[str], empty: bool) -> Fram
         keys = [(columns[name], values) for name, values in step.listed]
         there = lowered(earlier, frozenset(periods) | {column.id for column, _ in keys}, empty)
         there = there.filter(*(_has_key(there, column, values) for column, values in keys)) if keys else there
-        pairs.append(there.select(*_identifiers(step.units, "j"), *periods).unique())
+        pairs.append(backend_of(there).unique(there.select(*_identifiers(step.units, "j"), *periods)))
     used = nw.concat(pairs, how="vertical").group_by(*names).agg(nw.len().alias("n"))
     used = used.filter(nw.col("n") >= step.most).select(*names)
     return rows.with_columns(*_identifiers(step.units, "j")).join(used, on=names, how="anti").drop(names)

@@ -18,6 +18,7 @@ def _(step: PartitionPart, live: frozenset[str], empty: bool) -> Frame:
     units = unit_names(step.table)
     if not units or step.max_groups >= len(step.keys):
         return here
-    pairs = frame.filter(listed(frame, column, step.keys)).select(*units, column.id).unique()
-    memberships = backend_of(pairs).kept(pairs, units, column.id, step.max_groups, step.salt)
+    engine = backend_of(frame)
+    pairs = engine.unique(frame.filter(listed(frame, column, step.keys)).select(*units, column.id))
+    memberships = engine.kept(pairs, units, column.id, step.max_groups, step.salt)
     return here.join(memberships.filter(listed(memberships, column, [step.key])).select(*units), on=units, how="semi")
