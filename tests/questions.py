@@ -430,6 +430,9 @@ REFUSED = {  # what an engine refuses, with the line to type, which its message 
     **{(name, "nanoseconds"): "CAST(x AS TIMESTAMP)" for name in ("duckdb", "ibis")},
     **{(name, ask): "x AT TIME ZONE 'UTC'" for name in ("ibis", "postgres") for ask in ("zone", "zone keys")},
     **{("sqlite", ask): "table.mutate(x=table['zone'].cast('timestamp'))" for ask in ("zone", "zone keys")},
+    **{("datafusion", ask): "table.mutate(x=table['zone'].cast('timestamp'))" for ask in ("zone", "zone keys")},
+    ("datafusion", "durations"): "table.mutate(x=table['long'].cast('int64'))",
+    ("datafusion", "nanoseconds"): "table.mutate(x=table['nano'].cast('timestamp(6)'))",
 }
 ABSENT = {  # types that an engine does not have at all
     *(("spark", "nanoseconds"), ("postgres", "nanoseconds")),

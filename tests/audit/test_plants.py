@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
 
+import datafusion
 import duckdb
 import ibis
 import narwhals as nw
@@ -30,6 +31,7 @@ from transcripts import loss as transcript_loss
 from watched import Watched
 
 import dpframe as dp
+from datafusion_tables import stored as stored_in_datafusion
 from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
@@ -42,6 +44,7 @@ from dpframe.engine.backends import duckdb as on_duckdb
 from dpframe.engine.backends import ibis as on_ibis
 from dpframe.engine.backends import ibis_duckdb, lowest, runs
 from dpframe.engine.backends import polars as on_polars
+from dpframe.engine.backends.datafusion import functions as in_datafusion
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import expressions, integers, key_weights, keys, limits, rows, values
@@ -574,7 +577,7 @@ def nulls_of_texts_that_are_none_are_kept():
     """What Arrow hands over is looked at byte by byte, since a kernel of texts would end the process."""
     offsets = pa.py_buffer(np.array([0, 2], np.int64).tobytes())
     nulls = pa.Array.from_buffers(pa.large_string(), 1, [pa.py_buffer(b"\0"), offsets, pa.py_buffer(b"\xff\xff")])
-    column = on_polars._unicode(pl.Series(pl.from_arrow(nulls)))
+    column = on_polars.unicode(pl.Series(pl.from_arrow(nulls)))
     (chunk,) = column.to_frame("g").to_arrow(compat_level=pl.CompatLevel.newest()).column(0).chunks
     return b"\xff" in chunk.buffers()[1].to_pybytes()
 
@@ -588,6 +591,13 @@ def the_sign_of_zero_is_released():
     frame = protected({"u": list(range(300)), "x": [-0.0] + [0.0] * 299})
     keys = frame.group_by("x", max_groups=1, max_rows_per_group=1).count().release(epsilon=100, delta=1e-3).table["x"]
     return [math.copysign(1, key) for key in keys] == [-1.0]
+
+
+def zero_is_two_units_in_datafusion():
+    session = datafusion.SessionContext()
+    name = stored_in_datafusion(session, pa.table({"u": [0.0, -0.0], "x": [1, 1]}))
+    frame = dp.protect(ibis.datafusion.connect(session).table(name), unit="u")
+    return exact(frame.count_units()) != [[1]]
 
 
 def groups_are_chosen_once_for_all():
@@ -1579,14 +1589,21 @@ PLANTS = [
     ),
     Plant(
         "texts of Polars are UTF-8",
-        on_polars._unicode,
+        on_polars.unicode,
         "raw.cast(pl.String)",
         "raw",
         lambda: texts_that_are_none_are_held(pl.from_arrow),
     ),
     Plant(
+        "0.0 and -0.0 are one unit in DataFusion",
+        in_datafusion._canonical,
+        "when(value == 0).then(0.0)",
+        "when(value == 0).then(value)",
+        zero_is_two_units_in_datafusion,
+    ),
+    Plant(
         "texts of a lazy frame are UTF-8",
-        on_polars._unicode,
+        on_polars.unicode,
         "raw.cast(pl.String)",
         "raw",
         lambda: texts_that_are_none_are_held(lambda table: pl.from_arrow(table).lazy()),
@@ -1628,7 +1645,7 @@ PLANTS = [
     ),
     Plant(
         "there is nothing beneath a null",
-        on_polars._unicode,
+        on_polars.unicode,
         "if column.null_count() and column.dtype == pl.String:",
         "if False:",
         nulls_of_texts_that_are_none_are_kept,

@@ -22,6 +22,7 @@ import pyarrow as pa
 from cells import Cells
 from reference import NANO, family
 
+from datafusion_tables import stored as stored_in_datafusion
 from dpframe.engine.backends import backend_of
 from dpframe.engine.intake import partition_of
 from dpframe.engine.stages.rows import lower
@@ -463,6 +464,21 @@ def _as_text(cell: Any, kinds: str) -> str:
     return day if kinds == "date" else day + clock
 
 
+@functools.cache
+def datafusion_connection() -> Any:
+    import datafusion
+    import ibis
+
+    return ibis.datafusion.connect(datafusion.SessionContext())
+
+
+def datafusion(table: Table) -> tuple[Any, Table]:
+    """DataFusion holds what Arrow has, except durations, zones and nanoseconds under dpframe."""
+    backend = datafusion_connection()
+    table = finite(without(table, wide, wide_decimal, zoned, duration, nanoseconds))
+    return backend.table(stored_in_datafusion(backend.con, arrow(table))), table
+
+
 def spark(**settings: str) -> Callable[[Table], tuple[Any, Table]]:
     """Spark has no nanoseconds, and neither Arrow's whole numbers without a sign nor its durations."""
 
@@ -516,6 +532,7 @@ ENGINES = (
     Engine("postgres", postgres, 40, needs="in_postgres"),
     Engine("sqlite", sqlite(), 40),
     Engine("sqlite nocase", sqlite("COLLATE NOCASE"), 40),
+    Engine("datafusion", datafusion, 40),
     Engine("dask", dask, 100, needs="dask_here"),
     Engine("spark", spark(), 60, needs="spark_session", long=True),
     Engine("spark ansi", spark(enabled="true"), 60, needs="spark_session", long=True),
@@ -537,7 +554,7 @@ def rows_of(frame: Any, names: list[str], by: str = "r") -> dict[str, list[Any]]
         step = exchanged(step, _gathered)
     lowered = lower(step, {column.id for column in columns.values()})
     rows = lowered.to_native()
-    ours = type(rows).__module__.startswith("ibis") and rows.get_backend().name in ("postgres", "sqlite")
+    ours = type(rows).__module__.startswith("ibis") and rows.get_backend().name in ("postgres", "sqlite", "datafusion")
     read = backend_of(lowered).collect([lowered])[0].to_dict(as_series=False) if ours else _read(rows)
     order = sorted(range(len(read[columns[by].id])), key=read[columns[by].id].__getitem__)
     made = {}

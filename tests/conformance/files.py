@@ -24,6 +24,7 @@ from engines import (
     Engine,
     Table,
     arrow,
+    datafusion_connection,
     duckdb_connection,
     duration,
     ibis_connection,
@@ -110,6 +111,10 @@ def _zoned(dtype: Any) -> bool:
     return getattr(dtype, "time_zone", None) is not None
 
 
+def _unsigned_wide(dtype: Any) -> bool:
+    return str(dtype) == "UInt64"
+
+
 def _no_decimal(dtype: Any) -> bool:
     return family(dtype) == "decimal"
 
@@ -129,6 +134,7 @@ SCANNERS = dict(
         _scanner("duckdb filtered", _filtered, _UTC),
         _scanner("duckdb dataset", lambda path: duckdb_connection().from_arrow(ds.dataset(path)), _UTC),
         _scanner("ibis", lambda path: ibis_connection().read_parquet(path), _UTC),
+        _scanner("datafusion", lambda path: datafusion_connection().read_parquet(path), _unsigned_wide, _zoned),
         _scanner("pandas", lambda path: pd.read_parquet(path, dtype_backend="pyarrow")),
         _scanner("dask", lambda path: _in_dask(path), needs="dask_here"),
     ]

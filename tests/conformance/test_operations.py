@@ -23,6 +23,7 @@ PLAIN = (
     "ibis",
     "postgres",
     "sqlite",
+    "datafusion",
 )  # the others are one of these, brought in another way or with a setting
 BESIDE = ("int8", "int64", "uint64", "int128", "float64", "float32", "decimal38_10")
 
@@ -72,7 +73,7 @@ def quick(exprs, engine):
     """The expressions of the quick tier: one of each shape, and on most engines only a share of these."""
     turn = 7 * engines_in_order.index(engine.name)
     chosen = some(exprs, 1, turn)
-    step = {"polars": 1, "duckdb": 2, "ibis": 2, "postgres": 2, "sqlite": 2}.get(engine.name, 5)
+    step = {"polars": 1, "duckdb": 2, "ibis": 2, "postgres": 2, "sqlite": 2, "datafusion": 2}.get(engine.name, 5)
     few = chosen[turn % step :: step]
     long = [expr for expr in few if takes_steps(expr)]
     return few if step == 1 else [expr for expr in few if not takes_steps(expr)] + long[turn % 3 :: 3]

@@ -12,11 +12,24 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from datafusion_tables import stored as stored_in_datafusion
 from postgres_tables import connected, stores
 from sqlite_tables import stored as stored_in_sqlite
 from strategies import bring
 
-ENGINES = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "postgres", "sqlite", "spark", "dask")
+ENGINES = (
+    "polars",
+    "polars-lazy",
+    "pandas",
+    "pyarrow",
+    "duckdb",
+    "ibis",
+    "postgres",
+    "sqlite",
+    "datafusion",
+    "spark",
+    "dask",
+)
 SLOW = ("postgres", "spark")
 _NUMBERS = itertools.count()
 
@@ -76,6 +89,10 @@ def _makers(name, request):
         pytest.importorskip("ibis.backends.sqlite")
         backend = pytest.importorskip("ibis").sqlite.connect()
         return lambda frame: stored_in_sqlite(backend, frame)
+    if name == "datafusion":
+        context = pytest.importorskip("datafusion").SessionContext()
+        backend = pytest.importorskip("ibis").datafusion.connect(context)
+        return lambda frame: backend.table(stored_in_datafusion(context, frame.to_arrow()))
     if name == "postgres":
         return request.getfixturevalue("stored_in_postgres")
     if name == "spark":

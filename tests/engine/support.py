@@ -24,6 +24,7 @@ TITLES = {
     "ibis": "Ibis on DuckDB",
     "postgres": "Ibis on PostgreSQL",
     "sqlite": "Ibis on SQLite",
+    "datafusion": "Ibis on DataFusion",
     "spark": "Spark",
     "dask": "Dask",
 }

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dp
-from dpframe.engine.backends.polars import _unicode
+from dpframe.engine.backends.polars import unicode
 from dpframe.engine.intake import arrow
 from dpframe.engine.intake.arrow import _views_are_read
 from dpframe.engine.intake.buffers import sound
@@ -140,8 +140,8 @@ def test_a_piece_of_nulls_alone_has_no_texts_beneath_them(pieces):
     column = _polars(_TEXTS["beneath a null"]())["x"]
     nulls = pl.concat([column[i : i + 1] for i in (1, 3, 1, 3)][:pieces], rechunk=False)
     assert _bytes_beneath(nulls) == {0xFF, 0xC3, 0xFE} - ({0xC3} if pieces == 1 else set())
-    assert _bytes_beneath(_unicode(nulls)) <= {0}
-    assert _unicode(nulls).str.to_lowercase().to_list() == [None] * pieces
+    assert _bytes_beneath(unicode(nulls)) <= {0}
+    assert unicode(nulls).str.to_lowercase().to_list() == [None] * pieces
 
 
 def _bytes_beneath(column):

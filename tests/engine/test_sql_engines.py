@@ -354,19 +354,6 @@ def test_a_database_without_an_operation_is_refused_at_protect_with_its_name(mon
         dp.protect(rows, unit="u")
 
 
-def test_datafusion_is_refused_with_the_name_of_what_is_missing():
-    """Ibis 12 writes no hash there. It connects to some versions of DataFusion only."""
-    ibis = pytest.importorskip("ibis")
-    pytest.importorskip("datafusion")
-    try:
-        backend = ibis.datafusion.connect()
-    except TypeError:
-        pytest.skip("this version of Ibis does not connect to this version of DataFusion")
-    rows = ibis.expr.operations.DatabaseTable("t", ibis.schema({"u": "int64", "x": "int64"}), backend).to_expr()
-    with pytest.raises(UnsupportedOperation, match="cannot write Hash in the SQL of datafusion"):
-        dp.protect(rows, unit="u")
-
-
 _TYPES = {  # columns of DuckDB, and what each gives as a key, a number of values and a unit; or the line to type
     "h": ("(i % 3)::HUGEINT", "CAST", "cast('h', 'int64')"),
     "d": ("((i % 3) * 1.5)::DECIMAL(10, 2)", "", ""),

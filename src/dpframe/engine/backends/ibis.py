@@ -38,7 +38,12 @@ from dpframe.plan import ColumnDomain, Kind, kind
 __all__ = ["BACKEND", "Dialect", "fetched", "forgotten", "is_wide"]
 
 # From Ibis' name of a database to the module of its dialect, in this folder.
-_DIALECTS: Mapping[str, str] = {"postgres": "postgres", "duckdb": "ibis_duckdb", "sqlite": "sqlite"}
+_DIALECTS: Mapping[str, str] = {
+    "postgres": "postgres",
+    "duckdb": "ibis_duckdb",
+    "sqlite": "sqlite",
+    "datafusion": "datafusion",
+}
 
 _PARTS = {
     "year": lambda x: x.year(),

@@ -23,7 +23,7 @@ from dpframe.engine.own_types import polars_types
 from dpframe.engine.tables import Data, domain_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
-__all__ = ["BACKEND", "LateSalt", "PolarsBackend", "plainly"]
+__all__ = ["BACKEND", "LateSalt", "PolarsBackend", "plainly", "unicode"]
 
 
 @dataclass
@@ -295,7 +295,7 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
         for name in texts:
             if name not in wrong:
                 column = rows.get_column(name)
-                whole = _unicode(column)
+                whole = unicode(column)
                 wrong[name] = None if whole is column else whole
         repairs = [repair for name in texts if (repair := wrong[name]) is not None]
         return rows.with_columns(repairs).lazy().select(names) if repairs else frame.select(names)
@@ -321,10 +321,10 @@ def _wide_are_apart() -> bool:
 
 
 def _unicode_of(name: str) -> pl.Expr:
-    return pl.col(name).cast(pl.String).map_batches(_unicode, return_dtype=pl.String, is_elementwise=True)
+    return pl.col(name).cast(pl.String).map_batches(unicode, return_dtype=pl.String, is_elementwise=True)
 
 
-def _unicode(column: pl.Series) -> pl.Series:
+def unicode(column: pl.Series) -> pl.Series:
     """A column of texts, with null where the bytes are not UTF-8: Polars' own code crashes on such bytes.
 
     Polars trusts the memory that `pl.from_arrow` takes over, and PyArrow does not check the texts that it reads from a

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-import hashlib
 import math
 import re
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpframe.engine.backends.digests import digest
 from dpframe.engine.letters import letters
 
 __all__ = ["FUNCTIONS"]
@@ -189,23 +189,13 @@ def _part(value: float, per_day: int, name: bytes) -> int | bytes | None:
 # Hashes
 
 
-def _digest(size: int, salt: bytes, cells: tuple[Any, ...]) -> bytes:
-    digest = hashlib.blake2b(digest_size=size)
-    for cell in (salt, *cells):
-        kind = b"n" if cell is None else b"b" if isinstance(cell, bytes) else b"f" if isinstance(cell, float) else b"i"
-        raw = cell if isinstance(cell, bytes) else repr(cell).encode()
-        digest.update(b"%c%d " % (kind, len(raw)))
-        digest.update(raw)
-    return digest.digest()
-
-
 def _hash(salt: bytes, *cells: Any) -> int:
     """64 bits that depend on the salt and the cells alone."""
-    return int.from_bytes(_digest(8, salt, cells), "little", signed=True)
+    return int.from_bytes(digest(8, salt, cells), "little", signed=True)
 
 
 def _stable_hash(salt: bytes, *cells: Any) -> bytes:
-    return _digest(16, salt, cells)
+    return digest(16, salt, cells)
 
 
 def _of_null(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,121 @@
+"""The operations in which DataFusion differs from other databases of Ibis."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ibis
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends.datafusion import session
+from dpframe.engine.backends.datafusion.compiler import Called
+from dpframe.engine.backends.ibis import Dialect
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan import Kind, kind
+
+__all__ = ["DIALECT"]
+
+_DIGITS = sys.float_info.dig
+_HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64"}  # others are whole numbers
+
+
+class _DataFusionDialect(Dialect):
+    def opened(self, table: Any) -> Any:
+        return session.opened(table)
+
+    def types(self, table: Any) -> dict[str, DType]:
+        """A decimal of at most 15 digits is held as a float. No two such decimals have one float."""
+        held = super().types(table)
+        schema = table.schema()
+        short = [name for name, dtype in schema.items() if dtype.is_decimal() and (dtype.precision or 99) <= _DIGITS]
+        return held | dict.fromkeys(short, nw.Float64())
+
+    def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
+        """Columns of types that dpframe does not hold, each with the cast to type."""
+        held = {name: _reason(name, dtype) for name, dtype in types.items()}
+        return {name: reason for name, reason in held.items() if reason}
+
+    def held(self, value: Any, dtype: DType) -> Any:
+        source = dict(value.op().rel.types)[value.get_name()]
+        held = _HELD_AS.get(kind(dtype), "int64")
+        return Called("held", (source,), (value.op(),), ibis.dtype(held)).to_expr()
+
+    def bytewise(self, rows: Any) -> bool:
+        """Texts are compared by their bytes, and stay texts."""
+        return False
+
+    def brings_keys(self, rows: Any) -> bool:
+        return True
+
+    def brought(self, beside: Any, table: pl.DataFrame) -> Any:
+        for name, dtype in table.schema.items():
+            if dtype == pl.UInt64 and (table.get_column(name) >= 2**63).any():
+                raise UnsupportedOperation(
+                    f"join: the public column {name!r} has numbers of 2^63 or more, and the integers of a question in "
+                    "DataFusion are smaller. Cast the column to pl.Float64."
+                )
+        return super().brought(beside, table)
+
+    def decimal(self, value: nw.Expr) -> nw.Expr:
+        return value.cast(nw.Float64)
+
+    def keyed_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+        return _called("hash", [rows[column] for column in columns], "int64", int(salt))
+
+    def stable_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+        return _called("stable_hash", [rows[column] for column in columns], "string", salt)
+
+    def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
+        if isinstance(dtype, nw.UInt64):
+            raise UnsupportedOperation("cast: DataFusion's uint64 is not held. Take 'int64', or 'float64'.")
+        return _called("parsed", [rows[column]], _HELD_AS.get(kind(dtype), "int64"), dtype)
+
+    def cased(self, value: Any, *, capital: bool) -> Any:
+        return _called("cased", [value], "string", capital)
+
+    def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
+        return _called("replaced", [value], "string", (old, new), every)
+
+    def piece(self, value: Any, by: str, index: int) -> Any:
+        return _called("piece", [value], "string", by, index)
+
+    def part(self, value: Any, dtype: DType, part: str) -> Any:
+        return _called("part", [value], "string" if part == "text" else "int64", dtype, part)
+
+    def planned(self, rows: Any) -> pl.DataFrame:
+        """The table of a query with LIMIT 0, for which DataFusion reads no row."""
+        session.check(rows)
+        return session.answered(rows.limit(0))
+
+    def read(self, rows: Any) -> pl.DataFrame:
+        return session.answered(rows)
+
+
+def _reason(name: str, dtype: DType) -> str:
+    """Why a column cannot be held, with the cast to type; "" for one that is held."""
+    reason, cast = "", "string"
+    if isinstance(dtype, nw.UInt64):
+        reason = "numbers from 2^63 on do not fit, and 'float64' rounds them"
+    elif kind(dtype) == Kind.DECIMAL:
+        reason, cast = f"a float does not hold more than {_DIGITS} digits", "float64"
+    elif kind(dtype) == Kind.DURATION:
+        reason, cast = "a duration is held as a number", "int64"
+    elif getattr(dtype, "time_zone", None) is not None:
+        reason, cast = "a time is held without a zone, in UTC", "timestamp"
+    elif getattr(dtype, "time_unit", "") == "ns":
+        reason, cast = "times are held in microseconds", "timestamp(6)"
+    elif kind(dtype) == Kind.OTHER:
+        reason = "dpframe does not read it"
+    return f"{reason}: cast it before, table.mutate(x=table[{name!r}].cast({cast!r}))" if reason else ""
+
+
+def _called(name: str, columns: Sequence[Any], dtype: str, *options: Any) -> Any:
+    """A column that one of dpframe's functions computes of others."""
+    return Called(name, options, tuple(column.op() for column in columns), ibis.dtype(dtype)).to_expr()
+
+
+DIALECT = _DataFusionDialect()

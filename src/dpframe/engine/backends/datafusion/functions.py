@@ -1,0 +1,224 @@
+"""The functions that DataFusion calls. Each is a Polars expression: total, and null where there is no result.
+
+A column has one of four types inside: whole numbers of 64 bits, floats of 64 bits, texts, Booleans. A float has one
+form of zero and one of NaN, because DataFusion compares floats by their bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpframe.engine.backends import polars as computed
+from dpframe.engine.backends.digests import digest
+
+__all__ = ["FUNCTIONS", "arrow_type", "as_held", "series"]
+
+Expr = pl.Expr
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in days since 1970
+_DAY = 86_400_000_000  # microseconds
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
+_MILLISECONDS = 86_400_000  # of a day
+
+
+def arrow_type(dtype: Any) -> pa.DataType:
+    """The Arrow type in which DataFusion has a column of a type of Ibis. Texts have offsets of 64 bits."""
+    if dtype.is_string():
+        return pa.large_string()
+    if dtype.is_boolean():
+        return pa.bool_()
+    return pa.float64() if dtype.is_floating() else pa.int64()
+
+
+def _canonical(value: Expr) -> Expr:
+    """A float with one form of zero and one of NaN. In Polars, as in other engines, -0.0 is equal to 0.0."""
+    return pl.when(value.is_nan()).then(math.nan).when(value == 0).then(0.0).otherwise(value)
+
+
+# Columns of the user's, as Arrow has them
+
+
+def as_held(array: pa.Array) -> pl.Series:
+    """A column of the user's as dpframe holds it.
+
+    A time is its ticks. NaN is null, and so is a time outside of the years 1 to 9999.
+    """
+    dtype = array.type
+    if pa.types.is_dictionary(dtype):
+        return as_held(array.dictionary_decode())
+    if pa.types.is_run_end_encoded(dtype):
+        return as_held(pc.run_end_decode(array))
+    if pa.types.is_temporal(dtype):
+        return _ticks(array)
+    if pa.types.is_floating(dtype) or pa.types.is_decimal(dtype):
+        column = series(array.cast(pa.float64()))
+        return _one(column.to_frame("a"), _canonical(pl.col("a").fill_nan(None)))
+    column = series(array)
+    if column.dtype == pl.String:
+        return computed.unicode(column)
+    return column.cast(pl.Int64) if column.dtype.is_integer() else column
+
+
+def _ticks(array: pa.Array) -> pl.Series:
+    """Days of a date, microseconds of a time. A range is checked before ticks are multiplied, so nothing wraps."""
+    dtype = array.type
+    if pa.types.is_date32(dtype):
+        days = series(array.view(pa.int32())).cast(pl.Int64)
+        return _one(days.to_frame("a"), _inside(pl.col("a"), _FIRST_DAY, _LAST_DAY))
+    ticks = series(array.view(pa.int64())).to_frame("a")
+    if pa.types.is_date64(dtype):
+        return _one(ticks, _inside(pl.col("a") // _MILLISECONDS, _FIRST_DAY, _LAST_DAY))
+    per_second = _PER_SECOND[dtype.unit]
+    first, end = _FIRST_DAY * 86_400 * per_second, (_LAST_DAY + 1) * 86_400 * per_second
+    return _one(ticks, _inside(pl.col("a"), first, end - 1) * (_PER_SECOND["us"] // per_second))
+
+
+def series(array: pa.Array) -> pl.Series:
+    """An Arrow array as Polars holds it."""
+    column = pl.from_arrow(array)
+    assert isinstance(column, pl.Series)
+    return column
+
+
+def _one(frame: pl.DataFrame, value: Expr) -> pl.Series:
+    return frame.select(value.alias("a")).to_series()
+
+
+def _inside(value: Expr, low: int, high: int) -> Expr:
+    return pl.when(value.is_between(low, high)).then(value)
+
+
+# Numbers
+
+
+def _whole(value: Expr, low: int, high: int) -> Expr:
+    """A number without its fraction, null where it leaves the range."""
+    return _inside(value.cast(pl.Int64, strict=False), low, high)
+
+
+def _floor(value: Expr) -> Expr:
+    return value.floor().cast(pl.Int64, strict=False)
+
+
+def _remainder(top: Expr, bottom: Expr) -> Expr:
+    """A remainder with the sign of the number that is divided, as in SQL; null for a division by zero."""
+    divisor = pl.when(bottom != 0).then(bottom)
+    remainder = top % divisor
+    other_sign = (remainder != 0) & ((top < 0) != (divisor < 0))
+    return pl.when(other_sign).then(remainder - divisor).otherwise(remainder)
+
+
+def _clipped(value: Expr, *ends: Expr | None) -> Expr:
+    lower, upper = ends
+    for limit, beyond in ((lower, Expr.__lt__), (upper, Expr.__gt__)):
+        if limit is not None:
+            value = pl.when(beyond(value, limit)).then(limit).otherwise(value)
+    return value
+
+
+# What the backend of Polars computes of a column by its name
+
+
+def _by_backend(step: Callable[..., Any]) -> Callable[..., pl.Series]:
+    """A step of the backend of Polars as a function of a frame. It puts its result into the column "into"."""
+
+    def column(frame: pl.DataFrame, *options: Any) -> pl.Series:
+        rows = step(nw.from_native(frame.lazy()), *options)
+        result: pl.DataFrame = rows.to_native().select("into").collect()
+        return result.to_series()
+
+    return column
+
+
+def _keyed_hash(frame: Any, salt: int) -> Any:
+    hashed = computed.BACKEND.keyed_hash(frame, frame.collect_schema().names(), salt, "into")
+    return nw.from_native(hashed.to_native().select(pl.col("into").reinterpret(signed=True)))
+
+
+def _parsed(frame: Any, dtype: Any) -> Any:
+    rows = computed.BACKEND.parsed(frame, "a0", dtype, "into").to_native()
+    value = pl.col("into")
+    if isinstance(dtype, nw.Datetime):
+        value = value.cast(pl.Datetime("us"))
+    return nw.from_native(rows.select(value.to_physical()))
+
+
+def _part(frame: Any, dtype: Any, part: str) -> Any:
+    target = pl.Date if isinstance(dtype, nw.Date) else pl.Datetime("us")
+    rows = nw.from_native(frame.to_native().with_columns(pl.col("a0").cast(target)))
+    return computed.BACKEND.part(rows, "a0", dtype, part, "into")
+
+
+def _stable_hash(frame: pl.DataFrame, salt: str) -> pl.Series:
+    rows = ([x.encode() if isinstance(x, str) else x for x in row] for row in frame.iter_rows())
+    return pl.Series([digest(16, salt.encode(), row).hex() for row in rows], dtype=pl.String)
+
+
+def _expression(function: Callable[..., Expr], real: bool = False) -> Callable[..., pl.Series]:
+    """A function of columns as a function of a frame. With `real`, floats as they are held come out."""
+
+    def column(frame: pl.DataFrame, *options: Any) -> pl.Series:
+        value = function(*map(pl.col, frame.columns), *options)
+        return _one(frame, _canonical(value) if real else value)
+
+    return column
+
+
+def _limits(value: Expr, *ends: Any) -> Expr:
+    """A clip whose ends are columns too; a flag for each end says whether it is there."""
+    *limits, has_lower, has_upper = ends
+    given = iter(limits)
+    return _clipped(value, next(given) if has_lower else None, next(given) if has_upper else None)
+
+
+_OF_COLUMNS: Mapping[str, Callable[..., Expr]] = {
+    "whole": _whole,
+    "floor": _floor,
+    "remainder": _remainder,
+    "size": lambda a: pl.when(a < 0).then(0 - a).otherwise(a),
+    "clip": _limits,
+    "text": lambda a: a.cast(pl.String),
+    "is_nan": lambda a: a.is_nan(),
+    "length": lambda a: a.str.len_chars().cast(pl.Int64),
+    "contains": lambda a, b: a.str.contains(b, literal=True),
+    "starts": lambda a, b: a.str.starts_with(b),
+    "ends": lambda a, b: a.str.ends_with(b),
+    "head": lambda a, start, length: a.str.slice(start, length),
+    "matches": lambda a, pattern: a.str.contains(pattern),
+}
+_OF_FLOATS: Mapping[str, Callable[..., Expr]] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: a / b,
+    "negate": lambda a: -a,
+    "real": lambda a: a.cast(pl.Float64),
+    "single": lambda a: a.cast(pl.Float32).cast(pl.Float64),
+    "not_nan": lambda a: a.fill_nan(None),
+    "floor_real": lambda a: a.floor(),
+    "size_real": lambda a: a.abs(),
+    "clip_real": _limits,
+    "root": lambda a: pl.when(a >= 0).then(a.sqrt()),
+    "logarithm": lambda a, base: pl.when(a > 0).then(a.log(base)),
+}
+_OF_BACKEND: Mapping[str, Callable[..., Any]] = {
+    "hash": _keyed_hash,
+    "parsed": _parsed,
+    "part": _part,
+    "cased": lambda frame, capital: computed.BACKEND.cased(frame, "a0", capital, "into"),
+    "replaced": lambda frame, change, every: computed.BACKEND.replaced(frame, "a0", change, every, "into"),
+    "piece": lambda frame, by, index: computed.BACKEND.piece(frame, "a0", by, index, "into"),
+}
+# From the name of a function to what it does with a frame whose columns are its operands, a0, a1, …, and its options.
+FUNCTIONS: Mapping[str, Callable[..., pl.Series]] = {
+    **{name: _expression(function) for name, function in _OF_COLUMNS.items()},
+    **{name: _expression(function, real=True) for name, function in _OF_FLOATS.items()},
+    **{name: _by_backend(step) for name, step in _OF_BACKEND.items()},
+    "stable_hash": _stable_hash,
+}

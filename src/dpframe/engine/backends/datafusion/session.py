@@ -1,0 +1,114 @@
+"""Run a query in a session of dpframe's own, in which the user's tables are the only tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import datafusion
+import polars as pl
+import pyarrow as pa
+
+from dpframe.engine.backends.datafusion.compiler import Compiler, Function, Opened
+from dpframe.engine.backends.datafusion.functions import FUNCTIONS, as_held, series
+from dpframe.errors import UnsupportedOperation
+
+__all__ = ["answered", "check", "database_of", "opened"]
+
+_SETTINGS = {
+    "datafusion.execution.batch_size": "65536",  # rows of a call
+    "datafusion.sql_parser.recursion_limit": "100000",  # a question has many steps
+    "datafusion.sql_parser.map_string_types_to_utf8view": "false",  # columns of dpframe have Arrow's large texts
+}
+
+
+def database_of(rows: Any) -> Any:
+    """Ibis' backend of an Ibis table; None for a table without a database."""
+    backends, _ = rows._find_backends()
+    return backends[0] if backends else None
+
+
+def opened(table: Any) -> Any:
+    """The user's table, with the user's own steps, as a query in the user's session."""
+    backend = database_of(table)
+    if backend is None:
+        return table
+    backend._run_pre_execute_hooks(table)
+    query = str(backend.compile(table))
+    types = tuple((field.name, field.type) for field in backend.con.sql(query).schema())
+    return Opened(query, table.schema(), backend, types).to_expr()
+
+
+def answered(rows: Any) -> pl.DataFrame:
+    """The rows of a query."""
+    compiler = Compiler()
+    query = compiler.written(rows)
+    session = _session(compiler)
+    for function, name in compiler.calls.items():
+        call = datafusion.udf(_caller(function), list(function.inputs), function.output, "immutable", name)
+        session.register_udf(call)
+    result = session.sql(query)
+    # One batch may have another Arrow type of text than the next.
+    batches = [pl.DataFrame(batch) for batch in (result.schema().empty_table(), *result.collect())]
+    return pl.concat(batches, how="vertical_relaxed")
+
+
+def check(rows: Any) -> None:
+    """Refuse tables that dpframe's session cannot read, such as those of an object store. No row is read.
+
+    Errors: UnsupportedOperation
+    """
+    compiler = Compiler()
+    compiler.written(rows)
+    session = _session(compiler)
+    try:
+        for name in compiler.tables.values():
+            session.table(name).execution_plan()
+    except Exception:
+        unreadable = True  # the error is raised outside of the handler, without DataFusion's own
+    else:
+        return
+    assert unreadable
+    raise UnsupportedOperation(
+        "DataFusion: a session of dpframe's own cannot read a table of this question, as it happens with an object "
+        "store that is registered in your session. Protect its rows: dp.protect(table.to_polars(), ...)."
+    )
+
+
+def _session(compiler: Compiler) -> Any:
+    """A session with the tables of a query."""
+    session = datafusion.SessionContext(datafusion.SessionConfig(_SETTINGS))
+    for table, name in compiler.tables.items():
+        _register(session, name, table)
+    return session
+
+
+def _register(session: Any, name: str, table: Any) -> None:
+    if isinstance(table, Opened):
+        session.register_view(name, table.source.con.sql(table.query))
+        return
+    public = pl.from_arrow(table.data.to_pyarrow(table.schema))
+    assert isinstance(public, pl.DataFrame)
+    columns = [as_held(column.to_arrow()).alias(column.name) for column in public]
+    batches = pl.DataFrame(columns).to_arrow().to_batches()
+    session.register_record_batches(name, [batches or [_empty(columns)]])
+
+
+def _empty(columns: Sequence[pl.Series]) -> pa.RecordBatch:
+    """A batch without rows: DataFusion takes the types of a table from its first batch."""
+    return pa.RecordBatch.from_arrays([column.to_arrow() for column in columns], [column.name for column in columns])
+
+
+def _caller(function: Function) -> Callable[..., pa.Array]:
+    """A function of arrays, as DataFusion calls it."""
+
+    def call(*arrays: pa.Array) -> pa.Array:
+        if function.name == "held":
+            column = as_held(arrays[0])
+        else:
+            frame = pl.DataFrame([series(array).alias(f"a{i}") for i, array in enumerate(arrays)])
+            column = FUNCTIONS[function.name](frame, *function.options)
+        array: pa.Array = column.to_arrow()
+        return array.cast(function.output)
+
+    return call
