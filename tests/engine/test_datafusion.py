@@ -71,6 +71,7 @@ _SECONDS = pa.array([1_582_934_400, -62_135_596_801, 253_402_300_800, MOST, LEAS
         (pa.array([1, 255], pa.uint8()), "int64", [1, 255]),
         (pa.array([decimal.Decimal("1.50"), None], pa.decimal128(10, 2)), "float64", [1.5, None]),
         (pa.array([_DAY, None]), "date", [18321, None]),
+        (pa.array([decimal.Decimal("0.07"), None], pa.decimal256(15, 15)), "float64", [0.07, None]),
         (_SECONDS.cast(pa.timestamp("s")), "datetime", [1_582_934_400_000_000, *[None] * 5]),
         (pa.array([5, MOST], pa.int64()).cast(pa.timestamp("ms")), "datetime", [5000, None]),
     ],

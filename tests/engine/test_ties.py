@@ -183,6 +183,8 @@ def test_constants_have_all_their_digits(engine):
 @pytest.mark.spark
 @pytest.mark.parametrize(("digits", "scale"), [(18, 6), (18, 18), (38, 10), (38, 2)])
 def test_decimals_are_rounded_once(engine, digits, scale):
+    if engine.name == "datafusion":  # which refuses more digits
+        digits, scale = 15, min(scale, 15)
     rng = random.Random(8)
     whole = [rng.randrange(-(10 ** rng.randint(1, digits)) + 1, 10 ** rng.randint(1, digits)) for _ in range(500)]
     values = [Decimal(f"{x}e-{scale}") for x in whole]

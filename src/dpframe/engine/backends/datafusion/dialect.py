@@ -31,8 +31,7 @@ class _DataFusionDialect(Dialect):
         """A decimal of at most 15 digits is held as a float. No two such decimals have one float."""
         held = super().types(table)
         schema = table.schema()
-        short = [name for name, dtype in schema.items() if dtype.is_decimal() and (dtype.precision or 99) <= _DIGITS]
-        return held | dict.fromkeys(short, nw.Float64())
+        return held | {name: nw.Float64() for name, dtype in schema.items() if dtype.is_decimal() and _is_short(dtype)}
 
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
         """Columns of types that dpframe does not hold, each with the cast to type."""
@@ -93,6 +92,11 @@ class _DataFusionDialect(Dialect):
 
     def read(self, rows: Any) -> pl.DataFrame:
         return session.answered(rows)
+
+
+def _is_short(dtype: Any) -> bool:
+    """Whether no two numbers of a decimal type have one float."""
+    return (dtype.scale or 0) >= 0 and (dtype.precision or 38) <= _DIGITS
 
 
 def _reason(name: str, dtype: DType) -> str:

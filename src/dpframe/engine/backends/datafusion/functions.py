@@ -57,12 +57,18 @@ def as_held(array: pa.Array) -> pl.Series:
     if pa.types.is_temporal(dtype):
         return _ticks(array)
     if pa.types.is_floating(dtype) or pa.types.is_decimal(dtype):
-        column = series(array.cast(pa.float64()))
+        column = _of_decimals(array) if pa.types.is_decimal(dtype) else series(array.cast(pa.float64()))
         return _one(column.to_frame("a"), _canonical(pl.col("a").fill_nan(None)))
     column = series(array)
     if column.dtype == pl.String:
         return computed.unicode(column)
     return column.cast(pl.Int64) if column.dtype.is_integer() else column
+
+
+def _of_decimals(array: pa.Array) -> pl.Series:
+    """Decimals as floats, by way of their texts, so that they are rounded once."""
+    decimals = array.cast(pa.decimal128(array.type.precision, array.type.scale))
+    return series(decimals).cast(pl.String).cast(pl.Float64)
 
 
 def _ticks(array: pa.Array) -> pl.Series:
