@@ -1,6 +1,7 @@
 """Named releases: an answer that was paid once is given again, free, and drawn once; another question is refused."""
 
 import datetime as dt
+import io
 import os
 import subprocess
 import sys
@@ -232,6 +233,21 @@ def test_tables_survive_bytes():
     assert list(back[0].parts["n"]) == [1.5, 2.5]
     assert back[1].long.equals(answers[1].long)
     assert back[1].parts == {}
+
+
+def test_tables_of_earlier_versions_are_read():
+    """They are an Arrow table whose cells are streams."""
+    streams = []
+    for table in (pl.DataFrame({"k": ["a", "b"], "n": [1, 2]}), pl.DataFrame({"n": [1.5, 2.5]})):
+        buffer = io.BytesIO()
+        table.write_ipc_stream(buffer)
+        streams.append(buffer.getvalue())
+    outer = io.BytesIO()
+    columns = {"table": [streams[0]], "parts": [streams[1]], "rows": [2]}
+    pl.DataFrame(columns, {"table": pl.Binary, "parts": pl.Binary, "rows": pl.Int64}).write_ipc_stream(outer)
+    (answer,) = unpacked(outer.getvalue())
+    assert answer.long.to_dict(as_series=False) == {"k": ["a", "b"], "n": [1, 2]}
+    assert list(answer.parts["n"]) == [1.5, 2.5]
 
 
 # Which rows a name is about

@@ -172,7 +172,8 @@ def _numbers(question: Question, table: pl.DataFrame) -> pl.DataFrame:
 
 def _assembled(question: Question, mains: Sequence[pl.DataFrame], apart: dict[int, pl.DataFrame]) -> Totals:
     names = group_names(question)
-    table = _beside(question, mains)
+    held, keys = listed_groups(question) if question.keys is not None else (None, None)
+    table = _beside(names, held, mains)
     values: list[WideIntegers | PlaceCounts] = []
     for i, allotment in enumerate(question.read):
         if allotment.total.additive:
@@ -181,25 +182,22 @@ def _assembled(question: Question, mains: Sequence[pl.DataFrame], apart: dict[in
             values.append(_placed(table.select(names), apart[i], names, allotment.total))
     if not names:
         return Totals(pl.DataFrame(), tuple(values), table.select(names))
-    if question.keys is not None:
-        held, keys = listed_groups(question)
+    if held is not None and keys is not None:
         return Totals(keys, tuple(values), held)
     return Totals(public_keys(question, table), tuple(values), table.select(names))
 
 
-def _beside(question: Question, mains: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _beside(names: list[str], listed: pl.DataFrame | None, mains: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Tables of totals under one set of limits each, beside one another: a row for each group, 0 where it has no unit.
 
     The groups are the listed ones. Where they are found in the data, they are those of the first table: see `compiled`.
     """
-    names = group_names(question)
     if not names:
         return pl.concat(mains, how="horizontal") if mains else pl.DataFrame()
-    listed = question.keys is not None
-    table, others = (listed_groups(question)[0], mains) if listed else (mains[0].sort(names), mains[1:])
+    table, others = (mains[0].sort(names), mains[1:]) if listed is None else (listed, mains)
     for other in others:
         sums = [name for name in other.columns if name not in names]
-        if listed and len(names) == 1 and table.height <= _FEW and _is_plain(table.schema[names[0]]):
+        if listed is not None and len(names) == 1 and table.height <= _FEW and _is_plain(table.schema[names[0]]):
             table = table.hstack(_sums_of(table.get_column(names[0]), other, sums))
             continue
         beside = table.lazy().join(other.lazy(), on=names, how="left", maintain_order="left")

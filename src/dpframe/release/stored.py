@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
 __all__ = ["Answer", "packed", "unpacked"]
+
+
+_MARK = b"dpframe\n"
 
 
 @dataclass(frozen=True)
@@ -21,24 +25,41 @@ class Answer:
 
 
 def packed(answers: Sequence[Answer]) -> bytes:
-    """Tables as bytes: an Arrow stream with a row for each table, and in each row the streams of table and totals."""
-    parts = [pl.DataFrame([pl.Series(name, part) for name, part in answer.parts.items()]) for answer in answers]
-    columns = [
-        pl.Series("table", [_stream(answer.long) for answer in answers], dtype=pl.Binary),
-        pl.Series("parts", [_stream(table) for table in parts], dtype=pl.Binary),
-        pl.Series("rows", [answer.long.height for answer in answers], dtype=pl.Int64),
+    """Tables as bytes: two Arrow streams for each answer, its table and its totals, behind a mark and their sizes.
+
+    Layout: `_MARK`, the number of streams, the size of each in bytes, and the streams. Numbers have eight bytes, the
+            lowest first
+    """
+    tables = [
+        table
+        for answer in answers
+        for table in (answer.long, pl.DataFrame([pl.Series(name, part) for name, part in answer.parts.items()]))
     ]
-    return _stream(pl.DataFrame(columns))
+    streams = [_stream(table) for table in tables]
+    numbers = [len(streams), *map(len, streams)]
+    return b"".join([_MARK, np.array(numbers, "<u8").tobytes(), *streams])
 
 
 def unpacked(data: bytes) -> list[Answer]:
-    """Tables from bytes."""
+    """Tables from bytes, also from those that earlier versions stored: an Arrow table of streams."""
+    if data.startswith(_MARK):
+        streams = _split(data)
+    else:
+        streams = [stream for row in pl.read_ipc_stream(io.BytesIO(data)).iter_rows() for stream in row[:2]]
     answers = []
-    for table, parts, _ in pl.read_ipc_stream(io.BytesIO(data)).iter_rows():
+    for table, parts in zip(streams[::2], streams[1::2], strict=True):
         totals = pl.read_ipc_stream(io.BytesIO(parts))
         arrays = {name: totals.get_column(name).to_numpy() for name in totals.columns}
         answers.append(Answer(pl.read_ipc_stream(io.BytesIO(table)), arrays))
     return answers
+
+
+def _split(data: bytes) -> list[bytes]:
+    start = len(_MARK)
+    (many,) = np.frombuffer(data, "<u8", 1, start).tolist()
+    sizes = np.frombuffer(data, "<u8", many, start + 8).tolist()
+    ends = np.cumsum([start + 8 * (many + 1), *sizes]).tolist()
+    return [data[begin:end] for begin, end in pairwise(ends)]
 
 
 def _stream(table: pl.DataFrame) -> bytes:
