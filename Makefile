@@ -59,6 +59,7 @@ bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/small.py
 	$(VENV)/bin/python benchmarks/speed.py
 	$(VENV)/bin/python benchmarks/growth.py
+	$(VENV)/bin/python benchmarks/memory.py
 	$(VENV)/bin/python benchmarks/ledger.py
 	$(VENV)/bin/python benchmarks/noise.py --lengths 1 1000 100000
 
