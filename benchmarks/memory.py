@@ -5,8 +5,8 @@
     python benchmarks/memory.py --questions sums median
 
 The file is made in pieces, in one process. Each question is asked in a process of its own, which says its peak of
-resident memory. "plain" is the sums under these limits without noise, as a user would write them in Polars. With it, the
-processor time of each question is held against that of the plain query, with the limit that the project sets itself.
+resident memory. "plain" is the sums under these limits without noise, as a user would write them in Polars. Where it is
+asked, each processor time is held against its own, with the limit that the project sets itself.
 """
 
 from __future__ import annotations
