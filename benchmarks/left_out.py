@@ -33,8 +33,9 @@ from dpframe import engine
 from dpframe.budget import Terms
 from dpframe.release.answer.draw import drawn_table
 from dpframe.release.answer.upscaling import scaled
+from dpframe.release.auto import Seen
 from dpframe.release.auto.choice import choose
-from dpframe.release.auto.left_out import Seen, left_out
+from dpframe.release.left_out import left_out
 from dpframe.release.pricing import read_price
 
 RESULTS = Path(__file__).parent / "results"

@@ -42,10 +42,11 @@ from dpframe.release.answer import (
     largest_groups,
     scaled,
 )
-from dpframe.release.auto import Seen, check_choice, choose, left_out, restored
+from dpframe.release.auto import Seen, check_choice, choose, restored
 from dpframe.release.empty import warn_if_empty
 from dpframe.release.failing import recorded
 from dpframe.release.hierarchy import HierarchyRelease, drawn_levels
+from dpframe.release.left_out import left_out
 from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
 from dpframe.release.publish import (
     MarginalsRelease,

@@ -9,17 +9,22 @@ from dpframe.release.auto.choice import (
     restored,
     try_people,
 )
-from dpframe.release.auto.left_out import Seen, left_out
-from dpframe.release.auto.noisy_histograms import check_auto
+from dpframe.release.auto.model import MODEL
+from dpframe.release.auto.noisy_histograms import Seen, check_auto
+from dpframe.release.auto.posterior import draw_curves
+from dpframe.release.auto.size_histograms import SizePosterior, laplace_below
 
 __all__ = [
+    "MODEL",
     "Seen",
+    "SizePosterior",
     "check_auto",
     "check_choice",
     "choose",
+    "draw_curves",
     "expected_errors",
     "judged_by",
-    "left_out",
+    "laplace_below",
     "read_people",
     "restored",
     "try_people",

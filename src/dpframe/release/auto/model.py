@@ -6,6 +6,9 @@ rests on them: a bad guess makes a release noisier or more biased, and never les
 If a benchmark decided a figure, its result stands beside it. "By hand" means that the figure was set by comparing the
 model's expected errors with errors of releases on the panels of `benchmarks/auto.py`: another figure nearby may do as
 well. Grids for integrals and searches stand where they are used: a finer grid changes the time, hardly the answer.
+
+Two kinds of figures are elsewhere, because rooms below this one need them: the shares of the price are in
+`dpframe.plan.columns`, and the largest factor by which numbers are scaled is in `dpframe.release.answer.upscaling`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,10 +13,19 @@ from dpframe.engine import ONE
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import bits, rounded_laplace
 from dpframe.plan import Question
+from dpframe.release.estimators import BinnedValues
 from dpframe.release.pricing import EpsilonFromRho, Price
 from dpframe.theory.formulas.sensitivity import Relation
 
-__all__ = ["check_auto", "histogram_scale", "noisy_histogram", "noisy_values"]
+__all__ = ["Seen", "check_auto", "histogram_scale", "noisy_histogram", "noisy_values"]
+
+
+@dataclass
+class Seen:
+    """What a release has paid for and read so far: noisy histograms of sizes with their scales, and of values."""
+
+    sizes: dict[str, tuple[Floats, float]] = field(default_factory=dict)
+    values: dict[str, BinnedValues] = field(default_factory=dict)
 
 
 def check_auto(price: Price) -> None:

@@ -46,7 +46,7 @@ def bias_words(question: Question, lines: Sequence[Mapping[str, Any]]) -> str:
     """The report's section about bias, with how much of each total is likely missing.
 
     Input:  the question with its chosen limits and bounds; a line for each count and sum: see
-            `release.auto.left_out.left_out`
+            `release.left_out.left_out`
     """
     estimated = {line["column"]: line for line in lines if line["estimate"] is not None}
     if not estimated:

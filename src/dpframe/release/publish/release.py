@@ -277,7 +277,7 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
                 count and sum, with a 95% interval whatever alpha is (column unit). It is null where nothing says it,
                 which is unknown and not 0: for other statistics, and margins. After scaling it is what is still left
                 out, and may be negative. These intervals rest on a model of units: see
-                `dpframe.release.auto.left_out`. What typed limits and bounds leave out is unknown
+                `dpframe.release.left_out`. What typed limits and bounds leave out is unknown
         Bound:  the interval holds the number that the release would have without its noise, under the stated limits and
                 bounds, times the factor by which `dp.Auto` scaled it. This is proved for counts, sums, means, variances
                 and standard deviations. It is also proved for a quantile of `release(..., ci=0.95)` if alpha is at

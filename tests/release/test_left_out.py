@@ -10,7 +10,7 @@ import dpframe as dp
 from dpframe.engine import NODES, ONE
 from dpframe.engine.histograms import _at_nodes
 from dpframe.plan import Limits
-from dpframe.release.auto.left_out import _filled, _Kept, _Units
+from dpframe.release.left_out import _filled, _Kept, _Units
 from panels import panel, protect
 
 NODE = NODES.astype(float)

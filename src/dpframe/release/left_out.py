@@ -1,6 +1,6 @@
 """What limits and bounds that dp.Auto chose leave out of counts and sums, estimated from the histograms it paid for.
 
-The noisy histogram of sizes counts units by their number of rows. `posterior.draw_curves` draws curves that fit it.
+The noisy histogram of sizes counts units by their number of rows. `draw_curves` draws curves that fit it.
 Each curve is one case: it says how many units have how many rows. A limit of K rows leaves n - K rows out of each unit
 with n > K rows. The interval rests on this model of curves. No proof can bound how many rows a single unit might have,
 since noise hides a single unit. How often the interval holds on real panels is measured in `benchmarks/left_out.py`.
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,13 +35,11 @@ from dpframe.arrays import Floats
 from dpframe.engine import NODES
 from dpframe.plan import Formula, Limits, Question, ReleasedColumn, Total, TotalKind
 from dpframe.release.answer import is_scaled, left_out_names
-from dpframe.release.auto.model import MODEL
-from dpframe.release.auto.posterior import draw_curves
-from dpframe.release.auto.size_histograms import SizePosterior, laplace_below
+from dpframe.release.auto import MODEL, Seen, SizePosterior, draw_curves, laplace_below
 from dpframe.release.estimators import BinnedValues
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["Seen", "left_out"]
+__all__ = ["left_out"]
 
 _NODES = NODES.astype(np.float64)
 _CASES = 256
@@ -56,14 +54,6 @@ _HALF = 0.5  # probability that there are units after the end of a curve
 _STEEPEST = 2.8  # fall of a curve from one node to the next, in its logarithm: seven levels of 0.4
 _SUMMED = (TotalKind.ROWS, TotalKind.VALUES, TotalKind.SUM)
 Ends = tuple[Floats, Floats, Floats]  # estimate, lower end, upper end
-
-
-@dataclass
-class Seen:
-    """What a release has paid for and read so far: noisy histograms of sizes with their scales, and of values."""
-
-    sizes: dict[str, tuple[Floats, float]] = field(default_factory=dict)
-    values: dict[str, BinnedValues] = field(default_factory=dict)
 
 
 def left_out(
