@@ -183,7 +183,7 @@ class Ledger:
         from dpframe.budget.ledger.tables import BUDGETS, ENTRIES
 
         at = account.now().isoformat(timespec="microseconds")
-        first = sealed(GENESIS, 1, "open", at, {"accountant": kind, "limit": limit})
+        first = sealed(GENESIS, 1, "open", at, {"accountant": kind, "budget": name, "limit": limit})
         nothing = texts_of(accountant_named(kind).total([]))
         row = {
             "name": name,
@@ -214,9 +214,9 @@ class Ledger:
         Output: number of entries, by budget
         Errors: LedgerDamaged, which lists every problem
         """
-        from dpframe.budget.ledger.verify import findings
+        from dpframe.budget.ledger.verify import findings, unowned
 
-        lines: list[str] = []
+        lines = [f"{name!r}: {problem}" for name, problem in unowned(self._store, self._witness).items()]
         numbers: dict[str, int] = {}
         for name in self.budgets():
             numbers[name], problems = findings(self._store, name, self._witness)
