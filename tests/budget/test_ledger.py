@@ -280,6 +280,26 @@ def test_verify_finds_what_was_changed(tmp_path, change, words):
         Ledger(path).verify()
 
 
+@pytest.mark.parametrize(("column", "value"), [("spent", "nothing"), ("parts", "[]"), ("failures", "?"), ("at", "now")])
+def test_a_value_that_cannot_be_read_refuses_charges(tmp_path, column, value):
+    path = tmp_path / "study.sqlite"
+    budget = Ledger(path).budget("visits", epsilon=1)
+    rows_of(path, f"UPDATE dpframe_budgets SET {column} = ?", value)
+    with pytest.raises(errors.LedgerDamaged, match="a value that dpframe does not write"):
+        paid(budget, 0.1)
+    rows_of(path, "UPDATE dpframe_budgets SET allowed = 'all'")
+    with pytest.raises(errors.LedgerDamaged, match="a value that dpframe does not write"):
+        Ledger(path).budget("visits")
+
+
+def test_a_format_that_is_no_number_is_refused(tmp_path):
+    path = tmp_path / "study.sqlite"
+    Ledger(path).close()
+    rows_of(path, "UPDATE dpframe_ledger SET format = 'three'")
+    with pytest.raises(errors.LedgerDamaged, match="no number of its format"):
+        Ledger(path)
+
+
 def test_verify_finds_budgets_that_were_exchanged(tmp_path):
     """Two budgets whose names are exchanged in every table: each has the limit of the other."""
     path = tmp_path / "study.sqlite"

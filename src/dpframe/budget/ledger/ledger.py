@@ -167,13 +167,15 @@ class Ledger:
         """Accountant, limit, whether the limit was rounded down to the whole units of format 1, and the last entry."""
         import sqlalchemy as sa
 
+        from dpframe.budget.ledger.book import readable
         from dpframe.budget.ledger.tables import BUDGETS
 
         with self._store.transaction() as connection:
             row = connection.execute(sa.select(BUDGETS).where(BUDGETS.c.name == name)).first()
         if row is None:
             return None
-        limit = replace(loss_of(json.loads(row.allowed)), left=True)
+        with readable(name):
+            limit = replace(loss_of(json.loads(row.allowed)), left=True)
         return row.accountant, limit, "/" not in row.allowed, (row.number, row.head)
 
     def _make(self, name: str, kind: str, limit: dict[str, str | None]) -> None:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from dpframe.budget.accountants import accountant_named
 from dpframe.budget.entries import GENESIS, Entry, Failures, chained, loss_of
-from dpframe.budget.ledger.book import ALL, HASH, entry_of, failures_of
+from dpframe.budget.ledger.book import ALL, HASH, UNREADABLE, entry_of, failures_of
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.tables import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.witness import Witness
@@ -21,10 +21,6 @@ from dpframe.budget.parts import PartName, Parts, compared, opened, raised
 from dpframe.errors import LedgerDamaged, UnsupportedOperation
 
 __all__ = ["findings", "unowned"]
-
-
-# What reading a value raises that was written by nobody who wrote a ledger.
-_UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UnsupportedOperation)
 
 
 def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, list[str]]:
@@ -49,7 +45,7 @@ def _findings(store: Store, name: str, witness: Witness | None, *, locked: bool)
         problems = [] if witness is None else _unwitnessed(store, connection, name, state, witness)
     try:
         _read(_Reading(digests, problems), state, rows)
-    except _UNREADABLE:
+    except (*UNREADABLE, UnsupportedOperation):
         problems.append("a value in its row or in an entry is none that dpframe writes")
     return len(rows), problems
 
