@@ -17,6 +17,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Budget, Ledger, Loss, account
+from dpframe.budget.ledger import verify
 from dpframe.budget.losses import read_delta, read_epsilon
 
 WHO = "unit 'id', add-remove"
@@ -253,6 +254,16 @@ CHANGES = [
     ("UPDATE dpframe_entries SET body = substr(body, 2) WHERE number = 5", "entry 5 was changed"),
     ("UPDATE dpframe_entries SET body = replace(body, '{', '{\"about\":1,') WHERE number = 3", "entry 3 was changed"),
     ("UPDATE dpframe_budgets SET failures = 2, acknowledged = 2", "of failures"),
+    ("UPDATE dpframe_budgets SET subject = 'unit ''clinic'', add-remove'", "its row is about"),
+    ("UPDATE dpframe_budgets SET subject = NULL", "its row is about None"),
+    ("UPDATE dpframe_budgets SET at = '2000-01-01T00:00:00.000000+00:00'", "the time in its row"),
+    ("UPDATE dpframe_budgets SET spent = 'nothing'", "none that dpframe writes"),
+    ("UPDATE dpframe_budgets SET parts = '[]'", "none that dpframe writes"),
+    ("UPDATE dpframe_budgets SET failures = 'none'", "none that dpframe writes"),
+    ("UPDATE dpframe_entries SET at = x'00' WHERE number = 2", "none that dpframe writes"),
+    ("UPDATE dpframe_data SET data = 'text' WHERE number = 4", "table of charge 4 was changed"),
+    ("DELETE FROM dpframe_budgets", "there are entries of it, and no row"),
+    ("UPDATE dpframe_budgets SET name = 'visitors'", "'visits': there are entries of it, and no row"),
 ]
 
 
@@ -267,6 +278,70 @@ def test_verify_finds_what_was_changed(tmp_path, change, words):
     rows_of(path, change)
     with pytest.raises(errors.LedgerDamaged, match=words):
         Ledger(path).verify()
+
+
+@pytest.mark.parametrize(("column", "value"), [("spent", "nothing"), ("parts", "[]"), ("failures", "?"), ("at", "now")])
+def test_a_value_that_cannot_be_read_refuses_charges(tmp_path, column, value):
+    path = tmp_path / "study.sqlite"
+    budget = Ledger(path).budget("visits", epsilon=1)
+    rows_of(path, f"UPDATE dpframe_budgets SET {column} = ?", value)
+    with pytest.raises(errors.LedgerDamaged, match="a value that dpframe does not write"):
+        paid(budget, 0.1)
+    rows_of(path, "UPDATE dpframe_budgets SET allowed = 'all'")
+    with pytest.raises(errors.LedgerDamaged, match="a value that dpframe does not write"):
+        Ledger(path).budget("visits")
+
+
+def test_a_format_that_is_no_number_is_refused(tmp_path):
+    path = tmp_path / "study.sqlite"
+    Ledger(path).close()
+    rows_of(path, "UPDATE dpframe_ledger SET format = 'three'")
+    with pytest.raises(errors.LedgerDamaged, match="no number of its format"):
+        Ledger(path)
+
+
+def test_verify_finds_budgets_that_were_exchanged(tmp_path):
+    """Two budgets whose names are exchanged in every table: each has the limit of the other."""
+    path = tmp_path / "study.sqlite"
+    ledger = Ledger(path)
+    paid(ledger.budget("pilot", epsilon=9), 0.1)
+    paid(ledger.budget("study", epsilon=1), 0.1)
+    for old, new in (("pilot", "-"), ("study", "pilot"), ("-", "study")):
+        rows_of(path, "UPDATE dpframe_budgets SET name = ? WHERE name = ?", new, old)
+        for table in ("dpframe_entries", "dpframe_data"):
+            rows_of(path, f"UPDATE {table} SET budget = ? WHERE budget = ?", new, old)
+    with pytest.raises(errors.LedgerDamaged, match="'study': its entries are those of the budget 'pilot'"):
+        Ledger(path).verify()
+
+
+def test_a_witness_knows_budgets_that_were_removed_as_a_whole(tmp_path):
+    path, witness = tmp_path / "ledger" / "study.sqlite", tmp_path / "elsewhere" / "witness.sqlite"
+    path.parent.mkdir()
+    witness.parent.mkdir()
+    ledger = Ledger(path, witness=witness)
+    paid(ledger.budget("visits", epsilon=1), 0.1)
+    assert ledger.verify() == {"visits": 3}
+    for table, name in (("budgets", "name"), ("entries", "budget"), ("data", "budget")):
+        rows_of(path, f"DELETE FROM dpframe_{table} WHERE {name} = 'visits'")
+    with pytest.raises(errors.LedgerDamaged, match="'visits': the witness knows it, and no row"):
+        Ledger(path, witness=witness).verify()
+
+
+def test_a_charge_while_a_ledger_is_verified_is_no_damage(tmp_path, monkeypatch):
+    path, witness = tmp_path / "ledger" / "study.sqlite", tmp_path / "elsewhere" / "witness.sqlite"
+    path.parent.mkdir()
+    witness.parent.mkdir()
+    ledger, other = Ledger(path, witness=witness), Ledger(path, witness=witness)
+    paid(ledger.budget("visits", epsilon=1), 0.1)
+    compared, budget = verify._unwitnessed, other.budget("visits")
+
+    def charging(*arguments):
+        monkeypatch.setattr(verify, "_unwitnessed", compared)
+        paid(budget, 0.1)
+        return compared(*arguments)
+
+    monkeypatch.setattr(verify, "_unwitnessed", charging)
+    assert ledger.verify() == {"visits": 5}
 
 
 def test_an_entry_of_a_release_is_short_and_its_statement_is_read_again(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 from dpframe import errors
 from dpframe.budget import Ledger, Loss, account
+from dpframe.budget.ledger import verify
 
 sa = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
@@ -291,6 +292,31 @@ def test_an_older_dump_is_noticed_by_who_opened_the_ledger(postgres, admin):
     assert again == dump
     with pytest.raises(errors.LedgerDamaged, match="older copy"):
         paid(budget)
+
+
+# Verification
+
+
+def test_verify_finds_what_was_changed_on_a_server_and_no_charge_in_between(postgres, admin, tmp_path, monkeypatch):
+    ledger, other = (Ledger(postgres, witness=tmp_path / "witness.sqlite") for _ in range(2))
+    paid(ledger.budget("visits", epsilon=1))
+    compared, budget = verify._unwitnessed, other.budget("visits")
+
+    def charging(*arguments):
+        monkeypatch.setattr(verify, "_unwitnessed", compared)
+        paid(budget)
+        return compared(*arguments)
+
+    monkeypatch.setattr(verify, "_unwitnessed", charging)
+    assert ledger.verify() == {"visits": 5}
+    for change, words in (
+        ("UPDATE dpframe_budgets SET spent = 'nothing'", "none that dpframe writes"),
+        ("UPDATE dpframe_budgets SET subject = NULL", "its row is about None"),
+        ("DELETE FROM dpframe_budgets", "there are entries of it, and no row"),
+    ):
+        admin(change)
+        with pytest.raises(errors.LedgerDamaged, match=words):
+            ledger.verify()
 
 
 # Names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -17,6 +16,7 @@ from dpframe.plan import Aggregate, Hierarchy, Keys, Layout, Limits, plain, tree
 from dpframe.plan.steps import Step, rebased
 from dpframe.release import HierarchyRelease
 from dpframe.release.accuracy import check_alpha
+from dpframe.release.estimators import whole_rows
 from dpframe.release.hierarchy import exact_levels, level_errors
 from dpframe.release.pricing import level_variances
 
@@ -54,7 +54,7 @@ class HierarchyQuery(Query[Table_co]):
 
     def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
         """Of counts: a smaller one is below its error."""
-        return [math.ceil(row[-1]) for row in self._error_rows(price, alpha, noise, None)]
+        return [whole_rows(row[-1]) for row in self._error_rows(price, alpha, noise, None)]
 
     def release(self, *args: Any, **options: Any) -> HierarchyRelease[Table_co]:  # type: ignore[override]
         """Pay, read the rows, draw the noise, and give all levels back; see `Query.release`.

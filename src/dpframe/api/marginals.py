@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -18,7 +17,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Keys, Limits, Marginals, titled
 from dpframe.plan.steps import Step, rebased
 from dpframe.release.accuracy import check_alpha
-from dpframe.release.estimators import error_of_part
+from dpframe.release.estimators import error_of_part, whole_rows
 from dpframe.release.publish import MarginalsRelease, exact_interactions, interaction_variances, table_noise
 from dpframe.theory.formulas.error import Attributes
 
@@ -51,7 +50,7 @@ class MarginalsQuery(Query[Table_co]):
 
     def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
         """Of counts: a smaller one is below its error."""
-        return [math.ceil(row[-1]) for row in self._error_rows(price, alpha, noise, None)]
+        return [whole_rows(row[-1]) for row in self._error_rows(price, alpha, noise, None)]
 
     def release(self, *args: Any, **options: Any) -> MarginalsRelease[Table_co]:  # type: ignore[override]
         """Pay, read the rows, draw the noise, and give the tables back; see `Query.release`.

@@ -186,7 +186,8 @@ class Query(Hints, Generic[Table_co]):
                 `useful_from` is a number of rows (units or distinct values, where these are counted). In a group with
                 fewer, the answer is expected to err at least as much as one constant: 0 for a count or a sum, even of
                 the largest values, and the middle of what the bounds allow elsewhere. It is null for a ratio without
-                bounds, a correlation and a skewness. A smaller assume_rows gives a DpFrameWarning
+                bounds, a correlation and a skewness, and where it would be above 2^50. A smaller assume_rows gives a
+                DpFrameWarning
         Bound:  errors of counts and sums hold for any data. Errors of means, variances and standard deviations hold for
                 that many values, wherever in their bounds they lie; so that of a standard deviation is large. Errors of
                 quantiles hold if values around the quantile are at least as dense as values that are spread evenly

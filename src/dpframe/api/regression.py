@@ -14,6 +14,7 @@ from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnsupportedOperation
 from dpframe.plan import QUERY, TIMES, Aggregate, Bounds, Covers, Derivation, Hints, Kind, col, kind, read_covers
 from dpframe.plan.pairs import Moment
+from dpframe.release import has_room
 from dpframe.release.publish import Release
 from dpframe.release.regression import INTERCEPT, MatrixRelease, Regression, moments_of
 from dpframe.usage import MATRICES, explains
@@ -125,7 +126,8 @@ class FrameMatrices(AskedFrame[Table_co]):
                 How much one person moves each coefficient is measured too, so rows of one person may be alike, and
                 errors of the outcome may vary from row to row. They are approximate: see `Regression`
                 Narrower bounds follow from noisy answers alone: see `dpframe.release.narrowing`
-        Errors: InvalidArgument, MissingBounds, UnsupportedOperation for terms that are not linear
+        Errors: InvalidArgument, also for narrow=True where no bounds can be narrower; MissingBounds;
+                UnsupportedOperation for terms that are not linear
         """
         if not isinstance(narrow, bool):
             raise InvalidArgument("ols: narrow= is True or False.")
@@ -291,6 +293,12 @@ def _regression(
         categories.update({title: (name, value) for title, value in zip(columns, values[1:], strict=True)})
         made.update(dict.fromkeys(columns, Bounds(0, 1)))
     made[outcome] = read[outcome]
+    if narrow and not any(has_room(frame._step.table.columns[name], ends) for name, ends in made.items()):
+        raise InvalidArgument(
+            "ols: narrow=True finds narrower bounds inside the typed ones, and no column here has room for them: true "
+            "and false, categories, few whole numbers and bounds that are not whole in a column of whole numbers stay "
+            "as they are. Leave narrow= out; the coefficients then have all of the price."
+        )
     shares = _narrow_shares(made, outcome) if narrow else {f"{outcome}·{outcome}": _OF_RESIDUALS}
     terms = (INTERCEPT, *(name for name in made if name != outcome))
     also = ", narrow=True" if narrow else ""

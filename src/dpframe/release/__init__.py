@@ -5,6 +5,7 @@ from dpframe.release.batch import (
     batch_of,
 )
 from dpframe.release.hierarchy import HierarchyRelease
+from dpframe.release.narrowing import has_room
 from dpframe.release.publish import MarginalsRelease, Release
 from dpframe.release.run import (
     Account,
@@ -25,6 +26,7 @@ __all__ = [
     "Series",
     "SyntheticRelease",
     "batch_of",
+    "has_room",
     "release",
     "tuned",
 ]

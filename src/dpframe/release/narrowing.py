@@ -31,12 +31,12 @@ import polars as pl
 from dpframe import engine
 from dpframe.arrays import Floats
 from dpframe.noise import bits
-from dpframe.plan import Bounds, Kind, Question, TotalKind, is_whole, kind, number
+from dpframe.plan import Bounds, Column, Kind, Question, TotalKind, is_whole, kind, number
 from dpframe.plan.pairs import NARROWING, Moment
 from dpframe.release.answer import Moments, drawn_table
 from dpframe.release.pricing import NoiseKind, NoisePlan, Price
 
-__all__ = ["check_narrowing", "narrowed", "narrowing_words"]
+__all__ = ["check_narrowing", "has_room", "narrowed", "narrowing_words"]
 
 _MEANS = Fraction(13, 20)  # of the share, for the means; the rest is for mean distances. A distance needs its mean too
 _DEVIATIONS = 3.2  # fewest standard deviations on either side: a normal value is beyond in one of 700 cases
@@ -61,7 +61,8 @@ class _Regression:
     def of(cls, question: Question) -> _Regression:
         (rows,) = (a for _, a in question.aggregates if isinstance(a, Moment) and a.narrow)
         among = dict(rows.among)
-        return cls(question, among, tuple(name for name, ends in among.items() if _has_room(question, name, ends)))
+        columns = question.table.columns
+        return cls(question, among, tuple(name for name, ends in among.items() if has_room(columns[name], ends)))
 
     def sums(self, among: Mapping[str, Bounds], *, count: bool) -> Question:
         """The question for the sums of all columns inside some bounds, over the rows of the regression."""
@@ -87,9 +88,8 @@ class _Regression:
         return float(min(max(value, low + edge), high - edge))
 
 
-def _has_room(question: Question, name: str, ends: Bounds) -> bool:
+def has_room(column: Column, ends: Bounds) -> bool:
     """Whether bounds can be narrower: not those of true and false, of few whole numbers, or close beside their size."""
-    column = question.table.columns[name]
     if kind(column.domain.dtype) == Kind.BOOLEAN or ends.upper - ends.lower <= _CLOSE * ends.magnitude:
         return False
     return not is_whole(column) or (ends.upper - ends.lower >= 4 and all(float(end).is_integer() for end in ends))
@@ -133,8 +133,6 @@ def narrowed(question: Question, price: Price, rest: Price) -> dict[str, Bounds]
     Source: Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
     regression = _Regression.of(question)
-    if not regression.narrow:
-        return {}
     first = regression.sums(regression.among, count=True)
     read, table = _read(first, _bought(price, _MEANS), regression.among, None)
     rows = read.rows
@@ -159,7 +157,7 @@ def narrowing_words(bounds: Mapping[str, Bounds], question: Question, cost: str)
     """The narrower bounds in words."""
     columns = [f"{name} from {number(ends.lower)} to {number(ends.upper)}" for name, ends in bounds.items()]
     return (
-        f"Narrower bounds, for {cost}: {'; '.join(columns) or 'none, since no column has room'}. They are noisy mean "
+        f"Narrower bounds, for {cost}: {'; '.join(columns)}. They are noisy mean "
         "distances on either side of noisy means, inside the typed bounds. Values beyond them are clipped, and the "
         "coefficients and intervals are those of clipped values."
     )

@@ -299,6 +299,14 @@ def test_rows_are_not_known_where_no_bounds_hold_the_answer():
         assert same.accuracy(epsilon=1)["useful_from"].to_list() == [None], "one constant is exact"
 
 
+def test_more_rows_than_any_table_has_are_not_known():
+    """The error of the largest limit at the smallest price is above 10^21 rows, which 64 bits do not hold."""
+    frame = nobody(x=pl.Float64)
+    query = frame.agg(n=dp.count(), m=dp.mean("x", bounds=(0, 1)), max_rows=2**31 - 1)
+    assert set(query.accuracy(epsilon=1e-12)["useful_from"]) == {None}
+    assert frame.count_units().accuracy(epsilon=1e-12)["useful_from"].item() > 10**12
+
+
 @pytest.mark.parametrize("name", HALF)
 def test_one_row_is_enough_where_there_is_no_noise(name):
     asked = nobody(x=pl.Float64).clip("w", 0, 4).agg(a=HALF[name][0]((-20, 80)), max_rows=1)

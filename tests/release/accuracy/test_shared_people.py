@@ -177,6 +177,15 @@ def test_noise_never_takes_the_variance_of_a_difference_below_or_above_what_is_p
     assert max(parts) > 1.5  # noise hides the covariance of 20 people, and the worst is taken
 
 
+@pytest.mark.parametrize("size", [1e40])
+def test_variances_of_large_values_have_differences_without_a_warning(size):
+    rows = _panel(np.random.default_rng(5), 20, 1).with_columns(x=pl.col("x") * size)
+    frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e3))
+    query = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows=2).var("x", bounds=(-4 * size, 4 * size))
+    row = query.release(epsilon=0.5, covers="population").difference("a", "b").row(0, named=True)
+    assert row["lower"] <= row["estimate"] <= row["upper"]
+
+
 def _misses(sign, epsilon, repeats, **options):
     """How often the intervals of three statistics leave out the true difference, which is 0."""
     rng, misses = np.random.default_rng(6), 0

@@ -141,6 +141,18 @@ def test_bounds_that_floats_hardly_tell_apart_stay_as_they_are():
 # What is said and refused
 
 
+def test_bounds_of_which_none_can_be_narrower_are_refused_before_anything_is_paid():
+    budget = dp.Budget(epsilon=1.0)
+    rows = ROWS.with_columns(z=pl.col("x") > 300, c=pl.lit("a"))
+    frame = dp.protect(rows, unit="u", budget=budget)
+    typed = {"bounds": {"n": (0, 90.5)}, "keys": {"c": ["a", "b"]}, "max_rows": 1}
+    frame.ols(y="n", x=["z", "c"], **typed)
+    with pytest.raises(InvalidArgument, match="no column here has room"):
+        frame.ols(y="n", x=["z", "c"], **typed, narrow=True)
+    frame.ols(y="n", x=["z", "c"], **typed | {"bounds": {"n": (0, 90)}}, narrow=True).release(epsilon=1.0)
+    assert budget.spent.epsilon == 1.0
+
+
 def test_what_was_narrowed_is_said_and_stored():
     budget = dp.Budget(epsilon=10.0)
     out = asked(budget=budget).release(epsilon=4.0, name="slopes")

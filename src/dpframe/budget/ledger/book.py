@@ -53,9 +53,28 @@ ADD, KEEP = ENTRIES.insert(), DATA.insert()
 MOVE = BUDGETS.update().where(BUDGETS.c.name == B("b")).values({key: B(f"to_{key}") for key in STATES})
 
 
+# What reading a value raises that dpframe did not write.
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
 def entry_of(row: Any) -> Entry:
     """An entry from its row."""
     return Entry(row.number, row.kind, row.at, json.loads(row.body), row.hash)
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Errors: LedgerDamaged in place of the error of a value that cannot be read."""
+    damaged = False
+    try:
+        yield
+    except UNREADABLE:
+        damaged = True
+    if damaged:
+        raise LedgerDamaged(
+            f"The rows of {name!r} in the ledger hold a value that dpframe does not write: they were changed. Nothing "
+            "is released. ledger.verify() names what was changed."
+        )
 
 
 def failures_of(row: Any) -> Failures:
@@ -120,17 +139,17 @@ class LedgerBook:
 
     def spent(self) -> Loss:
         """The loss that has been charged so far."""
-        with self._store.transaction() as connection:
+        with self._store.transaction() as connection, readable(self._name):
             return loss_of(json.loads(connection.execute(SPENT, {"b": self._name}).scalar_one()))
 
     def failures(self) -> Failures:
         """The number of releases that failed after they were charged."""
-        with self._store.transaction() as connection:
+        with self._store.transaction() as connection, readable(self._name):
             return failures_of(connection.execute(FAILURES, {"b": self._name}).one())
 
     def entries(self) -> list[Entry]:
         """Every entry, oldest first."""
-        with self._store.transaction() as connection:
+        with self._store.transaction() as connection, readable(self._name):
             return [entry_of(row) for row in connection.execute(ALL, {"b": self._name})]
 
     def tables(self, opening: int) -> dict[int, bytes]:
@@ -154,10 +173,12 @@ class LedgerPage:
             raise LedgerDamaged(
                 f"The ledger has no budget {name!r} any more: its file was replaced. Nothing is released."
             )
-        self.spent, self.subject = loss_of(json.loads(row.spent)), row.subject
-        self.parts: Parts = json.loads(row.parts)
-        self.failures = failures_of(row)
-        self.number, self.head, self._at = row.number, row.head, row.at
+        with readable(name):
+            self.spent, self.subject = loss_of(json.loads(row.spent)), row.subject
+            self.parts: Parts = {**json.loads(row.parts)}
+            self.failures = failures_of(row)
+            self.number, self.head, self._at = int(row.number), row.head, row.at
+            dt.datetime.fromisoformat(self._at)
         self.moved = False
         self._moved_to: dict[str, Any] = {}
 

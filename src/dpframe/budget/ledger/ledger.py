@@ -167,13 +167,15 @@ class Ledger:
         """Accountant, limit, whether the limit was rounded down to the whole units of format 1, and the last entry."""
         import sqlalchemy as sa
 
+        from dpframe.budget.ledger.book import readable
         from dpframe.budget.ledger.tables import BUDGETS
 
         with self._store.transaction() as connection:
             row = connection.execute(sa.select(BUDGETS).where(BUDGETS.c.name == name)).first()
         if row is None:
             return None
-        limit = replace(loss_of(json.loads(row.allowed)), left=True)
+        with readable(name):
+            limit = replace(loss_of(json.loads(row.allowed)), left=True)
         return row.accountant, limit, "/" not in row.allowed, (row.number, row.head)
 
     def _make(self, name: str, kind: str, limit: dict[str, str | None]) -> None:
@@ -183,7 +185,7 @@ class Ledger:
         from dpframe.budget.ledger.tables import BUDGETS, ENTRIES
 
         at = account.now().isoformat(timespec="microseconds")
-        first = sealed(GENESIS, 1, "open", at, {"accountant": kind, "limit": limit})
+        first = sealed(GENESIS, 1, "open", at, {"accountant": kind, "budget": name, "limit": limit})
         nothing = texts_of(accountant_named(kind).total([]))
         row = {
             "name": name,
@@ -214,9 +216,9 @@ class Ledger:
         Output: number of entries, by budget
         Errors: LedgerDamaged, which lists every problem
         """
-        from dpframe.budget.ledger.verify import findings
+        from dpframe.budget.ledger.verify import findings, unowned
 
-        lines: list[str] = []
+        lines = [f"{name!r}: {problem}" for name, problem in unowned(self._store, self._witness).items()]
         numbers: dict[str, int] = {}
         for name in self.budgets():
             numbers[name], problems = findings(self._store, name, self._witness)

@@ -99,6 +99,8 @@ class Store:
                 row = connection.execute(sa.select(LEDGER)).one()
             elif witnessed and not row.witnessed:
                 connection.execute(LEDGER.update().values(witnessed=True))
+            if not isinstance(row.format, int):
+                raise LedgerDamaged(f"The ledger {self.place} has no number of its format: it was changed.")
             if row.format < FORMAT:
                 self._bring_forward(connection, row.format)
         if row.format > FORMAT:

@@ -12,39 +12,76 @@ import sqlalchemy as sa
 
 from dpframe.budget.accountants import accountant_named
 from dpframe.budget.entries import GENESIS, Entry, Failures, chained, loss_of
-from dpframe.budget.ledger.book import ALL, HASH, entry_of, failures_of
+from dpframe.budget.ledger.book import ALL, HASH, UNREADABLE, entry_of, failures_of
 from dpframe.budget.ledger.store import Store
-from dpframe.budget.ledger.tables import BUDGETS, DATA
+from dpframe.budget.ledger.tables import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import PartName, Parts, compared, opened, raised
-from dpframe.errors import LedgerDamaged
+from dpframe.errors import LedgerDamaged, UnsupportedOperation
 
-__all__ = ["findings"]
+__all__ = ["findings", "unowned"]
 
 
 def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, list[str]]:
     """The number of a budget's entries, and a sentence for each problem.
 
     An entry that was changed, left out, added or moved breaks the chain of hashes. A table that was changed no longer
-    has the digest in its entry. If somebody rewrites the whole chain, only a witness shows it.
+    has the digest in its entry. If somebody rewrites the whole chain, only a witness shows it. What another process
+    charges between two readings looks like a problem. So problems are looked for again under the lock.
     """
-    with store.transaction() as connection:
-        state = connection.execute(sa.select(BUDGETS).where(BUDGETS.c.name == name)).one()
+    number, problems = _findings(store, name, witness, locked=False)
+    return _findings(store, name, witness, locked=True) if problems else (number, problems)
+
+
+def _findings(store: Store, name: str, witness: Witness | None, *, locked: bool) -> tuple[int, list[str]]:
+    """As `findings`; locked: whether nobody can charge the budget while it is read."""
+    with store.transaction(write=locked) as connection:
+        row = sa.select(BUDGETS).where(BUDGETS.c.name == name)
+        state = connection.execute(row.with_for_update() if locked else row).one()
         rows = connection.execute(ALL, {"b": name}).all()
         tables = connection.execute(sa.select(DATA.c.number, DATA.c.data).where(DATA.c.budget == name))
-        digests = {number: hashlib.sha256(data).hexdigest() for number, data in tables}
+        digests = {number: _digest(data) for number, data in tables}
         problems = [] if witness is None else _unwitnessed(store, connection, name, state, witness)
-    reading = _Reading(digests, problems)
+    try:
+        _read(_Reading(digests, problems), state, rows)
+    except (*UNREADABLE, UnsupportedOperation):
+        problems.append("a value in its row or in an entry is none that dpframe writes")
+    return len(rows), problems
+
+
+def unowned(store: Store, witness: Witness | None) -> dict[str, str]:
+    """A sentence for each name that has entries, tables or a line in the witness, and no row among the budgets.
+
+    The names of budgets are read last, since another process may make a budget meanwhile.
+    """
+    sentences = {} if witness is None else dict.fromkeys(witness.budgets(store.id), "the witness knows it")
+    with store.transaction() as connection:
+        for column, words in ((DATA.c.budget, "there are tables of it"), (ENTRIES.c.budget, "there are entries of it")):
+            sentences |= dict.fromkeys(connection.execute(sa.select(column).distinct()).scalars(), words)
+        names = set(connection.execute(sa.select(BUDGETS.c.name)).scalars())
+    return {
+        str(name): f"{words}, and no row: the budget was removed"
+        for name, words in sentences.items()
+        if name not in names
+    }
+
+
+def _digest(data: Any) -> str:
+    """The digest of a stored table; that of none where the cell holds no bytes."""
+    return hashlib.sha256(data).hexdigest() if isinstance(data, (bytes, memoryview)) else ""
+
+
+def _read(reading: _Reading, state: sa.Row, rows: Sequence[sa.Row]) -> None:  # type: ignore[type-arg]
+    """Read all entries, and compare the budget's row with what follows from them."""
     for place, row in enumerate(rows, 1):
         if not reading.linked(place, row):
             break
         reading.read(place, entry_of(row), (row.name, row.about))
     reading.compare(state)
-    if not problems:
+    if not reading.problems:
         total = accountant_named(state.accountant).total(reading.charges.values())
-        problems = _sums(state, rows, reading.head, total)
-    return len(rows), problems
+        reading.problems += _sums(state, rows, reading.head, total)
 
 
 def _unwitnessed(
@@ -63,6 +100,8 @@ def _unwitnessed(
         witness.check(store.id, name, state.number, state.head, hash_of)
     except LedgerDamaged as error:
         return [str(error)]
+    except TypeError:
+        return ["the number of entries in its row is no number"]
     return []
 
 
@@ -81,6 +120,8 @@ class _Reading:
     parts: Parts = field(default_factory=dict)
     openings: dict[int | None, Mapping[str, Any]] = field(default_factory=dict)  # charges that pay for later ones
     within: dict[int | None, list[Loss]] = field(default_factory=dict)  # the losses within each of these openings
+    subject: str | None = None  # of the last charge whose subject is known
+    at: str = ""  # the latest time of an entry
 
     def linked(self, place: int, row: sa.Row) -> bool:  # type: ignore[type-arg]
         """Whether a row is the next entry of the chain. If it is not, no later entry can be trusted."""
@@ -97,6 +138,7 @@ class _Reading:
         """Add one entry to the state, and note its problems. `index` is where its row says that it is found."""
         if index != (entry.name, entry.about):
             self.problems.append(f"entry {place} is indexed under another name than its own")
+        self.at = max(self.at, entry.at)
         match entry.kind:
             case "charge":
                 self._charge(place, entry)
@@ -121,6 +163,7 @@ class _Reading:
 
     def _charge(self, place: int, entry: Entry) -> None:
         self.charges[place] = loss_of(entry.body["loss"])
+        self.subject = entry.body.get("subject") or self.subject
         if "opens" in entry.body:
             self.openings[place] = entry.body["opens"]
         if "within" in entry.body:
@@ -160,6 +203,10 @@ class _Reading:
             self.problems.append("the losses of partitions in its row are not those that its charges add up to")
         if failures_of(state) != self.failures:
             self.problems.append("the numbers of failures in its row are not those of its entries")
+        if state.subject != self.subject:
+            self.problems.append(f"its row is about {state.subject!r}, and its charges are about {self.subject!r}")
+        if state.at != self.at:
+            self.problems.append("the time in its row is not that of its latest entry")
         for number, losses in self.within.items():
             opening = self.openings[number]
             if not accountant_named(opening["accountant"]).total(losses) <= loss_of(opening["limit"]):
@@ -172,6 +219,8 @@ def _sums(state: sa.Row, rows: Sequence[sa.Row], head: str, total: object) -> li
     limit, opening = loss_of(json.loads(state.allowed)), json.loads(rows[0].body) if rows else {}
     if (state.number, state.head) != (len(rows), head):
         problems.append(f"its row counts {state.number} entries, and there are {len(rows)}: the last ones are missing")
+    if opening.get("budget", state.name) != state.name:  # earlier versions did not write it
+        problems.append(f"its entries are those of the budget {opening['budget']!r}")
     if opening.get("limit") is None or loss_of(opening["limit"]) != limit or opening["accountant"] != state.accountant:
         problems.append("its limit is not the one that it was made with")
     row_total = loss_of(json.loads(state.spent))

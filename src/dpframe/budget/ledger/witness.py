@@ -40,6 +40,12 @@ class Witness:
             latest = rows.fetchone()
         return None if latest is None else str(latest[0])
 
+    def budgets(self, ledger: str) -> list[str]:
+        """The names of the budgets that were seen in a ledger."""
+        with self._open() as connection:
+            rows = connection.execute("SELECT budget FROM seen WHERE ledger = ? ORDER BY budget", (ledger,))
+            return [str(row[0]) for row in rows]
+
     def check(self, ledger: str, budget: str, number: int, head: str, hash_at: Callable[[int], str | None]) -> None:
         """Compare a budget's state with the last known one. Errors: LedgerDamaged."""
         with self._open() as connection:

@@ -42,13 +42,13 @@ def sampling_parts(
     uppers = sampled.upper(alpha) * slopes**2
     first, second = uppers[one], uppers[other]
     value = (sampled.value * slopes**2)[one] + (sampled.value * slopes**2)[other]
-    square = ((sampled.scale * slopes**2) ** 2)[one] + ((sampled.scale * slopes**2) ** 2)[other]
+    scale = np.hypot((sampled.scale * slopes**2)[one], (sampled.scale * slopes**2)[other])  # squares leave floats
     if between is not None:
         worth = slopes[one] * slopes[other]
         value = value - 2 * worth * between[0][one, other]
-        square = square + 4 * (worth * between[1][one, other]) ** 2
+        scale = np.hypot(scale, 2 * worth * between[1][one, other])
     known = (sampled.known * slopes**2)[one] + (sampled.known * slopes**2)[other]
-    together = Sampled(value, np.sqrt(square), known).upper(alpha)
+    together = Sampled(value, scale, known).upper(alpha)
     least, most = (np.sqrt(first) - np.sqrt(second)) ** 2, (np.sqrt(first) + np.sqrt(second)) ** 2
     together = np.clip(together, least, np.where(apart, first + second, most))
     both = first + second

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpframe.plan import Formula, ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Noisy, Parts, in_ticks, real, shown
+from dpframe.release.estimators.base import Estimator, Noisy, Parts, in_ticks, real, shown, whole_rows
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared, Shrunk
 from dpframe.release.estimators.correlation import CorrelationEstimator
@@ -65,6 +65,7 @@ __all__ = [
     "source_of",
     "tree_ends",
     "variances",
+    "whole_rows",
 ]
 
 _ESTIMATORS: Mapping[Formula, Estimator] = {

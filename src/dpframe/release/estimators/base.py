@@ -22,7 +22,9 @@ from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.influence import Influence, Parts, Sampled, sampled_influence
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["Estimator", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown"]
+__all__ = ["Estimator", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown", "whole_rows"]
+
+_MOST_ROWS = 2**50  # of a group; no table has as many
 
 Interval = tuple[Floats, Floats]
 Noisy = Mapping[tuple[object, ...], Any]  # noisy totals by the key of their total
@@ -112,7 +114,7 @@ class Estimator(ABC):
         error = self.expected_error(output, plan, alpha, None)
         if error is not None:
             most = self.reach(output) * output.ticks
-            return math.ceil(error / most) if most else None
+            return whole_rows(error / most) if most else None
         constant = self.constant_error(output)
         return (
             None if constant is None else _least_rows(lambda rows: self._is_below(constant, output, plan, alpha, rows))
@@ -136,9 +138,19 @@ class Estimator(ABC):
         return 1.0 if output.bounds is None else half_width(output) * output.ticks
 
 
+def whole_rows(rows: float) -> int | None:
+    """A number of rows, rounded up; None if it is above 2^50, which no table has.
+
+    >>> whole_rows(11.2), whole_rows(2.0**63)
+    (12, None)
+    """
+    return math.ceil(rows) if rows <= _MOST_ROWS else None
+
+
 def _least_rows(is_enough: Callable[[int], bool]) -> int | None:
     """The least number of rows that is enough, where more rows are enough too; None if 2^50 are too few."""
-    most = next((2**power for power in range(51) if is_enough(2**power)), None)
+    powers = (2**power for power in range(_MOST_ROWS.bit_length()))
+    most = next((rows for rows in powers if is_enough(rows)), None)
     return None if most is None else bisect_left(range(most), True, lo=max(most // 2, 1), key=is_enough)
 
 
