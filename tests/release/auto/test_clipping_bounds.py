@@ -13,7 +13,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.engine import EXPONENTS
 from dpframe.plan import Bounds
-from dpframe.release.auto.clipping_bounds import _best, _most_inside, _rounded
+from dpframe.release.auto.clipping_bounds import _are_many, _best, _most_inside, _rounded
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import nobody_there
 from dpframe.release.auto.tails import Bins, draw_tail, tail_start
@@ -379,6 +379,22 @@ def test_half_of_the_units_inside_are_not_most():
             patch.setattr(engine, "value_profile", lambda *_, raw=raw: raw)
             sure = sum(_most_inside(ask, column, price, Bounds(0, 10), None) for _ in range(400))
         assert sure in wrong
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "scales", "many"),
+    [
+        (8.0, 4096.0, 42.6, True),
+        (-7.0, 512.0, 41.5, True),
+        (0.0, 512.0, 9.0, True),
+        (-2e31, -1.0, 6.5, False),
+        (2**-6, 2.1e6, 16.5, False),
+        (262_144.0, 9.2e18, 8.13, False),
+    ],
+)
+def test_a_wide_range_needs_more_units(low, high, scales, many):
+    """The ranges of a first look at 300 and 100 people; in the last three noise stood for the far end."""
+    assert _are_many(low, high, scales) is many
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,9 @@ _UNSEEN = (
     f"{{}} to {{}}, wherever the values are. {_TOO_FEW}"
 )
 _DOUBTFUL = (
-    "Bounds of {!r}, for {}: from {} to {}, a guess. There are too few people for the noise: a noisy count does not "
-    "show that most values lie between them, by a test that is wrong of other bounds at most once in 100 times. "
+    "Bounds of {!r}, for {}: from {} to {}, a guess. There are too few people for the noise: the histograms show too "
+    "few of them, or a noisy count does not show that most values lie between the bounds, by a test that is wrong of "
+    "other bounds at most once in 100 times. "
     f"{_TOO_FEW}"
 )
 # Laws of values for each case of the units. There is one if groups have cases, too, since far more limits are tried.

@@ -77,7 +77,7 @@ def most_values(bins: Bins, *, doubt: float) -> tuple[float, float, float] | Non
 
     Input:  bins: powers of two or of eight of both signs, with that of zero in the middle; doubt: probability of a sign
             without units below which its units count as seen
-    Output: None if no sign has units beyond doubt
+    Output: None if no sign has units beyond doubt; the number is in scales of the noise
     """
     zero, scale = len(bins.counts) // 2, float(bins.scales[0])
     sides = [bins.counts[:zero][::-1], bins.counts[zero + 1 :]]
@@ -99,12 +99,15 @@ def most_values(bins: Bins, *, doubt: float) -> tuple[float, float, float] | Non
 
 
 def edges_around(low: float, high: float, scales: float, *, whole: bool) -> Floats:
-    """Growing edges: equal parts between two numbers, and distances that double beyond.
+    """Growing edges: equal parts between two numbers, and distances that double in two bins beyond.
+
+    Where they doubled in one, errors of means and of `std` were 1.05 and 1.02 times as large at 30,000 units, on 27
+    columns.
 
     Input:  scales: units between the numbers, in scales of the noise
     """
     parts = int(np.clip(scales / MODEL.units_in_bin, 2, _PARTS))
-    away = (high - low) / 2 * (2.0 ** np.arange(1, MODEL.tail_octaves + 1) - 1)
+    away = (high - low) / 2 * (2.0 ** (np.arange(1, 2 * MODEL.tail_octaves + 1) / 2) - 1)
     edges = np.concatenate([low - away, np.linspace(low, high, parts + 1), high + away, [0.0]])
     return np.unique(np.rint(edges) if whole else edges)
 
