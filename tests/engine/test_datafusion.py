@@ -105,6 +105,17 @@ def test_other_types_are_refused_with_a_line_that_works(backend, column, line):
     assert answered(dp.protect(cast, unit="u").n_unique("x", max_rows=1)) == [[1]]
 
 
+def test_a_frame_of_the_session_is_refused_with_lines_that_work():
+    session = datafusion.SessionContext()
+    frame = session.from_arrow(pa.table({"u": [1, 2], "x": [1.0, 2.0]}))
+    with pytest.raises(UnsupportedOperation) as refused:
+        dp.protect(frame, unit="u")
+    first, then = str(refused.value).partition("before: ")[2].split(", then dp.protect(")
+    names = {"ibis": ibis, "session": session, "frame": frame}
+    eval(first, names)
+    assert answered(dp.protect(eval(then.removesuffix(", ...)."), names), unit="u").count_units()) == [[2]]
+
+
 def test_texts_that_are_no_unicode_are_null(backend):
     raw = pa.array([b"a\0b", b"\xff", b"", "Düren".encode()], pa.binary()).view(pa.string())
     rows = held(backend, s=raw)
