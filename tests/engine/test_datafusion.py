@@ -7,6 +7,7 @@ import decimal
 import math
 from concurrent.futures import ThreadPoolExecutor
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -22,6 +23,9 @@ from dpframe.errors import UnsupportedOperation, WrongType
 datafusion = pytest.importorskip("datafusion")
 ibis = pytest.importorskip("ibis")
 from dpframe.engine.backends.datafusion.compiler import Compiler  # noqa: E402 - needs both
+from dpframe.engine.backends.datafusion.dialect import DIALECT  # noqa: E402
+from dpframe.engine.backends.datafusion.session import answered as answered_rows  # noqa: E402
+from dpframe.engine.backends.datafusion.session import opened  # noqa: E402
 
 INF, NAN, LEAST, MOST = math.inf, math.nan, -(2**63), 2**63 - 1
 c = dp.col
@@ -163,6 +167,22 @@ def test_zeros_are_one_key_and_one_unit(backend):
         assert answered(frame.n_unique(name, max_rows=1)) == [[2]]
         assert answered(frame.filter(c(name) == 0).count_units()) == [[2]]
     assert answered(dp.protect(rows, unit="z").count_units()) == [[2]]
+
+
+def test_the_least_of_infinities_is_an_infinity(backend):
+    """DataFusion's own MIN of a group of infinities is 1.8e308, and its MAX of -inf is -1.8e308."""
+    cells = [INF, INF, -INF, -INF, -0.0, 5e-324, -2.5, 1.5, None, NAN]
+    expected = [(INF, INF), (-INF, -INF), (0.0, 5e-324), (-2.5, 1.5), (None, None)]
+    rows = opened(held(backend, g=[i // 2 for i in range(10)], x=cells))
+    rows = rows.select(g=rows.g, x=DIALECT.held(rows.x, nw.Float64()))
+    ends = {"low": rows.x.min(), "high": rows.x.max()}
+    grouped = answered_rows(rows.group_by("g").aggregate(**ends))
+    windows = answered_rows(rows.mutate(**{k: end.over(ibis.window(group_by="g")) for k, end in ends.items()}))
+    assert grouped.sort("g").select("low", "high").rows() == expected
+    assert windows.sort("g").select("low", "high").rows() == [pair for pair in expected for _ in range(2)]
+    people = dp.protect(held(backend, g=[1, 2, 3], x=[INF, 1e308, -INF]), unit="g").per_unit(x=dp.first("x", by="u"))
+    assert answered(people.filter(c("x") / 1e200 > 1e200).count_units()) == [[1]]
+    assert answered(people.filter(c("x") / 1e200 < -1e200).count_units()) == [[1]]
 
 
 # The user's session
