@@ -257,6 +257,7 @@ def test_steps_of_the_user_come_first(backend):
     assert answered(frame.group_by("w", keys=[1, 10], max_groups=1).count_units()) == [[1, 2]]
 
 
+@pytest.mark.long
 def test_two_threads_may_share_a_session(backend):
     rows = held(backend, x=[float(i % 7) for i in range(500)], g=[f"g{i % 3}" for i in range(500)])
     query = dp.protect(rows, unit="u").group_by("g", keys=["g0", "g1", "g2"], max_rows=1).sum("x", bounds=(0, 5))
