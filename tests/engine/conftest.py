@@ -30,21 +30,30 @@ ENGINES = (
     "spark",
     "dask",
 )
-SLOW = ("postgres", "spark")
+SLOW = ("postgres", "datafusion", "spark")
 _NUMBERS = itertools.count()
+_LONG_ON_DATAFUSION = {  # which take 2 to 4 seconds each, most of them for Ibis to write the SQL
+    "test_every_engine_has_the_same_influences",
+    "test_influences_beside_columns_with_limits_of_their_own",
+    "test_a_column_has_the_totals_of_a_question_of_its_own",
+    "test_odd_names_are_names",
+}
 
 
 def pytest_configure(config):
     config.addinivalue_line(
-        "markers", "spark: is quick enough to run on Spark and PostgreSQL each time, not only in the long tier"
+        "markers",
+        "spark: is quick enough to run on Spark, PostgreSQL and DataFusion each time, not only in the long tier",
     )
 
 
 def pytest_generate_tests(metafunc):
-    """Slow engines: a query takes a second on Spark, half a second on PostgreSQL, and milliseconds on others."""
+    """Slow engines: a query takes a second on Spark, half a second on PostgreSQL and DataFusion, less on others."""
     if "engine" in metafunc.fixturenames:
         quick = metafunc.definition.get_closest_marker("spark") is not None
         slow = {name: [pytest.mark.xdist_group(name), *([] if quick else [pytest.mark.long])] for name in SLOW}
+        if metafunc.definition.originalname in _LONG_ON_DATAFUSION:
+            slow["datafusion"].append(pytest.mark.long)
         params = [pytest.param(name, marks=slow.get(name, ())) for name in ENGINES]
         metafunc.parametrize("engine", params, indirect=True)
 

@@ -24,7 +24,7 @@ from dpframe.errors import (
 from strategies import as_frame, check_claims, random_plan, random_question, random_rows
 
 CANARY = "canary-7b1f"
-SQL = ("duckdb", "ibis", "postgres", "sqlite", "spark")
+SQL = ("duckdb", "ibis", "postgres", "sqlite", "datafusion", "spark")
 
 
 def _plain(rows):

@@ -20,6 +20,12 @@ from dpframe.plan import Kind, check_names, kind
 
 __all__ = ["adopt", "content", "public"]
 
+# From a package to the line to type for its tables, where there is one.
+_WAYS: Mapping[str, str] = {
+    "datafusion": "take it through Ibis, which starts on DataFusion 50 and before: "
+    "session.register_view('rows', frame), then dp.protect(ibis.datafusion.connect(session).table('rows'), ...)"
+}
+
 
 def adopt(frame: Any) -> Data:
     """Take in a table of any engine.
@@ -42,7 +48,8 @@ def _package(frame: Any) -> str:
     The text is empty for types of Python itself.
     """
     package = type(frame).__module__.partition(".")[0]
-    return "" if package == "builtins" else f" of {package}: convert it to one of these first"
+    way = _WAYS.get(package, "convert it to one of these first")
+    return "" if package == "builtins" else f" of {package}: {way}"
 
 
 def public(frame: Any) -> Data:

@@ -287,8 +287,29 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
             raise UnsupportedOperation("DataFusion: only whole numbers are summed, because their sums are exact.")
         return self.f.sum(arg)
 
+    def visit_Min(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802
+        return self._extreme(op, self.f.min, arg, where)
+
+    def visit_Max(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802
+        return self._extreme(op, self.f.max, arg, where)
+
+    def _extreme(self, op: Any, name: Any, arg: Any, where: Any) -> Any:
+        """The least or largest value. Of floats it is that of whole numbers in the same order.
+
+        In DataFusion the least of a group of infinities alone is the largest float that is no infinity.
+        """
+        if where is not None:
+            raise UnsupportedOperation("DataFusion: a least or largest value is taken of all rows: filter them first.")
+        return self._unranked(name(self._call("rank", types.int64, (op.arg, arg)))) if _ranked(op) else name(arg)
+
+    def _unranked(self, value: Any) -> Any:
+        return self._called(Function("unrank", (), (pa.int64(),), pa.float64()), [value])
+
     def visit_WindowFunction(self, op: Any, *, func: Any, **parts: Any) -> Any:  # noqa: N802
         """A window function. DataFusion counts rows and ranks in whole numbers without a sign."""
+        if _ranked(op.func):  # the window is of the whole numbers
+            (inner,) = func.expressions
+            return self._unranked(super().visit_WindowFunction(op, func=inner, **parts))
         value = super().visit_WindowFunction(op, func=func, **parts)
         return self.cast(value, types.int64) if op.dtype.is_integer() else value
 
@@ -317,6 +338,11 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
     def visit_RegexSearch(self, op: Any, *, arg: Any, pattern: Any) -> Any:  # noqa: N802
         assert isinstance(op.pattern, ops.Literal)
         return self._call("matches", types.boolean, (op.arg, arg), options=(str(op.pattern.value),))
+
+
+def _ranked(op: Any) -> bool:
+    """Whether an operation is the least or largest of floats."""
+    return isinstance(op, (ops.Min, ops.Max)) and bool(op.dtype.is_floating())
 
 
 def _inner(dtype: Any) -> Any:

@@ -86,9 +86,7 @@ class _DataFusionDialect(Dialect):
         return _called("part", [value], "string" if part == "text" else "int64", dtype, part)
 
     def planned(self, rows: Any) -> pl.DataFrame:
-        """The table of a query with LIMIT 0, for which DataFusion reads no row."""
-        session.check(rows)
-        return session.answered(rows.limit(0))
+        return session.planned(rows)
 
     def read(self, rows: Any) -> pl.DataFrame:
         return session.answered(rows)

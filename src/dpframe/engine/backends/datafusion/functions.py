@@ -128,6 +128,25 @@ def _clipped(value: Expr, *ends: Expr | None) -> Expr:
     return value
 
 
+_MOST = 2**63 - 1
+
+
+def _rank(frame: pl.DataFrame) -> pl.Series:
+    """The bits of a float as a whole number that has the place of the float among all floats."""
+    bits = series(frame.to_series().to_arrow().view(pa.int64()))
+    return _one(bits.to_frame("a"), _turned(pl.col("a")))
+
+
+def _unrank(frame: pl.DataFrame) -> pl.Series:
+    """The float of a whole number that `_rank` gave."""
+    return series(_one(frame, _turned(pl.col(frame.columns[0]))).to_arrow().view(pa.float64()))
+
+
+def _turned(bits: Expr) -> Expr:
+    """Negative floats in their order: the bits beneath the sign are turned, which a second time undoes."""
+    return pl.when(bits < 0).then(bits ^ _MOST).otherwise(bits)
+
+
 # What the backend of Polars computes of a column by its name
 
 
@@ -227,4 +246,6 @@ FUNCTIONS: Mapping[str, Callable[..., pl.Series]] = {
     **{name: _expression(function, real=True) for name, function in _OF_FLOATS.items()},
     **{name: _by_backend(step) for name, step in _OF_BACKEND.items()},
     "stable_hash": _stable_hash,
+    "rank": _rank,
+    "unrank": _unrank,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import datafusion
@@ -13,7 +13,7 @@ from dpframe.engine.backends.datafusion.compiler import Compiler, Function, Open
 from dpframe.engine.backends.datafusion.functions import FUNCTIONS, as_held, series
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["answered", "check", "database_of", "opened"]
+__all__ = ["answered", "database_of", "opened", "planned"]
 
 _SETTINGS = {
     "datafusion.execution.batch_size": "65536",  # rows of a call
@@ -39,30 +39,29 @@ def opened(table: Any) -> Any:
     return Opened(query, table.schema(), backend, types).to_expr()
 
 
+def planned(rows: Any) -> pl.DataFrame:
+    """The table of a query with LIMIT 0, for which DataFusion reads no row.
+
+    Errors: UnsupportedOperation for a table that dpframe's session cannot read, such as one of an object store
+    """
+    compiler = Compiler()
+    query = compiler.written(rows.limit(0))
+    session = _session(compiler)
+    _check(session, compiler.tables.values())
+    return _collected(session, compiler, query)
+
+
 def answered(rows: Any) -> pl.DataFrame:
     """The rows of a query."""
     compiler = Compiler()
     query = compiler.written(rows)
-    session = _session(compiler)
-    for function, name in compiler.calls.items():
-        call = datafusion.udf(_caller(function), list(function.inputs), function.output, "immutable", name)
-        session.register_udf(call)
-    result = session.sql(query)
-    # One batch may have another Arrow type of text than the next.
-    batches = [pl.DataFrame(batch) for batch in (result.schema().empty_table(), *result.collect())]
-    return pl.concat(batches, how="vertical_relaxed")
+    return _collected(_session(compiler), compiler, query)
 
 
-def check(rows: Any) -> None:
-    """Refuse tables that dpframe's session cannot read, such as those of an object store. No row is read.
-
-    Errors: UnsupportedOperation
-    """
-    compiler = Compiler()
-    compiler.written(rows)
-    session = _session(compiler)
+def _check(session: Any, tables: Iterable[str]) -> None:
+    """Plan to read each table of a query. No row is read."""
     try:
-        for name in compiler.tables.values():
+        for name in tables:
             session.table(name).execution_plan()
     except Exception:
         unreadable = True  # the error is raised outside of the handler, without DataFusion's own
@@ -73,6 +72,17 @@ def check(rows: Any) -> None:
         "DataFusion: a session of dpframe's own cannot read a table of this question, as it happens with an object "
         "store that is registered in your session. Protect its rows: dp.protect(table.to_polars(), ...)."
     )
+
+
+def _collected(session: Any, compiler: Compiler, query: str) -> pl.DataFrame:
+    """The rows of a query in a session."""
+    for function, name in compiler.calls.items():
+        call = datafusion.udf(_caller(function), list(function.inputs), function.output, "immutable", name)
+        session.register_udf(call)
+    result = session.sql(query)
+    # One batch may have another Arrow type of text than the next.
+    batches = [pl.DataFrame(batch) for batch in (result.schema().empty_table(), *result.collect())]
+    return pl.concat(batches, how="vertical_relaxed")
 
 
 def _session(compiler: Compiler) -> Any:
