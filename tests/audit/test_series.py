@@ -292,7 +292,12 @@ PLANTS = {
         "pure",
     ),
     "a unit has one period more": (combine.first_periods, ">= step.most", "> step.most", "enforced"),
-    "a unit's periods are those of its rows": (combine.first_periods, ").unique())", "))", "fewer"),
+    "a unit's periods are those of its rows": (
+        combine.first_periods,
+        'backend_of(there).unique(there.select(*_identifiers(step.units, "j"), *periods))',
+        'there.select(*_identifiers(step.units, "j"), *periods)',
+        "fewer",
+    ),
     "the last period that was added is forgotten": (
         progress.Progress.before,
         "else order",

@@ -266,7 +266,8 @@ def test_errors_to_expect_are_the_same_whatever_the_rows_are():
 
     def errors(table):
         queries = [thing for thing in everything(protected(table)) if isinstance(thing, dp.Query)]
-        return [(str(query.accuracy(**prices)), query.plot(**prices).to_dict()) for query in queries]
+        charts = [query.plot(**prices).to_dict() for query in queries[::4]]  # they are made of these tables
+        return [str(query.accuracy(**prices)) for query in queries], charts
 
     reads = TABLE.reads
     assert errors(TABLE) == errors(Watched(others))

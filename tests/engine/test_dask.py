@@ -292,6 +292,7 @@ def cluster(tmp_path):
         yield
 
 
+@pytest.mark.long
 def test_workers_in_other_processes(cluster, frame, capfd):
     for name in ("all three", "found", "distinct", "ranks", "public", "itself", "features"):
         asked = QUESTIONS[name](protected(_partitioned(TABLE.to_arrow().to_pandas(types_mapper=pd.ArrowDtype))))

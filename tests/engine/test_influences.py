@@ -77,7 +77,6 @@ def test_influences_are_those_of_plain_python():
         assert values[0] == expected
 
 
-@pytest.mark.spark
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("keys", [None, ["a", "b"], "found"])
 @pytest.mark.parametrize("limited", ["v", "n"])
