@@ -380,3 +380,23 @@ def test_only_totals_are_fetched(connection, monkeypatch):
     assert [len(rows) for rows in fetched] == [0, 0, 0]
     rooms.totals(query._question, 1)
     assert [len(rows) for rows in fetched[3:]] == [5, 5, 5]
+
+
+@pytest.mark.parametrize("statistic", ["median", "max"])
+def test_a_join_reads_an_index(table, monkeypatch, statistic):
+    """Without one, n units are compared with n rows each: a median of 40,000 rows took 9 s, and takes 0.8 s."""
+    from dpframe.engine.backends.sqlite import connection as ours
+
+    queries, run = [], ours.fetch_rows
+    rows = table("u INTEGER, s TEXT, x DOUBLE", *(f"{i % 20}, 'p{i % 7}', {i}.5" for i in range(60)))
+    frame, bounds = dp.protect(rows, unit="u"), {} if statistic == "n_unique" else {"bounds": (0, 50)}
+    query = frame.group_by("s", keys=["p1", "p2"], max_rows=9).agg(
+        a=getattr(dp, statistic)("x", **bounds), n=dp.count()
+    )
+    monkeypatch.setattr(ours, "fetch_rows", lambda place, sql: queries.append((place, sql)) or run(place, sql))
+    answered(query)
+    joins = [(place, sql) for place, sql in queries if " JOIN " in sql]
+    for place, sql in joins:
+        plan = [row[3] for row in run(place, f"EXPLAIN QUERY PLAN {sql}")]
+        assert sum("AUTOMATIC" in line for line in plan) >= sql.count(" JOIN ")
+    assert joins
