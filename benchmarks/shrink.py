@@ -36,7 +36,7 @@ def errors(
     limited = kept.select((pl.col("value") / pl.col("weight").list.sum()).alias("m"), by).sort(by)["m"].to_numpy()
     squares, held = [], []
     for _ in range(RELEASES):
-        frame = table.dp(unit="unit", budget=dp.Budget(epsilon=10.0, delta=0.1))
+        frame = table.dp(unit="unit", budget=dp.Budget(epsilon=10.0, delta=10 * delta))
         query = frame.group_by(by, keys=keys, max_rows=most).agg(m=dp.mean("value", bounds=bounds))
         out = query.release(epsilon=price, delta=delta or None)
         moved = out.shrink()
