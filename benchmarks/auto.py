@@ -1,10 +1,10 @@
 """How near `limits=dp.Auto()` comes to the best fixed limits in hindsight, on real panels with many rows per person.
 
 For each panel, question and kind of keys: the error of releases with dp.Auto() beside that of the best fixed limits of
-a grid, at the same price, ε = 1 (and δ = 1e-6). Everything is a release's own code: what is chosen is chosen anew each
-time, from histograms with fresh noise; limits are enforced with a fresh choice of groups, and noise and the rule for
-keys are drawn afresh. Fixed limits are searched with few draws and finer around the best; the best five are judged by
-fresh draws, so that they are not flattered by those they were chosen by.
+a grid, at the same price, ε = 1 or as typed (and δ = 1e-6). Everything is a release's own code: what is chosen is
+chosen anew each time, from histograms with fresh noise; limits are enforced with a fresh choice of groups, and noise
+and the rule for keys are drawn afresh. Fixed limits are searched with few draws and finer around the best; the best
+five are judged by fresh draws, so that they are not flattered by those they were chosen by.
 
 Error: the root mean square, over all groups of the table and over releases, of what is released less the raw truth;
 what limits leave out, noise and suppression together. A group that is suppressed says nothing: its count is taken to be
@@ -13,15 +13,19 @@ what limits leave out, noise and suppression together. A group that is suppresse
 
 Different values (n_unique) are those of the column that a panel has for it, in listed groups.
 
-    python benchmarks/auto.py [part of a panel's name, or count, mean, n_unique, listed, found ...]
+    python benchmarks/auto.py [part of a panel's name, or count, mean, n_unique, listed, found, 0.3 (an ε), FOLDER ...]
+
+FOLDER is where benchmarks/compare/panels.py wrote its tables: they take the place of the panels here.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -145,6 +149,17 @@ def panels() -> Iterator[tuple]:
         yield f"synthetic, {name}", ids, groups_of, values, (0, 100)
 
 
+def panels_of(folder: Path) -> Iterator[tuple]:
+    """The tables of a folder, each by its wide and by its narrow groups."""
+    for panel in json.loads((folder / "panels.json").read_text()):
+        rows = (
+            pl.read_csv(folder / f"{panel['name']}.csv").drop_nulls().with_columns(pl.col("grp", "key").cast(pl.String))
+        )
+        for by in ("grp", "key"):
+            value = rows["value"].cast(pl.Float64).clip(*panel["bounds"])
+            yield f"{panel['name']} by {by}", rows["unit"], rows[by], value, tuple(panel["bounds"])
+
+
 # Fixed limits: (max_groups, max_rows_per_group, max_rows)
 
 
@@ -167,7 +182,7 @@ def around(limits) -> list[tuple]:
     return list(product(*near))
 
 
-def hindsight(panel, what, listed, delta) -> tuple[float, tuple]:
+def hindsight(panel, what, listed, price) -> tuple[float, tuple]:
     """The best fixed limits, and their error."""
     found: dict[tuple, tuple] = {}
 
@@ -175,7 +190,7 @@ def hindsight(panel, what, listed, delta) -> tuple[float, tuple]:
         for one in limits:
             said = dict(zip(("max_groups", "max_rows_per_group", "max_rows"), one, strict=True))
             ask = panel.ask(what, listed, said)
-            squares = panel.squares(what, ask, read_price(Terms.EPSILON, epsilon=1, delta=delta).plan(ask), draws)
+            squares = panel.squares(what, ask, price.plan(ask), draws)
             found[one] = float(np.sqrt(squares.mean())), one
         return sorted(found.values(), key=lambda pair: pair[0])
 
@@ -185,10 +200,9 @@ def hindsight(panel, what, listed, delta) -> tuple[float, tuple]:
     return best(most, 20 * DRAWS)[0]
 
 
-def chosen(panel, what, listed, delta) -> tuple[float, float, list[tuple]]:
+def chosen(panel, what, listed, price) -> tuple[float, float, list[tuple]]:
     """The error under dp.Auto(), its standard error as a part of it, and the limits of each release."""
     ask = panel.ask(what, listed, {"limits": dp.Auto()})
-    price = read_price(Terms.EPSILON, epsilon=1, delta=delta)
     squares, limits = [], []
     for _ in range(CHOICES):
         made, plan, said, left = choose(ask, price)
@@ -201,28 +215,34 @@ def chosen(panel, what, listed, delta) -> tuple[float, float, list[tuple]]:
 def main() -> None:
     wanted = sys.argv[1:]
     narrow = [part for part in wanted if part in ("count", "mean", "n_unique", "listed", "found")]
-    names = [part for part in wanted if part not in narrow]
-    ratios: dict[tuple[str, str], list[float]] = {}
-    for given in panels():
+    prices = [float(part) for part in wanted if part.replace(".", "", 1).isdigit()]
+    folders = [Path(part) for part in wanted if Path(part, "panels.json").is_file()]
+    others = [part for part in wanted if part not in narrow and not part.replace(".", "", 1).isdigit()]
+    names = [part for part in others if Path(part) not in folders]
+    ratios: dict[tuple[str, str, float], list[float]] = {}
+    for given in (one for folder in folders for one in panels_of(folder)) if folders else panels():
         if names and not any(part in given[0] for part in names):
             continue
         panel = Panel.of(*given)
-        for what, (kind, (listed, delta)) in product(("count", "mean", "n_unique"), KINDS.items()):
+        kinds = product(("count", "mean", "n_unique"), KINDS.items(), prices or [1.0])
+        for what, (kind, (listed, delta)), epsilon in kinds:
             if what == "n_unique" and (len(given) < 6 or not listed):
                 continue
             if not all(part == what or part in kind for part in narrow):
                 continue
-            best, limits = hindsight(panel, what, listed, delta)
-            own, uncertain, tried = chosen(panel, what, listed, delta)
-            ratios.setdefault((what, kind), []).append(own / best)
+            price = read_price(Terms.EPSILON, epsilon=epsilon, delta=delta)
+            best, limits = hindsight(panel, what, listed, price)
+            own, uncertain, tried = chosen(panel, what, listed, price)
+            ratios.setdefault((what, kind, epsilon), []).append(own / best)
             print(
-                f"{panel.name:24} {what:5} {kind:16} best {best:9.4g} {limits!s:18} Auto {own:9.4g} "
+                f"{panel.name:24} {what:5} {kind:16} {epsilon:3g} best {best:9.4g} {limits!s:18} Auto {own:9.4g} "
                 f"ratio {own / best:5.2f} ± {own / best * uncertain:.2f}  {tried[:4]}",
                 flush=True,
             )
-    for (what, kind), found in ratios.items():
+    for (what, kind, epsilon), found in ratios.items():
         near, mean = sum(ratio <= 1.3 for ratio in found), np.exp(np.mean(np.log(found)))
-        print(f"{what}, {kind}: geometric mean {mean:.2f}, worst {max(found):.2f}, {near} of {len(found)} within 1.3")
+        name = f"{what}, {kind}, {epsilon:g}"
+        print(f"{name}: geometric mean {mean:.2f}, worst {max(found):.2f}, {near} of {len(found)} within 1.3")
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ Printed for each table, each the mean of some releases:
 - the rule with a typed limit, at the max_groups that is best in hindsight, and this limit;
 - one round: each unit spreads a weight of length 1 over its keys, once (weighted Gaussian, arXiv:2002.09745);
 - three rounds at prices 1 : 9 : 81, each with a threshold on its own noisy weights (DP-SIPS, arXiv:2301.01998);
-- eight rounds that add up, as released without a limit: the share of the best limit's keys is printed behind.
+- eight rounds that add up, as released without a limit: the share of the best limit's keys is printed behind;
+- eight rounds that add up, where a unit keeps at most 2, 4, 8 and 30 keys.
 
-The second and third are played here with floating-point noise, as a yardstick; nothing of them is released.
+The second, the third and the last are played here with floating-point noise, as a yardstick; nothing of them is
+released. The last tells what a typed max_groups would bring if its keys were found in rounds.
 
     python benchmarks/keys.py FOLDER     # where benchmarks/compare/panels.py wrote its tables
 """
@@ -24,10 +26,11 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
-from dpframe.theory.formulas.loss import calibration
+from dpframe.theory.formulas.loss import ROUNDS, calibration, dropped_below, round_thresholds
 
 EPSILON, DELTA, RELEASES, MOST = 1.0, 1e-5, 5, 100
 LIMITS = (1, 2, 3, 4, 6, 8, 12, 20, 30, 50, 100)
+TYPED, BLOCKS, ONE = (2, 4, 8, 30), 8, 2**20
 
 
 def zipf(people: int, words: float, values: int = 20_000) -> pl.DataFrame:
@@ -63,13 +66,37 @@ def best_limit(rows: pl.DataFrame) -> tuple[float, int]:
     return released(rows, RELEASES, max_groups=limit), limit
 
 
+def capped(rows: pl.DataFrame, most: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Units and keys, of which a unit keeps at most so many: the first in the order of its block of units."""
+    pairs = rows.unique()
+    units, keys = (pairs[name].rank("dense").to_numpy() - 1 for name in ("unit", "key"))
+    orders, block = draw.random((BLOCKS, keys.max() + 1)), draw.integers(0, BLOCKS, units.max() + 1)
+    order = np.lexsort((orders[block[units], keys], units))
+    starts = np.searchsorted(units[order], np.arange(units.max() + 1))
+    keep = order[np.arange(len(order)) - starts[units[order]] < most]
+    return units[keep], keys[keep]
+
+
+def added_up(rows: pl.DataFrame, most: int, draw: np.random.Generator) -> int:
+    """Keys of the rounds that are released, where a unit keeps at most so many keys."""
+    units, keys = capped(rows, most, draw)
+    scale = calibration.gaussian_scale(l2_squared=ROUNDS * ONE**2, epsilon=EPSILON, delta=DELTA / 2)
+    thresholds = round_thresholds(DELTA / 2, most, ROUNDS, scale, ONE)
+    live = np.bincount(keys) > 0
+    out, sums = 0, np.zeros(len(live))
+    for number, threshold in enumerate(thresholds):
+        stay = live[keys]
+        sizes = np.bincount(units[stay], minlength=units.max() + 1)
+        sums += np.bincount(keys[stay], ONE / np.sqrt(sizes[units[stay]]), minlength=len(live))
+        sums += draw.normal(0, scale, len(live))
+        out += int((live & (sums >= threshold)).sum())
+        live &= (sums < threshold) & (sums >= dropped_below(thresholds, number))
+    return out
+
+
 def played(rows: pl.DataFrame, prices: tuple[int, ...], draw: np.random.Generator) -> int:
     """Keys of rounds that stand alone: the noise has half of δ, and each threshold its part of the other half."""
-    units, keys = (rows.unique()[name].rank("dense").to_numpy() - 1 for name in ("unit", "key"))
-    order = np.lexsort((draw.random(len(units)), units))
-    starts = np.searchsorted(units[order], np.arange(units.max() + 1))
-    keep = order[np.arange(len(order)) - starts[units[order]] < MOST]
-    units, keys = units[keep], keys[keep]
+    units, keys = capped(rows, MOST, draw)
     live, out = np.ones(keys.max() + 1, bool), 0
     for price in prices:
         part = price / sum(prices)
@@ -89,13 +116,15 @@ def played(rows: pl.DataFrame, prices: tuple[int, ...], draw: np.random.Generato
 
 def main() -> None:
     draw = np.random.default_rng(2)
-    print("table: units, keys; best limit (max_groups), one round, DP-SIPS, dpframe without a limit, ratio")
+    print("table: units, keys; best limit (max_groups), one round, DP-SIPS, dpframe without a limit, ratio; typed")
     for name, rows in tables(Path(sys.argv[1])).items():
         today, limit = best_limit(rows)
         once, sips = (np.mean([played(rows, p, draw) for _ in range(RELEASES)]) for p in ((1,), (1, 9, 81)))
         ours = released(rows, RELEASES)
+        typed = ", ".join(f"{np.mean([added_up(rows, m, draw) for _ in range(RELEASES)]):g} ({m})" for m in TYPED)
         sizes = f"{rows['unit'].n_unique()}, {rows['key'].n_unique()}"
-        print(f"{name}: {sizes}; {today:g} ({limit}), {once:g}, {sips:g}, {ours:g}, {ours / today:.2f}", flush=True)
+        figures = f"{today:g} ({limit}), {once:g}, {sips:g}, {ours:g}, {ours / today:.2f}; {typed}"
+        print(f"{name}: {sizes}; {figures}", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ over groups and releases, of the released mean less the mean of all rows, so it 
 Printed: the least error without shrinking, and at the same limit the error with it, as a ratio; the largest such ratio
 over all limits; and the share of groups whose 95% interval holds the mean of the rows that the limit leaves.
 
-    python benchmarks/shrink.py FOLDER     # where benchmarks/compare/panels.py wrote its tables
+    python benchmarks/shrink.py FOLDER [δ]     # where benchmarks/compare/panels.py wrote its tables
+
+With a δ the least error is that of releases with this δ, whose noise may be Gaussian.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ RELEASES, LIMITS, PRICES = 8, (1, 2, 4, 8, 16, 32, 64), (0.3, 1.0)
 
 
 def errors(
-    table: pl.DataFrame, by: str, bounds: tuple[float, float], price: float, most: int
+    table: pl.DataFrame, by: str, bounds: tuple[float, float], price: float, most: int, delta: float
 ) -> tuple[float, float, float]:
     """The two errors, and the share of intervals that hold."""
     keys = table[by].unique().sort().to_list()
@@ -34,9 +36,9 @@ def errors(
     limited = kept.select((pl.col("value") / pl.col("weight").list.sum()).alias("m"), by).sort(by)["m"].to_numpy()
     squares, held = [], []
     for _ in range(RELEASES):
-        frame = table.dp(unit="unit", budget=dp.Budget(epsilon=10.0))
+        frame = table.dp(unit="unit", budget=dp.Budget(epsilon=10.0, delta=10 * delta))
         query = frame.group_by(by, keys=keys, max_rows=most).agg(m=dp.mean("value", bounds=bounds))
-        out = query.release(epsilon=price)
+        out = query.release(epsilon=price, delta=delta or None)
         moved = out.shrink()
         squares.append([np.mean((one.table["m"].to_numpy() - truth) ** 2) for one in (out, moved)])
         ends = moved.accuracy()
@@ -47,12 +49,13 @@ def errors(
 
 def main() -> None:
     folder, ratios = Path(sys.argv[1]), []
+    delta = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
     print("panel, grouping, ε: least error, shrunk beside it, largest ratio, intervals that hold by max_rows")
     for panel in json.loads((folder / "panels.json").read_text()):
         table = pl.read_csv(folder / f"{panel['name']}.csv").with_columns(pl.col("grp", "key").cast(pl.String))
         for by in ("grp", "key"):
             for price in PRICES:
-                rows = [errors(table, by, panel["bounds"], price, most) for most in LIMITS]
+                rows = [errors(table, by, panel["bounds"], price, most, delta) for most in LIMITS]
                 least = min(rows)
                 ratios.append(least[1] / least[0])
                 worst = max(after / before for before, after, _ in rows)
