@@ -237,7 +237,7 @@ def test_a_margin_of_error_that_all_rows_share_is_under_the_name_of_the_column(f
 
 
 def test_margins_of_error_of_a_crosstab_are_beside_what_they_belong_to(frame):
-    """Jobs have 200, 80 and 20 people: shares of equal noisy totals would have one margin, which the head then holds."""
+    """Jobs have 200, 80 and 20 people: equal noisy totals would give shares of one margin, for the head."""
     head, body = crosstab(frame, margins=True)._repr_html_().split("</thead>")
     assert [text.split(" ", 1)[0] for text in re.findall("± ([^<]*)<", head)] == re.findall("± ([^<]*)<", head)
     assert head.count("± ") == 2  # of a cell, and under "All"
