@@ -36,9 +36,9 @@ POOL = [
     *(["x"], [[]], [None], [object()], [1, "x"], [1, 1], [2, 1], [[1, 2]], [INF], ["\ud800"]),
     *({"x": 1}, {1: 2}, {"x": None}, {"nope": "x"}, {"x": "x"}, {"x": []}, {"x": [1, 2], "y": [1]}),
     *(object(), object, len, lambda: 0, range(0), range(3), slice(1), Ellipsis, NotImplemented, iter(())),
-    *(dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.time(1), dt.timedelta(1)),
+    *(dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.time(1), dt.timedelta(1), np.datetime64("NaT", "s")),
     *(np.nan, np.float64(1), np.int64(3), np.bool_(True), np.array([1, 2]), np.array([]), np.array(["x"])),
-    *(np.datetime64("NaT"), pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), pd.Series([1, 2]), pd.DataFrame({"q": [1]})),
+    *(pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), pd.Series([1, 2]), pd.DataFrame({"q": [1]})),
     *(pl.Series([1, 2]), pl.DataFrame({"q": [1]}), pl.col("x"), pl.lit(1), pl.Int64, nw.Int64),
     *(dp.count(), dp.sum("x"), dp.col("x"), dp.col("no such column"), dp.Rows(1), dp.Auto(), dp.first("x", by="n")),
 ]

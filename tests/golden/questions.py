@@ -722,7 +722,7 @@ def _synthesize(page: Page) -> None:
     out = query.release(epsilon=5.0, delta=1e-6)
     page.near("noise", out.noise)
     page.near("marginal", out.marginals["home",].drop("synthetic"))
-    page.note("schema", str(out.table.schema))
+    page.note("schema", str(dict(out.table.schema)))
     page.note("cost", repr(out.cost))
 
 
@@ -844,7 +844,7 @@ def _ledgers(page: Page) -> None:
     )
     page.refused("no budget of this name", lambda: ledger.budget("others"))
     page.note("report", str(again.report()))
-    page.note("stored kinds", [str(query.release(epsilon=0.5, name="by home").to_polars().schema)])
+    page.note("stored kinds", [str(dict(query.release(epsilon=0.5, name="by home").to_polars().schema))])
 
 
 @written("prices", "sensitivities and accuracies over limits")
@@ -967,7 +967,8 @@ def _free(page: Page) -> None:
         }.items():
             page.near(f"{title}, {name}", step.to_polars())
             page.near(f"{title}, {name}, accuracy", step.accuracy())
-        page.note(f"{title}, report", str(out.nonnegative().round().suppress(below=10).report())[-900:])
+        lines = str(out.nonnegative().round().suppress(below=10).report()).splitlines()
+        page.note(f"{title}, report", "\n".join(lines[-14:]))
     page.near("with ci", tables["grouped"].with_ci(0.8).to_polars())
     page.near("accuracy, alpha", tables["grouped"].accuracy(alpha=0.3))
     page.refused("wrong", lambda: tables["grouped"].suppress(below=-1))
@@ -1001,9 +1002,8 @@ def _kinds(page: Page) -> None:
             module = type(found).__module__.partition(".")[0]
             page.note(f"{kind}: {module}.{type(found).__name__}", found)
             types = found.dtypes.to_dict() if module == "pandas" else found.schema
-            page.note(
-                f"{kind}: types", str(types) if module != "pyarrow" else types.to_string(show_schema_metadata=False)
-            )
+            types_text = types.to_string(show_schema_metadata=False) if module == "pyarrow" else str(dict(types))
+            page.note(f"{kind}: types", types_text)
             page.note(f"{kind}: to_pandas, to_arrow", [type(out.to_pandas()).__name__, type(out.to_arrow()).__name__])
             page.note(f"{kind}: accuracy", type(out.accuracy()).__module__.partition(".")[0])
 
