@@ -60,24 +60,23 @@ def kept_partials(
     number, size = numbers
     rows, lengths, unit = _first_runs(*words, most)
     del words
-    keys = _at([table.get_column(name) for name in groups], rows)
-    several, others = _with_several(keys, lengths), []
+    kept = table.select(*groups, *sums.values())[pl.Series(rows)]
+    several, others = _with_several(kept.select(groups).get_columns(), lengths), []
     if several.any():
         again = np.zeros(size, bool)
         again[number[rows[several]]] = True
         others = [_in_steps(table.filter(pl.Series(again[number])), units, groups, hashes, most, cap, sums)]
         stay = ~again[unit]
-        of_rows = np.repeat(stay, lengths)
-        mask = pl.Series(of_rows)
-        rows, keys = rows[of_rows], [key.filter(mask) for key in keys]
+        kept = kept.filter(pl.Series(np.repeat(stay, lengths)))
         lengths, unit = lengths[stay], unit[stay]
     starts = _starts(lengths)
     totals = [
-        pl.Series(into, np.add.reduceat(table.get_column(column).to_numpy()[rows], starts), dtype=pl.Int64)
+        pl.Series(into, np.add.reduceat(kept.get_column(column).to_numpy(), starts), dtype=pl.Int64)
         for into, column in sums.items()
     ]
     counts = [pl.Series("n", lengths, dtype=pl.Int64), pl.Series("a", _in_all(unit, lengths, cap))]
-    partials = pl.DataFrame([_identifiers(table.get_column(units[0]), unit), *_at(keys, starts), *counts, *totals])
+    keys = kept.select(groups)[pl.Series(starts)]
+    partials = pl.DataFrame([_identifiers(table.get_column(units[0]), unit), *keys.get_columns(), *counts, *totals])
     return pl.concat([partials, *others]) if others else partials
 
 
@@ -85,11 +84,6 @@ def _identifiers(ids: pl.Series, number: Rows) -> pl.Series:
     """The identifiers of units from their numbers, which count from the smallest one; see `at_hand`."""
     wide = pl.UInt64 if ids.dtype == pl.UInt64 else pl.Int64
     return (pl.Series(ids.name, number).cast(wide) + ids.min()).cast(ids.dtype)
-
-
-def _at(columns: Sequence[pl.Series], rows: Rows) -> list[pl.Series]:
-    places = pl.Series(rows)
-    return [column[places] for column in columns]
 
 
 def _starts(lengths: Counts) -> Rows:
