@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import polars as pl
@@ -25,9 +26,8 @@ c = dp.col
 
 @pytest.fixture
 def connection():
-    with sqlite3.connect(":memory:") as made:
-        yield made
-    made.close()
+    with closing(sqlite3.connect(":memory:")) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -96,17 +96,17 @@ def test_a_cell_of_another_type_than_its_column_is_null(table, declared, kept):
     assert got == [kept.get(i) for i in range(len(_CELLS))]
 
 
-def test_no_two_identifiers_become_one(table):
+def test_no_two_identifiers_become_one(connection, table):
     """The text "5", the number 5 and the byte 5 stand in one column without a type; only texts are read."""
     rows = table("u INTEGER, who, x INTEGER", "1, '5', 1", "2, 5, 1", "3, x'35', 1", "4, '05', 1")
     assert rows.schema()["who"].is_string()
     assert answered(dp.protect(rows, unit="who").count_units()) == [[2]]
     numbers = [str(2**53), str(2**53 + 1), "0.0", "-0.0", f"{2**53}.0", str(MOST), str(MOST - 1)]
-    reals = ibis.sqlite.connect()
-    reals.con.execute("CREATE TABLE t (who NUMERIC, x INTEGER)")
+    connection.execute("CREATE TABLE reals (who NUMERIC, x INTEGER)")
     for number in numbers:
-        reals.con.execute(f"INSERT INTO t VALUES ({number}, 1)")
-    assert answered(dp.protect(reals.table("t"), unit="who").count_units()) == [[2]]
+        connection.execute(f"INSERT INTO reals VALUES ({number}, 1)")
+    reals = ibis.sqlite.from_connection(connection).table("reals")
+    assert answered(dp.protect(reals, unit="who").count_units()) == [[2]]
 
 
 @pytest.mark.parametrize("collation", ["NOCASE", "RTRIM", "BINARY", "OURS"])
@@ -256,12 +256,11 @@ def test_a_function_that_is_replaced_after_protect_is_refused_before_the_charge(
     assert budget.remaining.epsilon == 1
 
 
-def test_a_database_in_utf_16_is_refused():
-    backend = ibis.sqlite.connect()
-    backend.con.execute("PRAGMA encoding = 'UTF-16'")
-    backend.con.execute("CREATE TABLE t (u INTEGER, s TEXT)")
+def test_a_database_in_utf_16_is_refused(connection):
+    connection.execute("PRAGMA encoding = 'UTF-16'")
+    connection.execute("CREATE TABLE t (u INTEGER, s TEXT)")
     with pytest.raises(UnsupportedOperation, match="UTF-16"):
-        dp.protect(backend.table("t"), unit="u")
+        dp.protect(ibis.sqlite.from_connection(connection).table("t"), unit="u")
 
 
 @pytest.mark.skipif(not hasattr(sqlite3.Connection, "setlimit"), reason="Python 3.10 cannot set it")

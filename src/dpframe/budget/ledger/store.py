@@ -170,12 +170,16 @@ class SqliteStore(Store):
     def _connect(self) -> sqlite3.Connection:
         uri = f"{self.path.as_uri()}?mode={self._mode}"
         connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False)
-        for setting in ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON"):
-            connection.execute(f"PRAGMA {setting}")
-        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            if mode != "wal":
-                raise sqlite3.OperationalError(f"this file system gives no write-ahead log, only {mode!r}")
+        try:
+            for setting in ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON"):
+                connection.execute(f"PRAGMA {setting}")
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                if mode != "wal":
+                    raise sqlite3.OperationalError(f"this file system gives no write-ahead log, only {mode!r}")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
     def _identity(self) -> tuple[int, int] | None:
