@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 
 import polars as pl
 
@@ -28,12 +29,12 @@ def stored(backend, frame: pl.DataFrame):
     cells = frame.with_columns(
         pl.col(pl.Date).dt.strftime("%Y-%m-%d"),
         pl.col(pl.Datetime).dt.strftime("%Y-%m-%d %H:%M:%S.%f"),
-        pl.col(pl.Decimal).cast(pl.Float64),
         pl.col(pl.Duration).dt.total_microseconds(),
     )
     backend.con.execute(f"CREATE TABLE {table} ({columns})")
     marks = ", ".join("?" * cells.width)
-    backend.con.executemany(f"INSERT INTO {table} VALUES ({marks})", cells.rows())
+    rows = [[float(cell) if isinstance(cell, Decimal) else cell for cell in row] for row in cells.rows()]
+    backend.con.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
     return backend.table(table)
 
 

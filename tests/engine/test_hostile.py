@@ -417,13 +417,20 @@ class Interrupting:
         return "interrupted"
 
 
-def test_an_interrupt_from_the_keyboard_stops_the_work():
+@pytest.fixture
+def keyboard():
+    """Python's own handler of Ctrl-C. A process that a script has started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_from_the_keyboard_stops_the_work(keyboard):
     assert threading.current_thread() is threading.main_thread()
     frame = pd.DataFrame({"u": [1, 2], "x": pd.Series([Interrupting(), "a"], dtype=object)})
-    before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         answer(dp.protect(frame, unit="u").n_unique("x", max_rows=1))
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is keyboard
 
 
 class OwnType(pd.api.extensions.ExtensionDtype):

@@ -63,21 +63,30 @@ def polars_partitions(folder):
     return pl.scan_parquet(partitions(folder), hive_partitioning=True, hive_schema={"day": pl.String})
 
 
+_HELD = []  # connections: in DuckDB 1 a relation does not hold its own
+
+
+def _held(duckdb):
+    _HELD.append(duckdb.connect())
+    return _HELD[-1]
+
+
 def duckdb_delta(folder):
     """DuckDB reads the files that the table names; its own extension for Delta is fetched from the network."""
     duckdb = pytest.importorskip("duckdb")
     deltalake = pytest.importorskip("deltalake")
     files = deltalake.DeltaTable(delta(folder)).file_uris()
-    return duckdb.connect().read_parquet(files)
+    return _held(duckdb).read_parquet(files)
 
 
 def duckdb_iceberg(folder):
     connection = iceberg(folder).scan().to_duckdb("visits")
+    _HELD.append(connection)
     return connection.table("visits")
 
 
 def duckdb_partitions(folder):
-    connection = pytest.importorskip("duckdb").connect()
+    connection = _held(pytest.importorskip("duckdb"))
     pattern = f"{partitions(folder)}/**/*.parquet"
     options = "hive_partitioning = true, hive_types = {'day': VARCHAR}"
     return connection.sql(f"SELECT * FROM read_parquet('{pattern}', {options})")
@@ -141,6 +150,7 @@ class _Then:
         return self._table.snapshots()[0]
 
 
+@pytest.mark.skipif(pl.__version__ < "2", reason="Polars 1 does not show which files of partitions a plan scans")
 def test_a_folder_in_partitions_says_by_itself_which_files_it_is(tmp_path):
     budget = dp.Budget(epsilon=10)
 

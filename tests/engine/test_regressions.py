@@ -13,6 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine
+from dpframe.engine.backends import polars as on_polars
 from dpframe.errors import DpFrameError, EngineError, WrongType
 from strategies import answer, check_claims
 
@@ -144,6 +145,8 @@ def test_row_operations_on_dates_are_total(column, made):
 
 @pytest.mark.parametrize("dtype", [pl.UInt64, pl.Int128])
 def test_a_mean_of_large_integers_is_total(dtype):
+    if dtype == pl.Int128 and not on_polars._wide_are_apart():
+        pytest.skip("this version of Polars does not tell all such numbers apart, and the column is refused")
     frame = pl.DataFrame({"u": [1], "x": pl.Series([2**63 + 5], dtype=dtype)})
     assert not _fails_only_on_data(dp.protect(frame, unit="u").mean("x", bounds=(2**63 + 2, 2**63 + 10), max_rows=2))
 

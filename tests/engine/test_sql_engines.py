@@ -209,7 +209,8 @@ def test_a_name_that_is_a_pattern_to_polars_is_refused(engine, name):
 
 def test_names_that_differ_in_case_are_one_to_sql():
     duckdb = pytest.importorskip("duckdb")
-    table = duckdb.connect().sql("SELECT 1 AS u, 2 AS n, 3 AS x")
+    connection = duckdb.connect()  # in DuckDB 1 a relation does not hold its own
+    table = connection.sql("SELECT 1 AS u, 2 AS n, 3 AS x")
     assert dp.protect(table, unit="u").columns == ["u", "n", "x"]
     from dpframe.engine.backends.sql import our_names
 
