@@ -182,6 +182,7 @@ SYNTHETIC_QUERY = {
 MATRIX = _table(
     {
         "with_ci error errors": "Type .accuracy(): it has an interval for each pair.",
+        "plot heatmap": "A matrix has no picture. Type .table, or .accuracy() for the interval of each pair.",
         "iloc loc shape columns to_pandas to_polars to_frame df data": "Type .table, or .values for an array.",
         "epsilon delta": "Type .cost.",
     }
