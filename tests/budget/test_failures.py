@@ -154,7 +154,7 @@ def test_what_is_no_ledger_is_refused(tmp_path):
     (tmp_path / "notes.sqlite").write_text("this is a text, and no database at all, whatever its name says")
     with pytest.raises(errors.LedgerUnavailable):
         Ledger(tmp_path / "notes.sqlite")
-    with pytest.raises(errors.LedgerUnavailable):
+    with pytest.raises(errors.LedgerUnavailable, match="Make the folder first"):
         Ledger(tmp_path / "no" / "such" / "folder.sqlite")
     with pytest.raises(errors.LedgerUnavailable, match="There is no ledger"):
         Ledger(tmp_path / "none.sqlite", create=False)

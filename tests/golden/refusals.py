@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import pickle
+import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,6 +27,8 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "no relation": lambda f, p: PLAIN.dp(unit="user", neighbors="swap"),
         "no budget": lambda f, p: dp.protect(PLAIN, unit="user", budget=1.0),
         "no table": lambda f, p: dp.protect([1, 2], unit="user"),
+        "a path": lambda f, p: dp.protect("visits.csv", unit="user"),
+        "a database": lambda f, p: dp.protect(sqlite3.connect(":memory:"), unit="user"),
         "protected already": lambda f, p: dp.protect(f, unit="user"),
         "no default budget": lambda f, p: PLAIN.dp(unit="user").count_units().release(epsilon=1.0),
         "a series without identifiers": lambda f, p: PLAIN["age"].dp(unit="user"),
@@ -76,6 +79,11 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "no condition": lambda f, p: f.filter(c("age")),
         "a text as a condition": lambda f, p: f.filter("age > 3"),
         "arithmetic with text": lambda f, p: f.with_columns(x=c("home") * 2),
+        "a method without brackets": lambda f, p: f.with_columns(month=c("day").dt.month),
+        "a function": lambda f, p: f.with_columns(double=lambda row: row.age * 2),
+        "a part of a time": lambda f, p: f.with_columns(month=c("day").month()),
+        "no brackets": lambda f, p: f.filter((c("home") == "Bonn") & c("age") > 3),
+        "no brackets after a tilde": lambda f, p: f.filter(~c("home") == "Bonn"),
         "truth of an expression": lambda f, p: f.filter(c("age") > 3 and c("age") < 9),
         "a cast to nothing": lambda f, p: f.cast("age", "number"),
         "a fill of another type": lambda f, p: f.fill_null("spend", "none"),
@@ -131,6 +139,7 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "first outside of per_unit": lambda f, p: f.agg(x=dp.first("age", by="when"), max_rows=1).release(epsilon=0.1),
         "median of a unit": lambda f, p: f.per_unit(x=dp.median("age", bounds=(0, 1))),
         "keys twice": lambda f, p: f.group_by("home", keys=["Bonn", "Bonn"], max_groups=1),
+        "keys that are one text": lambda f, p: f.group_by("home", keys="Bonn", max_groups=1),
         "keys of another type": lambda f, p: f.group_by("age", keys=["Bonn"], max_groups=1),
         "no keys": lambda f, p: f.group_by("home", keys=[], max_groups=1),
         "listed keys alone": lambda f, p: f.group_by("home", **KEYS).keys(),
@@ -190,6 +199,15 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "a copy of a query": lambda f, p: copy.copy(f.count_units()),
         "a copy of a budget": lambda f, p: pickle.dumps(f.budget),
         "a plot of one number": lambda f, p: f.count_units().release(epsilon=0.01).plot(),
+        "a plot of several numbers": lambda f, p: (
+            f.quantile("age", [0.1, 0.9], bounds=(0, 9), max_rows=1).release(epsilon=0.01).plot()
+        ),
+        "a plot of a matrix": lambda f, p: (
+            f.corr(["age", "spend"], {"age": (0, 9), "spend": (0, 9)}, max_rows=1).release(epsilon=0.01).plot()
+        ),
+        "a regression on no column": lambda f, p: f.ols(
+            y="spend", x="agee", bounds={"spend": (0, 9), "age": (0, 9)}, max_rows=1
+        ),
     },
     "wrong calls": {
         "sum without a column": lambda f, p: dp.sum(),

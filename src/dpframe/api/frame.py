@@ -185,7 +185,10 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
             raise InvalidArgument("A protected frame takes no [...]: columns are kept by select('age', 'city').")
         if isinstance(key, str):
             name = key if key in self.columns else "age"
-            raise InvalidArgument(f"A protected frame takes no [...]: in a step a column is dp.col({name!r}).")
+            raise InvalidArgument(
+                f"A protected frame takes no [...]: in a step a column is dp.col({name!r}), in a question {name!r}, as "
+                f"in count({name!r}, max_rows=5)."
+            )
         raise InvalidArgument(
             f"A protected frame takes no [...] and no loop: {NO_ROWS[0].lower()}{NO_ROWS[1:]} Some are kept by "
             "filter(dp.col('age') >= 18)."

@@ -155,6 +155,8 @@ def _bounds_of(
 ) -> dict[str, Bounds]:
     """The bounds of each column: those that were typed, inside those of the column."""
     typed = {} if bounds is None else read_mapping(bounds, verb)
+    for name in names:
+        frame._step.table.column(name, verb)  # a name with a typing error is refused as an unknown column
     for name in typed:
         if name not in names:
             category = " A category has keys= instead." if verb == "ols" else ""

@@ -21,9 +21,17 @@ from dpframe.plan import Kind, check_names, kind
 __all__ = ["adopt", "content", "public"]
 
 # From a package to the line to type for its tables, where there is one.
+_THROUGH_IBIS = "give a table through Ibis, as in dp.protect(ibis.{}.table('visits'), ...)"
+_FILE = "read it first, as in pl.scan_parquet('visits.parquet'), or pd.read_csv('visits.csv')"
 _WAYS: Mapping[str, str] = {
+    "_duckdb": "give a table, as in dp.protect(connection.table('visits'), ...)",
+    "ibis": "give a table, as in dp.protect(connection.table('visits'), ...)",
+    "pathlib": _FILE,
+    "psycopg": _THROUGH_IBIS.format("postgres.connect(database='shop')"),
+    "sqlalchemy": _THROUGH_IBIS.format("postgres.connect(database='shop')"),
+    "sqlite3": _THROUGH_IBIS.format("sqlite.connect('visits.db')"),
     "datafusion": "take it through Ibis, which starts on DataFusion 50 and before: "
-    "session.register_view('rows', frame), then dp.protect(ibis.datafusion.connect(session).table('rows'), ...)"
+    "session.register_view('rows', frame), then dp.protect(ibis.datafusion.connect(session).table('rows'), ...)",
 }
 
 
@@ -49,6 +57,8 @@ def _package(frame: Any) -> str:
     """
     package = type(frame).__module__.partition(".")[0]
     way = _WAYS.get(package, "convert it to one of these first")
+    if isinstance(frame, str):
+        return f": {_FILE}. The table of a database is dp.protect(ibis.connect('...').table('visits'), ...)"
     return "" if package == "builtins" else f" of {package}: {way}"
 
 

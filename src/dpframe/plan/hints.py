@@ -182,6 +182,7 @@ SYNTHETIC_QUERY = {
 MATRIX = _table(
     {
         "with_ci error errors": "Type .accuracy(): it has an interval for each pair.",
+        "plot heatmap": "A matrix has no picture. Type .table, or .accuracy() for the interval of each pair.",
         "iloc loc shape columns to_pandas to_polars to_frame df data": "Type .table, or .values for an array.",
         "epsilon delta": "Type .cost.",
     }
@@ -207,6 +208,8 @@ EXPRESSION = _table(
         "mean sum count min max median std var quantile n_unique nunique len": _IN_AGG,
         "name": "Type .alias('weekly'), or the name as a keyword: with_columns(weekly=dp.col('wage') / 52).",
         "log2": "Type .log(2).",
+        "year quarter month week day weekday dayofweek hour minute date": "Of a time, type .dt.month(): .dt has year, "
+        "quarter, month, week, day, weekday, ordinal_day, hour, minute and date.",
         "cbrt": "Type (dp.col('x').log() / 3).exp().",
         "truncate": "Of a time, type .dt.truncate('1w'). Of a number, type .floor() or .clip(0, 100).",
         "cut qcut": "Type frame.cut('x', [0, 18, 65]).",
@@ -248,7 +251,7 @@ CALENDAR = _table(
         "dayofyear day_of_year": "Type .dt.ordinal_day().",
         "floor normalize round": "Type .dt.truncate('1d'), or '1h', '15m', '1w', '1mo'.",
         "ceil offset_by month_end": "Type .dt.truncate('1mo'): the windows are named by their start.",
-        "to_period": "Type .dt.truncate('1mo'), or .dt.month().",
+        "to_period month_name": "Type .dt.truncate('1mo'), or .dt.month().",
         "isocalendar weekofyear iso_week": "Type .dt.week().",
         "strftime to_string": "Type .dt.date(), or a part such as .dt.month().",
         "time": "Type .dt.hour() and .dt.minute().",

@@ -131,7 +131,7 @@ def _own_keys(domain: ColumnDomain) -> tuple[Scalar, ...] | None:
 
 def _level(values: object, domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise InvalidArgument(f"{call}: the keys of {name!r} are a list of values.")
+        raise InvalidArgument(f"{call}: the keys of {name!r} are a list of values, such as ['a', 'b'].")
     level = _column(tuple(in_order(values)), domain, name, call)
     if not level:
         raise InvalidArgument(f"{call}: keys= lists no key for {name!r}.")

@@ -247,7 +247,8 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     give = f" Give {GIVE[want]}." if want in GIVE else ""
     if want == Kind.STRING and have in (Kind.DATE, Kind.DATETIME):
         give += " Times that are held as text become times by cast('x', 'date') or 'datetime', before it."
-    raise WrongType(f"{what}: a {have} does not go with a column of type {show(dtype)}.{give}")
+    article = "an" if have == Kind.INTEGER else "a"
+    raise WrongType(f"{what}: {article} {have} does not go with a column of type {show(dtype)}.{give}")
 
 
 def _other_zone(what: str, *, has_zone: bool) -> WrongType:

@@ -175,6 +175,32 @@ def test_dates_are_a_line_in_a_band_and_one_date_a_point():
     assert "rule" in marks_of(one)
 
 
+@pytest.mark.parametrize(
+    ("keys", "form", "every"),
+    [
+        ([dt.date(2026, month, 1) for month in range(1, 13)], "%Y-%m-%d", 2),
+        ([dt.date(2010 + i // 4, 1 + 3 * (i % 4), 1) for i in range(31)], "%Y-%m-%d", 5),
+        (DAYS[:3], "%Y-%m-%d", 1),
+        (DAYS[:1], "%Y-%m-%d", 1),
+        ([dt.datetime(2026, 1, 1, hour) for hour in (0, 6, 12)], "%Y-%m-%d %H:%M", 1),
+        ([dt.datetime(2026, 1, 1, 6, 0, second) for second in (0, 30)], "%Y-%m-%d %H:%M:%S", 1),
+    ],
+)
+def test_ticks_of_few_dates_are_at_dates_of_the_table_and_show_them_in_full(keys, form, every):
+    axis = spec(chart_of({"k": keys}, range(len(keys))))["layer"][0]["encoding"]["x"]["axis"]
+    moments = [row["place"] for row in rows_of(chart_of({"k": keys}, range(len(keys))))]
+    assert (axis["values"], axis["format"]) == (moments[::every], form)
+
+
+def test_ticks_of_many_dates_and_of_bins_of_dates_are_round_dates():
+    bins = pl.Enum(["[2026-01-01, 2026-01-11)", "[2026-01-11, 2026-01-21)"])
+    for chart in (
+        chart_of({"day": DAYS}, range(40)),
+        chart_of({"k": bins.categories.to_list()}, [1, 2], k=bins),
+    ):
+        assert "values" not in spec(chart)["layer"][0]["encoding"]["x"]["axis"]
+
+
 def test_bins_of_dates_are_a_line_through_their_middles():
     labels = ["[2026-01-01, 2026-01-03)", "[2026-01-03, 2026-01-05]"]
     chart = chart_of({"day": labels}, [5, 6], day=pl.Enum(labels))

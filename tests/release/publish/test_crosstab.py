@@ -235,3 +235,13 @@ def test_times_are_no_cells_of_a_crosstab():
     bounds = (pd.Timestamp("2020-01-01"), pd.Timestamp("2020-02-01"))
     with pytest.raises(UnsupportedOperation, match="group_by"):
         frame.crosstab("sex", "town", values="day", aggfunc="mean", bounds=bounds, keys=keys, max_rows=1)
+
+
+@pytest.mark.parametrize("kind", [pl.Boolean, pl.Datetime("us")])
+def test_a_key_is_written_alike_in_the_table_and_beside_the_errors_of_cells_and_margins(kind):
+    keys = pl.Series("b", [0, 1]).cast(kind).to_list()
+    rows = pl.DataFrame({"u": range(4), "a": ["x", "x", "y", "y"], "b": [*keys, *keys]})
+    frame = rows.dp(unit="u", budget=dp.Budget(epsilon=1))
+    asked = frame.crosstab("a", "b", keys={"a": ["x", "y"], "b": keys}, max_rows=1, margins=True)
+    out = asked.release(epsilon=1)
+    assert set(out.accuracy()["b"]) == set(out.table.columns) - {"a"} == {*map(str, keys), "All"}

@@ -324,7 +324,7 @@ def standardized(out, table, names):
             row["value"]
             - truth.get(
                 tuple(
-                    None if row[n] is None else type(KEYS[n][0])(row[n] if n != "c" else row[n] == "true")
+                    None if row[n] is None else type(KEYS[n][0])(row[n] if n != "c" else row[n] == "True")
                     for n in names
                 ),
                 0,

@@ -207,6 +207,28 @@ def test_answers_are_shown_with_their_cost_and_what_their_intervals_are_about():
             getattr(answer, name)
 
 
+def test_the_picture_has_the_look_of_other_charts_and_coefficients_without_an_interval_are_pale():
+    pytest.importorskip("altair")
+    certain, hidden = asked().release(epsilon=CERTAIN), asked().release(epsilon=1e-6)
+    chart = certain.plot().to_dict()
+    assert chart["title"]["text"] == ["Coefficients for y"]
+    assert f"Released at {certain.cost}; protected: unit 'u'." in chart["title"]["subtitle"]
+    assert chart["background"] == "transparent"
+    assert {mark["key0"] for mark in marks(certain)} == set(certain.coefficients) - {"Intercept"}
+    assert [mark["noise"] for mark in marks(certain)] == [False] * len(marks(certain))
+    assert not hidden.is_told
+    assert all(mark["noise"] and mark["lower"] is None for mark in marks(hidden))
+    assert certain.plot(title="Mine").to_dict()["title"]["text"] == ["Mine"]
+    with pytest.raises(InvalidArgument, match="title="):
+        certain.plot(title=3)
+
+
+def marks(model):
+    """The rows of data of a regression's chart."""
+    (rows,) = model.plot().to_dict()["datasets"].values()
+    return rows
+
+
 # What is refused
 
 

@@ -140,6 +140,11 @@ class SqliteStore(Store):
         self._mode = "rwc" if create else "rw"
         if not create and not self.path.exists():
             raise LedgerUnavailable(f"There is no ledger {self.place}; dp.Ledger({self.place}) makes one.")
+        if not os.path.isdir(self.folder):  # unlike Path.is_dir, it is false where it may not look
+            raise LedgerUnavailable(
+                f"The ledger {self.place} cannot be used: there is no such folder, or it cannot be read. Make the "
+                "folder first. Nothing is released."
+            )
         self._file: tuple[int, int] | None = None
         super().__init__(timeout)
 

@@ -321,6 +321,11 @@ def node_of(value: object) -> Node:
         value = read_polars(value)
     if isinstance(value, Expr):
         return value._node
+    if callable(value):
+        raise InvalidArgument(
+            f"An expression is made of columns and values, not of {kind_of(value)}. A method has brackets: "
+            "dp.col('when').dt.month(). A computation names its columns: dp.col('wage') / dp.col('weeks')."
+        )
     value = plain(value)
     family = kind_of_scalar(value)
     if not is_finite(value):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
+from narwhals.dtypes import DType
 
 from dpframe.errors import WrongType
 from dpframe.plan.casts import cast_to, check_cast
@@ -61,8 +62,19 @@ def _comparison(families: set[str]) -> str:
 
 def _logic(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     for a in args:
-        need(call, a, "boolean")
+        if kind(a.dtype) != Kind.BOOLEAN:
+            raise _not_boolean(call, a.dtype, alone=len(args) == 1)
     return ColumnDomain(nw.Boolean(), nullable(args), Bounds(0, 1))
+
+
+def _not_boolean(call: str, dtype: DType, *, alone: bool) -> WrongType:
+    """The error for an argument that is not true or false. In Python, & | ~ bind closer than == and > do."""
+    typed = "~(dp.col('age') >= 18)" if alone else "(dp.col('age') >= 18) & (dp.col('age') < 65)"
+    cast = " Whole numbers that stand for true and false: dp.col('x').cast('boolean')."
+    return WrongType(
+        f"{call}: needs boolean, not a column of type {show(dtype)}. Put each condition into brackets, as in {typed}."
+        f"{cast if kind(dtype) == Kind.INTEGER else ''}"
+    )
 
 
 def _is_null(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:

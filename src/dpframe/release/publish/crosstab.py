@@ -190,8 +190,8 @@ def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
 
 
 def as_text(keys: pl.Series) -> pl.Series:
-    """Keys as texts. Polars casts no duration to text; it becomes what Python writes, such as "3:00:00"."""
-    if keys.dtype != pl.Duration:
+    """Keys as texts, as Python writes them and `label_of` too: "True", "2026-01-31 00:00:00", "3:00:00"."""
+    if not isinstance(keys.dtype, pl.Boolean | pl.Datetime | pl.Duration):
         return keys.cast(pl.String)
     return pl.Series(keys.name, [None if key is None else str(key) for key in keys], dtype=pl.String)
 

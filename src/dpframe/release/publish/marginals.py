@@ -324,7 +324,8 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
 
     def __repr__(self) -> str:
         tables = ", ".join(titled(names) for names in self)
-        sentence = f"{len(self)} marginals: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
+        word = "marginal" if len(self) == 1 else "marginals"
+        sentence = f"{len(self)} {word}: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
         return "\n".join([sentence, *([self._statement["stored"]] if "stored" in self._statement else [])])
 
     def _repr_html_(self) -> str:

@@ -421,7 +421,7 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         names = [output.name for output in numbers.outputs]
         check_column(column, names, "plot")
         if not numbers.by:
-            instead = ".table" if numbers.layout.is_description else ".value"
+            instead = ".table" if numbers.layout.is_description or len(names) != 1 else ".value"
             raise UnsupportedOperation(f"plot(): this release has no groups, so there is no chart: type {instead}")
         if not names:
             raise UnsupportedOperation("plot(): this release has keys alone, so there are no numbers to draw.")

@@ -14,10 +14,10 @@ from dpframe.arrays import Floats
 from dpframe.budget import Loss
 from dpframe.engine import as_kind
 from dpframe.errors import InvalidArgument
-from dpframe.plan import REGRESSION, Derivation, Hints, render_html
+from dpframe.plan import REGRESSION, Covers, Derivation, Hints, render_html
 from dpframe.release.answer import Moments, influences_of
 from dpframe.release.estimators import sampling_variance
-from dpframe.release.publish import Release
+from dpframe.release.publish import Grouped, Release, grouped_chart, heading_of, read_look
 
 __all__ = ["INTERCEPT", "Regression"]
 
@@ -102,19 +102,25 @@ class Regression(Hints):
         return self.release.report()
 
     def plot(self, title: str | None = None) -> Any:
-        """The coefficients with their 95% intervals for the population (Altair), but for the intercept."""
-        try:
-            import altair as alt
-        except ImportError:
-            raise InvalidArgument("plot: type pip install 'dpframe[charts]'.") from None
+        """Bars of the coefficients with their 95% intervals for the population (Altair), but for the intercept.
+
+        A coefficient is pale if it is no larger than its margin of error, and if its interval has no end.
+
+        Input:  title: replaces the title, "" for none
+        Output: an Altair chart in the look of `Release.plot`
+        Errors: UnsupportedOperation without the extra `charts`; InvalidArgument where `title` is no text
+        """
+        look, outcome = read_look(title, None, None, None), self._moments.names[-1]
         table = self._table(0.05).filter(pl.col("term") != INTERCEPT)
-        finite = table.with_columns(
-            pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in ("low", "high")
-        )
-        base = alt.Chart(finite, title=title or "Coefficients, 95% for the population")
-        place = alt.Y("term:N", sort=None, title=None)
-        bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title="coefficient"), x2="high:Q", y=place)
-        return bars + base.mark_point(filled=True, size=60).encode(x="coefficient:Q", y=place)
+        ends = table.select("term", value="coefficient", lower="low", upper="high")
+        error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
+        size = pl.col("value").abs()  # with an error of its size, a coefficient is pale
+        errors = ends.with_columns(error=pl.when(error.is_finite()).then(error).otherwise(size))
+        grouped = Grouped(("term",), errors, pl.Float64(), "coefficient", sure=False, covers=Covers.POPULATION)
+        lines = () if self.is_told else ("The noise hides these coefficients: no interval has an end.",)
+        release = self.release
+        heading = heading_of(f"Coefficients for {outcome}", release.cost, release._statement, release._steps, lines)
+        return grouped_chart(grouped, heading, look)
 
     def __repr__(self) -> str:
         return f"{self.table}\n\n{self._words}"

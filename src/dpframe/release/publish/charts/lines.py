@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,16 +11,21 @@ from dpframe.release.publish.charts.look import BAND, BANDS, SERIES, TINTS, Look
 from dpframe.release.publish.charts.marks import Mark, time_format, tooltips
 from dpframe.release.publish.charts.numbers import DAY
 from dpframe.release.publish.charts.parts import Parts
+from dpframe.release.publish.charts.places import Times
 
 __all__ = ["over_steps", "over_time"]
 
 Lines = Mapping[str, Sequence[tuple[float, Mark]]]  # the marks of each series, each with its place on the axis
 _POINTS = 62  # the largest number of points of a line that are marked
 _HIGH = 380  # height (pixels)
+_TICKED = 31  # the largest number of dates that have ticks of their own
+_SIGN = 6.6  # width of a sign in a label of 12 pixels (pixels)
 
 
 def over_time(lines: Lines, parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
     """A line for each series over dates or times, in a band of the intervals; a suppressed number leaves a gap.
+
+    Ticks of few dates are at dates of the table, such as the first days of months. Others are at round dates.
 
     Input:  lines: the marks of each series with their moments (milliseconds); parts of the chart; look
     """
@@ -32,10 +38,21 @@ def over_time(lines: Lines, parts: Parts, look: Look) -> tuple[Any, Mapping[str,
     count = alt.TimeIntervalStep(interval="day", step=1) if few else 6
     form = "%Y-%m-%d" if few else time_format(moments)
     axis = alt.Axis(title=parts.title, format=form, tickCount=count, grid=False, labelOverlap=True)
-    if low == high:
+    places = sorted(set(moments))
+    if len(places) <= _TICKED and parts.place == Times():
+        axis.format, size = _form(places)
+        axis.values = places[:: math.ceil(len(places) / max((look.width - 70) // (size * _SIGN + 14), 1))]
+    elif low == high:
         axis.values = [low]
     scale = alt.Scale(type="utc", domain=[low - room, high + room], nice=False)
     return _lines(lines, alt.X("place:T", axis=axis, scale=scale), parts, look)
+
+
+def _form(places: Sequence[float]) -> tuple[str, int]:
+    """The shortest format of ISO 8601 that shows moments (milliseconds) in full, and its length in signs."""
+    if all(place % (1000 * DAY) == 0 for place in places):
+        return "%Y-%m-%d", 10
+    return ("%Y-%m-%d %H:%M", 16) if all(place % 60_000 == 0 for place in places) else ("%Y-%m-%d %H:%M:%S", 19)
 
 
 def over_steps(
