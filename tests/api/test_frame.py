@@ -20,7 +20,7 @@ def frame():
     return dp.protect(pl.DataFrame(ROWS), unit="id", budget=dp.Budget(epsilon=10, delta=1e-3))
 
 
-def test_the_issue_s_own_figures(frame):
+def test_figures_of_common_questions(frame):
     grouped = frame.group_by("city", max_rows=4, max_rows_per_group=2, max_groups=3)
     n = grouped.agg(n=dp.count()).sensitivity["n"]
     assert (n.l0, n.l1, n.linf) == (3, 4, 2)

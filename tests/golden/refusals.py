@@ -69,6 +69,7 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "text has no sum": lambda f, p: f.sum("home", bounds=(0, 1), max_rows=3),
         "a time has no sum": lambda f, p: f.sum("when", max_rows=3),
         "the unit's column rewritten": lambda f, p: f.with_columns(user=c("age")),
+        "a text that is the name of a column": lambda f, p: f.with_columns(years="age"),
         "the unit's column as a key": lambda f, p: (
             f.group_by("user", max_groups=1).count_units().release(epsilon=0.1, delta=1e-9)
         ),

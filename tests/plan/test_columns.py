@@ -137,7 +137,7 @@ def test_limits_of_every_line_hold_at_once(frame):
     assert bounded.group_by("city", max_groups=9).count_units().sensitivity["count_units"].l0 == 3
 
 
-def test_the_numbers_of_the_issue(frame):
+def test_numbers_of_common_questions(frame):
     groups = frame.group_by("city", keys=list("abcdefgh"), max_rows=4, max_rows_per_group=2, max_groups=3)
     claims = groups.agg(n=dp.count(), s=dp.sum("x", bounds=(-3, 10))).sensitivity
     assert (claims["n"].l0, claims["n"].l1, claims["n"].linf) == (3, 4, 2)

@@ -30,14 +30,16 @@ def mostly_noise(numbers: Numbers) -> list[str]:
     Of four groups or more the variance of the released numbers is about the variance between groups and the variance of
     the noise together. Where it is at most twice the latter, the mean of all groups would err by no more than the noise
     does. The deviation of the noise is taken to be half of a 95% margin of error. Columns that `shrink()` can help have
-    a sentence of their own.
+    a sentence of their own. Of a regression only the number of rows is looked at: its sums are about the middles of the
+    bounds, so that they may well be near 0, and its coefficients have intervals.
 
     Input:  numbers as released
     Bound:  none is needed: it is post-processing
     """
     columns: dict[str, list[str]] = {_GROUPED: [], _ALONE: [], _ANYTHING: []}
     errors = error_table(numbers, 0.05)
-    for output in numbers.outputs:
+    regression = bool(numbers.outputs) and numbers.outputs[0].regressors is not None
+    for output in numbers.outputs[:1] if regression else numbers.outputs:
         own = errors.filter(pl.col("column") == output.name).drop_nulls(["value", "error"])
         words = _verdict(numbers, output, own[: numbers.long.height]) if estimator_of(output).is_number else ""
         if words:
