@@ -141,6 +141,27 @@ def test_a_constant_is_the_text_itself(backend, text):
     assert answered(dp.protect(rows, unit="u").group_by("s", keys=[text], max_groups=1).count_units()) == [[1]]
 
 
+_CODES = pa.DictionaryArray.from_arrays(pa.array([0, 5, 1, -1, None], pa.int8()), pa.array(["a", "b"]), safe=False)
+_DECIMALS = [(10**37).to_bytes(16, "little"), (250).to_bytes(16, "little")]
+
+
+@pytest.mark.parametrize(
+    ("column", "kept"),
+    [
+        (_CODES, ["a", None, "b", None, None]),
+        (pa.Array.from_buffers(pa.decimal128(10, 2), 2, [None, pa.py_buffer(b"".join(_DECIMALS))]), [None, 2.5]),
+        (pa.array([86_400_000, 86_400_001], pa.int64()).view(pa.date64()), [1, None]),
+    ],
+    ids=["code", "decimal", "day"],
+)
+def test_cells_that_do_not_hold_in_their_type_are_null(backend, column, kept):
+    """A session takes over memory as it is. A code outside of its dictionary made a query fail after the charge."""
+    rows = held(backend, x=column)
+    assert values(rows, dp.when(c("u") >= 0).then(c("x")))[0] == kept
+    people = len({cell for cell in kept if cell is not None})
+    assert answered(dp.protect(rows, unit="x").count_units()) == [[people]]
+
+
 # Arithmetic, in which an error would reveal that some row has such a cell
 
 

@@ -3,7 +3,13 @@
 from dpframe.engine.intake.arrow import (
     partition_of,
 )
+from dpframe.engine.intake.buffers import (
+    sound,
+    views_are_read,
+)
 
 __all__ = [
     "partition_of",
+    "sound",
+    "views_are_read",
 ]
