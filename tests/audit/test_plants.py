@@ -602,6 +602,19 @@ def zero_is_two_units_in_datafusion():
     return exact(frame.count_units()) != [[1]]
 
 
+def one_database_is_read_for_another():
+    frames, budget = [], dp.Budget(epsilon=1)
+    for _ in range(2):
+        backend = ibis.duckdb.connect()
+        backend.con.execute("CREATE TABLE t AS SELECT 1 AS u")
+        frames.append(dp.protect(backend.table("t"), unit="u", budget=budget))
+    try:
+        dp.concat(frames)
+    except UnsupportedOperation:
+        return False
+    return True
+
+
 def a_code_without_a_value_fails_in_datafusion():
     codes = pa.DictionaryArray.from_arrays(pa.array([0, 5], pa.int8()), pa.array(["a"]), safe=False)
     session = datafusion.SessionContext()
@@ -1632,6 +1645,13 @@ PLANTS = [
         "when(value == 0).then(0.0)",
         "when(value == 0).then(value)",
         zero_is_two_units_in_datafusion,
+    ),
+    Plant(
+        "databases that were opened alike are one",
+        type(on_ibis.BACKEND).together,
+        "{id(table.source) for table in tables}",
+        "{table.source for table in tables}",
+        one_database_is_read_for_another,
     ),
     Plant(
         "a session of DataFusion holds sound memory",
