@@ -47,6 +47,7 @@ from dpframe.engine.backends import ibis as on_ibis
 from dpframe.engine.backends import ibis_duckdb, lowest, runs
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.backends.datafusion import functions as in_datafusion
+from dpframe.engine.backends.datafusion import session as datafusion_session
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import expressions, integers, key_weights, keys, limits, rows, values
@@ -613,6 +614,17 @@ def one_database_is_read_for_another():
     except UnsupportedOperation:
         return False
     return True
+
+
+def a_whole_number_fails_as_a_float_in_datafusion():
+    session = datafusion.SessionContext()
+    name = stored_in_datafusion(session, pa.table({"u": [1, 2], "i": [2**62 + 2, 2]}))
+    table = ibis.datafusion.connect(session).table(name)
+    query = dp.protect(table.mutate(half=table.i / 2), unit="u").count("half", max_rows=1)
+    try:
+        return exact(query) != [[2 * 2**20]]
+    except EngineError:
+        return True
 
 
 def a_code_without_a_value_fails_in_datafusion():
@@ -1652,6 +1664,13 @@ PLANTS = [
         "{id(table.source) for table in tables}",
         "{table.source for table in tables}",
         one_database_is_read_for_another,
+    ),
+    Plant(
+        "types are those of DataFusion",
+        datafusion_session.schema_of,
+        "PyArrowType.to_ibis(_plain(dtype))",
+        "table.schema()[name]",
+        a_whole_number_fails_as_a_float_in_datafusion,
     ),
     Plant(
         "a session of DataFusion holds sound memory",

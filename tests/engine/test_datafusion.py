@@ -287,6 +287,25 @@ def test_two_threads_may_share_a_session(backend):
         assert list(pool.map(lambda _: answered(query), range(4))) == [one] * 4
 
 
+def test_types_are_those_of_datafusion_where_ibis_states_others(backend):
+    """Ibis states a float for i / 2, a date for the day of a time, and 10 digits for d + 1; DataFusion has others.
+
+    A query failed after the charge on a whole number that is no float, and two decimals could become one unit.
+    """
+    whole, times = [2**62 + 2, 2**62 + 4, None], pa.array([0, 86_400_000_001, None], pa.timestamp("us"))
+    exact = pa.array([decimal.Decimal("1.50"), decimal.Decimal("2.25"), None], pa.decimal128(10, 2))
+    rows = held(backend, i=whole, t=times, d=exact)
+    steps = rows.mutate(half=rows.i / 2, day=rows.t.date(), more=rows.d + 1)
+    assert [str(steps.schema()[name]) for name in ("half", "day", "more")] == ["float64", "date", "decimal(10, 2)"]
+    always = c("u") >= 0
+    got = values(steps, *(dp.when(always).then(c(name)) for name in ("half", "day")))
+    assert got == [[2**61 + 1, 2**61 + 2, None], [0, 86_400_000_000, None]]
+    for name, people in (("half", 2), ("day", 2)):
+        assert answered(dp.protect(steps, unit=name).count_units()) == [[people]]
+    with pytest.raises(WrongType, match="a float does not hold more than 15 digits"):
+        dp.protect(steps, unit="more")
+
+
 def test_an_operation_that_could_fail_is_refused_before_the_charge(backend):
     rows = held(backend, x=[1.0, 2.0])
     with pytest.raises(UnsupportedOperation, match=r"DataFusion: \w+ is refused, because it could fail on a cell"):
