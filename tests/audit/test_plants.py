@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import pickle
+import sqlite3
 import tempfile
 import threading
 import traceback
@@ -12,6 +13,7 @@ import warnings
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 
 import datafusion
@@ -36,7 +38,7 @@ from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
 from dpframe.budget import account, earlier, losses, memory, parts
-from dpframe.budget.ledger import store
+from dpframe.budget.ledger import book, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
 from dpframe.engine import prepared
@@ -45,6 +47,7 @@ from dpframe.engine.backends import ibis as on_ibis
 from dpframe.engine.backends import ibis_duckdb, lowest, runs
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.backends.datafusion import functions as in_datafusion
+from dpframe.engine.backends.datafusion import session as datafusion_session
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import expressions, integers, key_weights, keys, limits, rows, values
@@ -598,6 +601,60 @@ def zero_is_two_units_in_datafusion():
     name = stored_in_datafusion(session, pa.table({"u": [0.0, -0.0], "x": [1, 1]}))
     frame = dp.protect(ibis.datafusion.connect(session).table(name), unit="u")
     return exact(frame.count_units()) != [[1]]
+
+
+def one_database_is_read_for_another():
+    frames, budget = [], dp.Budget(epsilon=1)
+    for _ in range(2):
+        backend = ibis.duckdb.connect()
+        backend.con.execute("CREATE TABLE t AS SELECT 1 AS u")
+        frames.append(dp.protect(backend.table("t"), unit="u", budget=budget))
+    try:
+        dp.concat(frames)
+    except UnsupportedOperation:
+        return False
+    return True
+
+
+def a_whole_number_fails_as_a_float_in_datafusion():
+    session = datafusion.SessionContext()
+    name = stored_in_datafusion(session, pa.table({"u": [1, 2], "i": [2**62 + 2, 2]}))
+    table = ibis.datafusion.connect(session).table(name)
+    query = dp.protect(table.mutate(half=table.i / 2), unit="u").count("half", max_rows=1)
+    try:
+        return exact(query) != [[2 * 2**20]]
+    except EngineError:
+        return True
+
+
+def a_code_without_a_value_fails_in_datafusion():
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 5], pa.int8()), pa.array(["a"]), safe=False)
+    session = datafusion.SessionContext()
+    name = stored_in_datafusion(session, pa.table({"u": [1, 2], "s": codes}))
+    query = dp.protect(ibis.datafusion.connect(session).table(name), unit="u").count("s", max_rows=1)
+    try:
+        return exact(query) != [[2**20]]
+    except EngineError:
+        return True
+
+
+def a_table_of_another_question_is_shown():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "study.sqlite"
+        frame = dp.protect(pl.DataFrame({"u": [1]}), unit="u", budget=dp.Ledger(path).budget("visits", epsilon=9))
+        for name, query in (("people", frame.count_units()), ("rows", frame.count(max_rows=1))):
+            query.release(epsilon=1, name=name)
+        connection = sqlite3.connect(path)
+        connection.execute(
+            "UPDATE dpframe_data SET data = (SELECT data FROM dpframe_data ORDER BY number DESC LIMIT 1)"
+        )
+        connection.commit()
+        connection.close()
+        try:
+            frame.count_units().release(epsilon=1, name="people")
+        except BudgetError:
+            return False
+        return True
 
 
 def groups_are_chosen_once_for_all():
@@ -1600,6 +1657,34 @@ PLANTS = [
         "when(value == 0).then(0.0)",
         "when(value == 0).then(value)",
         zero_is_two_units_in_datafusion,
+    ),
+    Plant(
+        "databases that were opened alike are one",
+        type(on_ibis.BACKEND).together,
+        "{id(table.source) for table in tables}",
+        "{table.source for table in tables}",
+        one_database_is_read_for_another,
+    ),
+    Plant(
+        "types are those of DataFusion",
+        datafusion_session.schema_of,
+        "PyArrowType.to_ibis(_plain(dtype))",
+        "table.schema()[name]",
+        a_whole_number_fails_as_a_float_in_datafusion,
+    ),
+    Plant(
+        "a session of DataFusion holds sound memory",
+        in_datafusion._checked,
+        "sound(array)",
+        "pa.chunked_array([array.dictionary_decode() if pa.types.is_dictionary(array.type) else array])",
+        a_code_without_a_value_fails_in_datafusion,
+    ),
+    Plant(
+        "a ledger holds what was stored",
+        book.answer_of,
+        'digest_of(row.data) != entry.body["digest"]',
+        "False",
+        a_table_of_another_question_is_shown,
     ),
     Plant(
         "texts of a lazy frame are UTF-8",

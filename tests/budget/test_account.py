@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dpframe.budget import Budget, Loss
 from dpframe.budget.losses import GRID, MOST, number_of, read_delta, read_epsilon
-from dpframe.errors import BudgetExceeded, BudgetMismatch, InvalidPrice, UnsupportedOperation
+from dpframe.errors import BudgetExceeded, BudgetMismatch, InvalidArgument, InvalidPrice, UnsupportedOperation
 
 
 def loss(epsilon: object, delta: object = 0) -> Loss:
@@ -278,3 +278,12 @@ def test_a_budget_needs_a_limit_in_its_own_terms():
         Budget(epsilon=1, rho=0.1)
     with pytest.raises(UnsupportedOperation):
         Budget(epsilon=1, accountant="advanced")
+
+
+def test_a_release_without_a_name_that_was_answered_is_not_pending():
+    """A budget in memory keeps no table of it."""
+    budget = Budget(epsilon=1)
+    receipt = budget.charge(loss(0.1), "unit 'id'", "count()")
+    budget.store(receipt, b"table", {"releases": []})
+    with pytest.raises(InvalidArgument, match="is not pending"):
+        budget.resolve(receipt.number)

@@ -292,6 +292,50 @@ def test_a_value_that_cannot_be_read_refuses_charges(tmp_path, column, value):
         Ledger(path).budget("visits")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "dpframe_data SET data = (SELECT data FROM dpframe_data WHERE number = 4) WHERE number = 2",
+        "dpframe_data SET data = substr(data, 1, 20)",
+        "dpframe_data SET data = 'text'",
+        "dpframe_entries SET body = replace(body, '\"about\":2', '\"about\":4') WHERE number = 3",
+        "dpframe_entries SET body = '{}' WHERE number = 3",
+        "dpframe_entries SET body = '[' WHERE number = 3",
+    ],
+)
+def test_a_stored_table_that_was_changed_is_not_shown(tmp_path, change):
+    """The table of another question would be shown under this name, or would fail while it is unpacked."""
+    path = tmp_path / "study.sqlite"
+    budget = Ledger(path).budget("visits", epsilon=1)
+    rows = pl.DataFrame({"u": [1, 2, 3], "x": [1.0, 2.0, 3.0]})
+    frame = dp.protect(rows, unit="u", budget=budget)
+    query = frame.count_units()
+    first = query.release(epsilon=0.1, name="people")
+    frame.sum("x", bounds=(0, 5), max_rows=1).release(epsilon=0.1, name="sum")
+    assert query.release(epsilon=0.1, name="people").value == first.value
+    rows_of(path, f"UPDATE {change}")
+    with pytest.raises(errors.LedgerDamaged, match=r"not the one that was released|does not write"):
+        query.release(epsilon=0.1, name="people")
+
+
+def test_a_table_of_a_series_that_was_changed_is_not_shown(tmp_path):
+    path, days = tmp_path / "study.sqlite", [dt.date(2026, 1, 1), dt.date(2026, 1, 2)]
+    rows = pl.DataFrame({"u": [1, 2, 3], "day": [days[0], days[1], days[1]]})
+
+    def opened():
+        budget = Ledger(path).budget("visits", epsilon=1)
+        typed = {"every": "1d", "horizon": 10, "epsilon": 1.0, "unit_periods": 1}
+        return dp.protect(rows, unit="u", budget=budget), budget.series("people", on="day", **typed)
+
+    frame, series = opened()
+    for day in days:
+        series.add(frame.count_units(), period=day)
+    assert opened()[1].table().table.height == 2
+    rows_of(path, "UPDATE dpframe_data SET data = (SELECT max(data) FROM dpframe_data)")
+    with pytest.raises(errors.LedgerDamaged, match="not the one that was released"):
+        opened()[1].table()
+
+
 def test_a_format_that_is_no_number_is_refused(tmp_path):
     path = tmp_path / "study.sqlite"
     Ledger(path).close()

@@ -141,6 +141,27 @@ def test_a_constant_is_the_text_itself(backend, text):
     assert answered(dp.protect(rows, unit="u").group_by("s", keys=[text], max_groups=1).count_units()) == [[1]]
 
 
+_CODES = pa.DictionaryArray.from_arrays(pa.array([0, 5, 1, -1, None], pa.int8()), pa.array(["a", "b"]), safe=False)
+_DECIMALS = [(10**37).to_bytes(16, "little"), (250).to_bytes(16, "little")]
+
+
+@pytest.mark.parametrize(
+    ("column", "kept"),
+    [
+        (_CODES, ["a", None, "b", None, None]),
+        (pa.Array.from_buffers(pa.decimal128(10, 2), 2, [None, pa.py_buffer(b"".join(_DECIMALS))]), [None, 2.5]),
+        (pa.array([86_400_000, 86_400_001], pa.int64()).view(pa.date64()), [1, None]),
+    ],
+    ids=["code", "decimal", "day"],
+)
+def test_cells_that_do_not_hold_in_their_type_are_null(backend, column, kept):
+    """A session takes over memory as it is. A code outside of its dictionary made a query fail after the charge."""
+    rows = held(backend, x=column)
+    assert values(rows, dp.when(c("u") >= 0).then(c("x")))[0] == kept
+    people = len({cell for cell in kept if cell is not None})
+    assert answered(dp.protect(rows, unit="x").count_units()) == [[people]]
+
+
 # Arithmetic, in which an error would reveal that some row has such a cell
 
 
@@ -264,6 +285,25 @@ def test_two_threads_may_share_a_session(backend):
     one = answered(query)
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(lambda _: answered(query), range(4))) == [one] * 4
+
+
+def test_types_are_those_of_datafusion_where_ibis_states_others(backend):
+    """Ibis states a float for i / 2, a date for the day of a time, and 10 digits for d + 1; DataFusion has others.
+
+    A query failed after the charge on a whole number that is no float, and two decimals could become one unit.
+    """
+    whole, times = [2**62 + 2, 2**62 + 4, None], pa.array([0, 86_400_000_001, None], pa.timestamp("us"))
+    exact = pa.array([decimal.Decimal("1.50"), decimal.Decimal("2.25"), None], pa.decimal128(10, 2))
+    rows = held(backend, i=whole, t=times, d=exact)
+    steps = rows.mutate(half=rows.i / 2, day=rows.t.date(), more=rows.d + 1)
+    assert [str(steps.schema()[name]) for name in ("half", "day", "more")] == ["float64", "date", "decimal(10, 2)"]
+    always = c("u") >= 0
+    got = values(steps, *(dp.when(always).then(c(name)) for name in ("half", "day")))
+    assert got == [[2**61 + 1, 2**61 + 2, None], [0, 86_400_000_000, None]]
+    for name, people in (("half", 2), ("day", 2)):
+        assert answered(dp.protect(steps, unit=name).count_units()) == [[people]]
+    with pytest.raises(WrongType, match="a float does not hold more than 15 digits"):
+        dp.protect(steps, unit="more")
 
 
 def test_an_operation_that_could_fail_is_refused_before_the_charge(backend):

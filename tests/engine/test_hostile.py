@@ -23,8 +23,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine.backends.polars import unicode
-from dpframe.engine.intake import arrow
-from dpframe.engine.intake.arrow import _views_are_read
+from dpframe.engine.intake import arrow, views_are_read
 from dpframe.engine.intake.buffers import sound
 from dpframe.engine.intake.cells import each, text, value_for
 from dpframe.errors import WrongType
@@ -47,7 +46,7 @@ def _raw(dtype, length, *buffers, **about):
     return pa.Array.from_buffers(dtype, length, [b if b is None else pa.py_buffer(b) for b in buffers], **about)
 
 
-_NO_VIEWS = pytest.mark.skipif(not _views_are_read(), reason="this version of PyArrow makes no views from buffers")
+_NO_VIEWS = pytest.mark.skipif(not views_are_read(), reason="this version of PyArrow makes no views from buffers")
 
 
 def _in_runs():
@@ -126,7 +125,7 @@ def test_texts_that_are_none_are_null(name):
 
 def test_views_that_a_version_of_pyarrow_cannot_check_are_refused_by_their_type(monkeypatch):
     """PyArrow 16 cannot make an array of views from buffers, so each text became null."""
-    monkeypatch.setattr(arrow, "_views_are_read", lambda: False)
+    monkeypatch.setattr(arrow, "views_are_read", lambda: False)
     table = pa.table({"u": [1, 2], "x": pa.array(["a", "b"], pa.string_view())})
     for frame in (table, table.to_pandas(types_mapper=pd.ArrowDtype)):
         with pytest.raises(WrongType, match="bring it as string"):

@@ -230,6 +230,21 @@ def test_rows_do_not_leave_their_place(engine):
     assert budget.spent.epsilon == 0
 
 
+@pytest.mark.parametrize("database", ["duckdb", "sqlite"])
+def test_two_databases_in_memory_are_two_places(database):
+    """To Ibis they are equal, and so are their tables of one name: one of them was read twice."""
+    ibis, budget, frames = pytest.importorskip("ibis"), dp.Budget(epsilon=1), []
+    for unit in (1, 2):
+        backend = getattr(ibis, database).connect()
+        backend.con.execute("CREATE TABLE t (u BIGINT)")
+        backend.con.execute(f"INSERT INTO t VALUES ({unit})")
+        frames.append(dp.protect(backend.table("t"), unit="u", budget=budget))
+    with pytest.raises(UnsupportedOperation, match="different places"):
+        dp.concat(frames)
+    with pytest.raises(UnsupportedOperation, match="different places"):
+        frames[0].join(frames[1], on="u")
+
+
 def test_types_that_an_engine_has_not_are_refused_where_they_are_typed(engine):
     if engine.name not in SQL:
         return

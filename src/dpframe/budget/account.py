@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import getpass
-import hashlib
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.earlier import check_same, is_pending, stored_answer
-from dpframe.budget.entries import Charge, Entry, Failures, loss_of, packed_statement, texts_of
+from dpframe.budget.entries import Charge, Entry, Failures, digest_of, loss_of, packed_statement, texts_of
 from dpframe.budget.limits import exceeded, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
@@ -275,7 +274,7 @@ class Budget(Verbs):
         body = {
             "about": receipt.number,
             "statement": packed_statement(statement),
-            "digest": hashlib.sha256(data).hexdigest(),
+            "digest": digest_of(data),
         }
         with self._book.write() as page:
             if page.is_lost(receipt.number):

@@ -22,6 +22,7 @@ __all__ = [
     "as_read_now",
     "canonical",
     "chained",
+    "digest_of",
     "in_units",
     "loss_of",
     "packed_statement",
@@ -114,6 +115,11 @@ def sealed(previous: str, number: int, kind: str, at: str, body: Mapping[str, An
     False
     """
     return Entry(number, kind, at, body, chained(previous, number, kind, at, canonical(body)))
+
+
+def digest_of(table: Any) -> str:
+    """The digest of a stored table, which its result names; "" for a value that holds no bytes."""
+    return hashlib.sha256(table).hexdigest() if isinstance(table, (bytes, memoryview)) else ""
 
 
 def packed_statement(statement: Mapping[str, Any]) -> str:

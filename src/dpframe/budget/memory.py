@@ -94,7 +94,7 @@ class _MemoryPage:
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
         entry = self._about(number, "result")
-        return None if entry is None else (entry, self._book._data[number])
+        return None if entry is None else (entry, self._book._data.get(number, b""))  # kept only under a name
 
     def has_failed(self, number: int) -> bool:
         return self._about(number, "failure") is not None

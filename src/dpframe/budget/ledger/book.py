@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dpframe.budget.entries import Entry, Failures, canonical, chained, loss_of, texts_of
+from dpframe.budget.entries import Entry, Failures, canonical, chained, digest_of, loss_of, texts_of
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.tables import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.witness import Witness, check_forward
@@ -34,20 +34,21 @@ WRITTEN = (
 )
 ALL = sa.select(ENTRIES).where(ENTRIES.c.budget == B("b")).order_by(ENTRIES.c.number)
 LATEST = ALL.where(ENTRIES.c.name == B("called")).order_by(None).order_by(ENTRIES.c.number.desc()).limit(1)
-RESULT = (
-    sa.select(ENTRIES, DATA.c.data)
+BEFORE, CHARGES = ENTRIES.alias("before"), ENTRIES.alias("charges")
+STORED = (  # results, each with its table and the hash of the entry before it
+    sa.select(ENTRIES, DATA.c.data, BEFORE.c.hash.label("before"))
     .join(DATA, sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.about))
-    .where(ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == "result")
+    .join(BEFORE, sa.and_(BEFORE.c.budget == ENTRIES.c.budget, BEFORE.c.number == ENTRIES.c.number - 1))
+    .where(ENTRIES.c.budget == B("b"), ENTRIES.c.kind == "result")
+)
+RESULT = STORED.where(ENTRIES.c.about == B("n"))
+TABLES = STORED.join(CHARGES, sa.and_(CHARGES.c.budget == ENTRIES.c.budget, CHARGES.c.number == ENTRIES.c.about)).where(
+    CHARGES.c.about == B("n"), CHARGES.c.kind == "charge"
 )
 ABOUT = sa.select(ENTRIES.c.number).where(
     ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == B("kind")
 )
 MEMBERS = ALL.where(ENTRIES.c.about == B("n"), ENTRIES.c.kind == "charge")
-TABLES = (
-    sa.select(DATA.c.number, DATA.c.data)
-    .join(ENTRIES, sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.number))
-    .where(ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == "charge")
-)
 STATES = ("spent", "subject", "parts", "number", "head", "at", "failures", "acknowledged")
 ADD, KEEP = ENTRIES.insert(), DATA.insert()
 MOVE = BUDGETS.update().where(BUDGETS.c.name == B("b")).values({key: B(f"to_{key}") for key in STATES})
@@ -75,6 +76,21 @@ def readable(name: str) -> Iterator[None]:
             f"The rows of {name!r} in the ledger hold a value that dpframe does not write: they were changed. Nothing "
             "is released. ledger.verify() names what was changed."
         )
+
+
+def answer_of(name: str, row: Any) -> tuple[Entry, bytes]:
+    """A result with its table, from a row of `STORED`.
+
+    Errors: LedgerDamaged unless both are what was stored, and stored for this charge
+    """
+    entry = entry_of(row)
+    unchanged = chained(row.before, row.number, row.kind, row.at, row.body) == row.hash
+    if not unchanged or entry.about != row.about or digest_of(row.data) != entry.body["digest"]:
+        raise LedgerDamaged(
+            f"The stored table of charge {row.about} of {name!r} is not the one that was released: the ledger was "
+            "changed. It is not shown. ledger.verify() names what was changed."
+        )
+    return entry, bytes(row.data)
 
 
 def failures_of(row: Any) -> Failures:
@@ -154,9 +170,9 @@ class LedgerBook:
 
     def tables(self, opening: int) -> dict[int, bytes]:
         """The stored tables of the charges that `opening` paid for in advance, by the number of the charge."""
-        with self._store.transaction() as connection:
+        with self._store.transaction() as connection, readable(self._name):
             rows = connection.execute(TABLES, {"b": self._name, "n": opening})
-            return {row.number: bytes(row.data) for row in rows}
+            return {row.about: answer_of(self._name, row)[1] for row in rows}
 
     def reopening(self) -> Reopening | None:
         """Function and arguments with which another process opens this book."""
@@ -233,12 +249,14 @@ class LedgerPage:
     def latest(self, name: str) -> Entry | None:
         """The last charge of this name."""
         row = self._connection.execute(LATEST, {"b": self._name, "called": name}).first()
-        return None if row is None else entry_of(row)
+        with readable(self._name):
+            return None if row is None else entry_of(row)
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
         """The stored table of a charge."""
         row = self._connection.execute(RESULT, {"b": self._name, "n": number}).first()
-        return None if row is None else (entry_of(row), bytes(row.data))
+        with readable(self._name):
+            return None if row is None else answer_of(self._name, row)
 
     def has_failed(self, number: int) -> bool:
         """Whether an error was raised after a charge."""
@@ -253,4 +271,5 @@ class LedgerPage:
 
     def members(self, opening: int) -> list[Entry]:
         """The charges that `opening` paid for in advance, oldest first."""
-        return [entry_of(row) for row in self._connection.execute(MEMBERS, {"b": self._name, "n": opening})]
+        with readable(self._name):
+            return [entry_of(row) for row in self._connection.execute(MEMBERS, {"b": self._name, "n": opening})]

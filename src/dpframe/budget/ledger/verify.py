@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dpframe.budget.accountants import accountant_named
-from dpframe.budget.entries import GENESIS, Entry, Failures, chained, loss_of
+from dpframe.budget.entries import GENESIS, Entry, Failures, chained, digest_of, loss_of
 from dpframe.budget.ledger.book import ALL, HASH, UNREADABLE, entry_of, failures_of
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.tables import BUDGETS, DATA, ENTRIES
@@ -41,7 +40,7 @@ def _findings(store: Store, name: str, witness: Witness | None, *, locked: bool)
         state = connection.execute(row.with_for_update() if locked else row).one()
         rows = connection.execute(ALL, {"b": name}).all()
         tables = connection.execute(sa.select(DATA.c.number, DATA.c.data).where(DATA.c.budget == name))
-        digests = {number: _digest(data) for number, data in tables}
+        digests = {number: digest_of(data) for number, data in tables}
         problems = [] if witness is None else _unwitnessed(store, connection, name, state, witness)
     try:
         _read(_Reading(digests, problems), state, rows)
@@ -65,11 +64,6 @@ def unowned(store: Store, witness: Witness | None) -> dict[str, str]:
         for name, words in sentences.items()
         if name not in names
     }
-
-
-def _digest(data: Any) -> str:
-    """The digest of a stored table; that of none where the cell holds no bytes."""
-    return hashlib.sha256(data).hexdigest() if isinstance(data, (bytes, memoryview)) else ""
 
 
 def _read(reading: _Reading, state: sa.Row, rows: Sequence[sa.Row]) -> None:  # type: ignore[type-arg]

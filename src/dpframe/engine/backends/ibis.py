@@ -220,8 +220,15 @@ class _Ibis(SqlBackend):
         return fetched(table)
 
     def together(self, first: Any, second: Any) -> bool:
-        backends, _ = first.join(second, ibis.literal(True))._find_backends()
-        return len(backends) <= 1
+        """Whether both are tables of one connection.
+
+        To Ibis, two connections that were made alike are equal, such as two databases in memory. It would read the
+        tables of both names from one of them.
+        """
+        tables = [
+            table for rows in (first, second) for table in rows.op().find((ops.DatabaseTable, ops.SQLQueryResult))
+        ]
+        return len({id(table.source) for table in tables}) <= 1
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
         rows = beside.to_native()

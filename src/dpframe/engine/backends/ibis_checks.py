@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 import ibis
 import ibis.expr.operations as ops
@@ -24,7 +24,9 @@ _APART = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u00ad", "\uff41", "ss", "\u00d
 # Numbers whose sums, products and quotients are too large or too small for a float, and one ordinary number.
 _EXTREME = (1.7e308, -1.7e308, 1e-200, 5e-324, 3.0)
 
-_RELIABLE: WeakSet[Any] = WeakSet()  # connections to databases that computed with these numbers and did not fail
+# Connections to databases that computed with these numbers and did not fail, by their id: to Ibis, two connections that
+# were made alike are equal, whatever their settings are.
+_RELIABLE: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 _NEEDED = (ops.Hash, ops.Floor, ops.IsNan, ops.Modulus, ops.Clip, ops.MinRank, ops.CountDistinct, ops.SearchedCase)
 
@@ -103,7 +105,7 @@ def check_numbers(table: Any) -> None:
     Errors: UnsupportedOperation.
     """
     backends, _ = table._find_backends()
-    if not backends or backends[0] in _RELIABLE:  # a table without a database cannot be read
+    if not backends or id(backends[0]) in _RELIABLE:  # a table without a database cannot be read
         return
     numbers = ibis.memtable({"x": list(_EXTREME)})
     pairs = numbers.cross_join(numbers.view().rename(y="x"))
@@ -115,7 +117,7 @@ def check_numbers(table: Any) -> None:
                 f"dp.protect: {backends[0].name} {failure}, so one cell could make a query fail. Protect a Polars "
                 "table: dp.protect(table.to_polars(), ...)."
             )
-    _RELIABLE.add(backends[0])
+    _RELIABLE[id(backends[0])] = backends[0]
 
 
 def _runs(backend: Any, rows: Any) -> bool:

@@ -3,7 +3,15 @@
 from dpframe.engine.intake.arrow import (
     partition_of,
 )
+from dpframe.engine.intake.buffers import (
+    plain_type,
+    sound,
+    views_are_read,
+)
 
 __all__ = [
     "partition_of",
+    "plain_type",
+    "sound",
+    "views_are_read",
 ]

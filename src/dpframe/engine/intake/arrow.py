@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import narwhals as nw
@@ -20,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpframe.engine.intake.buffers import plain_type, sound
+from dpframe.engine.intake.buffers import plain_type, sound, views_are_read
 from dpframe.engine.intake.cells import PER_SECOND, each, text, value_for
 from dpframe.engine.own_types import arrow_types, pandas_types
 from dpframe.engine.tables import Data, domain_of
@@ -41,7 +40,7 @@ def _arrow_domain(dtype: pa.DataType) -> ColumnDomain:
         return ColumnDomain(Unread(f"{dtype} (its time zone has no IANA name; convert its times to 'UTC' first)"))
     if pa.types.is_decimal256(dtype):  # Polars would panic, and print that it does
         return ColumnDomain(Unread(f"{dtype} (first: table.cast, to decimal128 or float64)"))
-    if dtype == pa.string_view() and not _views_are_read():
+    if dtype == pa.string_view() and not views_are_read():
         return ColumnDomain(Unread(f"{dtype} (PyArrow {pa.__version__} cannot check it; bring it as string)"))
     if pa.types.is_interval(dtype):  # Polars would panic, and print that it does
         return ColumnDomain(nw.Unknown())
@@ -52,17 +51,6 @@ def _arrow_domain(dtype: pa.DataType) -> ColumnDomain:
         raise
     except BaseException:  # Polars may panic
         return ColumnDomain(nw.Unknown())
-
-
-@cache
-def _views_are_read() -> bool:
-    """Whether this version of PyArrow can make an array of string views from buffers. PyArrow 16 cannot."""
-    views = pa.array(["a"], pa.string_view())
-    try:
-        pa.Array.from_buffers(views.type, 1, views.buffers())
-    except (pa.ArrowException, ValueError):
-        return False
-    return True
 
 
 def _is_zone(name: str) -> bool:

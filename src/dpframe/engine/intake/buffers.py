@@ -22,13 +22,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["plain_type", "sound"]
+__all__ = ["plain_type", "sound", "views_are_read"]
 
 _BLOCK = 4096  # a piece of at most this many cells is checked cell by cell if one of them is invalid
 
@@ -36,6 +37,17 @@ _BLOCK = 4096  # a piece of at most this many cells is checked cell by cell if o
 def plain_type(dtype: pa.DataType) -> pa.DataType:
     """The type of the cells of a column. For a dictionary or runs, it is the type of their values."""
     return plain_type(dtype.value_type) if _encoded(dtype) else dtype
+
+
+@cache
+def views_are_read() -> bool:
+    """Whether this version of PyArrow can make an array of string views from buffers. PyArrow 16 cannot."""
+    views = pa.array(["a"], pa.string_view())
+    try:
+        pa.Array.from_buffers(views.type, 1, views.buffers())
+    except (pa.ArrowException, ValueError):
+        return False
+    return True
 
 
 def _encoded(dtype: pa.DataType) -> bool:

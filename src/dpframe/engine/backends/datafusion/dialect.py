@@ -28,9 +28,12 @@ class _DataFusionDialect(Dialect):
         return session.opened(table)
 
     def types(self, table: Any) -> dict[str, DType]:
-        """A decimal of at most 15 digits is held as a float. No two such decimals have one float."""
-        held = super().types(table)
-        schema = table.schema()
+        """DataFusion's own types: Ibis states others of some columns that the user's own steps compute.
+
+        A decimal of at most 15 digits is held as a float. No two such decimals have one float.
+        """
+        schema = session.schema_of(table)
+        held = super().types(ibis.table(schema))
         return held | {name: nw.Float64() for name, dtype in schema.items() if dtype.is_decimal() and _is_short(dtype)}
 
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:

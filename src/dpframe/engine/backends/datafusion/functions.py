@@ -13,10 +13,10 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpframe.engine.backends import polars as computed
 from dpframe.engine.backends.digests import digest
+from dpframe.engine.intake import sound, views_are_read
 
 __all__ = ["FUNCTIONS", "arrow_type", "as_held", "series"]
 
@@ -47,22 +47,26 @@ def _canonical(value: Expr) -> Expr:
 def as_held(array: pa.Array) -> pl.Series:
     """A column of the user's as dpframe holds it.
 
-    A time is its ticks. NaN is null, and so is a time outside of the years 1 to 9999.
+    A time is its ticks. NaN is null, and so is a time outside of the years 1 to 9999. A cell that does not hold in its
+    type is null: a session takes over the memory of tables as it is, also a code outside of its dictionary.
     """
+    array = _checked(array)
     dtype = array.type
-    if pa.types.is_dictionary(dtype):
-        return as_held(array.dictionary_decode())
-    if pa.types.is_run_end_encoded(dtype):
-        return as_held(pc.run_end_decode(array))
     if pa.types.is_temporal(dtype):
         return _ticks(array)
     if pa.types.is_floating(dtype) or pa.types.is_decimal(dtype):
         column = _of_decimals(array) if pa.types.is_decimal(dtype) else series(array.cast(pa.float64()))
         return _one(column.to_frame("a"), _canonical(pl.col("a").fill_nan(None)))
     column = series(array)
-    if column.dtype == pl.String:
-        return computed.unicode(column)
     return column.cast(pl.Int64) if column.dtype.is_integer() else column
+
+
+def _checked(array: pa.Array) -> pa.Array:
+    """The array with null for each cell that is not valid, without dictionaries and runs."""
+    if array.type == pa.string_view() and not views_are_read():  # DataFusion makes such arrays of its files
+        return computed.unicode(series(array)).to_arrow()
+    checked = sound(array)
+    return checked.chunk(0) if checked.num_chunks == 1 else checked.combine_chunks()
 
 
 def _of_decimals(array: pa.Array) -> pl.Series:

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import datafusion
+import ibis
 import polars as pl
 import pyarrow as pa
+from ibis.formats.pyarrow import PyArrowType
 
 from dpframe.engine.backends.datafusion.compiler import Compiler, Function, Opened
 from dpframe.engine.backends.datafusion.functions import FUNCTIONS, as_held, series
+from dpframe.engine.intake import plain_type
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["answered", "database_of", "opened", "planned"]
+__all__ = ["answered", "database_of", "opened", "planned", "schema_of"]
 
 _SETTINGS = {
     "datafusion.execution.batch_size": "65536",  # rows of a call
@@ -37,6 +40,20 @@ def opened(table: Any) -> Any:
     query = str(backend.compile(table))
     types = tuple((field.name, field.type) for field in backend.con.sql(query).schema())
     return Opened(query, table.schema(), backend, types).to_expr()
+
+
+def schema_of(table: Any) -> Any:
+    """The schema of the user's table, with the types that DataFusion has for its columns."""
+    source = opened(table).op()
+    if not isinstance(source, Opened):
+        return source.schema
+    return ibis.schema({name: PyArrowType.to_ibis(_plain(dtype)) for name, dtype in source.types})
+
+
+def _plain(dtype: pa.DataType) -> pa.DataType:
+    """The type of the cells; texts in the one form of Arrow's that Ibis knows."""
+    dtype = plain_type(dtype)
+    return pa.string() if dtype == pa.string_view() else dtype
 
 
 def planned(rows: Any) -> pl.DataFrame:
