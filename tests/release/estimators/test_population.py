@@ -298,7 +298,7 @@ def _people(draw):
 def test_intervals_hold_the_number_of_the_population(options):
     """At a chance of 0.95 each, fewer than 46 of 60 hold it with probability below 1e-6.
 
-    Intervals for the noise alone, the negative control, hold it in 26 of 60 on average or fewer, and 46 are 11 standard deviations more.
+    Of intervals for the noise alone, the negative control, 26 or fewer do on average, with a standard deviation of 2.
     """
     mean = dp.mean("x", bounds=(0, 10))
     held = _held(mean, 5.0, _people, {"max_rows": 4}, 60, 8.0, covers="population", **options)
