@@ -31,6 +31,7 @@ def chosen(query, **price):
     return query.release(**{"epsilon": 1.0, **price}).report().to_dict()["chosen"]
 
 
+@pytest.mark.usefixtures("same_noise")  # limits are chosen with noise, and no law says how often a choice is bad
 def test_a_mean_has_lower_limits_than_a_count_beside_it(frame):
     query = frame.group_by("g", keys=KEYS, limits=dp.Auto()).agg(n=dp.count(), m=dp.mean("x", bounds=(0, 5)))
     for statement in (chosen(query) for _ in range(3)):  # in 60 releases, at most 32 for the mean, 128 or more for rows

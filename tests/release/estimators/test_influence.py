@@ -127,14 +127,14 @@ def test_without_noise_intervals_are_those_of_clusters(name):
 def test_keys_found_in_the_data_have_such_intervals_too():
     rows = _people(np.random.default_rng(6)).with_columns(pl.col("g").fill_null("c"))
     rare = pl.DataFrame({"u": [9999], "g": ["rare"], "x": [0.0], "y": [1.0]})
-    frame = dp.protect(pl.concat([rows, rare]), unit="u", budget=dp.Budget(epsilon=100.0, delta=1e-3))
+    frame = dp.protect(pl.concat([rows, rare]), unit="u", budget=dp.Budget(epsilon=1000.0, delta=1e-3))
     query = frame.group_by("g", max_rows=3, max_groups=3).agg(q=STATISTICS["q"])
-    out = query.release(epsilon=50.0, delta=1e-15, covers="population")
+    out = query.release(epsilon=500.0, delta=1e-15, covers="population")  # errors are off by 0.011, give or take 0.001
     table = out.accuracy()
     assert table["g"].to_list() == ["a", "b", "c"]
     for key in "abc":
         (error,) = table.filter(g=key)["error"]
-        assert error == pytest.approx(1.96 * _robust(rows.filter(g=key), "q"), rel=0.15)
+        assert error == pytest.approx(1.96 * _robust(rows.filter(g=key), "q"), rel=0.05)
 
 
 def test_the_price_of_a_release_is_that_of_its_parts():

@@ -296,11 +296,14 @@ def _people(draw):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("options", [{}, {"delta": 1e-5, "noise": "gaussian"}], ids=["laplace", "gaussian"])
 def test_intervals_hold_the_number_of_the_population(options):
-    """At a chance of 0.95 each, fewer than 46 of 60 hold it with probability below 1e-6. Noise alone does rarely."""
+    """At a chance of 0.95 each, fewer than 46 of 60 hold it with probability below 1e-6.
+
+    Of intervals for the noise alone, the negative control, 26 or fewer do on average, with a standard deviation of 2.
+    """
     mean = dp.mean("x", bounds=(0, 10))
-    held = _held(mean, 5.0, _people, {"max_rows": 4}, 60, 4.0, covers="population", **options)
+    held = _held(mean, 5.0, _people, {"max_rows": 4}, 60, 8.0, covers="population", **options)
     assert held >= 46
-    assert _held(mean, 5.0, _people, {"max_rows": 4}, 60, 4.0, **options) < 46
+    assert _held(mean, 5.0, _people, {"max_rows": 4}, 60, 8.0, **options) < 46
 
 
 @pytest.mark.long

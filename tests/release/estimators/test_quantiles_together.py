@@ -145,6 +145,7 @@ def test_the_expected_error_is_known_before(frame):
     assert query.epsilon_for(error=1.0, assume_rows=4000) > 0.5
 
 
+@pytest.mark.usefixtures("same_noise")  # chosen bounds are good nearly always: at times noise far out is a value
 def test_found_keys_and_bounds_that_are_chosen(frame):
     found = frame.group_by("g", max_groups=1, max_rows_per_group=1).quantile("x", NINE, bounds=(0, 200))
     for price in ({"epsilon": 2.0, "delta": 1e-5}, {"epsilon": 2.0, "delta": 1e-5, "noise": "gaussian"}):
