@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypedDict
@@ -182,8 +182,19 @@ def read_rank(value: object) -> Fraction:
     return rank
 
 
-def read_columns(call: str, unnamed: Iterable[object], columns: Mapping[str, object]) -> tuple[tuple[str, Expr], ...]:
-    """Expressions with the names of the columns that they write: keywords, aliases, or the name of their own column."""
+def read_columns(
+    call: str, unnamed: Iterable[object], columns: Mapping[str, object], before: Collection[str] = ()
+) -> tuple[tuple[str, Expr], ...]:
+    """Expressions with the names of the columns that they write: keywords, aliases, or the name of their own column.
+
+    Input:  before: names of the columns that are there. A text among them is refused: Polars takes it for the column
+    """
+    for name, value in columns.items():
+        if isinstance(value, str) and value in before:
+            raise InvalidArgument(
+                f"{call}({name}={value!r}): is this the column, or a text? Type {name}=dp.col({value!r}) for the values "
+                f"of the column, {name}=dp.lit({value!r}) for a text that is the same in all rows."
+            )
     flat = [x for value in unnamed for x in (value if isinstance(value, (list, tuple)) else [value])]
     if wrong := [value for value in flat if not isinstance(value, (Expr, pl.Expr))]:
         raise WrongCall(

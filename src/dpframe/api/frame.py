@@ -240,13 +240,8 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         """
         if not columns and not unnamed:
             raise InvalidArgument("with_columns: name a column, such as with_columns(double=dp.col('x') * 2).")
-        for name, value in columns.items():
-            if isinstance(value, str) and value in self._step.table.columns:
-                raise InvalidArgument(
-                    f"with_columns({name}={value!r}): is this the column, or a text? Type {name}=dp.col({value!r}) for "
-                    f"the values of the column, {name}=dp.lit({value!r}) for a text that is the same in all rows."
-                )
-        return self._then(rewrites.WithColumns(self._step, read_columns("with_columns", unnamed, columns)))
+        written = read_columns("with_columns", unnamed, columns, self._step.table.columns)
+        return self._then(rewrites.WithColumns(self._step, written))
 
     def select(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
         """Keep these columns, in this order. The unit's identifier travels on, hidden.
