@@ -192,8 +192,8 @@ def read_columns(
     for name, value in columns.items():
         if isinstance(value, str) and value in before:
             raise InvalidArgument(
-                f"{call}({name}={value!r}): is this the column, or a text? Type {name}=dp.col({value!r}) for the values "
-                f"of the column, {name}=dp.lit({value!r}) for a text that is the same in all rows."
+                f"{call}({name}={value!r}): is this the column, or a text? Type {name}=dp.col({value!r}) for the "
+                f"values of the column, {name}=dp.lit({value!r}) for a text that is the same in all rows."
             )
     flat = [x for value in unnamed for x in (value if isinstance(value, (list, tuple)) else [value])]
     if wrong := [value for value in flat if not isinstance(value, (Expr, pl.Expr))]:
