@@ -86,6 +86,7 @@ def test_the_parts_of_the_price_add_up_to_it():
 # What the bounds are
 
 
+@pytest.mark.usefixtures("same_noise")  # chosen bounds are good nearly always: at times noise far out is a value
 def test_the_outcome_and_inputs_are_clipped_near_their_values():
     (low, high), (first, last), (least, most) = (asked().release(epsilon=40.0)._bounds[name] for name in "xyn")
     assert 0 < low < 200 < 400 < high < 600
