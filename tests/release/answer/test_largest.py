@@ -64,7 +64,7 @@ def test_it_is_the_question_by_groups_at_its_price(limits):
 
 
 def test_limits_that_are_chosen_and_a_column_of_the_name():
-    out = protected().top_k("count", 2, limits=dp.Auto()).release(**CERTAIN)
+    out = protected().top_k("count", 2, limits=dp.Auto()).release(epsilon=500.0, delta=1e-6)
     assert out.table.columns == ["count", "count_"]
     assert out.table["count"].to_list() == ["w0", "w1"]
     assert {"left_out", "lower"} <= set(out.accuracy().columns)
