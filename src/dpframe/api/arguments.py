@@ -46,6 +46,7 @@ __all__ = [
     "read_rank",
     "read_share",
     "read_values",
+    "typed_too",
 ]
 
 
@@ -81,6 +82,11 @@ def read_names(values: Iterable[object], call: str, columns: Sequence[str]) -> t
             f"{call}: give names of columns; these seem to be values, and are not shown. Columns: {', '.join(columns)}."
         )
     return names
+
+
+def typed_too(**given: object) -> str:
+    """What else was typed in a call, for a line to type again: `keys=..., `."""
+    return "".join(f"{name}=..., " for name, value in given.items() if value is not None)
 
 
 def read_mapping(value: object, call: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpframe.api.arguments import Pair, read_bounds, read_limits, read_mapping, read_names, read_rank
+from dpframe.api.arguments import Pair, read_bounds, read_limits, read_mapping, read_names, read_rank, typed_too
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
@@ -76,7 +76,7 @@ class FrameDescription(AskedFrame[Table_co]):
         described = [_Described(name, ends[name], *_domain(self, name)) for name in names]
         weights = split([not column.nullable for column in described], len(ranks))
         aggregates = tuple(part for column in described for part in column.aggregates(weights, ranks))
-        verb = f"describe({list(names)!r}, {{limit}})"
+        verb = f"describe({list(names)!r}, {typed_too(bounds=bounds)}{{limit}})"
         return self._query(
             aggregates, read_limits(max_rows, limits=limits), verb=verb, layout=Layout("describe", names)
         )

@@ -113,7 +113,7 @@ def hierarchy_of(
         limits,
         (aggregate,),
         Layout(),
-        verb=f"hierarchy([{', '.join(map(repr, columns))}], {{limit}})",
+        verb=f"hierarchy([{', '.join(map(repr, columns))}], keys=..., {{limit}})",
         tree=tree,
         typed_shares=_read_shares(shares, tree.names),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dpframe.api.arguments import Pair, read_by, read_limits, read_name, read_names
+from dpframe.api.arguments import Pair, read_by, read_limits, read_name, read_names, typed_too
 from dpframe.api.cells import cell_of, check_cells, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.hierarchy import HierarchyQuery, hierarchy_of, read_crossed
@@ -95,7 +95,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         """
         step, names, written = read_by(self._step, by)
         unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
-        frame, verb = self._then(step), f"group_by({', '.join(map(repr, names))}, {{limit}})"
+        verb = f"group_by({', '.join(map(repr, names))}, {typed_too(keys=keys, other=other)}{{limit}})"
+        frame = self._then(step)
         rest, groups = frame._other(names, other, "group_by"), frame._keys(names, keys, "group_by")
         question = Question(step, names, groups, unit_limits, (), verb=verb, other=rest)
         return PrivateGroupBy(question, self._budget, written)
@@ -141,7 +142,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
                 f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
             )
         unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
-        verb = f"histogram({name!r}, {{limit}})"
+        verb = f"histogram({name!r}, {typed_too(bins=bins, keys=keys, other=other)}{{limit}})"
         groups = frame._keys((name,), keys, "histogram")
         rest = frame._other((name,), other, "histogram")
         return frame._query((("count", count()),), unit_limits, by=(name,), keys=groups, verb=verb, other=rest)
@@ -190,7 +191,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         if not isinstance(margins, bool) and not (isinstance(margins, str) and margins == "measured"):
             raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
         unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
-        verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"
+        also = typed_too(values=values, bounds=bounds, keys=keys, other=other)
+        verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {also}{{limit}})"
         parts = parts_of(normalize)
         aggregate = cell_of(values, aggfunc, bounds)
         if parts and aggfunc == "mean":

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Any, Generic, TypeVar
 
-from dpframe.api.arguments import read_bounds, read_limits, read_mapping, read_name, read_names
+from dpframe.api.arguments import read_bounds, read_limits, read_mapping, read_name, read_names, typed_too
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
@@ -143,7 +143,8 @@ class FrameMatrices(AskedFrame[Table_co]):
         if len(names) < 2 or len(set(names)) < len(names):
             raise InvalidArgument(f"{verb}: name two different columns or more: {verb}(['wage', 'hours']).")
         read = _bounds_of(self, names, bounds, verb)
-        query = _moments(self, read, (), max_rows, f"{verb}({list(names)!r}, {{limit}})", {})
+        line = f"{verb}({list(names)!r}, {typed_too(bounds=bounds)}{{limit}})"
+        query = _moments(self, read, (), max_rows, line, {})
         corr = verb == "corr"
         return MomentsQuery(
             query, lambda out: MatrixRelease(out, moments_of(out._numbers, read, ()), corr), Covers.NOISE

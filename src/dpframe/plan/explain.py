@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -138,8 +139,7 @@ def unit_words(table: Table) -> str:
     names = ", ".join(f"'{name}'" for name, column in table.columns.items() if column.is_unit)
     if table.unit:
         return f"unit {names}" if names else "unit (its identifier travels hidden)"
-    rows = table.declared
-    return f"person with at most {rows} row{'s' if rows != 1 else ''}"
+    return f"person with at most {_count(table.declared or 0, 'row')}"
 
 
 def _unit_rows(step: Step) -> str:
@@ -200,7 +200,7 @@ def _own_limits(question: Question) -> str:
 
 def asked(question: Question) -> str:
     """The question as it was typed, without its limits."""
-    verb = question.verb.replace(", {limit}", "").replace("{limit}", "")
+    verb = re.sub(r"(, )?(\w+=\.\.\., )*\{limit\}", "", question.verb)
     aggregates = ", ".join(f"{name}={aggregate.limited}" for name, aggregate in question.aggregates)
     if verb.startswith("group_by("):
         return f"{verb}.agg({aggregates})" if aggregates else f"{verb}.keys()"

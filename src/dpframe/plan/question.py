@@ -363,7 +363,7 @@ class Question(Worked):
         """
         if self.keys is not None:
             raise InvalidArgument(
-                f"{self.verb.replace('{limit}', 'other=...')}: other= collects what a threshold suppresses, and listed "
+                f"{self.verb.replace('{limit}', '...')}: other= collects what a threshold suppresses, and listed "
                 "keys are all released. Leave it out, or leave keys= out."
             )
         for (_, aggregate), output in zip(self.aggregates, self.outputs, strict=True):

@@ -18,6 +18,7 @@ from dpframe.api.arguments import (
     read_rank,
     read_share,
     read_values,
+    typed_too,
 )
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, Once
@@ -191,7 +192,11 @@ class FrameChoices(AskedFrame[Table_co]):
         """
         name = self._only(column, "quantile")
         asked = ((name, quantile(name, q, bounds)),)
-        return self._query(asked, read_limits(max_rows, limits=limits), verb=f"quantile({name!r}, {{limit}})")
+        return self._query(
+            asked,
+            read_limits(max_rows, limits=limits),
+            verb=f"quantile({name!r}, {typed_too(q=q, bounds=bounds)}{{limit}})",
+        )
 
     def cdf(
         self,
@@ -208,7 +213,11 @@ class FrameChoices(AskedFrame[Table_co]):
         """
         name = read_name(column, "cdf")
         asked = ((name, cdf(name, points, bounds)),)
-        return self._query(asked, read_limits(max_rows, limits=limits), verb=f"cdf({name!r}, {{limit}})")
+        return self._query(
+            asked,
+            read_limits(max_rows, limits=limits),
+            verb=f"cdf({name!r}, {typed_too(points=points, bounds=bounds)}{{limit}})",
+        )
 
     def median(
         self,
