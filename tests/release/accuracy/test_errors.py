@@ -378,6 +378,21 @@ def test_the_widest_bounds_there_are(noise):
         frame.var("x", (0, 1e136), max_rows=1)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_narrowest_bounds_there_are(noise):
+    """Squares below the least float are 0 without noise, and were released as if they were known."""
+    frame = dp.protect(pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(epsilon=9, delta=1e-3))
+    asked = frame.bound(max_rows=1).agg(mean=dp.mean("x", (0, 1e-300)), var=dp.var("x", (0, 1e-134)))
+    assert asked.accuracy(epsilon=1, delta=1e-6, noise=noise, assume_rows=10**6)["error"].is_finite().all()
+    errors = asked.release(epsilon=1, delta=1e-6, noise=noise).accuracy()["error"]
+    assert errors.is_finite().all()
+    assert (errors > 0).all()
+    for statistic in (dp.var, dp.std):
+        with pytest.raises(InvalidBounds, match="1e-134"):
+            frame.agg(v=statistic("x", (1e-300, 2e-300)), max_rows=1)
+
+
 @pytest.mark.parametrize("price", [{"rho": 0.2}, {"epsilon": 0.7}])
 def test_a_budget_in_rho_states_the_errors_that_its_releases_have(price):
     frame = dp.protect(pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(rho=9))

@@ -187,11 +187,16 @@ def square_total(
 
     For bounds of half-width h, (value - middle)² lies in [0, h²]. Less h²/2, it is at most h²/2 in absolute value: half
     of the sensitivity of the plain square.
+
+    Errors: InvalidBounds where squares of distances are beyond floats, or are no longer told from 0
     """
     half = (Fraction(bounds.upper) - Fraction(bounds.lower)) / 2
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
-    if half**2 > 10**270:
-        raise InvalidBounds(f"{what}: squares of values this far apart are beyond floats. Give bounds=(-1e134, 1e134).")
+    if half and not Fraction(1, 10**270) <= half**2 <= 10**270:
+        raise InvalidBounds(
+            f"{what}: squares of values this far apart, or this close together, are beyond floats. Give bounds that are "
+            "from 1e-134 to 1e134 apart."
+        )
     span = Bounds(0, float(half**2))
     return computed_total(TotalKind.SQUARE, column, span, unit_limits, what, middle, present=present)
 
@@ -208,7 +213,7 @@ def cube_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: st
     Errors: InvalidBounds where cubes of distances are beyond floats, or are no longer told from 0
     """
     half = (Fraction(bounds.upper) - Fraction(bounds.lower)) / 2
-    if half and not 10**-270 <= half**3 <= 10**270:
+    if half and not Fraction(1, 10**270) <= half**3 <= 10**270:
         raise InvalidBounds(
             f"{what}: cubes of values this far apart, or this close together, are beyond floats. Give bounds that are "
             "from 1e-89 to 1e89 apart."
