@@ -153,3 +153,28 @@ def test_what_cannot_shrink_is_refused_or_stays():
     few = frame.group_by("shop", keys=[1, 2, 3]).agg(m=dp.mean("price", bounds=(0, 100))).release(rho=0.01)
     assert few.shrink().table.equals(few.table)
     assert "fewer than four groups" in str(few.shrink().report())
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("statistic", "bounds"),
+    [
+        (dp.mean, (1e-300, 2e-300)),
+        (dp.mean, (-1e269, 1e269)),
+        (dp.var, (0, 1e-134)),
+        (dp.std, (0, 1e134)),
+        (dp.mean, (5, 5)),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [1e-12, 1, 100])
+def test_no_square_is_beyond_floats_whatever_the_bounds_are(statistic, bounds, epsilon):
+    low, high = bounds
+    table = pl.DataFrame({"shop": [0, 1, 2, 3, 4] * 40, "price": np.linspace(low / 2, high / 2, 200) * 2})
+    frame = table.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=100))
+    query = frame.group_by("shop", keys=[0, 1, 2, 3, 4]).agg(v=statistic("price", bounds=bounds))
+    out = query.release(epsilon=epsilon)
+    small = out.shrink()
+    assert small.table["v"].is_finite().all()
+    assert small.accuracy()["error"].is_finite().all()
+    for one in (out, small):
+        assert "nan" not in one._repr_html_().lower()

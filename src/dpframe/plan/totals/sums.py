@@ -194,8 +194,8 @@ def square_total(
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     if half and not Fraction(1, 10**270) <= half**2 <= 10**270:
         raise InvalidBounds(
-            f"{what}: squares of values this far apart, or this close together, are beyond floats. Give bounds that are "
-            "from 1e-134 to 1e134 apart."
+            f"{what}: squares of values this far apart, or this close together, are beyond floats. Give bounds that "
+            "are from 1e-134 to 1e134 apart."
         )
     span = Bounds(0, float(half**2))
     return computed_total(TotalKind.SQUARE, column, span, unit_limits, what, middle, present=present)

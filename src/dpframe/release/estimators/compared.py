@@ -16,27 +16,32 @@ __all__ = ["Compared", "Shrunk"]
 class Compared:
     """A statistic of each group as its difference from a common value, with the noise of that difference.
 
-    `differences` are n · (value of the group - common) with noise, whose variances are `variances`; `numbers` are the
-    noisy n. `low` and `high` are the ends of what the statistic can be, and `half` is the largest standard deviation of
+    `differences` are n · (value of the group - common) with noise of the standard `deviations`; `numbers` are the noisy
+    n. `low` and `high` are the ends of what the statistic can be, and `half` is the largest standard deviation of
     what it is a mean of. `heavy` says whether some noise is Laplace noise.
     """
 
     common: float
     differences: Floats
     numbers: Floats
-    variances: Floats
+    deviations: Floats
     low: float
     high: float
     half: float
     heavy: bool
 
     def shrunk(self) -> Shrunk:
-        """The statistic of each group, moved towards the common value."""
+        """The statistic of each group, moved towards the common value.
+
+        Squares are taken in units of the largest difference, so that they are floats whatever the bounds are.
+        """
         most = max(self.high - self.common, self.common - self.low)
-        spread = group_spread(self.differences, self.numbers, self.variances, most, self.half)
-        moved, deviations, biases = shrunk_differences(self.differences, self.numbers, self.variances, spread)
-        values = np.clip(self.common + moved, self.low, self.high)
-        return Shrunk(values, deviations, np.minimum(biases, most), self.low, self.high, self.heavy)
+        unit = most or 1.0
+        differences, variances = self.differences / unit, (self.deviations / unit) ** 2
+        spread = group_spread(differences, self.numbers, variances, most / unit, self.half / unit)
+        moved, deviations, biases = shrunk_differences(differences, self.numbers, variances, spread)
+        values = np.clip(self.common + moved * unit, self.low, self.high)
+        return Shrunk(values, deviations * unit, np.minimum(biases * unit, most), self.low, self.high, self.heavy)
 
 
 @dataclass(frozen=True)

@@ -101,12 +101,12 @@ def compared_means(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Com
     noise, sizes = plan.of(total).deviation, parts[size]
     common = float(mean_of(output, parts[name].sum(), sizes.sum(), noise * len(sizes) ** 0.5))
     distance = common - float(total.grid.centre)
-    variance = noise**2 + (distance * plan.of(count).deviation) ** 2
+    deviation = float(np.hypot(noise, distance * plan.of(count).deviation))
     return Compared(
         common,
         parts[name] - distance * sizes,
         sizes,
-        np.full(len(sizes), variance),
+        np.full(len(sizes), deviation),
         float(output.bounds.lower),
         float(output.bounds.upper),
         half_width(output),

@@ -172,10 +172,12 @@ def _compared(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared
     weight = np.maximum(np.abs(centre - means**2 - common), np.abs(centre + means**2 - common))
     noises = (plan.of(square), plan.of(total), plan.of(count))
     weights = (np.ones_like(weight), 2 * np.abs(means), weight)
-    variances = sum((w * noise.deviation) ** 2 for w, noise in zip(weights, noises, strict=True))
+    deviations = [np.abs(w * noise.deviation) for w, noise in zip(weights, noises, strict=True)]
     differences = parts[squares] + sizes * (centre - means**2 - common)
     heavy = is_heavy(plan, square, total, count)
-    return Compared(common, differences, sizes, np.asarray(variances), 0.0, largest, 2 * largest, heavy)
+    return Compared(
+        common, differences, sizes, np.hypot(np.hypot(*deviations[:2]), deviations[2]), 0.0, largest, 2 * largest, heavy
+    )
 
 
 def _divisor(output: ReleasedColumn, parts: Parts) -> Floats:
