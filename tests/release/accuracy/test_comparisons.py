@@ -55,6 +55,19 @@ def test_noise_alone_has_no_p_value():
         assert set(table["covers"]) == {"noise only"}
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("width", "covers"),
+    [*((width, "noise") for width in (1e-310, 1e-200, 1e60, 1e269)), (1e-60, "population"), (1e60, "population")],
+)
+def test_no_square_is_beyond_floats_whatever_the_bounds_are(width, covers):
+    values = pl.DataFrame({"arm": np.repeat(ARMS, 100), "x": np.tile(np.arange(100.0), 3) / 100 * width})
+    query = _frame(values).group_by("arm", keys=ARMS).agg(x=dp.mean("x", bounds=(0, width)), n=dp.count())
+    row = query.release(epsilon=1e-10, covers=covers).compare("control", column="x").to_dicts()[0]
+    assert -math.inf < row["lower"] <= row["estimate"] <= row["upper"] < math.inf
+    assert row["lower"] < row["upper"]
+
+
 def test_the_noise_interval_of_a_difference_is_narrower_than_that_of_the_population():
     table = _trial(np.random.default_rng(3))
     noise, population = (_release(table, covers=c).difference("treated", "control") for c in ("noise", "population"))

@@ -64,18 +64,20 @@ class Differences:
         value, (low, high) = self.values, intervals(self.numbers, self.output, alpha)
         apart = math.sqrt(1 - self._correlation)
         down, up = (value - low) * apart, (high - value) * apart
+        unit = _unit(down, up)
+        down, up = down / unit, up / unit
         one, other = list(self.first), list(self.second)
         extra_low = extra_high = np.zeros(len(one))
         if self.numbers.covers is Covers.POPULATION:
             noise_low, noise_high = intervals(self.numbers, self.output, alpha, covers=Covers.NOISE)
-            sampled_down = np.sqrt(np.maximum(down**2 - (value - noise_low) ** 2, 0.0))
-            sampled_up = np.sqrt(np.maximum(up**2 - (noise_high - value) ** 2, 0.0))
+            sampled_down = np.sqrt(np.maximum(down**2 - ((value - noise_low) / unit) ** 2, 0.0))
+            sampled_up = np.sqrt(np.maximum(up**2 - ((noise_high - value) / unit) ** 2, 0.0))
             parts = sampling_parts(self.numbers, self.output, (one, other), alpha, apart=self.apart)
             extra_low = _extra(sampled_down[one], sampled_up[other], parts)
             extra_high = _extra(sampled_up[one], sampled_down[other], parts)
         below = np.sqrt(down[one] ** 2 + up[other] ** 2 + extra_low)
         above = np.sqrt(up[one] ** 2 + down[other] ** 2 + extra_high)
-        return self.estimates - below, self.estimates + above
+        return self.estimates - below * unit, self.estimates + above * unit
 
     @property
     def _correlation(self) -> float:
@@ -86,6 +88,12 @@ class Differences:
     def p_values(self) -> Floats:
         """The smallest level at which the interval leaves 0 out, for each difference; at least 1e-6."""
         return _p_values(self)
+
+
+def _unit(down: Floats, up: Floats) -> float:
+    """The largest finite length: squares of lengths in this unit are floats, whatever the bounds are."""
+    lengths = np.concatenate([down, up])
+    return float(np.max(lengths, where=np.isfinite(lengths), initial=0.0)) or 1.0
 
 
 def _extra(one: Floats, other: Floats, parts: Floats | None) -> Floats:
@@ -124,7 +132,8 @@ def _p_value(all_inside: Callable[[int], Floats], i: int) -> float:
         return float(_LEVELS[0])
     if leaves == len(_LEVELS):
         return 1.0
-    part = inside(holds) / max(inside(holds) - inside(leaves), 1e-300)
+    margin, beyond = inside(holds), -inside(leaves)
+    part = margin / (margin + beyond) if math.isfinite(margin) else 1.0
     return float(_LEVELS[holds] * (_LEVELS[leaves] / _LEVELS[holds]) ** part)
 
 

@@ -62,7 +62,7 @@ def group_spread(differences: Floats, numbers: Floats, variances: Floats, most: 
     >>> 5 < spread.between ** 0.5 < 20
     True
     """
-    if most <= 0:
+    if most <= 0 or half <= 0:
         return GroupSpread(0.0, 0.0, 0.0)
     step = -(-len(differences) // _GROUPS)
     squares, sizes = differences[::step] ** 2, np.maximum(numbers[::step], 0.0)
