@@ -524,3 +524,19 @@ def test_a_day_outside_of_the_years_1_to_9999_identifies_nobody_on_any_engine(ca
         frame = dp.protect(table, unit="d")
         assert answer(frame.count_units()) == [{(): 3}]
         assert answer(frame.count(max_rows=2)) == [{(): 4}]
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@pytest.mark.parametrize("ticks", [2**63 - 1, 2**62, -(2**62), 999_999_999 * 86_400_000, -999_999_999 * 86_400_000 - 1])
+def test_a_duration_that_python_does_not_have_is_missing(unit, ticks):
+    """A table with such a key could not be shown, and whether there was one depended on the rows."""
+    rows = pl.DataFrame({"u": range(300), "d": pl.Series([ticks] * 150 + [5] * 150).cast(pl.Duration(unit))})
+    inside = unit != "ms" or abs(ticks) == 999_999_999 * 86_400_000
+    for table in (rows, rows.lazy(), rows.to_arrow()):
+        frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=100, delta=1e-3))
+        query = frame.group_by("d", max_groups=1, max_rows_per_group=1).count()
+        out = query.release(epsilon=50, delta=1e-5)
+        assert out.to_polars().height == 1 + inside
+        assert "<table" in out._repr_html_()
+        assert "<table" in frame.top_k("d", 2, max_rows=1).release(epsilon=40, delta=1e-5)._repr_html_()
+        assert answer(dp.protect(table, unit="d").count_units()) == [{(): 1 + inside}]

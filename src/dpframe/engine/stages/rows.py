@@ -15,7 +15,7 @@ import narwhals as nw
 
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.expressions import Lowering
-from dpframe.engine.stages.values import in_calendar, not_nan, one_zero, to_float
+from dpframe.engine.stages.values import in_calendar, in_timedelta, not_nan, one_zero, to_float
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, Column, ColumnDomain, Intervals, Kind, Node, Table, kind, nodes
 from dpframe.plan.steps import basic as steps
@@ -95,25 +95,30 @@ def readable(frame: Frame, value: nw.Expr, domain: ColumnDomain, *, bytewise: bo
     """A column of a frame as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
 
     With `bytewise`, the scan already gives texts as bytes, so they are not cast. A date or time outside of the years 1
-    to 9999 becomes null, because engines disagree there and some fail.
+    to 9999 becomes null, because engines disagree there and some fail; so does a duration beyond those of Python.
     """
     family = kind(domain.dtype)
     if family in (Kind.FLOAT, Kind.DECIMAL):
         return not_nan(to_float(value) if family == Kind.FLOAT else backend_of(frame).decimal(frame, value))
     if family in (Kind.DATE, Kind.DATETIME):
         return in_calendar(value, domain.dtype)
+    if family == Kind.DURATION:
+        return in_timedelta(value, domain.dtype)
     return value.cast(nw.String) if family == Kind.STRING and not bytewise else value
 
 
 def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
     """An identifier, exactly: no two identifiers become one, but NaN becomes null and -0.0 becomes 0.0.
 
-    A date or time outside of the years 1 to 9999 becomes null too, as in any other column: some engines lack it.
+    A date or time outside of the years 1 to 9999 becomes null too, as in any other column: some engines lack it. A
+    duration beyond those of Python does as well.
     """
     value = nw.col(name)
     family = kind(column.domain.dtype)
     if family in (Kind.DATE, Kind.DATETIME):
         return in_calendar(value, column.domain.dtype)
+    if family == Kind.DURATION:
+        return in_timedelta(value, column.domain.dtype)
     if family == Kind.FLOAT:
         return one_zero(not_nan(value))
     as_text = family == Kind.DECIMAL or (family == Kind.STRING and not bytewise)

@@ -10,7 +10,7 @@ from narwhals.dtypes import DType
 
 from dpframe.plan import ColumnDomain, Kind, integer_range, kind
 
-__all__ = ["TICKS", "WITHIN", "in_calendar", "int64", "not_nan", "one_zero", "to_float", "typed"]
+__all__ = ["TICKS", "WITHIN", "in_calendar", "in_timedelta", "int64", "not_nan", "one_zero", "to_float", "typed"]
 
 WITHIN = 9.2e18  # a result whose float is smaller than this in magnitude fits in int64: 2^63 is 9.223e18
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -42,6 +42,13 @@ def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)
     low = ((dt.date(years[0], 1, 1) - epoch).days + spare) * per_day
     high = ((dt.date(years[1], 12, 31) - epoch).days + 1 - spare) * per_day
     return nw.when((ticks >= max(low, -(2**63))) & (ticks < min(high, 2**63 - 1))).then(value)
+
+
+def in_timedelta(value: nw.Expr, dtype: DType) -> nw.Expr:
+    """Null in place of a duration of more than 999,999,999 days: Python has none, so it could not be shown."""
+    most = dt.timedelta.max.days * 86_400 * TICKS[getattr(dtype, "time_unit", "us")]
+    ticks = value.cast(nw.Int64)
+    return value if most > 2**63 else nw.when((ticks >= -most) & (ticks <= most)).then(value)
 
 
 def int64(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
