@@ -70,7 +70,8 @@ def whole_range(dtype: Any) -> tuple[int, int]:
 
 
 def held(dtype: Any, cell: Any) -> Typed:
-    """A cell of a table as operations see it: NaN, odd years and texts that are no Unicode are missing.
+    """A cell of a table as operations see it: NaN, odd years and texts that are no Unicode are missing,
+    and so are durations that Python does not have.
 
     A decimal is the nearest float.
     """
@@ -86,6 +87,8 @@ def held(dtype: Any, cell: Any) -> Typed:
         inside = (FIRST + spare) * DAY <= cell < (LAST + 1 - spare) * DAY
         last = cell == 2**63 - 1 and dtype.time_unit == "ns"  # no limit can be typed for this one
         return Typed(dtype, cell if inside and not last else None)
+    if kind == "duration":
+        return Typed(dtype, cell if abs(cell) <= dt.timedelta.max.days * DAY else None)
     return Typed(dtype, cell)
 
 
@@ -435,14 +438,20 @@ def from_calendar(text: str, target: Any) -> int | None:
 
 
 def retimed(x: Typed, target: Any) -> int | None:
-    """A time in the unit of another type, rounded down; None where its 64 bits do not reach (years 1678 to 2261)."""
+    """A time in the unit of another type, rounded down; None where its 64 bits do not reach (years 1678 to 2261).
+
+    A time that gets a zone needs a day at either end of the calendar.
+    """
     nano = x.value * DAY if isinstance(x.dtype, nw.Date) else x.value
     if isinstance(target, nw.Date):
         return nano // DAY
-    if target.time_unit == "ns" and getattr(x.dtype, "time_unit", "") != "ns":
-        spare = 0 if getattr(x.dtype, "time_zone", None) is None else 1
+    short = target.time_unit == "ns" and getattr(x.dtype, "time_unit", "") != "ns"
+    if short or target.time_zone is not None:
+        spare = 0 if getattr(x.dtype, "time_zone", None) is None and target.time_zone is None else 1
+        years = (1678, 2261) if short else (1, 9999)
         low, high = (
-            dt.date(year, *day).toordinal() - EPOCH.toordinal() for year, day in ((1678, (1, 1)), (2261, (12, 31)))
+            dt.date(year, *day).toordinal() - EPOCH.toordinal()
+            for year, day in zip(years, ((1, 1), (12, 31)), strict=True)
         )
         if not (low + spare) * DAY <= nano < (high + 1 - spare) * DAY:
             return None

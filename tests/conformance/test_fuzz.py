@@ -16,6 +16,7 @@ twenty. It says at which number it begins, and a failure says its own: `make fuz
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import os
 import random
@@ -149,12 +150,22 @@ class Case:
         self.silent += refused(self.engine.name, f"a {what} of a random case", error) * isinstance(error, WrongType)
 
 
+VIEWS = ("accuracy", "report", "to_polars", "to_pandas", "to_arrow", "to_csv", "to_html", "plot", "with_ci")
+CHANGES = ("nonnegative", "round", "shrink", "independence")
+
+
 def shown(released):
     """What a user looks at after a release. A refusal that says that this release has no such thing is right."""
     views = [repr(released), released._repr_html_()]
-    for name in ("accuracy", "report", "to_polars", "to_pandas", "nonnegative", "round", "shrink", "independence"):
+    calls = [(name, ()) for name in (*VIEWS, *CHANGES)]
+    calls += [("suppress", (5,)), *((name, (io.BytesIO(),)) for name in ("to_parquet", "to_excel"))]
+    numbers = getattr(released, "_numbers", None)
+    if hasattr(released, "compare") and numbers.by and numbers.long.height > 1:
+        first, second = map(tuple, numbers.long.select(numbers.by).head(2).rows())
+        calls += [("difference", (first, second)), ("compare", (first,))]
+    for name, args in calls:
         with contextlib.suppress(DpFrameError, AttributeError):
-            views.append(repr(getattr(released, name)()))
+            views.append(repr(getattr(released, name)(*args)))
     return views
 
 

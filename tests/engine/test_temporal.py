@@ -540,3 +540,19 @@ def test_a_duration_that_python_does_not_have_is_missing(unit, ticks):
         assert "<table" in out._repr_html_()
         assert "<table" in frame.top_k("d", 2, max_rows=1).release(epsilon=40, delta=1e-5)._repr_html_()
         assert answer(dp.protect(table, unit="d").count_units()) == [{(): 1 + inside}]
+
+
+@pytest.mark.parametrize(
+    ("day", "zone"), [("9999-12-31T23:59:59", "Europe/Berlin"), ("0001-01-01T00:00:00", "America/New_York")]
+)
+@pytest.mark.parametrize("dtype", [pl.Datetime("us"), pl.Datetime("ms"), pl.String, pl.Date])
+def test_a_time_at_the_end_of_the_calendar_gets_no_zone(day, zone, dtype):
+    """The zone's clock showed a year that Python does not have, and a table with such a key could not be shown."""
+    days = pl.Series([day] * 150 + ["2020-05-01T00:00:00"] * 150)
+    cells = days if dtype == pl.String else days.str.to_datetime("%Y-%m-%dT%H:%M:%S").cast(dtype)
+    for table in (rows := pl.DataFrame({"u": range(300), "d": cells}), rows.lazy(), rows.to_arrow()):
+        frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=100, delta=1e-3))
+        zoned = frame.with_columns(z=dp.col("d").cast(pl.Datetime("us", zone)))
+        out = zoned.group_by("z", max_groups=1, max_rows_per_group=1).count().release(epsilon=50, delta=1e-5)
+        assert out.to_polars().height == 1
+        assert "<table" in out._repr_html_()

@@ -360,9 +360,14 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomai
 
 
 def _cast_time(here: Lowering, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
-    """A date or time cast to another type of time. With nanoseconds, times that do not fit in 64 bits become null."""
-    if getattr(target, "time_unit", None) == "ns" and getattr(source, "time_unit", None) != "ns":
-        value = in_calendar(value, source, (1678, 2261))
+    """A date or time cast to another type of time. What it cannot hold becomes null.
+
+    64 bits of nanoseconds do not reach from year 1 to 9999, and a zone's clock may show a day beyond them.
+    """
+    short = getattr(target, "time_unit", None) == "ns" and getattr(source, "time_unit", None) != "ns"
+    zoned = getattr(target, "time_zone", None) is not None and getattr(source, "time_zone", None) is None
+    if short or zoned:
+        value = in_calendar(value, source, (1678, 2261) if short else (1, 9999), target)
     return here.engine.retimed(value, source, target)
 
 

@@ -31,12 +31,14 @@ def typed(value: Any) -> Any:
     return nw.lit(value, nw.UInt64()) if isinstance(value, int) and value >= 2**63 else value
 
 
-def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)) -> nw.Expr:
+def in_calendar(
+    value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999), becomes: DType | None = None
+) -> nw.Expr:
     """Null in place of a date or time outside of the years.
 
-    For a time with a zone the range is a day shorter at each end, since the zone's clock may be a day off.
+    For a time that has a zone, or gets one, the range is a day shorter at each end: the zone's clock may be a day off.
     """
-    spare = 0 if getattr(dtype, "time_zone", None) is None else 1
+    spare = any(getattr(one, "time_zone", None) is not None for one in (dtype, becomes))
     epoch, ticks = dt.date(1970, 1, 1), value.cast(nw.Int64)
     per_day = 1 if kind(dtype) == Kind.DATE else TICKS[getattr(dtype, "time_unit", "us")] * 86_400
     low = ((dt.date(years[0], 1, 1) - epoch).days + spare) * per_day

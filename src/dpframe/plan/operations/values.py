@@ -112,7 +112,10 @@ def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin:
         lower = None if lower is None else min(max(math.ceil(lower), first), last)
         upper = None if upper is None else min(max(math.floor(upper), first), last)
         if lower is not None and upper is not None and lower > upper:
-            raise WrongType(f"{call}: there is no whole number between the two limits, and the column holds integers.")
+            raise WrongType(
+                f"{call}: there is no whole number between the two limits, and the column holds integers. Give whole "
+                "ones, such as (0, 1), or make the column float64 before."
+            )
     else:
         lower, upper = None if lower is None else float(lower), None if upper is None else float(upper)
     old = (domain.bounds if kind(dtype) == Kind.INTEGER else as_floats(domain.bounds)) or Bounds(-math.inf, math.inf)
