@@ -270,7 +270,7 @@ def test_what_cannot_be_is_refused_with_a_line_to_type():
     frame = dp.protect(people(), unit="u", budget=dp.Budget(epsilon=1.0))
     with pytest.raises(UnsupportedOperation, match="the tree is public"):
         frame.hierarchy(LEVELS, None, max_rows=1)
-    with pytest.raises(UnboundedContribution, match=r"\['region', 'district', 'town'\], keys=.*, max_groups=3, .*=2\)\.$"):
+    with pytest.raises(UnboundedContribution, match=r"'town'\], keys=\.\.\., max_groups=3, .*=2\)\.$"):
         frame.hierarchy(LEVELS, TOWNS)
     with pytest.raises(InvalidArgument, match="twice"):
         frame.hierarchy(["region", "region"], TOWNS, max_rows=1)
