@@ -73,9 +73,22 @@ def as_kind(table: pl.DataFrame, kind: Kind) -> Any:
     """A released table as the kind of table that the user brought."""
     if kind == "pandas":
         return _pandas(table)
-    return table.to_arrow() if kind == "pyarrow" else table
+    return _arrow(table) if kind == "pyarrow" else table
 
 
+def _arrow(table: pl.DataFrame) -> Any:
+    """A PyArrow table. Whole numbers of 128 bits, which PyArrow has not, become decimals of 39 digits."""
+    import pyarrow as pa
+
+    wide = [name for name, dtype in table.schema.items() if dtype in _WIDE]
+    made = table.with_columns(pl.col(wide).cast(pl.String)).to_arrow()
+    for name in wide:
+        decimals = made[name].cast(pa.string()).cast(pa.decimal256(39, 0))
+        made = made.set_column(made.schema.get_field_index(name), name, decimals)
+    return made
+
+
+_WIDE = [getattr(pl, name) for name in ("Int128", "UInt128") if hasattr(pl, name)]  # pandas and PyArrow have none
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)  # pandas has them too
 
 
@@ -85,7 +98,8 @@ def _pandas(table: pl.DataFrame) -> Any:
 
     gaps = [column for column in table if column.dtype in _WHOLE and column.null_count()]
     whole: dict[str, Any] = {c.name: pd.Series(c.to_list(), dtype=f"{c.dtype}") for c in gaps}
-    return table.to_pandas().assign(**whole)
+    wide = {c.name: pd.Series(c.to_list(), dtype=object) for c in table if c.dtype in _WIDE}
+    return table.with_columns(pl.lit(None).alias(name) for name in wide).to_pandas().assign(**whole, **wide)
 
 
 def polars_dtype(dtype: DType) -> Any:

@@ -1,11 +1,13 @@
 """Synthetic rows have the types of the user's table, and categories come from what was typed, not from the data."""
 
 import datetime as dt
+import io
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dp
@@ -100,3 +102,16 @@ def test_a_rewritten_column_has_the_type_of_its_expression():
     changed = frame.with_columns(c=dp.col("c").str.to_uppercase())
     out = changed.synthesize(keys={"c": ["A", "B"]}, max_rows=1, rows=9).release(**PRICE)
     assert not isinstance(out.table["c"].dtype, pd.CategoricalDtype)
+
+
+@pytest.mark.skipif(not hasattr(pl, "Int128"), reason="this Polars has no whole numbers of 128 bits")
+def test_whole_numbers_of_128_bits_become_decimals_where_a_library_has_none():
+    table = pl.DataFrame({"u": range(100), "x": pl.Series([1, 10**29, None, 2] * 25, dtype=pl.Int128)})
+    out = made(table, bins={"x": [0, 5, 1e30]})
+    held = out.to_polars()["x"]
+    assert held.dtype == pl.Int128
+    assert out.to_arrow().schema.field("x").type == pa.decimal256(39, 0)
+    for other in (out.to_arrow()["x"].to_pylist(), out.to_pandas()["x"].tolist()):
+        assert [None if x is None else int(x) for x in other] == held.to_list()
+    out.to_parquet(file := io.BytesIO())
+    assert pq.read_table(file)["x"].to_pylist() == out.to_arrow()["x"].to_pylist()

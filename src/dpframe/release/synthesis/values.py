@@ -32,12 +32,14 @@ def values_of(
     missing = places >= len(column.lows)
     at = np.where(missing, 0, places)
     if kind(column.dtype) in (Kind.INTEGER, *TIMES):
-        lows = [int(low) for low in column.lows]
-        steps = np.array([int(high) - low + 1 for low, high in zip(lows, column.highs, strict=True)], np.float64)[at]
-        offsets = np.minimum(np.floor(draw.random(len(at)) * steps), steps - 1).astype(np.int64)
-        wide = max(abs(low) for low in lows) >= 2**62
-        numbers = [lows[i] + int(k) for i, k in zip(at, offsets, strict=True)] if wide else np.array(lows)[at] + offsets
-        series = pl.Series(column.name, numbers, dtype=pl.UInt64 if wide and min(lows) >= 0 else pl.Int64)
+        lows, highs = [int(low) for low in column.lows], [int(high) for high in column.highs]
+        steps = np.array([high - low + 1 for low, high in zip(lows, highs, strict=True)], np.float64)[at]
+        offsets = np.minimum(np.floor(draw.random(len(at)) * steps), steps - 1)
+        if max(map(abs, (*lows, *highs))) < 2**62:
+            series = pl.Series(column.name, np.array(lows)[at] + offsets.astype(np.int64))
+        else:
+            numbers = [min(lows[i] + int(k), highs[i]) for i, k in zip(at, offsets, strict=True)]
+            series = pl.Series(column.name, numbers, dtype=dtype if kind(column.dtype) == Kind.INTEGER else pl.Int64)
     else:
         low, high = np.array(column.lows)[at], np.array(column.highs)[at]
         series = pl.Series(column.name, np.minimum(low + draw.random(len(at)) * (high - low), high))
