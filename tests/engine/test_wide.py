@@ -73,6 +73,15 @@ def test_wide_whole_numbers_are_no_keys_whatever_the_cells(place, name):
             assert frame.budget.spent.epsilon == 0, say
 
 
+@pytest.mark.parametrize("place", ["polars", "duckdb"])
+def test_numbers_without_a_sign_of_128_bits_have_no_common_type_with_one_below_0(place):
+    """Polars takes numbers from 2^127 on for missing there."""
+    frame = _protected(_table(place, "UHUGEINT", [2**128 - 1]))
+    with pytest.raises(WrongType, match="no common type"):
+        frame.filter(dp.col("k") >= -1)
+    assert answer(frame.filter(dp.col("k") >= 0).count_units()) == [{(): 60}]
+
+
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("place", ["polars", "duckdb"])
 @pytest.mark.parametrize("name", WIDE)

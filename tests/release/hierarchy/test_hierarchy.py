@@ -1,5 +1,6 @@
 """Hierarchies: exact below the noise, sums exact above it, priced, named, exported, and as noisy as stated."""
 
+import datetime as dt
 import json
 import math
 
@@ -342,6 +343,11 @@ def test_a_level_is_drawn_with_its_margins_of_error():
     assert "Mine" in str(crossed)
     hidden = out.nonnegative().round().suppress(below=40, secondary=True)
     assert "Suppressed" in str(hidden.plot("town").to_dict())
+    hours = [dt.timedelta(hours=1), dt.timedelta(hours=2)]
+    table = pl.DataFrame({"region": ["a", "b"], "stay": hours})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=9))
+    twice = frame.hierarchy(["region", "stay"], [("a", hours[0]), ("a", hours[1]), ("b", hours[0])]).release(epsilon=1)
+    assert "a, 1:00:00" in str(twice.plot("stay").to_dict()), "both regions have stays of an hour"
     with pytest.raises(UnsupportedOperation, match=r"out\['total'\]"):
         out.plot("total")
     with pytest.raises(UnknownColumn, match="Levels: total, region"):

@@ -149,6 +149,15 @@ def test_suppressed_groups_have_no_interval_either(frame):
     assert png(times)[0] < 900
 
 
+@pytest.mark.parametrize("column", ["spent", "day", "clock", "zoned"])
+def test_marks_of_suppressed_groups_stand_beside_times(column):
+    """A duration has no text in Polars, so that nothing could be written."""
+    marked = at_times(column, dp.mean).suppress(below=1e6, marker="few")
+    assert marked.to_csv().count("few") == 6
+    assert all("few" in text for text in (marked.to_html(), marked.to_latex()))
+    marked.to_excel(io.BytesIO())
+
+
 def test_suppressed_cells_are_dashes(frame):
     out = crosstab(frame).suppress(below=1e6)
     assert [row["text"] for row in rows_of(out.plot())] == ["–"] * 6

@@ -38,8 +38,8 @@ def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> Colum
 
 
 def _signed(column: ColumnDomain) -> bool:
-    """Whether it is a column of integers with a sign. A constant is no column: its bounds are one number."""
-    constant = column.bounds is not None and column.bounds.lower == column.bounds.upper
+    """Whether integers have a sign. A constant from 0 on, whose bounds are one number, needs none."""
+    constant = column.bounds is not None and 0 <= column.bounds.lower == column.bounds.upper
     return column.dtype.is_signed_integer() and not constant
 
 

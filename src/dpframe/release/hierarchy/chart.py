@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from dpframe.plan import Tree
+from dpframe.release.publish import as_text
 
 __all__ = ["drawn_level", "labelled"]
 
@@ -29,6 +30,6 @@ def labelled(tree: Tree, level: int, keys: pl.DataFrame) -> tuple[tuple[str, ...
     crossed = [pl.col(name) for name in tree.crossed]
     if level <= 1 or keys[columns[-1]].n_unique() == tree.shape.sizes[level]:
         return (columns[-1], *tree.crossed), keys.select(pl.col(columns[-1]), *crossed)
-    texts = pl.concat_str([pl.col(name).cast(pl.String).fill_null("null") for name in columns], separator=", ")
+    texts = pl.concat_str([as_text(keys[name]).fill_null("null") for name in columns], separator=", ")
     name = ", ".join(columns)
     return (name, *tree.crossed), keys.select(texts.alias(name), *crossed)

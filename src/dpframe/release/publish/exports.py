@@ -51,7 +51,7 @@ class Exports:
     def to_csv(self, path: Any = None) -> str | None:
         """The released table as CSV: a text, or a file if there is a path. A crosstab has one line of names.
 
-        Durations are written as in ISO 8601: PT5H is five hours.
+        Durations are written as in ISO 8601: PT5H is five hours. Beside marks of suppressed numbers they are 5:00:00.
 
         >>> import polars as pl, dpframe as dp
         >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))

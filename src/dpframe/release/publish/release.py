@@ -21,7 +21,7 @@ from dpframe.release.answer import Numbers, is_total, known_nonnegative, nonnega
 from dpframe.release.estimators import estimator_of
 from dpframe.release.publish.charts import Grouped, grouped_chart, heatmap, margin, read_look
 from dpframe.release.publish.comparisons import Compares
-from dpframe.release.publish.crosstab import laid_out
+from dpframe.release.publish.crosstab import as_text, laid_out
 from dpframe.release.publish.description import (
     BOUNDS_SHOWN,
     described,
@@ -120,7 +120,7 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
             return laid_out(self._numbers.shown, kind, grid)
         table, mark = self._laid_out("polars"), pl.Series(marks)
         names = [output.name for output in self._numbers.outputs]
-        texts = [pl.when(mark != "").then(mark).otherwise(pl.col(name).cast(pl.String)).alias(name) for name in names]
+        texts = [pl.when(mark != "").then(mark).otherwise(as_text(table[name])).alias(name) for name in names]
         return as_kind(table.with_columns(texts), kind)
 
     # Intervals beside the numbers
