@@ -296,8 +296,8 @@ def _several(rng: random.Random, side: Side) -> dict[str, Any]:
 def _limited(rng: random.Random, side: Side) -> Any:
     """A statistic with limits of its own."""
     name = _name(rng, side)
-    bounds = _bounds(rng, _columns(side.frame).get(name, nw.Float64()))
-    limits: dict[str, Any] = {"max_rows": rng.choice([1, 3, WIDE])}
+    bounds: Any = _bounds(rng, _columns(side.frame).get(name, nw.Float64())) if rng.random() < 0.8 else dp.Auto()
+    limits: dict[str, Any] = {"max_rows": rng.choice([1, 3, WIDE])} if rng.random() < 0.7 else {}
     make = rng.choice([dp.sum, dp.mean, dp.var, dp.std, dp.median])
     return rng.choice([dp.count(**limits), dp.count(name, **limits), make(name, bounds=bounds, **limits)])
 
@@ -319,8 +319,13 @@ def _pairs_of(rng: random.Random, side: Side, most: int) -> tuple[list[str], dic
     return names, {name: _bounds(rng, columns[name]) for name in names}
 
 
+def _chosen(rng: random.Random, limits: dict[str, Any]) -> dict[str, Any]:
+    """The limits, or sometimes dp.Auto() in their place."""
+    return {"limits": dp.Auto()} if rng.random() < 0.15 else limits
+
+
 def _agg(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callable[[Side], Any]:
-    asked = _several(rng, side)
+    asked, limits = _several(rng, side), _chosen(rng, limits)
     return lambda to: to.frame.agg(**asked, **limits)
 
 
@@ -331,7 +336,9 @@ def _group_by(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callabl
     if len(by) == 2 and keys is not None:
         keys = {by[0]: keys, by[1]: _keys(rng, columns.get(by[1], nw.String())) or []}
     groups = {"max_groups": limits["max_rows"], "max_rows_per_group": limits["max_rows"]} if limits else {}
-    asked = _several(rng, side)
+    asked, groups = _several(rng, side), _chosen(rng, groups)
+    if keys is None and rng.random() < 0.2:
+        groups = groups | {"other": "else"}
     if keys is None and rng.random() < 0.2:
         groups = groups if rng.random() < 0.5 else {}
         return lambda to: to.frame.group_by(*by, **groups).keys()
@@ -378,7 +385,14 @@ def _crosstab(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callabl
         return lambda to: to.frame.hierarchy(by, leaves or [(keys[by[0]][0], keys[by[1]][0])], **groups)
     if rng.random() < 0.3:
         return lambda to: to.frame.marginals(by, keys=keys, **limits)
-    return lambda to: to.frame.crosstab(*by, keys=keys, **groups)
+    shape: dict[str, Any] = {"margins": rng.choice([False, True, "measured"])}
+    shape |= {"normalize": rng.choice([False, False, "index", "all"])}
+    if rng.random() < 0.3:
+        values = _name(rng, side)
+        bounds = _bounds(rng, columns.get(values, nw.Float64()))
+        shape |= {"values": values, "aggfunc": rng.choice(["sum", "mean"]), "bounds": bounds}
+    groups = _chosen(rng, groups)
+    return lambda to: to.frame.crosstab(*by, keys=keys, **groups, **shape)
 
 
 def _describe(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callable[[Side], Any]:
