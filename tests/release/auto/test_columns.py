@@ -66,6 +66,19 @@ def test_one_column_of_values_and_sums_alone_share_their_limits():
 
 def test_with_limits_of_their_own_columns_are_what_they_are_in_a_question_with_these_limits(frame):
     query = frame.group_by("g", keys=KEYS, limits=dp.Auto()).agg(n=dp.count(), m=dp.mean("x", bounds=(0, 5)))
-    made = choice.with_own(query._question, {"m": Limits(2)}).with_limits(Limits(30))
+    made = choice.under_chosen(query._question, Limits(30), {"m": Limits(2)})
     typed = frame.group_by("g", keys=KEYS, max_rows=30).agg(n=dp.count(), m=dp.mean("x", bounds=(0, 5), max_rows=2))
     assert made.sensitivity == typed._question.sensitivity
+
+
+def test_every_column_may_get_limits_of_its_own(frame):
+    """Some choices, by noise, were refused after the charge: with such limits for all columns nothing is to choose."""
+    bounds = {"bounds": (0, 5)}
+    twice = frame.with_columns(y=dp.col("x"))
+    for groups, by in ((twice, False), (twice.group_by("g", keys=KEYS, limits=dp.Auto()), True)):
+        asked = {"a": dp.mean("x", **bounds), "b": dp.median("y", **bounds)}
+        query = groups.agg(**asked) if by else groups.agg(**asked, limits=dp.Auto())
+        made = choice.under_chosen(query._question, Limits(30), {"a": Limits(2), "b": Limits(3)})
+        asked = {"a": dp.mean("x", **bounds, max_rows=2), "b": dp.median("y", **bounds, max_rows=3)}
+        typed = twice.group_by("g", keys=KEYS, max_rows=30).agg(**asked) if by else twice.agg(**asked)
+        assert made.sensitivity == typed._question.sensitivity

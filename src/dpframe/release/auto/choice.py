@@ -27,7 +27,7 @@ from dpframe.plan.steps import MOST
 from dpframe.release.answer import RemainingRows
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
 from dpframe.release.auto.distinct_values import ValuesPosterior
-from dpframe.release.auto.error_model import Expected, Judged, UnitSizes, with_own
+from dpframe.release.auto.error_model import Expected, Judged, UnitSizes, under_chosen
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import Seen, check_auto, noisy_histogram, noisy_values
 from dpframe.release.auto.size_histograms import Groups, SizePosterior, read_groups, read_spread
@@ -79,7 +79,7 @@ def check_choice(question: Question, price: Price) -> Loss:
     if question.auto is not None:
         try_people(question, price)
         for names in _columns_apart(question):  # as many totals as there may be, and limits for each
-            apart = with_own(question, dict.fromkeys(names, Limits(2, 1, 1))).with_limits(Limits(1, 1, 1))
+            apart = under_chosen(question, Limits(1, 1, 1), dict.fromkeys(names, Limits(2, 1, 1)))
             price.part(1 - question.chosen_share).plans(apart)
             engine.validate(apart)
     if question.narrowing:
@@ -112,7 +112,7 @@ def choose(
         unit_sizes = read_people(question, price.part(question.limits_share), rest, seen=seen)
         best, remaining = _best(question, rest, unit_sizes)
         limits, own = best.limits, best.own
-        result = with_own(result, own).with_limits(limits)
+        result = under_chosen(result, limits, own)
         with_bounds = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
         errors = {name: float(f"{best.errors[name]:.3g}") for name in with_bounds}
         statement |= {"limits": _named(limits), "expected_error": errors}
@@ -155,7 +155,7 @@ def restored(question: Question, statement: Mapping[str, Any], price: Price) -> 
     result, rest = question, price.part(1 - question.chosen_share)
     if "limits" in statement:
         own = {name: Limits(**limits) for name, limits in statement.get("limits_of_columns", {}).items()}
-        result = with_own(result, own).with_limits(Limits(**statement["limits"]))
+        result = under_chosen(result, Limits(**statement["limits"]), own)
     bounds = statement.get("bounds", {})
     result = result.with_bounds({c: as_typed(Bounds(*pair), question.table.columns[c]) for c, pair in bounds.items()})
     noise = NoiseKind(statement["noise"]) if "noise" in statement else price.noise

@@ -31,7 +31,7 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import Noise, NoiseKind, NoisePlan
 from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
-__all__ = ["Expected", "Judged", "UnitSizes", "with_own"]
+__all__ = ["Expected", "Judged", "UnitSizes", "under_chosen"]
 
 Key = tuple[object, ...]  # of a total
 _NODES = NODES.astype(np.float64)
@@ -138,7 +138,7 @@ class Expected:
         if (at, single, apart) not in self._offers:
             trial = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._typed_limits)
             other = Limits(2 * at, at, 2) if single else Limits(at, at, 1)
-            question = with_own(self.question, dict.fromkeys(apart, other)).with_limits(trial)
+            question = under_chosen(self.question, trial, dict.fromkeys(apart, other))
             pairs = zip(question.aggregates, question.outputs, strict=True)
             own = {total.key: one.limits.or_else(trial) for (_, one), output in pairs for _, total in output.totals}
             noise = [
@@ -345,13 +345,15 @@ class Expected:
         return self._groups.shares(self._mixing)
 
 
-def with_own(question: Question, own: Mapping[str, Limits]) -> Question:
-    """The question with limits of their own for some columns, by name; without groups, on rows in all alone."""
-    if not own:
-        return question
-    limits = {name: one if question.by else Limits(one.max_rows) for name, one in own.items()}
-    pairs = ((name, replace(one, limits=limits.get(name, one.limits))) for name, one in question.aggregates)
-    return replace(question, aggregates=tuple(pairs))
+def under_chosen(question: Question, limits: Limits, own: Mapping[str, Limits]) -> Question:
+    """The question under limits that were chosen, some columns by name under limits of their own.
+
+    Without groups, these are limits on rows in all alone. Both are put in at once: a question in which every column has
+    limits of its own has nothing left to choose.
+    """
+    alone = {name: one if question.by else Limits(one.max_rows) for name, one in own.items()}
+    pairs = ((name, replace(one, limits=alone.get(name, one.limits))) for name, one in question.aggregates)
+    return replace(question, chosen=limits, aggregates=tuple(pairs))
 
 
 def _within(question: Question, limits: Limits) -> tuple[int, int, int]:
