@@ -19,7 +19,6 @@ import pyarrow as pa
 
 import dpframe as dp
 from dpframe import engine
-from dpframe.engine import prepared
 from dpframe.engine.backends import backend_named
 from dpframe.errors import DpFrameError
 from dpframe.theory.formulas.sensitivity.pairs import paired_l1
@@ -57,8 +56,7 @@ def bring(frame: pl.DataFrame, kind: str) -> Any:
 
 
 def hashed_by(patch: Any, hashed: Callable[..., Any], *engines: str) -> None:
-    """From now on, engines (Polars, where none is named) choose groups by another hash. No plan is kept."""
-    patch.setattr(prepared, "_ROWS", -1)
+    """From now on, engines (Polars, where none is named) choose groups by another hash."""
     for name in engines or ("polars",):
         patch.setattr(type(backend_named(name)), "keyed_hash", staticmethod(hashed))
 

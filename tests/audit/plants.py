@@ -12,9 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.engine import prepared
-from dpframe.plan import repeats
-
 
 def _function(thing: Any) -> Any:
     """The plain function under a property, a cached property, a dispatcher or a decorator."""
@@ -30,9 +27,7 @@ def _replaced(source: str, old: str, new: str) -> str:
 
 
 def _forget(thing: Any) -> None:
-    """Keep nothing of what was worked out without a bug, or with it."""
-    prepared.forget()
-    repeats.forget()
+    """Keep no result that was worked out without a bug, or with it."""
     getattr(thing, "cache_clear", lambda: None)()
 
 

@@ -41,7 +41,6 @@ from dpframe.budget import account, earlier, losses, memory, parts
 from dpframe.budget.ledger import book, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
-from dpframe.engine import prepared
 from dpframe.engine.backends import duckdb as on_duckdb
 from dpframe.engine.backends import ibis as on_ibis
 from dpframe.engine.backends import ibis_duckdb, lowest, runs
@@ -54,7 +53,7 @@ from dpframe.engine.stages import expressions, integers, key_weights, keys, limi
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, family_tail, shared, window_noise
-from dpframe.plan import allotments, columns, grid, moments, operations, repeats, types
+from dpframe.plan import allotments, columns, grid, moments, operations, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
@@ -480,7 +479,6 @@ def errors_show_cells():
     def fail(*args, **said):
         raise ValueError("canary-4711")
 
-    prepared.forget()  # a kept plan would not compile the question again
     real, compiler.lower = compiler.lower, fail
     try:
         protected({"u": [1]}).count_units().release(epsilon=1.0)
@@ -655,22 +653,6 @@ def a_table_of_another_question_is_shown():
         except BudgetError:
             return False
         return True
-
-
-def groups_are_chosen_once_for_all():
-    table = pl.DataFrame({"u": [u for u in range(40) for _ in range(4)], "g": [0, 1, 2, 3] * 40})
-    query = dp.protect(table, unit="u").group_by("g", keys=[0, 1, 2, 3], max_groups=1).count_units()
-    return len({str(engine.totals(query._question, salt).values) for salt in range(1, 9)}) == 1
-
-
-def limits_of_another_question_hold():
-    frame = dp.protect(pl.DataFrame({"u": [1] * 9}), unit="u")
-    return len({str(exact(frame.count(max_rows=most))) for most in (9, 2)}) == 1
-
-
-def a_price_buys_the_noise_of_another():
-    frame = dp.protect(pl.DataFrame({"u": [1] * 9}), unit="u", budget=dp.Budget(epsilon=5))
-    return len({frame.count(max_rows=2).release(epsilon=price).noise.row(0) for price in (0.5, 4)}) == 1
 
 
 def days_of_one_engine_alone_are_units():
@@ -1748,34 +1730,6 @@ PLANTS = [
         "return nw.when(value == 0).then(value.abs() + 0.0).otherwise(value)",
         "return value + 0.0",
         the_sign_of_zero_is_released,
-    ),
-    Plant(
-        "a kept plan chooses groups as it did before",
-        prepared.Plan.tables,
-        "self._salt.value = salt",
-        "self._salt.value = self._salt.value or salt",
-        groups_are_chosen_once_for_all,
-    ),
-    Plant(
-        "questions with other limits share a plan",
-        prepared._key,
-        "return _Key(json.dumps(described(question)), question.limits, tuple(question.read))",
-        "return _Key(question.by)",
-        limits_of_another_question_hold,
-    ),
-    Plant(
-        "a question takes over the totals of another",
-        repeats.taken_over,
-        'vars(question).items() if name != "step"}',
-        'vars(question).items() if name not in ("step", "given")}',
-        limits_of_another_question_hold,
-    ),
-    Plant(
-        "a question has one noise for all prices",
-        repeats.once,
-        "exact(args)",
-        "exact(())",
-        a_price_buys_the_noise_of_another,
     ),
     Plant(
         "every day identifies somebody",

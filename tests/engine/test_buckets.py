@@ -11,7 +11,6 @@ import pytest
 import dpframe as dp
 from dpframe import engine, progress
 from dpframe.engine import histograms as profile
-from dpframe.engine import prepared
 from dpframe.engine.parts import buckets
 from dpframe.errors import DpFrameError, EngineError
 from strategies import KINDS, answer, as_frame, bring, random_plan, random_question, random_rows
@@ -42,7 +41,6 @@ def in_parts(monkeypatch):
             return parts
 
         monkeypatch.setattr(buckets, "split", split)
-        monkeypatch.setattr(prepared, "_ROWS", -1)  # no plan is kept
         return seen
 
     return ask_for
@@ -171,7 +169,6 @@ def test_a_progress_line_is_for_long_work_that_somebody_watches(monkeypatch, cap
     frame = pl.DataFrame({"u": ["canary"] * 900 + ["other"] * 100})
     query = dp.protect(frame, unit="u").count(max_rows=1)
     monkeypatch.setattr(buckets, "_ROWS", 300)
-    monkeypatch.setattr(prepared, "_ROWS", -1)  # no plan is kept
     answer(query)
     assert capfd.readouterr() == ("", "")
     monkeypatch.setattr(progress, "_visible", lambda: True)

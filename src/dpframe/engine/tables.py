@@ -44,7 +44,7 @@ class Data:
     - `gapless` are columns whose type has no missing value, such as numpy's whole numbers and Booleans;
     - `own_types` are the user's types of columns where the plan's types say less, without categories;
     - `height` is the number of rows of a table of Polars, pandas or PyArrow in memory, which is not public; None for
-      other tables, and for one of Polars with a Categorical column, whose codes belong to that table alone.
+      other tables.
     """
 
     kind: Kind

@@ -16,7 +16,6 @@ from dpframe.arrays import Integers, PlaceCounts, WideIntegers
 from dpframe.engine.backends.polars import plainly
 from dpframe.engine.compile import HIGH, compiled, counted, influence_weights, split_bits
 from dpframe.engine.parts import Sums, added, planned
-from dpframe.engine.prepared import kept
 from dpframe.engine.stages import group_names, listed_groups, public_keys
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan import Question, Total
@@ -66,18 +65,7 @@ def validate(question: Question) -> None:
 
 def _validated(question: Question) -> None:
     """The query without rows; in rounds also that of a later round, where no key is in play."""
-    with kept(question) as plan:
-        if plan is not None and plan.validated:
-            return
-        tables = None if plan is None else plan.tables(question, 0, empty=True)
-        _validate_all(question, _empty(question) if tables is None else tables)
-        if plan is not None:
-            plan.validated = True
-
-
-def _validate_all(question: Question, tables: tuple[list[pl.DataFrame], dict[int, pl.DataFrame]]) -> None:
-    """The rest of a validation. Input: tables: those of the first reading, without rows."""
-    first = _assembled(question, *tables)
+    first = _assembled(question, *_empty(question))
     if question.in_rounds:
         _assembled(question, *_empty(question, first.held))
     influences = {
@@ -140,11 +128,6 @@ def _read(
     question: Question, salt: int, in_play: pl.DataFrame | None, weights: pl.DataFrame | None
 ) -> tuple[list[pl.DataFrame], dict[int, pl.DataFrame]]:
     """The tables of totals of a question, read at once or added up over parts of the units."""
-    if in_play is None and weights is None:
-        with kept(question) as plan:
-            tables_at_once = None if plan is None else plan.tables(question, salt)
-            if tables_at_once is not None:
-                return tables_at_once
     tables = added(question, partial(_sums, salt, in_play, weights))
     numbers = [i for i, allotment in enumerate(question.read) if not allotment.total.additive]
     mains = len(tables) - len(numbers)

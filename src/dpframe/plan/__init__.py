@@ -91,7 +91,6 @@ from dpframe.plan.question import (
     Layout,
     Question,
 )
-from dpframe.plan.repeats import once
 from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
 from dpframe.plan.tables import (
     COUNT,
@@ -211,7 +210,6 @@ __all__ = [
     "moment",
     "nearest",
     "number",
-    "once",
     "open_bounds_of",
     "output_name",
     "overflows",

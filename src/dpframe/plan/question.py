@@ -19,7 +19,6 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_name
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.layout import Layout
 from dpframe.plan.moments import Covers, share_of, with_moments
-from dpframe.plan.repeats import Worked, taken_over
 from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
 from dpframe.plan.steps import Step
 from dpframe.plan.totals import Total, units_total, weights_total
@@ -31,7 +30,7 @@ __all__ = ["Layout", "Question"]
 
 
 @dataclass(frozen=True, eq=False)
-class Question(Worked):
+class Question:
     """A question: aggregates of the groups of a plan's table. Everything is checked when the question is made."""
 
     step: Step
@@ -47,12 +46,6 @@ class Question(Worked):
     covers: Covers = Covers.NOISE  # what intervals are about; the sampling of people may need second moments
 
     def __post_init__(self) -> None:
-        if type(self) is Question:
-            taken_over(self, self.step.asked, self._checked)
-        else:
-            self._checked()
-
-    def _checked(self) -> None:
         check_names(name for name, _ in self.aggregates)
         _ = self.allotments, self.read  # every refusal comes now, not at release
 

@@ -28,7 +28,6 @@ from dpframe.plan import (
     asked,
     derivation,
     described,
-    once,
     unit_words,
 )
 from dpframe.plan.steps import source_of, sources_of
@@ -132,15 +131,10 @@ def release(
             stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
     """
-    plan = once(_bought, question, price)
+    plan = price.plan(question)
     cost = check_choice(question, price) if question.undecided else plan.cost
     (one,) = settled([(question, plan)], account, cost, price, name=name, refresh=refresh, retry=retry)
     return one
-
-
-def _bought(question: Question, price: Price) -> NoisePlan:
-    """The noise that a price buys for a question."""
-    return price.plan(question)
 
 
 def settled(
@@ -167,7 +161,7 @@ def settled(
     subjects = {subject_of(question) for question, _ in questions}
     if len(subjects) != 1:
         raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
-    words = "; ".join(once(asked, question) for question, _ in questions)
+    words = "; ".join(asked(question) for question, _ in questions)
     query = f"batch of {len(questions)}: {words}" if batch else words
     plan = _description(questions, price) if name is not None else None
     events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
@@ -186,7 +180,7 @@ def settled(
             pair if choice is None else restored(pair[0], choice, price)
             for pair, choice in zip(questions, choices, strict=True)
         ]
-        reasons = [once(derivation, question) for question, _ in questions]
+        reasons = [derivation(question) for question, _ in questions]
     again = told(receipt, name)
     whole = len(questions) == 1 and "chosen" not in record.statement["releases"][0]
     for (question, noisy), answer in zip(questions, answers, strict=True):
@@ -217,7 +211,7 @@ def _answer_all(
 ) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]]]:
     """The questions with chosen limits and bounds, their answers, derivations and statements. Rows are read here."""
     results = [_sealed_read(pair, price) for pair in questions]
-    reasons = [once(derivation, question) for (question, _), _, _ in results]
+    reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
         {**_statement(pair, why, account, receipt, about), **_covered(pair[0]), **choice}

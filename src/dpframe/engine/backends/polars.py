@@ -6,7 +6,6 @@ import calendar
 import datetime as dt
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -23,14 +22,7 @@ from dpframe.engine.own_types import polars_types
 from dpframe.engine.tables import Data, domain_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
-__all__ = ["BACKEND", "LateSalt", "PolarsBackend", "plainly", "unicode"]
-
-
-@dataclass
-class LateSalt:
-    """A salt that is known when a frame runs, and not yet when it is written. It is no number to compute with."""
-
-    value: int = 0
+__all__ = ["BACKEND", "PolarsBackend", "plainly", "unicode"]
 
 
 class PolarsBackend(Backend):
@@ -83,12 +75,9 @@ class PolarsBackend(Backend):
         native: pl.LazyFrame = frame.to_native()
         return nw.from_native(native.with_columns(pl.col(column).is_in(pl.lit(values).implode()).alias(into)))
 
-    def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int | LateSalt, into: str) -> Frame:
+    def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """Hash twice: before Polars 2, a single hash of several columns gives some keys low values more often."""
         native: pl.LazyFrame = frame.to_native()
-        if isinstance(salt, LateSalt):
-            schema = {**native.collect_schema(), into: pl.UInt64()}
-            return _applied(frame, lambda t: t.with_columns(_hash_of(columns, salt.value).alias(into)), schema)
         return nw.from_native(native.with_columns(_hash_of(columns, salt).alias(into)))
 
     sifts = True
@@ -267,10 +256,10 @@ def _hash_of(columns: Sequence[str], salt: int) -> pl.Expr:
     return pl.struct(list(columns)).hash(salt).hash(salt)
 
 
-def _applied(frame: Frame, step: Callable[[pl.DataFrame], pl.DataFrame], schema: Any = None) -> Frame:
-    """A frame after a function of all its rows. Input: schema: that of the result, where it has other columns."""
+def _applied(frame: Frame, step: Callable[[pl.DataFrame], pl.DataFrame]) -> Frame:
+    """A frame after a function of all its rows, which keeps its columns."""
     native: pl.LazyFrame = frame.to_native()
-    return nw.from_native(native.map_batches(step, schema=schema, **_AS_A_WHOLE))
+    return nw.from_native(native.map_batches(step, **_AS_A_WHOLE))
 
 
 def _hash(row: tuple[Any, ...], salt: bytes) -> int:
@@ -303,8 +292,7 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
     own_types = polars_types(schema)
     if rows is None:
         return Data("polars", domain, scan, True, files=partial(files_of, frame), own_types=own_types)
-    coded = any(dtype == pl.Categorical for dtype in schema.dtypes())
-    return Data("polars", domain, scan, height=None if coded else rows.height, own_types=own_types)
+    return Data("polars", domain, scan, height=rows.height, own_types=own_types)
 
 
 def _domain(dtype: DType) -> ColumnDomain:

@@ -16,6 +16,9 @@ from dpframe.plan.steps import sources_of
 __all__ = ["Build", "Sums", "collected", "comparable", "planned", "together"]
 
 
+_FEW = 2**16  # rows of a table for which Polars' optimizer takes longer than it saves
+
+
 @dataclass(frozen=True)
 class Sums:
     """A lazy frame of integers that add up over units: one row for each of the `keys`, whose other columns are sums."""
@@ -27,13 +30,11 @@ class Sums:
 Build = Callable[[Question, bool], Sequence[Sums]]  # (question, whether it is on all units) to its sums
 
 
-def collected(question: Question, lazy: Sequence[Frame], *, small: bool = False) -> list[pl.DataFrame]:
-    """Frames of one question, computed in one pass, so that the rows they share are read once.
-
-    Input:  small: whether the rows are so few that an engine should spend no time on how it reads them
-    """
+def collected(question: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
+    """Frames of one question, computed in one pass, so that the rows they share are read once."""
     engine = backend_of(lazy[0])
-    if small:
+    heights = [source.data.height for source in sources_of(question.step)]
+    if all(height is not None and height <= _FEW for height in heights):
         tables = engine.collect_few(lazy)
     else:
         tables = engine.collect(lazy, streaming=any(source.data.lazy for source in sources_of(question.step)))

@@ -18,7 +18,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.stages.values import one_zero, typed
 from dpframe.engine.tables import polars_dtype
-from dpframe.plan import TIMES, Column, Keys, Kind, Question, Total, kind, once, ticks
+from dpframe.plan import TIMES, Column, Keys, Kind, Question, Total, kind, ticks
 
 __all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
 
@@ -142,7 +142,6 @@ def among(rows: Frame, total: Total) -> Frame:
     return rows.filter(~nw.col("b").is_null())
 
 
-_FEW = 1000  # listed groups whose table is kept with the question
 _KEPT: dict[tuple[object, ...], tuple[ref[Keys], pl.Series]] = {}
 
 
@@ -202,15 +201,10 @@ def key_frame(question: Question) -> pl.DataFrame:
 
 
 def listed_groups(question: Question) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The listed groups as the engine holds them, and as they are released. A few of them are kept with the question.
+    """The listed groups as the engine holds them, and as they are released.
 
     Both follow from the question alone: from its keys, and from the types of the columns that it groups by.
     """
-    assert question.keys is not None
-    return once(_listed, question) if question.keys.size <= _FEW else _listed(question)
-
-
-def _listed(question: Question) -> tuple[pl.DataFrame, pl.DataFrame]:
     held = key_frame(question).select(group_names(question))
     return held, public_keys(question, held)
 

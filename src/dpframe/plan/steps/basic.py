@@ -17,7 +17,6 @@ from dpframe.plan import nodes
 from dpframe.plan.columns import ColumnDomain, Limits, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
-from dpframe.plan.repeats import Asked
 from dpframe.plan.types import Kind, kind, listed, real, show
 from dpframe.theory.formulas.sensitivity import Relation
 
@@ -87,11 +86,6 @@ class Step:
     def table(self) -> Table:
         """Domain and contribution after this step."""
         raise NotImplementedError
-
-    @cached_property
-    def asked(self) -> Asked:
-        """What was worked out of the last questions about the table after this step."""
-        return Asked()
 
     @property
     def typed(self) -> str:
