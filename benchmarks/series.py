@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
-from dpframe.release.series.noise import UnitChange, planned_noise
-from dpframe.release.series.settings import Settings
+from dpframe.release.kinds.series.noise import UnitChange, planned_noise
+from dpframe.release.kinds.series.settings import Settings
 
 NIGHTS = 365
 PRICES = {
@@ -43,9 +43,9 @@ def deviation(mechanism):
 
 def by_draws(noise, draws, lengths=(7, 30)):
     """Root mean square errors over the year of running totals, nights and windows, from drawn noise of all blocks."""
-    from dpframe.release.series.answer import Measured
-    from dpframe.release.series.estimates import Estimates, windows
-    from dpframe.release.series.progress import Progress
+    from dpframe.release.kinds.series.answer import Measured
+    from dpframe.release.kinds.series.estimates import Estimates, windows
+    from dpframe.release.kinds.series.progress import Progress
 
     shapes, groups = noise.shapes, draws
     progress, blocks, answers = Progress(frozenset(), {}, 0), {}, {}

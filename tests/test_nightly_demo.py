@@ -47,7 +47,7 @@ def killed(day, folders):
     """Kill the job once it has paid for its night and before the answer is stored."""
     ledger = folders[1] / "signups.sqlite"
     slow = (
-        "import sys, time, runpy; from dpframe.release.series import series as s; drawn = s.measured\n"
+        "import sys, time, runpy; from dpframe.release.kinds.series import series as s; drawn = s.measured\n"
         "def slow(*arguments): time.sleep(60); return drawn(*arguments)\n"
         f"s.measured = slow; sys.argv = {command(day, folders)[3:]!r}\n"
         f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"

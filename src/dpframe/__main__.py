@@ -13,7 +13,7 @@ from typing import Any
 from dpframe.budget import Budget, Ledger
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan import render_text
-from dpframe.release.publish import ledger_page, price_words
+from dpframe.release.shown import ledger_page, price_words
 
 __all__ = ["entry", "main"]
 

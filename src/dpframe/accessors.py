@@ -13,9 +13,10 @@ from dpframe.errors import InvalidArgument
 from dpframe.plan import ACCESSOR
 from dpframe.plan.steps import Rows
 from dpframe.release import HierarchyRelease
-from dpframe.release.publish import MarginalsRelease, Release
-from dpframe.release.regression import MatrixRelease, Regression
-from dpframe.release.synthesis import SyntheticRelease
+from dpframe.release.kinds.marginals import MarginalsRelease
+from dpframe.release.kinds.regression import MatrixRelease, Regression
+from dpframe.release.kinds.synthesis import SyntheticRelease
+from dpframe.release.shown import Release
 from dpframe.usage import ARGUMENTS, DOORS, MATRICES, explains
 
 __all__ = ["FrameAccessor", "SeriesAccessor", "register"]

@@ -33,7 +33,7 @@ from dpframe.engine import compile as compiler
 from dpframe.engine.backends import polars as on_polars
 from dpframe.errors import DpFrameError
 from dpframe.release import run
-from dpframe.release.publish import ledger_page
+from dpframe.release.shown import ledger_page
 from strategies import bring
 
 ROWS = 12

@@ -70,9 +70,9 @@ from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
-from dpframe.release.hierarchy import draw as levels
+from dpframe.release.kinds.hierarchy import draw as levels
+from dpframe.release.kinds.synthesis import rounds as table_rounds
 from dpframe.release.pricing import allocation, mechanisms, shared_noise
-from dpframe.release.synthesis import rounds as table_rounds
 from dpframe.theory.formulas import rank_trees
 from dpframe.theory.formulas.loss import calibration, key_rounds, partitions, window
 from dpframe.theory.formulas.loss import loss as privacy

@@ -17,8 +17,8 @@ from transcripts import given, loss
 import dpframe as dp
 from dpframe.budget import account
 from dpframe.engine.stages import combine
-from dpframe.release.series import answer, noise, progress
-from dpframe.release.series.shape import Shape
+from dpframe.release.kinds.series import answer, noise, progress
+from dpframe.release.kinds.series.shape import Shape
 from dpframe.theory.formulas.sensitivity import period_totals
 
 SCHEMA = {"u": pl.Int64, "night": pl.String, "g": pl.Int64, "x": pl.Float64}

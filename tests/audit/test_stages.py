@@ -25,8 +25,8 @@ from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto.error_model import Judged
 from dpframe.release.auto.noisy_histograms import noisy_histogram
 from dpframe.release.auto.size_histograms import SizePosterior
+from dpframe.release.kinds.marginals import drawn_interactions
 from dpframe.release.pricing import NoiseKind
-from dpframe.release.publish.marginals import drawn_interactions
 from prices import offer, priced
 
 DRAWS = 200_000

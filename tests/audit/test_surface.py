@@ -18,9 +18,9 @@ from dpframe.api.synthesis import SynthesisQuery
 from dpframe.budget import Allowance
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation
 from dpframe.release.batch import Batch
-from dpframe.release.regression import MatrixRelease, Regression
-from dpframe.release.series import Series
-from dpframe.release.series.numbers import SeriesNumbers
+from dpframe.release.kinds.regression import MatrixRelease, Regression
+from dpframe.release.kinds.series import Series
+from dpframe.release.kinds.series.numbers import SeriesNumbers
 
 # facts: the schema and what was said, the same for any rows. steps, groups, questions: give another protected object
 # and read nothing. pays: reads rows, after it was paid. given: works on a table that the caller brings. released: made

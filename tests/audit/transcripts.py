@@ -34,7 +34,7 @@ from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.auto.error_model import Expected, Judged
 from dpframe.release.pricing import NoiseKind, mechanisms, shared_noise
-from dpframe.release.publish import marginals
+from dpframe.release.shown import marginals
 from dpframe.theory.formulas.loss import loss as privacy
 
 CHOICES = ("permute_and_flip", "exponential")

@@ -14,7 +14,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger
-from dpframe.release.series import series as module
+from dpframe.release.kinds.series import series as module
 from nights import label, opened, query_of
 
 SCRIPT = Path(__file__).parents[1] / "nights.py"

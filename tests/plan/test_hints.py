@@ -22,9 +22,9 @@ from dpframe.errors import (
     WrongType,
 )
 from dpframe.plan import hints as habits
-from dpframe.release.publish.marginals import MarginalsRelease
-from dpframe.release.regression import MatrixRelease, Regression
-from dpframe.release.synthesis import SyntheticRelease
+from dpframe.release.kinds.marginals.release import MarginalsRelease
+from dpframe.release.kinds.regression import MatrixRelease, Regression
+from dpframe.release.kinds.synthesis import SyntheticRelease
 
 TABLE = pd.DataFrame({"user": [1, 1, 2], "wage": [1.0, 2.0, 3.0], "city": ["a", "b", "c"], "n": [1, 2, 3]})
 

@@ -15,7 +15,8 @@ from dpframe import engine, errors
 from dpframe.budget import Ledger
 from dpframe.budget.names import fingerprint
 from dpframe.plan.fingerprint import described
-from dpframe.release import run
+from dpframe.release import paying, run
+from dpframe.release.kinds import table
 from dpframe.release.stored import Answer, packed, unpacked
 
 ROWS = {
@@ -67,7 +68,7 @@ def test_the_stored_answer_reads_no_row_and_draws_no_noise(ledger, monkeypatch):
         raise AssertionError("rows were read, or noise was drawn")
 
     monkeypatch.setattr(engine, "totals", never)
-    monkeypatch.setattr(run, "drawn_table", never)
+    monkeypatch.setattr(table, "drawn_table", never)
     asked(budget).release(epsilon=0.5, name="daily")
 
 
@@ -312,7 +313,7 @@ def test_what_is_kept_of_a_file_says_nothing_of_its_rows(ledger, tmp_path):
         pd.DataFrame(rows).to_parquet(path)
         os.utime(path, ns=(10**18, 10**18))
         frame = dp.protect(pl.scan_parquet(path).filter(pl.col("id") > 0), unit="id")
-        seen.append(run.described_origin(frame.count_units()._question))
+        seen.append(paying.described_origin(frame.count_units()._question))
     assert seen[0] == seen[1]
     assert seen[0]["data"][0][""].startswith(f"{path} of 2001-09-09 01:46:40")
 
@@ -321,10 +322,10 @@ def test_the_files_of_a_folder_are_told_by_their_names_and_times(tmp_path):
     for day in (1, 2):
         pl.DataFrame(ROWS).write_parquet(tmp_path / f"day-{day}.parquet")
     frame = dp.protect(pl.DataFrame(ROWS), unit="id", data=tmp_path)
-    before = run.described_origin(frame.count_units()._question)
-    assert before == run.described_origin(frame.filter(dp.col("x") > 0).count_units()._question)
+    before = paying.described_origin(frame.count_units()._question)
+    assert before == paying.described_origin(frame.filter(dp.col("x") > 0).count_units()._question)
     newer(tmp_path / "day-2.parquet", ROWS)
-    assert before != run.described_origin(frame.count_units()._question)
+    assert before != paying.described_origin(frame.count_units()._question)
 
 
 @pytest.mark.parametrize("data", ["", " ", 1.5, True, b"x", ["a"], "a\nb", pl.DataFrame(ROWS)])

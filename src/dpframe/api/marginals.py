@@ -18,7 +18,12 @@ from dpframe.plan import Keys, Limits, Marginals, titled
 from dpframe.plan.steps import Step, rebased
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.estimators import error_of_part, whole_rows
-from dpframe.release.publish import MarginalsRelease, exact_interactions, interaction_variances, table_noise
+from dpframe.release.kinds.marginals import (
+    MarginalsRelease,
+    exact_interactions,
+    interaction_variances,
+    table_noise,
+)
 from dpframe.theory.formulas.error import Attributes
 
 __all__ = ["MarginalsQuery", "listed_levels", "marginals_of", "workload_of"]

@@ -23,8 +23,9 @@ from dpframe.release import Account, Batch, batch_of, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
 from dpframe.release.estimators import estimator_of
+from dpframe.release.kinds import answer_kind
 from dpframe.release.pricing import NoisePlan, read_price
-from dpframe.release.publish import Release, priced_chart, read_look, warn_hopeless
+from dpframe.release.shown import Release, priced_chart, read_look, warn_hopeless
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import PRICED, explained, explains
 
@@ -54,7 +55,7 @@ class Query(Hints, Generic[Table_co]):
         Neighbouring tables: one unit 'user' joins or leaves (add-remove).
         """
         why = derivation(self._question, may_be_scaled(self._question))
-        return replace(why, work=engine.work_in_words(self._question))
+        return replace(why, work=engine.work_in_words(self._question, answer_kind(self._question).queries))
 
     @property
     def sensitivity(self) -> Mapping[str, Sensitivity]:
@@ -303,7 +304,7 @@ class Query(Hints, Generic[Table_co]):
         terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
         with suppress(BudgetRequired):
             terms = resolve_budget(self._budget).terms
-        return read_price(terms, **price, noise=noise).plan(self._question)
+        return answer_kind(self._question).noise(self._question, read_price(terms, **price, noise=noise))
 
     def release(
         self,

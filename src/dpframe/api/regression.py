@@ -15,8 +15,8 @@ from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, Unsupp
 from dpframe.plan import QUERY, TIMES, Aggregate, Bounds, Covers, Derivation, Hints, Kind, col, kind, read_covers
 from dpframe.plan.pairs import Moment
 from dpframe.release import has_room
-from dpframe.release.publish import Release
-from dpframe.release.regression import INTERCEPT, MatrixRelease, Regression, moments_of
+from dpframe.release.kinds.regression import INTERCEPT, MatrixRelease, Regression, moments_of
+from dpframe.release.shown import Release
 from dpframe.usage import MATRICES, explains
 
 __all__ = ["FrameMatrices", "MomentsQuery"]

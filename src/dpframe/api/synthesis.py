@@ -36,7 +36,7 @@ from dpframe.plan import (
 )
 from dpframe.plan.steps import Step, rewrites, source_of
 from dpframe.plan.steps import basic as steps
-from dpframe.release.synthesis import SyntheticRelease
+from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.usage import PRICED, explains
 
 __all__ = ["FrameSynthesis", "SynthesisQuery"]
@@ -124,7 +124,7 @@ class FrameSynthesis(AskedFrame[Table_co]):
                 rows of one unit count
         Output: a query whose release has the rows, `out.table`, and the noisy tables, `out.marginals`
         Bound:  tables are chosen in rounds by the exponential mechanism and measured with Gaussian noise. Their costs
-                in ρ add up to that of the release: see `dpframe.release.synthesis.rounds`
+                in ρ add up to that of the release: see `dpframe.release.kinds.synthesis.rounds`
         Source: AIM: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677, for the rounds; GReM: Mullins et al.
                 2024, arXiv:2410.01091, for tables that agree
         Errors: UnsupportedOperation, with the line to add for each column that needs one; UnboundedContribution,

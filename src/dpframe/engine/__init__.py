@@ -10,7 +10,7 @@ from dpframe.engine.histograms import (
     size_profile,
     value_profile,
 )
-from dpframe.engine.marginals import listed_keys, marginal_keys, marginal_totals, validate_marginals
+from dpframe.engine.marginals import empty_sums, listed_keys, marginal_keys, marginal_totals, validate_marginals
 from dpframe.engine.native import adopt, content, public
 from dpframe.engine.origins import origin_of, read_origin
 from dpframe.engine.own_types import in_own_types
@@ -24,7 +24,7 @@ from dpframe.engine.tables import (
     polars_dtype,
 )
 from dpframe.engine.totals import Totals, sealed, totals, validate
-from dpframe.engine.work import work_in_words
+from dpframe.engine.work import queries, work_in_words
 
 __all__ = [
     "EXPONENTS",
@@ -40,6 +40,7 @@ __all__ = [
     "check_supported",
     "content",
     "contingency",
+    "empty_sums",
     "in_own_types",
     "key_profile",
     "listed_keys",
@@ -51,6 +52,7 @@ __all__ = [
     "partition",
     "polars_dtype",
     "public",
+    "queries",
     "read_origin",
     "sealed",
     "size_profile",

@@ -12,9 +12,9 @@ from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
 from dpframe.plan.grid import Product
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
-from dpframe.plan.tables import Hierarchy, Marginals, Synthesis, titled
+from dpframe.plan.tables import titled
 from dpframe.plan.totals import Total, TotalKind
-from dpframe.plan.types import TIMES, kind, moment, number, show
+from dpframe.plan.types import TIMES, counted, kind, moment, number, show
 from dpframe.theory.formulas.loss import ROUNDS
 
 __all__ = [
@@ -139,7 +139,7 @@ def unit_words(table: Table) -> str:
     names = ", ".join(f"'{name}'" for name, column in table.columns.items() if column.is_unit)
     if table.unit:
         return f"unit {names}" if names else "unit (its identifier travels hidden)"
-    return f"person with at most {_count(table.declared or 0, 'row')}"
+    return f"person with at most {counted(table.declared or 0, 'row')}"
 
 
 def _unit_rows(step: Step) -> str:
@@ -147,7 +147,7 @@ def _unit_rows(step: Step) -> str:
     if isinstance(unit, Rows):
         exact, rows = "exactly" if table.exactly_one else "at most", table.declared or 0
         times = "" if rows == unit.max_rows else f", times {rows // unit.max_rows} by join"
-        return f"{exact} {_count(rows, 'row')}, declared by dp.Rows({unit.max_rows}){times}"
+        return f"{exact} {counted(rows, 'row')}, declared by dp.Rows({unit.max_rows}){times}"
     if table.single:
         return f"{'exactly' if table.exactly_one else 'at most'} 1 row, by per_unit"
     limits = limits_in_words(table.limits)
@@ -158,16 +158,12 @@ def limits_in_words(limits: Limits) -> str:
     """Limits of one unit, in words."""
     parts = []
     if limits.max_groups is not None:
-        parts.append(f"at most {_count(limits.max_groups, 'group')}")
+        parts.append(f"at most {counted(limits.max_groups, 'group')}")
     if limits.max_rows_per_group is not None:
-        parts.append(f"at most {_count(limits.max_rows_per_group, 'row')} in each")
+        parts.append(f"at most {counted(limits.max_rows_per_group, 'row')} in each")
     if limits.max_rows is not None:
-        parts.append(f"at most {_count(limits.max_rows, 'row')}{' in all' if parts else ''}")
+        parts.append(f"at most {counted(limits.max_rows, 'row')}{' in all' if parts else ''}")
     return ", ".join(parts)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def _at_ask(question: Question) -> str:
@@ -185,7 +181,7 @@ def _at_ask(question: Question) -> str:
 
 def _limits_at_ask(question: Question, limits: Limits) -> str:
     """Limits in words, without the limits on groups that say nothing where there are none."""
-    return limits_in_words(limits if question.by and not isinstance(question, Marginals) else Limits(limits.max_rows))
+    return limits_in_words(limits if question.limits_groups else Limits(limits.max_rows))
 
 
 def _own_limits(question: Question) -> str:
@@ -227,7 +223,7 @@ def _domain(domain: ColumnDomain) -> str:
         ends = ", ".join(number(moment(x, domain.dtype) if times else x) for x in domain.bounds)
         parts.append(f"in [{ends}]")
     if domain.keys is not None:
-        parts.append(f"{_count(len(domain.keys), 'public key')}")
+        parts.append(f"{counted(len(domain.keys), 'public key')}")
     return ", ".join(parts)
 
 
@@ -243,12 +239,8 @@ def _keys(question: Question) -> str:
         return "One table is released: a row for each statistic, a column for each column."
     if not question.by:
         return "One row is released." if question.rounds == 1 else f"{question.rounds} rows are released."
-    if isinstance(question, Synthesis):
-        return _rows_in_words(question)
-    if isinstance(question, Marginals):
-        return _tables(question)
-    if isinstance(question, Hierarchy):
-        return _levels(question)
+    if question.tables_in_words:
+        return question.tables_in_words
     if question.keys is not None:
         sentence = f"Keys are public: all {question.keys.size} listed groups are released, whatever the data holds."
         return sentence if question.shape is None else f"{sentence} {_shares(question)}"
@@ -278,58 +270,6 @@ def _key_rule(question: Question) -> str:
     return (
         f"Keys are found in the data: a group is released when its noisy number of {noun} reaches a threshold "
         "(needs δ)."
-    )
-
-
-def _tables(question: Marginals) -> str:
-    """How many marginals are released, and how the price is split over their interactions."""
-    whole, by_size = sum(allotment.share for allotment in question.allotments), dict[int, float]()
-    for allotment in question.allotments:
-        ways = len(allotment.total.among)
-        by_size[ways] = by_size.get(ways, 0.0) + float(allotment.share / whole)
-    nouns = {0: "the total", 1: "single columns", 2: "pairs"}
-    parts = ", ".join(f"{share:.2%} {nouns.get(ways, f'sets of {ways}')}" for ways, share in by_size.items())
-    return (
-        f"Keys are public: {_count(len(question.workload), 'table')} with all listed keys, whatever the data holds. A "
-        "row counts if it has a listed key in every column. Interactions of columns are measured once each, with "
-        "Gaussian noise, and the tables are computed from them. ρ is split so that the sum of the cells' variances is "
-        f"the smallest: {parts}."
-    )
-
-
-def _levels(question: Hierarchy) -> str:
-    """The levels of a hierarchy, and how the price is split over them."""
-    tree = question.levels
-    nodes = ", ".join(f"{size:,} {name}" for size, name in zip(tree.shape.sizes, tree.names, strict=True))
-    by = f", each by {' and '.join(tree.crossed)} ({tree.cells} cells)" if tree.crossed else ""
-    normal, pure = (
-        [float(share / sum(shares)) for share in shares]
-        for shares in (
-            [allotment.share for allotment in question.allotments],
-            [allotment.epsilon_share for allotment in question.allotments],
-        )
-    )
-    of_rho, of_epsilon = (
-        ", ".join(f"{share:.2%} {name}" for share, name in zip(shares, tree.names, strict=True))
-        for shares in (normal, pure)
-    )
-    return (
-        f"Keys are public: a tree with {nodes}{by}, whatever the data holds. A row counts if its leaf is listed. Every "
-        "level is measured with noise of its own, and all levels are fitted to each other by least squares, so that "
-        f"they add up. Shares of ρ, for Gaussian noise: {of_rho}. Shares of ε, for Laplace noise: {of_epsilon}."
-    )
-
-
-def _rows_in_words(question: Synthesis) -> str:
-    """How synthetic rows come about."""
-    rows = "the noisy number of rows" if question.rows is None else f"{question.rows:,}"
-    target = "" if question.target is None else f" Tables that have {question.target!r} count four times as much."
-    return (
-        f"Keys are public: {len(question.by)} columns with their listed keys, whatever the data holds. A row counts if "
-        "it has a listed key in every column. First the table of each column is measured. Then, in rounds, one of "
-        f"{len(question.candidates)} tables of some columns is chosen by the exponential mechanism, and measured with "
-        f"Gaussian noise; all costs add up.{target} Synthetic rows are drawn from a model of the noisy "
-        f"tables. Their number: {rows}."
     )
 
 

@@ -24,7 +24,6 @@ from dpframe.plan.expressions import Expr
 from dpframe.plan.moments import Covers
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Source, Step, lineage
-from dpframe.plan.tables import Hierarchy, Marginals, Synthesis
 
 __all__ = ["described", "described_table"]
 
@@ -50,17 +49,7 @@ def described(question: Question) -> dict[str, Json]:
             **({} if question.other is None else {"other": _plain(question.other)}),
             **({} if question.ci is None else {"ci": question.ci}),
             **({} if question.covers is Covers.NOISE else {"covers": question.covers.value}),
-            **(
-                {"workload": [list(question.tables.names(table)) for table in question.workload]}
-                if isinstance(question, Marginals)
-                else {}
-            ),
-            **(
-                {"levels": list(question.levels.columns), "shares": _plain(question.typed_shares)}
-                if isinstance(question, Hierarchy)
-                else {}
-            ),
-            **({"rows": question.rows, "target": question.target} if isinstance(question, Synthesis) else {}),
+            **{name: _plain(value) for name, value in question.tables_asked.items()},
         },
     }
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.allotments import Allotment, one_signed_of_single_groups, with_margins
@@ -54,6 +55,21 @@ class Question:
         copy = object.__new__(type(self))
         copy.__dict__.update({part.name: getattr(self, part.name) for part in fields(self)})
         return copy
+
+    @property
+    def tables_asked(self) -> Mapping[str, Any]:
+        """What a question about several tables adds to the description of a question, by name; no data."""
+        return {}
+
+    @property
+    def limits_groups(self) -> bool:
+        """Whether a limit on groups restricts what one unit can have here."""
+        return bool(self.by)
+
+    @property
+    def tables_in_words(self) -> str:
+        """Which tables are released and how they share the price, in words; empty for a single table."""
+        return ""
 
     @property
     def table(self) -> Table:

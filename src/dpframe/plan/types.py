@@ -28,6 +28,7 @@ __all__ = [
     "check_key",
     "check_scalar",
     "check_text",
+    "counted",
     "in_order",
     "integer_range",
     "is_finite",
@@ -405,3 +406,12 @@ def check_key(dtype: DType, name: str, what: str) -> None:
             f"{what}: a column of type {show(dtype)} cannot be a key, since a released table holds whole numbers of 64 "
             f"bits at most. First: .cast({name!r}, 'int64'), which is null where a number does not fit."
         )
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things in words.
+
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{number} {noun}{'s' if number != 1 else ''}"

@@ -4,15 +4,14 @@ from dpframe.release.batch import (
     Batch,
     batch_of,
 )
-from dpframe.release.hierarchy import HierarchyRelease
+from dpframe.release.kinds.hierarchy import HierarchyRelease
+from dpframe.release.kinds.marginals import MarginalsRelease
+from dpframe.release.kinds.series import Series
+from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.release.narrowing import has_room
-from dpframe.release.publish import MarginalsRelease, Release
-from dpframe.release.run import (
-    Account,
-    release,
-)
-from dpframe.release.series import Series
-from dpframe.release.synthesis import SyntheticRelease
+from dpframe.release.paying import Account
+from dpframe.release.run import release
+from dpframe.release.shown import Release
 from dpframe.release.tune import (
     tuned,
 )

@@ -12,8 +12,10 @@ import polars as pl
 
 from dpframe.budget import Loss, Terms, typed_number
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan import BATCH, Hierarchy, Hints, Marginals, Question, render_text
+from dpframe.plan import BATCH, Hints, Question, render_text
 from dpframe.release.accuracy import check_ci, read_ci
+from dpframe.release.kinds import answer_kind
+from dpframe.release.paying import Account
 from dpframe.release.pricing import (
     Allocation,
     EpsilonPrice,
@@ -30,8 +32,8 @@ from dpframe.release.pricing import (
     planned,
     read_price,
 )
-from dpframe.release.publish import Release, noise_table
-from dpframe.release.run import Account, settled
+from dpframe.release.run import settled
+from dpframe.release.shown import Release, noise_table
 from dpframe.usage import PLANNED, explains
 
 __all__ = ["Batch", "batch_of"]
@@ -113,14 +115,9 @@ def batch_of(
     asks = [(question if ci is None else question.with_ci(read_ci(ci))).apart() for question in asks]
     if any(question.shape is not None for question in asks):
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
-    if any(isinstance(question, Marginals) for question in asks):
-        raise UnsupportedOperation("budget.plan: marginals share their noise; release them by themselves.")
-    if any(isinstance(question, Hierarchy) for question in asks):
-        raise UnsupportedOperation("budget.plan: the levels of a hierarchy share their price; release it by itself.")
-    if any(question.in_rounds for question in asks):
-        raise UnsupportedOperation(
-            "budget.plan: keys() without max_groups= takes several rounds; release it by itself, or say max_groups=3."
-        )
+    for question in asks:
+        if words := answer_kind(question).alone:
+            raise UnsupportedOperation(f"budget.plan: {words}")
     if any(question.undecided for question in asks):
         raise UnsupportedOperation(
             "budget.plan: limits that are chosen inside a release (dp.Auto) need one of their own."

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dpframe.errors import DpFrameError
 from dpframe.plan import Question
+from dpframe.release.kinds import answer_kind
 from dpframe.release.pricing import NoisePlan, Price
 from dpframe.release.stored import Answer
 from dpframe.usage import warn
@@ -54,6 +55,6 @@ def _lower(question: Question, plan: NoisePlan, price: Price) -> list[str]:
 def _threshold(question: Question, price: Price) -> int | None:
     """The threshold of a question at a price; None where that price cannot be paid for it."""
     try:
-        return price.plan(question).threshold
+        return answer_kind(question).noise(question, price).threshold
     except DpFrameError:
         return None

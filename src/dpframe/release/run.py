@@ -8,60 +8,44 @@ failure after the charge loses budget, never privacy.
 from __future__ import annotations
 
 import datetime as dt
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from dpframe import engine
-from dpframe.budget import Loss, Receipt, Stored, Terms
+from dpframe.budget import Loss, Receipt
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan import (
     Covers,
     Derivation,
-    Hierarchy,
-    Marginals,
     Question,
-    Synthesis,
     asked,
     derivation,
     described,
     unit_words,
 )
-from dpframe.plan.steps import source_of, sources_of
+from dpframe.plan.steps import source_of
 from dpframe.release.answer import (
-    Numbers,
-    drawn_influences,
-    drawn_table,
     found_words,
     is_scaled,
-    keys_in_rounds,
     largest_groups,
     scaled,
 )
 from dpframe.release.auto import Seen, check_choice, choose, restored
 from dpframe.release.empty import warn_if_empty
 from dpframe.release.failing import recorded
-from dpframe.release.hierarchy import HierarchyRelease, drawn_levels
+from dpframe.release.kinds import Record, answer_kind
 from dpframe.release.left_out import left_out
+from dpframe.release.paying import Account, described_origin, subject_of, told
 from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
-from dpframe.release.publish import (
-    MarginalsRelease,
-    Release,
+from dpframe.release.shown import (
     bias_words,
-    drawn_interactions,
     loss_json,
     noise_rows,
     statement,
 )
 from dpframe.release.stored import Answer, packed, unpacked
-from dpframe.release.synthesis import SyntheticRelease, synthetic_answer
-
-__all__ = ["Account", "PricedQuestion", "described_origin", "release", "settled", "subject_of", "told"]
-
-_LOG = logging.getLogger("dpframe")
 
 PricedQuestion = tuple[Question, NoisePlan]
 _SCALED = (
@@ -70,49 +54,6 @@ _SCALED = (
     "error are multiplied too; they do not include the error of the factor. "
     "dp.Auto(scaled=False) leaves numbers as they are."
 )
-
-
-class Account(Protocol):
-    """An account: it can be charged, and keeps released tables with their charges."""
-
-    @property
-    def terms(self) -> Terms:
-        """The terms of its losses: ε or ρ."""
-        ...
-
-    @property
-    def accountant(self) -> str:
-        """How losses add up."""
-        ...
-
-    @property
-    def limit(self) -> Loss:
-        """What all releases together may cost."""
-        ...
-
-    def charge(
-        self,
-        loss: Loss,
-        subject: str,
-        query: str,
-        *,
-        name: str | None = None,
-        plan: Mapping[str, Any] | None = None,
-        refresh: bool = False,
-        retry: bool = False,
-        batch: bool = False,
-        events: Sequence[Mapping[str, Any]] = (),
-    ) -> Receipt:
-        """Pay, or refuse and change nothing, or return the stored answer."""
-        ...
-
-    def fail(self, receipt: Receipt) -> None:
-        """Record that an error was raised after a charge."""
-        ...
-
-    def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
-        """Keep the released table with its charge."""
-        ...
 
 
 def release(
@@ -131,7 +72,7 @@ def release(
             stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
     """
-    plan = price.plan(question)
+    plan = answer_kind(question).noise(question, price)
     cost = check_choice(question, price) if question.undecided else plan.cost
     (one,) = settled([(question, plan)], account, cost, price, name=name, refresh=refresh, retry=retry)
     return one
@@ -157,7 +98,7 @@ def settled(
     for question, _ in questions:
         if batch and question.undecided:
             raise UnsupportedOperation("A batch is priced before any of it runs; release what has dp.Auto() by itself.")
-        _validate(question)
+        answer_kind(question).validate(question)
     subjects = {subject_of(question) for question, _ in questions}
     if len(subjects) != 1:
         raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
@@ -191,17 +132,6 @@ def settled(
     ]
 
 
-def told(receipt: Receipt, name: str | None) -> dict[str, str]:
-    """What is said, and logged, of an answer that came from the store, or that was paid for again."""
-    if receipt.stored is not None:
-        words = f"Stored answer of {receipt.stored.when:%Y-%m-%d %H:%M} UTC, nothing charged."
-        _LOG.info("%s: %s", name, words)
-        return {"stored": words}
-    if receipt.again:
-        _LOG.info("%s: measured again, which costs %s", name, receipt.loss)
-    return {}
-
-
 def _answer_all(
     questions: Sequence[PricedQuestion],
     account: Account,
@@ -220,20 +150,6 @@ def _answer_all(
     return [pair for pair, _, _ in results], [answer for _, answer, _ in results], reasons, statements
 
 
-def _validate(question: Question) -> None:
-    if isinstance(question, Synthesis):
-        engine.validate_contingency(question)
-    elif isinstance(question, Marginals):
-        engine.validate_marginals(question)
-    else:
-        engine.validate(question)
-
-
-def subject_of(question: Question) -> str:
-    """The subject of a release: the unit and the neighbour relation."""
-    return f"{unit_words(source_of(question.step).table)}, {question.table.relation}"
-
-
 def _description(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
     """The description under a name: every question, its noise, its price and where its rows are from; no data."""
     plans = [
@@ -241,13 +157,6 @@ def _description(questions: Sequence[PricedQuestion], price: Price) -> dict[str,
         for question, noisy in questions
     ]
     return plans[0] if len(plans) == 1 else {"batch": plans}
-
-
-def described_origin(question: Question) -> dict[str, Any]:
-    """What is public of where the rows come from, for the name of a release; nothing where that is not known."""
-    origins = [engine.origin_of(source.origin, source.data.files()) for source in sources_of(question.step)]
-    named = [origin for origin in origins if origin is not None]
-    return {"data": named} if named else {}
 
 
 def _sealed_read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
@@ -280,20 +189,8 @@ def _read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, d
 
 
 def _answer(question: Question, plan: NoisePlan) -> Answer:
-    """Read the rows and draw the noise. The raw totals do not outlive this function."""
-    salt = int(bits.random_words(1)[0])
-    if isinstance(question, Synthesis):
-        return Answer(*synthetic_answer(question, plan, engine.contingency(question, salt)))
-    if isinstance(question, Marginals):
-        return Answer(drawn_interactions(question, plan, engine.marginal_totals(question, salt)), {})
-    if isinstance(question, Hierarchy):
-        return Answer(drawn_levels(question, plan, engine.totals(question, salt)), {})
-    if question.in_rounds:
-        return Answer(keys_in_rounds(plan, lambda in_play: engine.totals(question, salt, in_play)), {})
-    raw = engine.totals(question, salt)
-    table, parts = drawn_table(question, plan, raw)
-    again = partial(engine.totals, question, salt, None)
-    return Answer(table, parts | drawn_influences(question, plan, (table, parts), raw, again))
+    """Read the rows and draw the noise, with a fresh salt for the choice of groups."""
+    return answer_kind(question).answer(question, plan, int(bits.random_words(1)[0]))
 
 
 def _statement(
@@ -308,8 +205,7 @@ def _statement(
     }
     noise = noise_rows(question.outputs, plan)
     unit = unit_words(source_of(question.step).table)
-    if isinstance(question, Marginals) and not isinstance(question, Synthesis):
-        about = {**about, "batch": len(question.workload)}
+    about = {**about, **answer_kind(question).facts(question)}
     return statement(why, question.table.relation, unit, noise, receipt.loss, budget, **about)
 
 
@@ -318,43 +214,8 @@ def _covered(question: Question) -> dict[str, str]:
     return {} if question.covers is Covers.NOISE else {"intervals": question.covers.label(0.95)}
 
 
-def _release(
-    pair: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, entry: Mapping[str, Any]
-) -> Release | MarginalsRelease | HierarchyRelease | SyntheticRelease:
+def _release(pair: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, entry: Mapping[str, Any]) -> Any:
     question, plan = pair
-    kind = source_of(question.step).data.kind
     when = dt.datetime.fromisoformat(entry["drawn"])
-    if isinstance(question, Synthesis):
-        about = question.tables, kind, when, entry, question.columns
-        return SyntheticRelease(receipt.loss, why, answer.long, answer.parts, *about)
-    if isinstance(question, Marginals):
-        keys = tuple(engine.marginal_keys(question, (i,)) for i in range(len(question.by)))
-        return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, entry)
-    if isinstance(question, Hierarchy):
-        keys_of_leaves = engine.listed_keys(question)
-        return HierarchyRelease(
-            receipt.loss,
-            why,
-            question.levels,
-            question.outputs,
-            keys_of_leaves,
-            plan,
-            answer.long,
-            kind,
-            when,
-            entry,
-            question.aggregates[0][0],
-        )
-    factor = entry.get("chosen", {}).get("scaled", 1.0)
-    numbers = Numbers(
-        answer.long,
-        question.row_names,
-        question.outputs,
-        plan,
-        question.layout,
-        answer.parts,
-        factor=factor,
-        covers=question.covers,
-        unit_limits=question.limits,
-    )
-    return Release(receipt.loss, why, numbers, kind, when, entry)
+    record = Record(receipt.loss, why, source_of(question.step).data.kind, when, entry)
+    return answer_kind(question).released(question, plan, answer, record)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +73,35 @@ class Hierarchy(Question):
 
     tree: Tree | None = None
     typed_shares: tuple[Fraction, ...] | None = None
+
+    @property
+    def tables_in_words(self) -> str:
+        """The levels of a hierarchy, and how the price is split over them."""
+        tree = self.levels
+        nodes = ", ".join(f"{size:,} {name}" for size, name in zip(tree.shape.sizes, tree.names, strict=True))
+        by = f", each by {' and '.join(tree.crossed)} ({tree.cells} cells)" if tree.crossed else ""
+        normal, pure = (
+            [float(share / sum(shares)) for share in shares]
+            for shares in (
+                [allotment.share for allotment in self.allotments],
+                [allotment.epsilon_share for allotment in self.allotments],
+            )
+        )
+        of_rho, of_epsilon = (
+            ", ".join(f"{share:.2%} {name}" for share, name in zip(shares, tree.names, strict=True))
+            for shares in (normal, pure)
+        )
+        return (
+            f"Keys are public: a tree with {nodes}{by}, whatever the data holds. A row counts if its leaf is listed. "
+            "Every level is measured with noise of its own, and all levels are fitted to each other by least squares, "
+            f"so that they add up. Shares of ρ, for Gaussian noise: {of_rho}. Shares of ε, for Laplace noise: "
+            f"{of_epsilon}."
+        )
+
+    @property
+    def tables_asked(self) -> Mapping[str, Any]:
+        """The part of a question's description that is about its tables; no data."""
+        return {"levels": list(self.levels.columns), "shares": self.typed_shares}
 
     @property
     def takes_auto(self) -> bool:

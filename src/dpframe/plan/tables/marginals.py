@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from dpframe.errors import UnboundedContribution, UnsupportedOperation
 from dpframe.plan.allotments import Allotment
@@ -15,7 +16,7 @@ from dpframe.plan.keys import Keys
 from dpframe.plan.question import Layout, Question
 from dpframe.plan.statistics import Count, Formula, ReleasedColumn
 from dpframe.plan.totals import Total, TotalKind
-from dpframe.plan.types import Scalar
+from dpframe.plan.types import Scalar, counted
 from dpframe.theory.formulas.error import Attributes, interaction, shares
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
@@ -80,6 +81,32 @@ class Marginals(Question):
     """
 
     workload: tuple[Attributes, ...] = ()  # places in `by`
+
+    @property
+    def tables_in_words(self) -> str:
+        """How many marginals are released, and how the price is split over their interactions."""
+        whole, by_size = sum(allotment.share for allotment in self.allotments), dict[int, float]()
+        for allotment in self.allotments:
+            ways = len(allotment.total.among)
+            by_size[ways] = by_size.get(ways, 0.0) + float(allotment.share / whole)
+        nouns = {0: "the total", 1: "single columns", 2: "pairs"}
+        parts = ", ".join(f"{share:.2%} {nouns.get(ways, f'sets of {ways}')}" for ways, share in by_size.items())
+        return (
+            f"Keys are public: {counted(len(self.workload), 'table')} with all listed keys, whatever the data holds. A "
+            "row counts if it has a listed key in every column. Interactions of columns are measured once each, with "
+            "Gaussian noise, and the tables are computed from them. ρ is split so that the sum of the cells' variances "
+            f"is the smallest: {parts}."
+        )
+
+    @property
+    def tables_asked(self) -> Mapping[str, Any]:
+        """The part of a question's description that is about its tables; no data."""
+        return {"workload": [list(names) for names in self.tables.named]}
+
+    @property
+    def limits_groups(self) -> bool:
+        """A unit may have rows in every group."""
+        return False
 
     @cached_property
     def tables(self) -> Tables:

@@ -56,6 +56,24 @@ class Synthesis(Marginals):
     target: str | None = None
     rows: int | None = None
 
+    @property
+    def tables_in_words(self) -> str:
+        """How synthetic rows come about."""
+        rows = "the noisy number of rows" if self.rows is None else f"{self.rows:,}"
+        target = "" if self.target is None else f" Tables that have {self.target!r} count four times as much."
+        return (
+            f"Keys are public: {len(self.by)} columns with their listed keys, whatever the data holds. A row counts if "
+            "it has a listed key in every column. First the table of each column is measured. Then, in rounds, one of "
+            f"{len(self.candidates)} tables of some columns is chosen by the exponential mechanism, and measured with "
+            f"Gaussian noise; all costs add up.{target} Synthetic rows are drawn from a model of the noisy "
+            f"tables. Their number: {rows}."
+        )
+
+    @property
+    def tables_asked(self) -> Mapping[str, Any]:
+        """The part of a question's description that is about its tables; no data."""
+        return {**super().tables_asked, "rows": self.rows, "target": self.target}
+
     @cached_property
     def one_table(self) -> Total:
         """What one unit moves in any one table of rows by some of the columns.

@@ -11,7 +11,7 @@ from dpframe.release.pricing.allocation import (
     planned,
 )
 from dpframe.release.pricing.kinds import NoiseKind
-from dpframe.release.pricing.levels import level_variances
+from dpframe.release.pricing.levels import level_variances, log_noise_of_levels
 from dpframe.release.pricing.mechanisms import (
     UNNAMED,
     AddsNoise,
@@ -70,6 +70,7 @@ __all__ = [
     "described_price",
     "level_variances",
     "log_noise",
+    "log_noise_of_levels",
     "moved_totals",
     "parts_of",
     "planned",

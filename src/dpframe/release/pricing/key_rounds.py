@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import NoReturn
 
 from dpframe.budget import Loss
 from dpframe.errors import UnsupportedOperation
@@ -13,7 +14,7 @@ from dpframe.release.pricing.mechanisms import GaussianRounds
 from dpframe.release.pricing.noise import Noise, NoisePlan
 from dpframe.theory.formulas.loss import ROUNDS, calibration, round_thresholds
 
-__all__ = ["check_rounds", "rounds_for_epsilon", "rounds_for_rho"]
+__all__ = ["refuse_rounds", "rounds_for_epsilon", "rounds_for_rho"]
 
 
 def rounds_for_epsilon(question: Question, epsilon: Fraction, delta: Fraction, noise: NoiseKind) -> NoisePlan:
@@ -23,7 +24,8 @@ def rounds_for_epsilon(question: Question, epsilon: Fraction, delta: Fraction, n
             μ² add up to that of one Gaussian mechanism of (ε, δ/2)
     Errors: DeltaRequired; UnsupportedOperation with noise="laplace"
     """
-    check_rounds(question, laplace=noise is NoiseKind.LAPLACE)
+    if noise is NoiseKind.LAPLACE:
+        refuse_rounds(question)
     half = delta_of_keys(question, delta) / 2
     scale = calibration.gaussian_scale(l2_squared=_square(question), epsilon=epsilon, delta=half)
     return _planned(question, scale, half, Loss.charged(epsilon, delta))
@@ -34,20 +36,20 @@ def rounds_for_rho(question: Question, rho: Fraction, delta: Fraction, noise: No
 
     Errors: as `rounds_for_epsilon`
     """
-    check_rounds(question, laplace=noise is NoiseKind.LAPLACE)
+    if noise is NoiseKind.LAPLACE:
+        refuse_rounds(question)
     slack = delta_of_keys(question, delta)
     scale = calibration.gaussian_scale_rho(l2_squared=_square(question), rho=rho)
     return _planned(question, scale, slack, Loss.charged_rho(rho, delta))
 
 
-def check_rounds(question: Question, *, laplace: bool) -> None:
+def refuse_rounds(question: Question) -> NoReturn:
     """Refuse Laplace noise, which has no rounds. Errors: UnsupportedOperation, with the line to type."""
-    if laplace:
-        names = ", ".join(map(repr, question.by))
-        raise UnsupportedOperation(
-            f"keys(): without max_groups=, keys are found with Gaussian noise. Give a price in (ε, δ) or ρ without "
-            f"noise='laplace', or a limit: group_by({names}, max_groups=3).keys()."
-        )
+    names = ", ".join(map(repr, question.by))
+    raise UnsupportedOperation(
+        f"keys(): without max_groups=, keys are found with Gaussian noise. Give a price in (ε, δ) or ρ without "
+        f"noise='laplace', or a limit: group_by({names}, max_groups=3).keys()."
+    )
 
 
 def _square(question: Question) -> Fraction:

@@ -6,15 +6,14 @@ A budget counts (ε, δ) or (ρ, δ). A price is in the terms of its budget, or 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from dpframe.budget import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
-from dpframe.plan import Hierarchy, Marginals, Question, Synthesis, check_choice
+from dpframe.plan import Question, Synthesis, check_choice
 from dpframe.release.pricing.allocation import (
     Allocation,
     allocate_epsilon,
@@ -29,9 +28,8 @@ from dpframe.release.pricing.allocation import (
     rounded_laplace_of,
     split,
 )
-from dpframe.release.pricing.key_rounds import check_rounds, rounds_for_epsilon, rounds_for_rho
+from dpframe.release.pricing.key_rounds import refuse_rounds, rounds_for_epsilon, rounds_for_rho
 from dpframe.release.pricing.kinds import NoiseKind
-from dpframe.release.pricing.levels import log_noise_of_levels
 from dpframe.release.pricing.noise import NoisePlan
 from dpframe.release.pricing.shared_noise import check_shared, k_norm_of
 from dpframe.release.pricing.table_rounds import tables_for_epsilon, tables_for_rho
@@ -39,6 +37,9 @@ from dpframe.release.pricing.zcdp import rho_of_choice
 from dpframe.theory.formulas.loss import calibration
 
 __all__ = ["EpsilonFromRho", "EpsilonPrice", "Price", "RhoPrice", "described_price", "read_noise", "read_price"]
+
+_PAID = "{} paid from this budget with Gaussian noise: release(rho=0.01)."
+_MARGINS = "margins='measured' is"
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,20 @@ class Price(ABC):
         return replace(self, amount=self.amount * share)
 
     @abstractmethod
-    def plan(self, question: Question) -> NoisePlan:
+    def plan(self, question: Question, noisiness: Callable[[NoisePlan], float] = log_noise) -> NoisePlan:
         """The noise that the price buys for a question, in the way with the least noise. Errors: DeltaRequired."""
+
+    @abstractmethod
+    def rounds(self, question: Question) -> NoisePlan:
+        """The noise and thresholds that the price buys for keys in rounds. Errors: as `rounds_for_epsilon`."""
+
+    @abstractmethod
+    def tables(self, question: Synthesis) -> NoisePlan:
+        """The ρ that the price buys for tables in rounds. Errors: as `tables_for_epsilon`."""
+
+    @abstractmethod
+    def gaussian(self, what: str) -> Price:
+        """The price for Gaussian noise alone. Input: what: the subject of a refusal, such as "marginals are"."""
 
     def cost(self, allocation: Allocation, asks: Sequence[Question]) -> Loss:
         """The cost of one way to spend the price on questions; 0 if no unit can change an answer."""
@@ -100,7 +113,7 @@ class EpsilonPrice(Price):
 
     terms = Terms.EPSILON
 
-    def plan(self, question: Question) -> NoisePlan:
+    def plan(self, question: Question, noisiness: Callable[[NoisePlan], float] = log_noise) -> NoisePlan:
         """The plan with the least noise. Its cost is at most the price; if nothing uses δ, it is not charged.
 
         Bound:  see `allocate_epsilon`. Keys found in the data are released by the optimal rule for their ε and δ, see
@@ -110,22 +123,30 @@ class EpsilonPrice(Price):
         Source: Desfontaines et al. 2020, arXiv:2006.03684, for keys; and as `allocate_epsilon`
         """
         check_shared(question, self.noise)
-        if question.in_rounds:
-            return rounds_for_epsilon(question, self.amount, self.delta, self.noise)
-        if isinstance(question, Synthesis):
-            return tables_for_epsilon(question, self.amount, self.delta, self.noise)
-        noise = _possible(question, self.noise)
-        if not noise.pure and self.delta == 0:
+        if not self.noise.pure and self.delta == 0:
             raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
         parts = parts_of(question)
-        allocations = allocate_epsilon(parts, self.amount, self.delta, noise, finds=question.private_keys)
+        allocations = allocate_epsilon(parts, self.amount, self.delta, self.noise, finds=question.private_keys)
         plans = []
         for allocation in allocations:
             plan = None
             if allocation.gaussian and question.private_keys:
                 plan = joint_plan(question, parts, allocation, self.amount, self.delta)
             plans.append(plan or planned(question, allocation, self.cost(allocation, [question])))
-        return min(plans, key=partial(_noise_of, question))
+        return min(plans, key=noisiness)
+
+    def rounds(self, question: Question) -> NoisePlan:
+        check_shared(question, self.noise)
+        return rounds_for_epsilon(question, self.amount, self.delta, self.noise)
+
+    def tables(self, question: Synthesis) -> NoisePlan:
+        check_shared(question, self.noise)
+        return tables_for_epsilon(question, self.amount, self.delta, self.noise)
+
+    def gaussian(self, what: str) -> Price:
+        if self.noise is NoiseKind.LAPLACE:
+            raise UnsupportedOperation(f"{what} measured with Gaussian noise: release(epsilon=..., delta=1e-6).")
+        return replace(self, noise=NoiseKind.GAUSSIAN)
 
     def loss(self, *, delta: bool) -> Loss:
         return Loss.charged(self.amount, self.delta if delta else Fraction(0))
@@ -144,20 +165,29 @@ class RhoPrice(Price):
     def _normal(self) -> bool:
         return True
 
-    def plan(self, question: Question) -> NoisePlan:
+    def plan(self, question: Question, noisiness: Callable[[NoisePlan], float] = log_noise) -> NoisePlan:
         """Gaussian or rounded Laplace noise of ρ, see `allocate_rho`.
 
         Choices are made by the exponential mechanism, or by permute-and-flip if its error is smaller.
         """
         check_shared(question, self.noise)
-        if question.in_rounds:
-            return rounds_for_rho(question, self.amount, self.delta, self.noise)
-        if isinstance(question, Synthesis):
-            return tables_for_rho(question, self.amount, self.noise)
-        noise = NoiseKind.GAUSSIAN if _gaussian_alone(question, self.noise) else self.noise
+        noise = self.noise if question.shape is None else self.gaussian(_MARGINS).noise
         allocations = allocate_rho(parts_of(question), self.amount, self.delta, noise)
         plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
-        return min(plans, key=partial(_noise_of, question))
+        return min(plans, key=noisiness)
+
+    def rounds(self, question: Question) -> NoisePlan:
+        check_shared(question, self.noise)
+        return rounds_for_rho(question, self.amount, self.delta, self.noise)
+
+    def tables(self, question: Synthesis) -> NoisePlan:
+        check_shared(question, self.noise)
+        return tables_for_rho(question, self.amount, self.noise)
+
+    def gaussian(self, what: str) -> Price:
+        if self.noise is NoiseKind.LAPLACE:
+            raise UnsupportedOperation(_PAID.format(what))
+        return replace(self, noise=NoiseKind.GAUSSIAN)
 
     def loss(self, *, delta: bool) -> Loss:
         return Loss.charged_rho(self.amount, self.delta if delta else Fraction(0))
@@ -175,11 +205,11 @@ class EpsilonFromRho(Price):
 
     terms = Terms.EPSILON
 
-    def plan(self, question: Question) -> NoisePlan:
+    def plan(self, question: Question, noisiness: Callable[[NoisePlan], float] = log_noise) -> NoisePlan:
         """Laplace noise of each part of ε, and choices by permute-and-flip, which cost `choices_rho`."""
         check_shared(question, self.noise)
-        _gaussian_alone(question, NoiseKind.LAPLACE)
-        check_rounds(question, laplace=question.in_rounds)
+        if question.shape is not None:
+            self.gaussian(_MARGINS)
         if not self.noise.pure:
             raise InvalidPrice(
                 "Gaussian noise has no ε of its own; from this budget it is paid in ρ: release(rho=0.01)."
@@ -193,37 +223,22 @@ class EpsilonFromRho(Price):
         cost = Loss.charged_rho(rho, self.delta if question.private_keys else Fraction(0))
         return planned(question, Allocation((*noises, *choices), self.delta), cost)
 
+    def rounds(self, question: Question) -> NoReturn:
+        check_shared(question, self.noise)
+        refuse_rounds(question)
+
+    def tables(self, question: Synthesis) -> NoReturn:
+        check_shared(question, self.noise)
+        raise UnsupportedOperation("synthesize is paid from this budget in ρ: release(rho=0.01).")
+
+    def gaussian(self, what: str) -> NoReturn:
+        raise UnsupportedOperation(_PAID.format(what))
+
     def loss(self, *, delta: bool) -> Loss:
         raise UnsupportedOperation("dp.Auto() is paid from this budget in ρ: release(rho=0.01).")
 
     def laplace_scale(self, l1: int) -> float:
         raise UnsupportedOperation("dp.Auto() is paid from this budget in ρ: release(rho=0.01).")
-
-
-def _noise_of(question: Question, plan: NoisePlan) -> float:
-    """How noisy the released numbers of a plan are, as a logarithm; smaller is better."""
-    return log_noise_of_levels(question, plan) if isinstance(question, Hierarchy) else log_noise(plan)
-
-
-def _possible(question: Question, noise: NoiseKind) -> NoiseKind:
-    """The typed kind of noise; for marginals the only kind with a proof."""
-    if not isinstance(question, Marginals):
-        return noise
-    if noise is NoiseKind.LAPLACE:
-        raise UnsupportedOperation("marginals are measured with Gaussian noise: release(epsilon=..., delta=1e-6).")
-    return NoiseKind.GAUSSIAN
-
-
-def _gaussian_alone(question: Question, noise: NoiseKind) -> bool:
-    """Whether a budget in ρ pays the question with Gaussian noise alone. Errors: UnsupportedOperation."""
-    if question.shape is None and not isinstance(question, Marginals):
-        return False
-    if noise is NoiseKind.LAPLACE:
-        if isinstance(question, Synthesis):
-            raise UnsupportedOperation("synthesize is paid from this budget in ρ: release(rho=0.01).")
-        what = "marginals are" if question.shape is None else "margins='measured' is"
-        raise UnsupportedOperation(f"{what} paid from this budget with Gaussian noise: release(rho=0.01).")
-    return True
 
 
 def read_noise(noise: object) -> NoiseKind:

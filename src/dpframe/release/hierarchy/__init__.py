@@ -1,7 +1,0 @@
-"""Hierarchies: noisy levels of a tree, their fit, what keeps sums exact, and what people read of them."""
-
-from dpframe.release.hierarchy.draw import drawn_levels, exact_levels
-from dpframe.release.hierarchy.errors import level_errors
-from dpframe.release.hierarchy.release import HierarchyRelease
-
-__all__ = ["HierarchyRelease", "drawn_levels", "exact_levels", "level_errors"]

@@ -1,0 +1,272 @@
+"""Many marginals in one release: noisy interactions, and the tables that are estimated from them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Generic
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.budget import Loss
+from dpframe.engine import Kind, Table_co, as_kind
+from dpframe.errors import InvalidArgument, UnknownColumn
+from dpframe.plan import COUNT, MARGINALS, Derivation, Hints, Tables, titled
+from dpframe.release.accuracy import check_alpha
+from dpframe.release.answer import JointTables, Numbers, family_of, joint_nonnegative, joint_whole, keys_beside
+from dpframe.release.kinds.marginals.draw import interaction_variances, measured_parts, table_noise
+from dpframe.release.pricing import NoisePlan
+from dpframe.release.shown.crosstab import ALL, as_text, unlike
+from dpframe.release.shown.error_tables import error_table, largest_errors, noise_table
+from dpframe.release.shown.files import write_excel, write_parquet
+from dpframe.release.shown.release import Release
+from dpframe.release.shown.report import Report
+from dpframe.theory.formulas.error import Attributes, marginal
+from dpframe.usage import RELEASED, explains
+
+_SHOWN = 6  # the largest number of tables in a notebook
+
+
+@explains("out.{}({})", RELEASED)
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Generic[Table_co]):
+    """Released marginals: a mapping from columns to tables that agree wherever they share columns.
+
+    `out["a", "b"]` is a `Release`, here a crosstab with its margins. There is one for every set of columns that a table
+    of the workload has, in any order, down to `out["a"]` and the total, `out[()]`. Iterating yields the columns of the
+    tables of the question. `nonnegative` and `round` change all tables together, so that they still agree. If one table
+    is changed alone, `out["a", "b"].round()`, it no longer agrees; it warns of that, and its report says so. `cost` is
+    the loss that was charged once for all of them.
+
+    >>> import polars as pl, dpframe as dp
+    >>> people = pl.DataFrame({"smokes": [True, False], "drives": [True, True], "old": [False, True]})
+    >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0, delta=1e-6))
+    >>> out = frame.marginals(["smokes", "drives", "old"]).release(epsilon=0.5, delta=1e-6)
+    >>> list(out)
+    [('smokes', 'drives'), ('smokes', 'old'), ('drives', 'old')]
+    >>> out["old", "smokes"].table.columns
+    ['old', 'False', 'True', 'All']
+    """
+
+    _habits = MARGINALS
+
+    cost: Loss
+    derivation: Derivation
+    _tables: Tables
+    _keys: tuple[pl.DataFrame, ...]
+    _noise: NoisePlan
+    _drawn: pl.DataFrame
+    _kind: Kind
+    when: dt.datetime | None
+    _statement: Mapping[str, Any]
+    _steps: tuple[str, ...] = ()  # a sentence for each step of post-processing
+    _changed: JointTables | None = None
+    _lifted: bool = False  # whether negative numbers were removed
+
+    # The tables
+
+    def __getitem__(self, columns: str | tuple[str, ...]) -> Release[Table_co]:
+        """One table. Errors: UnknownColumn; InvalidArgument if no released table has all of these columns."""
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        for name in names:
+            if name not in self._tables.by:
+                raise UnknownColumn(f"marginals: there is no column {name!r}. Columns: {', '.join(self._tables.by)}.")
+        table = self._tables.part(names)
+        if len(set(table)) != len(table) or not any(set(table) <= set(listed) for listed in self._tables.workload):
+            raise InvalidArgument(
+                f"marginals: no table of this release has {' and '.join(map(repr, names))} together; there are "
+                f"{', '.join(titled(listed) for listed in self)}."
+            )
+        return self._table(table)
+
+    def __contains__(self, columns: object) -> bool:
+        names = (columns,) if isinstance(columns, str) else columns
+        return isinstance(names, tuple) and any(set(names) <= set(one) for one in self)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return iter(self._tables.named)
+
+    def __len__(self) -> int:
+        return len(self._tables.workload)
+
+    def _table(self, table: Attributes) -> Release[Table_co]:
+        tables = self._tables
+        names, outputs = tables.names(table), (tables.output(table),)
+        long = pl.DataFrame({COUNT: self._values(table).ravel()})
+        before = pl.DataFrame({COUNT: self._estimate(table).ravel()})
+        if table:
+            keys = self._keys[table[0]]
+            for i in table[1:]:
+                keys = keys.join(self._keys[i], how="cross", maintain_order="left_right")
+            long, before = (pl.concat([keys, numbers], how="horizontal") for numbers in (long, before))
+        noise = table_noise(tables, self._noise, self._variances, table)
+        drawn = None if self._changed is None else before
+        numbers = Numbers(long, names, outputs, noise, tables.layout(table), before=drawn, lifted=self._lifted)
+        about = self._kind, self.when, self._statement, self._steps
+        return Release(self.cost, self.derivation, numbers, *about, _set=len(tables.workload))
+
+    def _values(self, table: Attributes) -> NDArray[Any]:
+        """The numbers of a table as they are shown."""
+        if self._changed is None:
+            return self._estimate(table)
+        ordered, changed = tuple(sorted(table)), self._changed
+        values = changed.floats(ordered) if changed.bits else changed.integers(ordered)
+        return values.transpose([ordered.index(i) for i in table])
+
+    # Post-processing
+
+    def nonnegative(self) -> MarginalsRelease[Table_co]:
+        """Remove negative numbers from all tables together; wherever tables share columns they still agree. It is free.
+
+        Output: a release whose tables have no negative number. The total is kept (or is 0). First what tables share,
+                such as the counts of single columns, becomes the nearest nonnegative numbers that add up; then each
+                table, with these sums. Numbers may no longer be whole: see `round`
+        Bound:  no row is read, and there is no table of all columns: see `dpframe.release.answer.joint_tables`
+        Errors: UnsupportedOperation if a table shares three margins or more with others, as all triples of four columns
+                do: there may be no such numbers
+
+        >>> import polars as pl, dpframe as dp
+        >>> people = pl.DataFrame({"smokes": [True, False], "drives": [True, True], "old": [False, True]})
+        >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0, delta=1e-6))
+        >>> out = frame.marginals(["smokes", "drives", "old"]).release(epsilon=0.5, delta=1e-6).nonnegative().round()
+        >>> out["smokes", "old"].table["All"].to_list() == out["smokes", "drives"].table["All"].to_list()
+        True
+        """
+        family = family_of(self._tables.workload, "nonnegative", self._title)
+        changed = joint_nonnegative(family, lambda part: np.asarray(self._values(part), np.float64))
+        sentence = "nonnegative(): numbers without negative ones near those of all tables, which still agree."
+        return replace(self, _changed=changed, _lifted=True, _steps=(*self._steps, sentence))
+
+    def round(self) -> MarginalsRelease[Table_co]:
+        """Round all tables together to integers that add up, and agree wherever tables share columns. It is free.
+
+        Output: a release of whole numbers; after `nonnegative()` none is negative. What tables share is rounded first.
+                Then each table is moved to these sums by least squares and rounded, so that a number may differ from
+                the one before by a little more than 1
+        Bound:  no row is read: see `dpframe.release.answer.joint_tables`
+        Errors: as `nonnegative`
+        """
+        family = family_of(self._tables.workload, "round", self._title)
+        positive = all(bool(np.min(self._values(part)) >= 0) for part in family)
+        changed = joint_whole(family, lambda part: np.asarray(self._values(part), np.float64), positive=positive)
+        sentence = "round(): integers that add up, and agree wherever tables share columns."
+        return replace(self, _changed=changed, _steps=(*self._steps, sentence))
+
+    def _title(self, part: Attributes) -> str:
+        return titled(self._tables.names(part))
+
+    @cached_property
+    def _variances(self) -> dict[Attributes, float]:
+        return interaction_variances(self._tables, self._noise)
+
+    @cached_property
+    def _contrasts(self) -> dict[Attributes, NDArray[np.float64]]:
+        parts = zip(measured_parts(self._tables, self._noise), self._drawn.partition_by("part"), strict=True)
+        return {
+            part: values.get_column("value").to_numpy().reshape([self._tables.sizes[i] - 1 for i in part])
+            for part, values in parts
+        }
+
+    def _estimate(self, table: Attributes) -> NDArray[np.float64]:
+        ordered = tuple(sorted(table))
+        values = marginal(ordered, self._tables.sizes, self._contrasts)
+        return values.transpose([ordered.index(i) for i in table])
+
+    @property
+    def table(self) -> Any:
+        """All tables of the question in one: keys as text, and "All" in columns that a table does not have."""
+        return as_kind(self.to_polars(), self._kind)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All tables in one Polars DataFrame; see `table`."""
+        return self._together([self[names]._numbers.long for names in self], self._tables.by)
+
+    def to_pandas(self) -> Any:
+        """All tables in one pandas DataFrame; see `table`."""
+        return as_kind(self.to_polars(), "pandas")
+
+    def to_arrow(self) -> Any:
+        """All tables in one PyArrow Table; see `table`."""
+        return as_kind(self.to_polars(), "pyarrow")
+
+    def _together(self, tables: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
+        """Tables with some of the columns `by`, concatenated; keys become text."""
+        levels = zip(by, self._tables.levels, strict=True)
+        every = {name: unlike(ALL, {str(key) for key in level}) for name, level in levels}
+        full = [
+            table.select(
+                *(
+                    (as_text(table[name]) if name in table.columns else pl.lit(margin)).alias(name)
+                    for name, margin in every.items()
+                ),
+                pl.col(*(name for name in table.columns if name not in every)),
+            )
+            for table in tables
+        ]
+        return pl.concat(full)
+
+    # Noise and errors
+
+    @property
+    def noise(self) -> Any:
+        """One row per measured interaction: column, aggregate, mechanism, scale (rows), threshold."""
+        return as_kind(noise_table((), self._noise), self._kind)
+
+    def accuracy(self, alpha: float = 0.05) -> Any:
+        """One row per number of every table, in the form of `Release.accuracy`; keys as in `table`.
+
+        Each error holds for its own number with probability 1 - alpha; all of them together hold less often.
+        """
+        alpha = check_alpha(alpha)
+        tables = [self[names]._numbers for names in self]
+        beside = dict(zip(self._tables.by, keys_beside(self._tables.by), strict=True))
+        cells = []
+        for numbers in tables:
+            errors = error_table(numbers, alpha).head(numbers.long.height)
+            keys = zip(errors.columns, numbers.by, strict=False)
+            cells.append(errors.rename({column: beside[name] for column, name in keys}))
+        return as_kind(self._together(cells, tuple(beside.values())), self._kind)
+
+    def report(self) -> Report:
+        """The privacy statement of all tables together: prints as text, shows as HTML, `to_json()` for machines."""
+        errors = [(titled(names), largest_errors(self[names]._numbers, 0.05)[0][1]) for names in self]
+        steps = {"post_processing": list(self._steps)} if self._steps else {}
+        return Report({**self._statement, **steps}, tuple((name, f"± {error:,.4g}") for name, error in errors))
+
+    def __repr__(self) -> str:
+        tables = ", ".join(titled(names) for names in self)
+        word = "marginal" if len(self) == 1 else "marginals"
+        sentence = f"{len(self)} {word}: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
+        return "\n".join([sentence, *([self._statement["stored"]] if "stored" in self._statement else [])])
+
+    def _repr_html_(self) -> str:
+        tables = "".join(self[names]._table_html() for names in list(self)[:_SHOWN])
+        more = f"<p>… and {len(self) - _SHOWN} more tables.</p>" if len(self) > _SHOWN else ""
+        origin = f" {self._statement['stored']}" if "stored" in self._statement else ""
+        sentence = f"All released together at {self.cost}. In small type: 95% margins of error of the noise.{origin}"
+        return f"<div class='dpframe'>{tables}{more}<p>{sentence}</p></div>"
+
+    # Files
+
+    def to_csv(self, path: Any = None) -> str | None:
+        """All tables as one CSV: a text, or a file if there is a path; see `table`."""
+        if path is None:
+            return self.to_polars().write_csv()
+        self.to_polars().write_csv(path)
+        return None
+
+    def to_parquet(self, path: Any) -> None:
+        """All tables as one Parquet file with the privacy statement as JSON in its metadata; see `table`."""
+        write_parquet(self.to_arrow(), path, self.report().to_dict())
+
+    def to_excel(self, path: Any) -> None:
+        """One sheet per table, and the privacy statement on the last sheet; needs the extra `excel`.
+
+        Errors: UnsupportedOperation without the extra
+        """
+        sheets = {titled(names): (self[names]._marked("pandas"), len(names) > 1) for names in self}
+        write_excel(sheets, path, self.report(), numbered=True)

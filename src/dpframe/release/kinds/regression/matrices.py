@@ -1,0 +1,100 @@
+"""Covariance and correlation matrices in the shape of pandas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpframe.arrays import Floats
+from dpframe.budget import Loss
+from dpframe.engine import as_kind
+from dpframe.plan import MATRIX, Hints, render_html
+from dpframe.release.answer import Moments, nearest_psd
+from dpframe.release.shown import Release
+
+__all__ = ["MatrixRelease"]
+
+_DRAWS = 2000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MatrixRelease(Hints):
+    """A released matrix of covariances or correlations. `release` has the noisy moments that it follows from."""
+
+    _habits = MATRIX
+
+    release: Release[Any]
+    _moments: Moments
+    _corr: bool
+
+    @property
+    def values(self) -> Floats:
+        """The matrix: positive semidefinite, the nearest one in Frobenius norm to that of the noisy moments.
+
+        This is post-processing. Columns are scaled by half the width of their bounds before it, so that no unit counts
+        for more.
+        """
+        return _matrix(self._moments.matrix, self._moments, self._corr, project=True)
+
+    @property
+    def table(self) -> Any:
+        """As pandas shows it: a row and a column for each column. Other kinds of tables name the row in "column"."""
+        names = list(self._moments.names)
+        frame = pl.DataFrame({"column": names, **dict(zip(names, self.values.T, strict=True))})
+        table = as_kind(frame, self.release._kind)
+        return table.set_index("column").rename_axis(None) if hasattr(table, "set_index") else table
+
+    @property
+    def cost(self) -> Loss:
+        """The loss that was charged."""
+        return self.release.cost
+
+    def accuracy(self, alpha: float = 0.05) -> Any:
+        """One row for each pair: value, error, lower, upper, of the noise alone.
+
+        The ends are quantiles of matrices that the true one may be: the noisy moments less noise of their own law,
+        which is public. They do not say how far the people in the table are from others.
+        """
+        draws = self._moments.drawn(np.random.default_rng(0), _DRAWS)
+        several = np.array([_matrix(m, self._moments, self._corr, project=False) for m in draws])
+        values, names, rows = self.values, self._moments.names, []
+        for i, first in enumerate(names):
+            for j in range(i + 1 if self._corr else i, len(names)):
+                ends = np.nanquantile(several[:, i, j], [alpha / 2, 1 - alpha / 2])
+                low, high = min(ends[0], values[i, j]), max(ends[1], values[i, j])
+                rows.append((first, names[j], values[i, j], max(high - values[i, j], values[i, j] - low), low, high))
+        table = pl.DataFrame(rows, ["column", "beside", "value", "error", "lower", "upper"], orient="row")
+        return as_kind(table, self.release._kind)
+
+    def report(self) -> Any:
+        """The report of the release of moments."""
+        return self.release.report()
+
+    def _repr_html_(self) -> str:
+        names = self._moments.names
+        rows = [(name, *(f"{x:.4g}" for x in row)) for name, row in zip(names, self.values, strict=True)]
+        last = f"<p>Released at {escape(str(self.cost))}. Intervals: .accuracy()</p>"
+        return f"<div class='dpframe'>{render_html(('', *names), rows)}{last}</div>"
+
+    def __repr__(self) -> str:
+        title = f"{'Correlations' if self._corr else 'Covariances'} of {', '.join(self._moments.names)}"
+        return f"{title}\n{self.table}\n\nReleased at {self.cost}. Intervals: .accuracy()"
+
+
+def _matrix(matrix: Floats, moments: Moments, corr: bool, *, project: bool) -> Floats:
+    """Covariances with divisor n - 1, or correlations, from a matrix of moments."""
+    rows = max(float(matrix[0, 0]), 2.0)
+    means = matrix[0, 1:] / rows
+    inner = matrix[1:, 1:] / rows - np.outer(means, means)
+    if project:
+        inner = nearest_psd(inner)
+    if not corr:
+        return np.asarray(inner * np.outer(moments.halves, moments.halves) * rows / (rows - 1))
+    spread = np.sqrt(np.maximum(np.diag(inner), 1e-12))
+    scaled = np.clip(inner / np.outer(spread, spread), -1.0, 1.0)
+    np.fill_diagonal(scaled, 1.0)
+    return np.asarray(scaled)

@@ -1,0 +1,97 @@
+"""The answer that is published when a period is added: the noisy totals of its blocks, and their stored form."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from dpframe import engine
+from dpframe.noise import bits
+from dpframe.plan import Question
+from dpframe.release.answer import plus
+from dpframe.release.kinds.series.noise import SeriesNoise
+from dpframe.release.kinds.series.progress import Block
+
+__all__ = ["Measured", "measured", "packed_blocks", "unpacked_blocks"]
+
+_NODE = "block"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Noisy totals: `values[block][total]` is an array of integers, one for each group; `keys` are the groups."""
+
+    keys: pl.DataFrame
+    values: tuple[tuple[np.ndarray, ...], ...]
+
+
+def measured(question: Callable[[int], Question], blocks: Sequence[Block], noise: SeriesNoise) -> Measured:
+    """Read the rows of the periods of some blocks, add up their totals, and draw the noise of each block.
+
+    Input:  question: the question of a period, by its number; blocks; the noise of the series
+    Bound:  the totals of a block are sums of integers over its periods. One unit moves them by at most
+            `UnitChange.over`. Each block gets independent integer noise with the scale of its level. The raw totals do
+            not leave this function
+    """
+    raw: dict[int, list[np.ndarray]] = {}
+    keys = pl.DataFrame()
+    for period in sorted({period for block in blocks for period in block.periods}):
+        totals = engine.totals(question(period), int(bits.random_words(1)[0]))
+        keys = totals.keys
+        raw[period] = [values.astype(object) for values in totals.values]
+    published = []
+    for block in blocks:
+        number = len(raw[block.periods[0]])
+        exact = [_narrow(np.sum([raw[period][total] for period in block.periods], axis=0)) for total in range(number)]
+        mechanisms = noise.mechanisms[block.part][block.level]
+        pairs = zip(exact, mechanisms, strict=True)
+        published.append(tuple(plus(values, mechanism.draw(len(values))) for values, mechanism in pairs))
+    return Measured(keys, tuple(published))
+
+
+def _narrow(values: np.ndarray) -> np.ndarray:
+    """Integers as int64 if they fit with room for noise; otherwise unchanged."""
+    return values.astype(np.int64) if all(abs(value) < 2**61 for value in values.tolist()) else values
+
+
+def packed_blocks(answer: Measured) -> bytes:
+    """Noisy totals as bytes: an Arrow stream with two streams, the keys, and the integers as texts of any length."""
+    groups = len(answer.values[0][0])
+    columns = {
+        _NODE: [block for block in range(len(answer.values)) for _ in range(groups)],
+        **{
+            str(total): [str(value) for block in answer.values for value in block[total].tolist()]
+            for total in range(len(answer.values[0]))
+        },
+    }
+    both = {"keys": [_stream(answer.keys)], "blocks": [_stream(pl.DataFrame(columns))]}
+    return _stream(pl.DataFrame(both, schema={"keys": pl.Binary, "blocks": pl.Binary}))
+
+
+def unpacked_blocks(data: bytes) -> Measured:
+    """Noisy totals from bytes."""
+    ((keys, blocks),) = pl.read_ipc_stream(io.BytesIO(data)).iter_rows()
+    table = pl.read_ipc_stream(io.BytesIO(blocks))
+    number = table.get_column(_NODE).max()
+    assert isinstance(number, int)
+    values = [
+        np.array([int(text) for text in table.get_column(name).to_list()], dtype=object).reshape(number + 1, -1)
+        for name in table.columns[1:]
+    ]
+    by_block = tuple(tuple(total[block] for total in values) for block in range(number + 1))
+    return Measured(pl.read_ipc_stream(io.BytesIO(keys)), by_block)
+
+
+def _stream(table: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    table.write_ipc_stream(buffer)
+    return buffer.getvalue()
+
+
+def by_period(tables: Mapping[int, bytes], lines: Mapping[int, int]) -> dict[int, Measured]:
+    """Stored answers by period. Input: tables by the number of the charge, and the period of each charge."""
+    return {lines[number]: unpacked_blocks(data) for number, data in tables.items() if number in lines}

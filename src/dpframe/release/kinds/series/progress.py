@@ -1,0 +1,117 @@
+"""The blocks that a series has measured so far, and those that the next period measures, from its lines in the ledger.
+
+A period is measured when it is added. A block of several periods is measured when its last period, or a later one, is
+added for the first time. The block then has those of its periods that were added by that time. So a missing period is
+part of no block. A late period is measured alone, and in the blocks that are not measured yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpframe.budget import Entry, Loss, Page
+from dpframe.release.kinds.series.shape import Shapes
+
+__all__ = ["Block", "Overtaken", "Place", "Progress", "ranges", "spread"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Periods that are measured together. `first` is the first period of the block, even if it was never added."""
+
+    part: int
+    level: int
+    first: int
+    periods: tuple[int, ...]
+
+    def to_json(self) -> list[Any]:
+        """The stored form of the block, with periods as ranges."""
+        return [self.part, self.level, self.first, ranges(self.periods)]
+
+    @classmethod
+    def from_json(cls, fields: Sequence[Any]) -> Block:
+        """The block from its stored form."""
+        part, level, first, periods = fields
+        return cls(part, level, first, tuple(spread(periods)))
+
+
+def ranges(periods: Iterable[int]) -> list[list[int]]:
+    """Numbers in order as ranges.
+
+    >>> ranges([0, 1, 2, 5])
+    [[0, 2], [5, 5]]
+    """
+    intervals: list[list[int]] = []
+    for period in sorted(periods):
+        if intervals and intervals[-1][1] == period - 1:
+            intervals[-1][1] = period
+        else:
+            intervals.append([period, period])
+    return intervals
+
+
+def spread(pairs: Iterable[Sequence[int]]) -> list[int]:
+    """Ranges as numbers in order."""
+    return [period for first, last in pairs for period in range(first, last + 1)]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The periods that were added, the blocks that each of them measured, and the number of the last line."""
+
+    added: frozenset[int]
+    blocks: Mapping[int, tuple[Block, ...]]
+    line: int
+
+    @classmethod
+    def of(cls, lines: Sequence[Entry]) -> Progress:
+        """The progress from the lines of a series, oldest first."""
+        places = [entry.body["within"] for entry in lines]
+        blocks = {place["period"]: tuple(map(Block.from_json, place["blocks"])) for place in places}
+        return cls(frozenset(blocks), blocks, lines[-1].number if lines else 0)
+
+    def before(self, period: int) -> list[int]:
+        """The periods that were added before a period, in the order in which they were added."""
+        order = list(self.blocks)
+        return order[: order.index(period)] if period in self.blocks else order
+
+    def measured_by(self, period: int, shapes: Shapes) -> tuple[Block, ...]:
+        """The blocks that a period measures if it is added now; if it was added before, those that it measured then."""
+        if period in self.blocks:
+            return self.blocks[period]
+        part, last = shapes.part_of(period), max(self.added, default=-1)
+        blocks = [Block(part, 0, period, (period,))]
+        added = self.added | {period}
+        for of, level, first, end in shapes.closing(last, period):
+            inside = tuple(number for number in range(first, end) if number in added)
+            if inside:
+                blocks.append(Block(of, level, first, inside))
+        return tuple(blocks)
+
+
+class Overtaken(Exception):  # noqa: N818  - not an error: the caller reads the progress again and retries
+    """Another period was added in the meantime."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a period in its series, for the charge: see `dpframe.budget.receipts.Within`."""
+
+    opening: int
+    line: int
+    period: int
+    blocks: tuple[Block, ...]
+    cost: Callable[[], Loss]
+
+    def again(self, loss: Loss) -> Loss:
+        """The cost of measuring the blocks once more."""
+        return self.cost()
+
+    def enter(self, page: Page, loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
+        """The first measurement costs nothing more. Errors: Overtaken if another period was added in the meantime."""
+        lines = page.members(self.opening)
+        if (lines[-1].number if lines else 0) != self.line:
+            raise Overtaken
+        return loss, {"period": self.period, "blocks": [block.to_json() for block in self.blocks]}

@@ -1,0 +1,219 @@
+"""The question of each period: from a query about one period or about all rows, or from a function of the period."""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpframe import engine
+from dpframe.errors import BudgetMismatch, InvalidArgument, ReleaseMismatch, UnsupportedOperation, WrongType, kind_of
+from dpframe.plan import Hierarchy, Kind, Marginals, Question, col, described, kind, lit
+from dpframe.plan.steps import Filter, FirstPeriods, Step, exchanged, source_of, sources_of
+from dpframe.release.kinds.series.calendar import Calendar
+from dpframe.release.kinds.series.progress import ranges
+
+__all__ = [
+    "PeriodQuery",
+    "check_enforced",
+    "check_kind",
+    "check_same",
+    "described_question",
+    "read_query",
+    "validated",
+]
+
+
+@dataclass(frozen=True)
+class PeriodQuery:
+    """The argument of `series.add`: a query about one period's rows or about all rows, or a function of the period.
+
+    `on` is the column with the time of a row. Without `on` and without a function, the query is about the rows of the
+    period that is added.
+    """
+
+    query: Any
+    on: str | None
+    question_of: Callable[[Any], Question]
+
+    @property
+    def alone(self) -> bool:
+        """Whether the rows of earlier periods are not available."""
+        return self.on is None and not callable(self.query)
+
+    def of(self, calendar: Calendar, period: int) -> Question:
+        """The question of one period. Errors: InvalidArgument, WrongType, UnsupportedOperation; those of a query."""
+        query = self._called(calendar.label(period)) if callable(self.query) else self.query
+        question = self.question_of(query)
+        if self.on is None or callable(self.query):
+            return question
+        return replace(question, step=_only(question.step, self.on, calendar, period))
+
+    def first(self, calendar: Calendar, question: Question, earlier: Mapping[int, Question], most: int) -> Question:
+        """The question of one period, about units with rows in fewer than `most` of the periods before it.
+
+        Input:  question; earlier: the questions of the periods that were added before it, by number; most (periods)
+        Bound:  see `dpframe.plan.steps.FirstPeriods`
+        """
+        if len(earlier) < most:
+            return question
+        listed = tuple(zip(question.by, question.keys.levels, strict=True)) if question.keys is not None else ()
+        steps, each = tuple(past.step for past in earlier.values()), ""
+        if self.on is not None and not callable(self.query) and self._days_apart(calendar, question):
+            days, each = _spans(calendar, sorted(earlier)), self.on
+            whole = self.question_of(self.query).step
+            steps = (exchanged(whole, lambda source: Filter(source, _within(source, self.on or "", calendar, days))),)
+        return replace(question, step=FirstPeriods(question.step, steps, most, each, listed))
+
+    def _days_apart(self, calendar: Calendar, question: Question) -> bool:
+        """Whether each value of the column `on` is one period: the column is unchanged, and holds days or texts.
+
+        Then a single reading of the table counts the periods of each unit.
+        """
+        assert self.on is not None
+        before = source_of(question.step).table.columns[self.on]
+        after = question.step.table.columns.get(self.on)
+        if after is None or after.id != before.id:
+            return False
+        day = calendar.every == dt.timedelta(days=1) and calendar.start.time() == dt.time()
+        return kind(before.domain.dtype) is Kind.STRING or (kind(before.domain.dtype) is Kind.DATE and day)
+
+    def _called(self, label: str) -> Any:
+        """The query that the function returns for a period. Errors: InvalidArgument if it takes no argument."""
+        if _takes_one(self.query):
+            return self.query(label)
+        raise InvalidArgument(
+            "series.add: the function must take one argument, the period as a text such as '2026-11-21', and return a "
+            "query."
+        )
+
+
+def _takes_one(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called with one argument."""
+    try:
+        inspect.signature(function).bind("")
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(function, type)
+
+
+def _spans(calendar: Calendar, periods: list[int]) -> list[tuple[int, int]]:
+    """Periods as spans: the first period of each span and the period after its last."""
+    return [(first, last + 1) for first, last in ranges(periods)]
+
+
+def _within(source: Any, on: str, calendar: Calendar, spans: list[tuple[int, int]]) -> Any:
+    """The condition that the time of a row is in some of the spans."""
+    if kind(source.table.columns[on].domain.dtype) is Kind.STRING:
+        return col(on).is_in([calendar.label(period) for first, end in spans for period in range(first, end)])
+    conditions = [
+        (col(on) >= lit(calendar.moment(first).date())) & (col(on) < lit(calendar.moment(end).date()))
+        for first, end in spans
+    ]
+    either = conditions[0]
+    for condition in conditions[1:]:
+        either |= condition
+    return either
+
+
+def check_enforced(question: Question, *, alone: bool) -> None:
+    """Check that the periods of each unit can be counted. Errors: UnsupportedOperation."""
+    if alone:
+        raise UnsupportedOperation(
+            "series.add: enforce=True counts the earlier periods in which a unit has rows, so it must read their rows. "
+            "Give a function of the period, series.add(lambda night: ..., period=...), or a table with all periods and "
+            "on=."
+        )
+    if not question.table.unit:
+        raise UnsupportedOperation(
+            "series.add: enforce=True needs a column that identifies units, and dp.Rows(k) has none. Protect the table "
+            "with unit='...'."
+        )
+
+
+def _only(step: Step, on: str, calendar: Calendar, period: int) -> Step:
+    """A plan about the rows of one period."""
+    if len(sources_of(step)) > 1:
+        raise UnsupportedOperation(
+            "series.add: this question is about several protected tables, and on= names a column of one table. Give a "
+            "function of the period that filters each of them: series.add(lambda day: ..., period='...')."
+        )
+    column = source_of(step).table.column(on, "budget.series(on=...)")
+    dtype = column.domain.dtype
+    begins, ends = calendar.moment(period), calendar.moment(period + 1)
+    if kind(dtype) is Kind.STRING:
+        condition = col(on) == lit(calendar.label(period))
+    elif kind(dtype) is Kind.DATE:
+        if begins.time() != dt.time() or ends.time() != dt.time():
+            raise WrongType(
+                f"on={on!r} holds dates, but periods do not begin at midnight. Give a column of times, or periods of "
+                "whole days."
+            )
+        condition = (col(on) >= lit(begins.date())) & (col(on) < lit(ends.date()))
+    elif kind(dtype) is Kind.DATETIME:
+        condition = (col(on) >= lit(begins)) & (col(on) < lit(ends))
+    else:
+        raise WrongType(f"on={on!r} must be a column of dates, of times, or of texts such as '2026-11-21'.")
+    return exchanged(step, lambda source: Filter(source, condition))
+
+
+def check_kind(question: Question) -> None:
+    """Check that a question asks for counts and sums in listed groups. Errors: UnsupportedOperation."""
+    if isinstance(question, (Hierarchy, Marginals)) or not question.layout.is_long:
+        raise UnsupportedOperation(
+            "series.add: a series has counts and sums by group_by(..., keys=[...]), not crosstabs, marginals or "
+            "hierarchies."
+        )
+    if question.private_keys or question.other is not None:
+        raise UnsupportedOperation(
+            f"series.add: list the keys of {', '.join(map(repr, question.by))}, group_by(..., keys=[...]); keys from "
+            "the data would differ from period to period."
+        )
+    if question.undecided:
+        raise UnsupportedOperation(
+            "series.add: give limits and bounds as numbers; dp.Auto() would choose other ones in each period."
+        )
+    simple = [
+        not output.derived and output.dtype is None and all(m.additive and not m.chosen for _, m in output.totals)
+        for output in question.outputs
+    ]
+    if not simple or not all(simple):
+        raise UnsupportedOperation(
+            "series.add: a series adds up counts and sums of numbers: dp.count(), dp.count_units(), "
+            "dp.sum('spend', bounds=(0, 100)). For a mean, divide a sum by a count."
+        )
+
+
+def described_question(question: Question) -> dict[str, Any]:
+    """The part of a question that all periods of a series share, as JSON: unit, neighbours, columns and groups."""
+    table = described(question)["table"]
+    return {"unit": table["unit"], "neighbors": table["neighbors"], "ask": described(question)["ask"]}
+
+
+def check_same(first: Mapping[str, Any], question: Question, label: str) -> None:
+    """Check that another period has the question of the first one. Errors: ReleaseMismatch."""
+    if described_question(question) != first:
+        raise ReleaseMismatch(
+            f"series.add: for {label} the function returns another question than for the period that is added. All "
+            "periods of a series must have one question. Nothing was spent."
+        )
+
+
+def read_query(query: Any, budget: Any) -> Question:
+    """The question of a query that a budget pays for. Errors: InvalidArgument, BudgetMismatch."""
+    question = getattr(query, "_question", None)
+    if not isinstance(question, Question):
+        raise InvalidArgument(
+            "series.add takes a query, such as frame.count(max_rows=1), or a function from a period to a query, "
+            f"not {kind_of(query)}."
+        )
+    if query._budget not in (None, budget):
+        raise BudgetMismatch("series.add: this query is paid from another budget than the series.")
+    return question
+
+
+def validated(question: Question) -> None:
+    """Run a question on an empty table, so that it cannot fail on types after the charge. Errors: EngineError."""
+    engine.validate(question)

@@ -1,0 +1,406 @@
+"""A series: noisy totals of consecutive periods, with running totals and windows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpframe.budget import Budget, Entry, Loss, Receipt, Terms
+from dpframe.engine import sealed
+from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperation
+from dpframe.plan import Question, check_choice
+from dpframe.release.accuracy import check_alpha
+from dpframe.release.failing import recorded
+from dpframe.release.kinds.series.answer import Measured, measured, packed_blocks, unpacked_blocks
+from dpframe.release.kinds.series.calendar import Calendar
+from dpframe.release.kinds.series.estimates import Estimates, running, windows
+from dpframe.release.kinds.series.noise import SeriesNoise, UnitChange
+from dpframe.release.kinds.series.numbers import SeriesNumbers
+from dpframe.release.kinds.series.progress import Block, Overtaken, Place, Progress
+from dpframe.release.kinds.series.questions import (
+    PeriodQuery,
+    check_enforced,
+    check_kind,
+    check_same,
+    described_question,
+    read_query,
+    validated,
+)
+from dpframe.release.kinds.series.settings import Settings, kept, opening_plan
+from dpframe.release.paying import subject_of, told
+
+__all__ = ["Series"]
+
+_TURNS = 100  # attempts to add a period while other processes add periods
+_LOG = logging.getLogger("dpframe")
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """A series in the ledger: the charge that paid for it, with its noise and its calendar."""
+
+    entry: Entry
+    noise: SeriesNoise
+    calendar: Calendar
+
+    @classmethod
+    def of(cls, entry: Entry) -> _Opening:
+        record, plan = entry.body["opens"], entry.body["plan"]["series"]
+        calendar = Calendar.read(plan["every"], record["start"])
+        return cls(entry, SeriesNoise.from_json(record), calendar)
+
+    @property
+    def record(self) -> Any:
+        """The stored form of the series."""
+        return self.entry.body["opens"]
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The arguments with which the series was opened."""
+        return Settings.from_plan(self.entry.body["plan"]["series"])
+
+
+class Series:
+    """Noisy totals of each period, of running totals and of windows, consistent with one another.
+
+    `budget.series(...)` returns it. `add` measures a period. `total`, `window` and `table` read published numbers and
+    cost nothing. Its only state are the published noisy totals in the ledger.
+    """
+
+    def __init__(self, budget: Budget, name: str, settings: Settings | None, start: object, on: str | None) -> None:
+        self._budget, self._name, self._settings, self._start, self._on = budget, name, settings, start, on
+        self._read: dict[int, Measured] = {}  # published answers by the number of their charge; they never change
+
+    # Adding
+
+    def add(self, query: Any, period: object, *, on_pending: str = "refuse") -> SeriesNumbers:
+        """Measure a period and the blocks that end with it. A period that was added before returns its stored answer.
+
+        Input:  query: a query about the rows of this period; or, if `on=` names the column with the time of a row, a
+                query about all rows; or a function from a period (a text) to a query: `lambda night: ...`. The latter
+                two read the rows of earlier periods again, see `reads`; period: the start of the period, "2026-11-21";
+                on_pending: "retry" measures a period again if its answer was lost, and pays for that
+        Output: the current estimate of the number of this period
+        Bound:  the loss of the series, for the whole horizon. It is charged when the first period is added: see
+                `explain`
+        Errors: those of a release, which spend nothing; ReleasePending if the period was charged but never stored
+        """
+        check_choice(on_pending, ("refuse", "retry"), "on_pending")
+        source = self._source(query)
+        opening = self._opened_for(source, period)
+        number = opening.calendar.number(period)
+        opening.noise.shapes.part_of(number)
+        for _ in range(_TURNS):
+            try:
+                receipt = self._added(opening, source, number, retry=on_pending == "retry")
+            except Overtaken:
+                continue
+            return self._shown(opening, number, receipt)
+        raise LedgerUnavailable(
+            f"{self._name!r}: other processes added periods at each of {_TURNS} attempts. Nothing was spent. Try again."
+        )
+
+    def _source(self, query: Any) -> PeriodQuery:
+        return PeriodQuery(query, self._on, lambda argument: read_query(argument, self._budget))
+
+    def reads(self, period: object) -> list[str]:
+        """The periods whose rows are read if a period is added now: itself, and those in blocks that end with it.
+
+        With `enforce` these are also all periods that were added before, because it counts each unit's periods.
+        """
+        opening = self._opened()
+        number, progress = opening.calendar.number(period), self._progress(opening)
+        blocks = progress.measured_by(number, opening.noise.shapes)
+        periods = {past for block in blocks for past in block.periods}
+        if opening.settings.enforce:
+            periods |= {past for later in list(periods) for past in progress.before(later)}
+        return [opening.calendar.label(past) for past in sorted(periods)]
+
+    def _opened_for(self, source: PeriodQuery, period: object) -> _Opening:
+        """The series in the ledger; it is opened now if this is its first period. Errors: those of a release."""
+        entry = self._entry()
+        settings = self._settings if self._settings is not None else Settings.from_plan(_series_plan(entry, self._name))
+        start = entry.body["opens"]["start"] if entry is not None else period if self._start is None else self._start
+        calendar = Calendar.read(settings.every, start)
+        if entry is not None and self._start is not None and Calendar.read(settings.every, self._start) != calendar:
+            raise InvalidArgument(f"start: series {self._name!r} began with {calendar.label(0)}.")
+        question = source.of(calendar, calendar.number(period))
+        check_kind(question)
+        if settings.enforce:
+            check_enforced(question, alone=source.alone)
+        validated(question)
+        plan = opening_plan(settings, question, alone=source.alone)
+        if entry is not None and entry.body["plan"] == plan:
+            return _Opening.of(entry)
+        loss, opens = kept(self._name, settings, question, self._budget, calendar.start, alone=source.alone)
+        query = f"series {self._name!r}: every {settings.every}"
+        charge = self._budget.open(loss, subject_of(question), query, name=_opening(self._name), plan=plan, opens=opens)
+        _LOG.info("series %r is open: %s for all of its periods", self._name, loss)
+        return _Opening.of(charge)
+
+    def _added(self, opening: _Opening, source: PeriodQuery, number: int, *, retry: bool) -> Receipt:
+        """Charge a period and measure it. Errors: Overtaken if another process was faster; those of a release."""
+        progress, label = self._progress(opening), opening.calendar.label(number)
+        blocks = progress.measured_by(number, opening.noise.shapes)
+        first = source.of(opening.calendar, number)
+        questions = {number: first}
+        if number not in progress.added or retry:
+            questions = self._questions(opening, source, progress, blocks, {number: first})
+        inside = f" and {len(blocks) - 1} blocks that end with it" if len(blocks) > 1 else ""
+        receipt = self._budget.charge(
+            Loss.none(in_rho=self._budget.terms is Terms.RHO),
+            subject_of(first),
+            f"{self._name}: {label}{inside}",
+            name=f"{self._name} {label}",
+            plan={"series": self._name, "period": label},
+            retry=retry,
+            within=self._place(opening, progress, number, first, blocks),
+        )
+        if receipt.stored is not None:
+            return receipt
+        answer = recorded(
+            self._budget, receipt, lambda: sealed(lambda: measured(questions.__getitem__, blocks, opening.noise))
+        )
+        details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
+        self._budget.store(receipt, packed_blocks(answer), {"series": self._name, **details})
+        return receipt
+
+    def _place(
+        self, opening: _Opening, progress: Progress, number: int, question: Question, blocks: tuple[Block, ...]
+    ) -> Place:
+        """The place of a period in its series for the charge, with the blocks that it measures."""
+        settings = opening.settings
+        sizes = [(block.part, block.level, len(block.periods)) for block in blocks]
+
+        def cost() -> Loss:
+            unit = UnitChange.of(question, settings.periods)
+            return opening.noise.again(unit, sizes, settings.price(self._budget.terms))
+
+        return Place(opening.entry.number, progress.line, number, blocks, cost)
+
+    def _questions(
+        self,
+        opening: _Opening,
+        source: PeriodQuery,
+        progress: Progress,
+        blocks: tuple[Block, ...],
+        first: dict[int, Question],
+    ) -> dict[int, Question]:
+        """The questions of the periods of some blocks; `first` has the question of the period that is added.
+
+        With `enforce` each question is about units with rows in fewer than `unit_periods` periods before its period.
+        Errors: ReleaseMismatch, those of a query
+        """
+        (number,), inside = first, {past for block in blocks for past in block.periods}
+        settings = opening.settings
+        before = {period: progress.before(period) for period in inside} if settings.enforce else {}
+        periods = inside | {past for earlier in before.values() for past in earlier}
+        each = first | self._earlier(opening, source, periods - {number}, first[number], inside)
+        questions = {period: each[period] for period in inside}
+        for period, earlier in before.items():
+            past_questions = {past: each[past] for past in earlier}
+            questions[period] = source.first(opening.calendar, each[period], past_questions, settings.periods)
+        if before:
+            validated(questions[number])
+        return questions
+
+    def _earlier(
+        self, opening: _Opening, source: PeriodQuery, periods: set[int], first: Question, inside: set[int]
+    ) -> dict[int, Question]:
+        """The questions of earlier periods, checked against the first; those of periods `inside` blocks are validated.
+
+        Errors: ReleaseMismatch, those of a query
+        """
+        questions, described = {}, described_question(first)
+        for period in sorted(periods):
+            questions[period] = source.of(opening.calendar, period)
+            if callable(source.query):
+                check_same(described, questions[period], opening.calendar.label(period))
+                if period in inside:
+                    validated(questions[period])
+        return questions
+
+    def _shown(self, opening: _Opening, number: int, receipt: Receipt) -> SeriesNumbers:
+        """The number of a period that was added."""
+        label = opening.calendar.label(number)
+        origin = told(receipt, f"{self._name} {label}").get("stored", "")
+        if not origin and not receipt.again:
+            _LOG.info("%s %s: added, nothing charged beside the price of the series", self._name, label)
+        estimates = self._estimates(opening)
+        weights = (np.array(estimates.periods)[None] == number).astype(np.float64)
+        return self._numbers(opening, estimates, f"{self._name}, {label}", weights, cost=receipt.loss, stored=origin)
+
+    # Reading
+
+    def total(self, alpha: float = 0.05) -> SeriesNumbers:
+        """The running total of all periods that were added, with its error. Free."""
+        opening = self._opened()
+        estimates = self._estimates(opening)
+        number = len(estimates.periods)
+        return self._numbers(
+            opening, estimates, f"{self._name}: total of {number} periods", np.ones((1, number)), alpha
+        )
+
+    def window(self, length: str, alpha: float = 0.05) -> SeriesNumbers:
+        """The total of the last periods, such as "7d", up to the latest added period, with its error. Free."""
+        opening = self._opened()
+        number, estimates = opening.calendar.window(length), self._estimates(opening)
+        title = f"{self._name}: {length} up to {opening.calendar.label(estimates.periods[-1])}"
+        return self._numbers(opening, estimates, title, windows(estimates.periods, number)[-1:], alpha)
+
+    def table(self, window: str | Sequence[str] = (), alpha: float = 0.05) -> SeriesNumbers:
+        """A row for each period and group: its number, the running total, windows such as "7d"; with errors. Free.
+
+        All numbers follow from one set of estimates, so numbers of periods add up to totals and windows.
+        """
+        if not isinstance(window, (str, list, tuple)):
+            raise InvalidArgument("series.table: window= is a length such as '7d', or a list of lengths.")
+        opening, lengths = self._opened(), [window] if isinstance(window, str) else list(window)
+        estimates, columns = self._estimates(opening), {}
+        columns[""] = np.eye(len(estimates.periods))
+        columns["_total"] = running(estimates.periods)
+        for length in lengths:
+            columns[f"_{length}"] = windows(estimates.periods, opening.calendar.window(length))
+        labels = [opening.calendar.moment(period) for period in estimates.periods]
+        parts = [
+            self._long(opening, estimates, weights, alpha, suffix, labels if not suffix else None)
+            for suffix, weights in columns.items()
+        ]
+        width = -2 * len(opening.record["outputs"])
+        long = pl.concat([parts[0], *(part.select(part.columns[width:]) for part in parts[1:])], how="horizontal")
+        title = f"{self._name}: {len(labels)} periods"
+        return self._presented(opening, title, long, _period=long.columns[0], _alpha=alpha)
+
+    def explain(self, query: Any = None, period: object = None) -> str:
+        """The derivation of the sensitivities of a period, and the privacy guarantee over the whole horizon.
+
+        Input:  query and period, as in `add`, for a series that has no period yet
+        """
+        if query is None:
+            record = self._opened().record
+            return "\n\n".join([record["derivation"], *record["words"]])
+        settings = self._settings
+        if settings is None or period is None:
+            raise InvalidArgument(
+                "series.explain(query, period) needs both arguments, as add does, and a series with its price: "
+                "budget.series('...', epsilon=1.0, unit_periods=1)."
+            )
+        source = self._source(query)
+        calendar = Calendar.read(settings.every, period if self._start is None else self._start)
+        question = source.of(calendar, calendar.number(period))
+        check_kind(question)
+        if settings.enforce:
+            check_enforced(question, alone=source.alone)
+        _, record = kept(self._name, settings, question, self._budget, calendar.start, alone=source.alone)
+        return "\n\n".join([record["derivation"], *record["words"]])
+
+    # State in the ledger
+
+    def _entry(self) -> Entry | None:
+        entries = self._budget.entries()
+        return next((e for e in entries if e.kind == "charge" and e.name == _opening(self._name)), None)
+
+    def _opened(self) -> _Opening:
+        entry = self._entry()
+        if entry is None:
+            raise UnsupportedOperation(
+                f"Series {self._name!r} has no period yet. Add one: series.add(query, period='...')."
+            )
+        return _Opening.of(entry)
+
+    def _lines(self, opening: _Opening) -> list[Entry]:
+        return [e for e in self._budget.entries() if e.kind == "charge" and e.about == opening.entry.number]
+
+    def _progress(self, opening: _Opening) -> Progress:
+        return Progress.of(self._lines(opening))
+
+    def _estimates(self, opening: _Opening) -> Estimates:
+        lines, tables = self._lines(opening), self._budget.tables(opening.entry.number)
+        self._read |= {number: unpacked_blocks(data) for number, data in tables.items() if number not in self._read}
+        answers = {e.body["within"]["period"]: self._read[e.number] for e in lines if e.number in tables}
+        if not answers:
+            raise UnsupportedOperation(f"Series {self._name!r} has no stored period yet.")
+        return Estimates(Progress.of(lines).blocks, answers, opening.noise)
+
+    # Tables
+
+    def _long(
+        self,
+        opening: _Opening,
+        estimates: Estimates,
+        weights: np.ndarray,
+        alpha: float,
+        suffix: str = "",
+        labels: Sequence[dt.datetime] | None = None,
+    ) -> pl.DataFrame:
+        """Weighted sums of the periods' estimates: a row for each sum and group."""
+        keys = next(iter(estimates.answers.values())).keys
+        groups = max(keys.height, 1)
+        parts: list[pl.DataFrame] = []
+        if labels is not None:
+            parts.append(_column(opening.calendar, labels, keys.columns, groups))
+        if keys.height:
+            parts.append(pl.concat([keys] * len(weights)))
+        check_alpha(alpha)
+        for output in opening.record["outputs"]:
+            numerator, denominator = map(int, f"{output['unit']}/1".split("/")[:2])
+            unit = numerator / denominator
+            values = weights @ estimates.each(output["total"]) * unit
+            deviations = estimates.deviations(output["total"], weights) * unit
+            errors = np.repeat([estimates.error(float(deviation), alpha) for deviation in deviations], groups)
+            name = f"{output['name']}{suffix}"
+            parts.append(pl.DataFrame({name: values.ravel(), f"{name}_error": errors}))
+        return pl.concat(parts, how="horizontal")
+
+    def _numbers(
+        self,
+        opening: _Opening,
+        estimates: Estimates,
+        title: str,
+        weights: np.ndarray,
+        alpha: float = 0.05,
+        **more: Any,
+    ) -> SeriesNumbers:
+        return self._presented(opening, title, self._long(opening, estimates, weights, alpha), **more)
+
+    def _presented(self, opening: _Opening, title: str, long: pl.DataFrame, **more: Any) -> SeriesNumbers:
+        record = opening.record
+        names = tuple(output["name"] for output in record["outputs"])
+        return SeriesNumbers(title, record["statement"], long, record["kind"], names, **more)
+
+    def __repr__(self) -> str:
+        entry = self._entry()
+        if entry is None:
+            return f"Series {self._name!r}: no period yet."
+        opening = _Opening.of(entry)
+        number, words = len(self._progress(opening).added), " ".join(opening.record["words"])
+        return f"Series {self._name!r}: {number} periods. {words}"
+
+
+def _column(calendar: Calendar, begins: Sequence[dt.datetime], keys: Sequence[str], groups: int) -> pl.DataFrame:
+    """The column of periods: days, or times if periods do not begin at midnight."""
+    repeated = [moment for moment in begins for _ in range(groups)]
+    days = calendar.every % dt.timedelta(days=1) == dt.timedelta(0) and calendar.start.time() == dt.time()
+    moments = pl.Series("period" if "period" not in keys else "period_", repeated, dtype=pl.Datetime("us"))
+    return (moments.cast(pl.Date) if days else moments).to_frame()
+
+
+def _opening(name: str) -> str:
+    """The name of the charge that pays for a series."""
+    return f"series {name}"
+
+
+def _series_plan(entry: Entry | None, name: str) -> Any:
+    if entry is None:
+        raise InvalidArgument(
+            f"There is no series {name!r} yet: budget.series({name!r}, every='1d', horizon=365, epsilon=1.0, "
+            "unit_periods=1) opens it."
+        )
+    return entry.body["plan"]["series"]

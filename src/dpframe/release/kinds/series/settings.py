@@ -1,0 +1,208 @@
+"""Settings of a series: the arguments that open it, and the form in which the ledger stores them with the charge."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpframe.budget import Budget, Loss, Terms, read_length, typed_number
+from dpframe.errors import InvalidArgument, InvalidPrice
+from dpframe.plan import Question, derivation, unit_words
+from dpframe.plan.steps import check_limit, source_of
+from dpframe.release.kinds.series.calendar import Calendar
+from dpframe.release.kinds.series.noise import SeriesNoise, UnitChange, planned_noise
+from dpframe.release.kinds.series.questions import described_question
+from dpframe.release.kinds.series.shape import LONGEST
+from dpframe.release.pricing import NoiseKind, Price, read_price
+from dpframe.release.shown import loss_json, statement
+
+__all__ = ["Settings", "kept", "opening_plan"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of a series as they were typed. `horizon` is a number of periods, None for no end.
+
+    With `enforce` each unit is counted only in the first `periods` periods in which it has rows.
+    """
+
+    every: str
+    horizon: int | None
+    periods: int
+    typed: tuple[tuple[str, str], ...]
+    noise: str
+    enforce: bool = False
+
+    @classmethod
+    def read(
+        cls,
+        terms: Terms,
+        every: object,
+        horizon: object,
+        periods: object,
+        noise: object,
+        *,
+        enforce: bool = False,
+        **price: object,
+    ) -> Settings:
+        """The settings from the arguments of `Budget.series`. Errors: InvalidArgument, InvalidPrice."""
+        read_length(every, "every")
+        if horizon is not None:
+            horizon = check_limit(horizon, "horizon")
+            if horizon > LONGEST:
+                raise InvalidArgument(
+                    f"horizon: a series has at most {LONGEST:,} periods; type horizon=None for no end."
+                )
+        if periods is None:
+            raise InvalidArgument(
+                "budget.series: give the largest number of periods in which one unit is counted, over the whole "
+                "horizon: unit_periods=1 if each person comes once, as in sign-ups; unit_periods=365 if a person may "
+                "come on every day of a year. This number is not checked; privacy holds for units that keep to it. "
+                "With enforce=True the later periods of other units are left out, and privacy holds for every unit."
+            )
+        number = check_limit(periods, "unit_periods")
+        if all(amount is None for amount in price.values()):
+            example = "rho=0.1" if terms is Terms.RHO else "epsilon=1.0"
+            raise InvalidPrice(f"Give the price of all periods together: budget.series(..., {example}).")
+        total = read_price(terms, noise=noise, **price)
+        exact = tuple((name, str(typed_number(amount, name))) for name, amount in price.items() if amount is not None)
+        most = min(number, horizon or number)
+        return cls(str(every), horizon, most, exact, total.noise.value, enforce and most != horizon)
+
+    @classmethod
+    def from_plan(cls, plan: Mapping[str, Any]) -> Settings:
+        """The settings from their stored form."""
+        typed, enforce = tuple(plan["price"].items()), plan.get("enforce", False)
+        return cls(plan["every"], plan["horizon"], plan["unit_periods"], typed, plan["noise"], enforce)
+
+    def to_plan(self) -> dict[str, Any]:
+        """The stored form of the settings; a series is identified by its name and these."""
+        return {
+            "every": self.every,
+            "horizon": self.horizon,
+            "unit_periods": self.periods,
+            **({"enforce": True} if self.enforce else {}),
+            "price": dict(self.typed),
+            "noise": self.noise,
+        }
+
+    def price(self, terms: Terms) -> Price:
+        """The price of the whole horizon."""
+        amounts: dict[str, Any] = {name: Fraction(amount) for name, amount in self.typed}
+        return replace(read_price(terms, noise=NoiseKind(self.noise).value, **amounts), typed=self.typed)
+
+
+def opening_plan(settings: Settings, question: Question, *, alone: bool) -> dict[str, Any]:
+    """The plan that a series' name stands for: settings and question, without data."""
+    rows = "of one period" if alone else "of earlier periods too"
+    return {"series": {**settings.to_plan(), "rows": rows}, **described_question(question)}
+
+
+def kept(
+    name: str, settings: Settings, question: Question, budget: Budget, start: dt.datetime, *, alone: bool
+) -> tuple[Loss, dict[str, Any]]:
+    """The loss of a series, and its stored form in the ledger, from which it can be continued without its query.
+
+    Errors: those of `planned_noise`
+    """
+    price, change = settings.price(budget.terms), UnitChange.of(question, settings.periods)
+    noise = planned_noise(question, change, price, settings.horizon, alone=alone)
+    cost = price.loss(delta=noise.normal)
+    calendar = Calendar(read_length(settings.every, "every"), start)
+    outputs = [
+        {"name": output.name, "unit": str(total.unit), "total": _place(question, total)}
+        for output in question.outputs
+        for _, total in output.totals
+    ]
+    words = promise(settings, question, cost, noise, calendar, alone=alone)
+    return cost, {
+        "series": name,
+        "start": start.isoformat(),
+        "kind": source_of(question.step).data.kind,
+        "by": list(question.by),
+        "outputs": outputs,
+        "words": words,
+        "derivation": str(derivation(question)),
+        "statement": _statement(name, question, noise, budget, cost, words),
+        **noise.to_json(),
+    }
+
+
+def _place(question: Question, total: Any) -> int:
+    return next(i for i, allotment in enumerate(question.allotments) if allotment.total.key == total.key)
+
+
+def promise(
+    settings: Settings, question: Question, cost: Loss, noise: SeriesNoise, calendar: Calendar, *, alone: bool
+) -> list[str]:
+    """The privacy guarantee of a series over its whole horizon, in sentences."""
+    unit, number = unit_words(source_of(question.step).table), settings.periods
+    end = "without an end" if settings.horizon is None else f"for {settings.horizon} periods"
+    at_most = "one period" if number == 1 else f"{number} periods"
+    more = "k² times the ρ" if cost.rho is not None else "k times the μ of the Gaussian noise"
+    words = [
+        f"A series of periods of {settings.every} from {calendar.label(0)} on, {end}.",
+        f"Over the whole series one {unit} is promised {cost}: for everything that is ever published of it together, "
+        "whichever periods are added, in whatever order, late or not at all.",
+        _whose(settings, unit, at_most, more if noise.normal else "k times the ε"),
+        "A period that is added again gives the stored answer. One whose answer was lost is measured again only with "
+        "on_pending='retry', and what that costs is charged beside.",
+    ]
+    sizes = noise.shapes.parts[0].sizes
+    if alone:
+        words.append(
+            "Only single periods are measured, since the rows of earlier periods are not at hand: a running total adds "
+            "up the noise of all of them. With on= or a function of the period, blocks of periods are measured too."
+        )
+    elif len(sizes) > 1:
+        words.append(f"Measured are single periods, and blocks of up to {', '.join(map(str, sizes[1:]))} periods.")
+    return words
+
+
+def _whose(settings: Settings, unit: str, at_most: str, more: str) -> str:
+    """The units for which the guarantee holds, in sentences. Input: more: the loss of a unit in k · at_most periods."""
+    number = settings.periods
+    if settings.periods == settings.horizon:
+        return f"The promise is for every {unit}: it may be counted in all periods (unit_periods={number})."
+    if not settings.enforce:
+        return (
+            f"The promise is for a {unit} that is counted in at most {at_most} (unit_periods={number}). That is "
+            f"declared, and nothing checks it. One in k times as many periods has at most {more}."
+        )
+    which = "the first period" if number == 1 else f"the first {number} periods"
+    return (
+        f"The promise is for every {unit}. Each is counted in {which} in which it has rows, in the order in which "
+        f"periods were added, and in no other (unit_periods={number}, enforce=True). A {unit} with rows in no more "
+        "periods loses nothing. Of others the later periods are left out: such numbers are of first periods, and are "
+        "not scaled up. This rests on rows that do not change after their period was added."
+    )
+
+
+def _statement(
+    name: str, question: Question, noise: SeriesNoise, budget: Budget, cost: Loss, words: list[str]
+) -> dict[str, Any]:
+    """The privacy statement of a series."""
+    rows = [
+        {
+            "column": f"{', '.join(allotment.names)}, blocks of up to {size}",
+            "aggregate": str(allotment.total.kind),
+            "mechanism": mechanism.label,
+            "scale": mechanism.scale * float(allotment.total.unit),
+            "threshold": None,
+        }
+        for size, level in zip(noise.shapes.parts[0].sizes, noise.mechanisms[0], strict=True)
+        for allotment, mechanism in zip(question.allotments, level, strict=True)
+    ]
+    account = {
+        "accountant": budget.accountant,
+        "limit": loss_json(budget.limit),
+        "remaining": loss_json(budget.remaining - cost),
+        "failures": budget.failures._asdict(),
+    }
+    why, now = derivation(question), dt.datetime.now(dt.UTC).isoformat()
+    unit = unit_words(source_of(question.step).table)
+    items = statement(why, question.table.relation, unit, rows, cost, account, name=name, drawn=now)
+    return {**items, "keys": " ".join([items["keys"], *words])}

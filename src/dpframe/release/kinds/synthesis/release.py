@@ -1,0 +1,304 @@
+"""A released synthesis: synthetic rows, the noisy tables that they come from, and how far the two are apart."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from itertools import combinations, pairwise
+from typing import Any, Generic, NoReturn
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.arrays import Floats
+from dpframe.budget import Loss
+from dpframe.engine import Contingency, Kind, Table_co, as_kind, in_own_types
+from dpframe.errors import UnknownColumn
+from dpframe.noise import bits
+from dpframe.plan import SYNTHETIC, Derivation, Hints, Synthesis, SyntheticColumn, Tables, render_html, titled
+from dpframe.release.kinds.synthesis.fit import Fit, Measured, together
+from dpframe.release.kinds.synthesis.model import summed
+from dpframe.release.kinds.synthesis.rounds import Exact, measured_and_fitted
+from dpframe.release.kinds.synthesis.rows import drawn_rows
+from dpframe.release.kinds.synthesis.values import values_of
+from dpframe.release.pricing import Gaussian, NoisePlan, TableRounds
+from dpframe.release.shown import Report, distances_chart, read_look, write_parquet
+from dpframe.theory.formulas.error import Attributes
+
+__all__ = ["SyntheticRelease", "synthetic_answer"]
+
+_SHOWN = 8  # rows in a notebook
+_WAYS = 3  # the largest number of columns of a table that the rows are held against
+MOST_ROWS = 20_000_000  # of a release whose number of rows was not typed
+_HALF_NORMAL = math.sqrt(2 / math.pi)
+
+
+def synthetic_answer(
+    question: Synthesis, plan: NoisePlan, raw: Contingency
+) -> tuple[pl.DataFrame, dict[str, NDArray[Any]]]:
+    """The synthetic rows, and the noisy tables in one array with the columns of each, as bits.
+
+    Input:  the question, its price, and its raw tables, which do not leave `measured_and_fitted`
+    Bound:  the rows are a function of the noisy tables, and of random words that are independent of the data
+    """
+    (noise,) = plan.noises
+    assert isinstance(noise.mechanism, TableRounds)
+    bound = noise.allotment.total.sensitivity
+    exact = Exact(raw.table, raw.fraction, int(bound.exact_l1), int(bound.l2_squared))
+    measured, fit = measured_and_fitted(
+        exact, question.tables.sizes, question.candidates, noise.mechanism.price, _public_numbers()
+    )
+    del raw, exact
+    return _rows(question, fit, measured, _public_numbers())
+
+
+def _public_numbers() -> np.random.Generator:
+    """Random numbers that are independent of the data and need not be secret."""
+    return np.random.default_rng([int(word) for word in bits.random_words(2)])
+
+
+def _rows(
+    question: Synthesis, fit: Fit, measured: list[Measured], draw: np.random.Generator
+) -> tuple[pl.DataFrame, dict[str, NDArray[Any]]]:
+    number = min(round(fit.rows), MOST_ROWS) if question.rows is None else question.rows
+    codes = drawn_rows(fit.beliefs, number, draw)
+    levels = dict(zip(question.by, question.tables.levels, strict=True))
+    place = {name: i for i, name in enumerate(question.by)}
+    columns = [values_of(c, levels[c.name], codes[:, place[c.name]], draw) for c in question.columns]
+    rows = pl.DataFrame([*columns, *(pl.Series(f"{i} place", codes[:, i]) for i in range(codes.shape[1]))])
+    tables = together(measured)
+    masks = [np.full(one.values.size, sum(1 << i for i in one.part), np.int64) for one in tables]
+    return rows, {
+        "columns": np.concatenate(masks),
+        "value": np.concatenate([one.values.ravel() for one in tables]),
+        "deviation": np.concatenate([np.full(one.values.size, one.deviation) for one in tables]),
+    }
+
+
+class _Marginals(dict[tuple[str, ...], Any]):
+    """Tables by their columns. A missing one is answered with the columns that there are."""
+
+    def __missing__(self, columns: object) -> NoReturn:
+        names = columns if isinstance(columns, tuple) else (columns,)
+        same = next((own for own in self if set(own) == set(names)), None)
+        line = f" Type out.marginals[{', '.join(map(repr, same))}{',' * (len(same) == 1)}]." if same else ""
+        raise UnknownColumn(
+            f"marginals: no noisy table has the key {columns!r}.{line} Measured: {', '.join(map(titled, self))}."
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SyntheticRelease(Hints, Generic[Table_co]):
+    """Synthetic rows with their cost, and the noisy tables that they come from.
+
+    `table` has the rows, in the kind of table that was protected. `marginals` has the noisy tables that were measured,
+    by their columns; they are as private as the rows, and nearer to the data. `cost` is the loss that was charged once.
+    `when` is the time (UTC) at which the noise was drawn.
+    """
+
+    _habits = SYNTHETIC
+
+    cost: Loss
+    derivation: Derivation
+    _long: pl.DataFrame
+    _parts: Mapping[str, NDArray[Any]]
+    _tables: Tables
+    _kind: Kind
+    when: dt.datetime | None
+    _statement: Mapping[str, Any]
+    _columns: tuple[SyntheticColumn, ...]
+
+    # The rows
+
+    @property
+    def table(self) -> Any:
+        """The synthetic rows: columns and types of the protected table, in its kind."""
+        return self._in_kind(self._kind)
+
+    def _in_kind(self, kind: Kind) -> Any:
+        """The rows as a kind of table; in the user's own types, if it is the user's kind."""
+        table = as_kind(self._long.select(self._long.columns[: -len(self._tables.by)]), kind)
+        if kind != self._kind:
+            return table
+        levels = dict(zip(self._tables.by, self._tables.levels, strict=True))
+        types = {one.name: one.own for one in self._columns if one.own is not None}
+        listed = [one.name for one in self._columns if not one.lows]
+        return in_own_types(table, types, {name: [key for key in levels[name] if key is not None] for name in listed})
+
+    def to_polars(self) -> pl.DataFrame:
+        """The synthetic rows as a Polars DataFrame."""
+        return self._in_kind("polars")  # type: ignore[no-any-return]
+
+    def to_pandas(self) -> Any:
+        """The synthetic rows as a pandas DataFrame."""
+        return self._in_kind("pandas")
+
+    def to_arrow(self) -> Any:
+        """The synthetic rows as a PyArrow Table."""
+        return self._in_kind("pyarrow")
+
+    def to_csv(self, path: Any = None) -> str | None:
+        """The synthetic rows as CSV: a text, or a file if there is a path."""
+        table = self.to_polars().with_columns(pl.selectors.duration().dt.to_string("iso"))
+        if path is None:
+            return table.write_csv()
+        table.write_csv(path)
+        return None
+
+    def to_parquet(self, path: Any) -> None:
+        """The synthetic rows as a Parquet file, with the privacy statement as JSON in its metadata."""
+        write_parquet(self.to_arrow(), path, self.report().to_dict())
+
+    # The noisy tables
+
+    @property
+    def marginals(self) -> dict[tuple[str, ...], Any]:
+        """The noisy tables that were measured, by their columns: keys, `count`, `error` (95%), and `synthetic`.
+
+        `count` has a noise of its own in each cell (rows, may be negative). `synthetic` is the number of synthetic
+        rows, scaled to the number of rows that the noisy tables have.
+        """
+        return _Marginals(
+            (self._tables.names(one.part), as_kind(self._marginal(one), self._kind)) for one in self._measured
+        )
+
+    def _marginal(self, one: Measured) -> pl.DataFrame:
+        levels = [self._tables.levels[i] for i in one.part]
+        keys = pl.DataFrame({"": [0]})
+        for name, level in zip(self._tables.names(one.part), levels, strict=True):
+            texts = pl.DataFrame(
+                {name: pl.Series([None if key is None else str(key) for key in level], dtype=pl.String)}
+            )
+            keys = keys.join(texts, how="cross", maintain_order="left_right")
+        error = Gaussian(one.deviation).error(0.05)
+        return keys.drop("").with_columns(
+            pl.Series("count", one.values.ravel()),
+            pl.Series("error", np.full(one.values.size, error)),
+            pl.Series("synthetic", self._share(one.part).ravel() * self._rows),
+        )
+
+    @cached_property
+    def _measured(self) -> list[Measured]:
+        masks, values, deviations = (self._parts[name] for name in ("columns", "value", "deviation"))
+        starts = [0, *(np.nonzero(np.diff(masks))[0] + 1), len(masks)]
+        tables = []
+        for start, end in pairwise(starts):
+            part = tuple(i for i in range(len(self._tables.by)) if int(masks[start]) >> i & 1)
+            shape = [self._tables.sizes[i] for i in part]
+            tables.append(Measured(part, values[start:end].reshape(shape), float(deviations[start])))
+        return tables
+
+    @cached_property
+    def _codes(self) -> NDArray[np.int32]:
+        return self._long.select(self._long.columns[-len(self._tables.by) :]).to_numpy()
+
+    @cached_property
+    def _rows(self) -> float:
+        """The noisy number of rows, by all measured tables."""
+        return max(float(self._estimated(())[0]), 1.0)
+
+    def _share(self, part: Attributes) -> Floats:
+        """The synthetic rows by some columns, as parts of all."""
+        counts = Contingency(self._codes, np.ones(len(self._codes), np.int64), 0, self._tables.sizes).table(part)
+        return np.asarray(counts / max(len(self._codes), 1))
+
+    def _estimated(self, part: Attributes) -> tuple[Any, float]:
+        """What the measured tables say of a table, as a mean weighted by precision, and its deviation."""
+        values, precision = np.zeros([self._tables.sizes[i] for i in part]), 0.0
+        for one in self._measured:
+            if set(part) <= set(one.part):
+                added = math.prod(self._tables.sizes[i] for i in one.part if i not in part)
+                weight = 1 / (one.deviation**2 * added)
+                values, precision = values + weight * summed(one.values, one.part, part), precision + weight
+        return (values / precision, precision**-0.5) if precision else (None, math.nan)
+
+    # Errors
+
+    @property
+    def noise(self) -> Any:
+        """One row per measured table: its columns, cells, and the deviation of the noise in each cell (rows)."""
+        rows = [(titled(self._tables.names(one.part)), one.values.size, one.deviation) for one in self._measured]
+        schema = {"table": pl.String, "cells": pl.Int64, "deviation": pl.Float64}
+        return as_kind(pl.DataFrame(rows, schema=schema, orient="row"), self._kind)
+
+    def accuracy(self) -> Any:
+        """How far the rows are from the noisy tables, for each table of one to three columns, the farthest first.
+
+        Output: `table`; `columns`, how many; `distance`: total variation between the parts of the synthetic rows and
+                the noisy table, null where no measured table has these columns; `noise`: the mean distance that the
+                noise of the noisy table makes by itself. Where the two are alike, nobody can see an error of the rows
+        """
+        return as_kind(self._distances, self._kind)
+
+    @cached_property
+    def _distances(self) -> pl.DataFrame:
+        rows = []
+        places = range(len(self._tables.by))
+        for part in (part for ways in range(1, _WAYS + 1) for part in combinations(places, ways)):
+            values, deviation = self._estimated(part)
+            distance = noise = None
+            if values is not None:
+                distance = float(np.abs(values / self._rows - self._share(part)).sum()) / 2
+                noise = _HALF_NORMAL * deviation * values.size / self._rows / 2
+            rows.append((titled(self._tables.names(part)), len(part), distance, noise))
+        schema = {"table": pl.String, "columns": pl.Int64, "distance": pl.Float64, "noise": pl.Float64}
+        return pl.DataFrame(rows, schema=schema, orient="row").sort(
+            "distance", descending=True, nulls_last=True, maintain_order=True
+        )
+
+    def report(self) -> Report:
+        """The privacy statement of rows and tables: prints as text, shows as HTML, `to_json()` for machines.
+
+        Its errors are those of the measured tables. How far the rows are from these is said for each number of columns.
+        """
+        errors = [
+            (titled(self._tables.names(one.part)), f"± {Gaussian(one.deviation).error(0.05):,.4g}")
+            for one in self._measured
+        ]
+        return Report({**self._statement, "post_processing": self._words()}, tuple(errors))
+
+    def _words(self) -> list[str]:
+        sentences = [
+            "The rows are drawn from a model that was fitted to the noisy tables. Nothing else of the data is in them. "
+            "Where no noisy table has some columns together, the rows do not show how these columns go together."
+        ]
+        known = self._distances.drop_nulls("distance")
+        for ways in range(1, _WAYS + 1):
+            some = known.filter(pl.col("columns") == ways)
+            if some.height:
+                distances, noise = some["distance"].to_numpy(), float(some["noise"].to_numpy().mean())
+                tables = f"{some.height} table{'s' if some.height > 1 else ''}"
+                sentences.append(
+                    f"{tables} of {ways} column{'s' if ways > 1 else ''}: the rows are "
+                    f"{distances.mean():.2%} from the noisy tables in total variation, at most {distances.max():.2%}; "
+                    f"noise alone would make {noise:.2%}."
+                )
+        return sentences
+
+    def plot(self, title: str | None = None, width: int | None = None, height: int | None = None) -> Any:
+        """The distances of `accuracy` as a chart (Altair): rows against noisy tables, beside what noise alone makes.
+
+        Errors: UnsupportedOperation without the extra `charts`
+        """
+        return distances_chart(self._distances, read_look(title, width, height, None))
+
+    def _repr_html_(self) -> str:
+        first = self.to_polars().head(_SHOWN)
+        texts = [
+            tuple("" if x is None else f"{x:.6g}" if isinstance(x, float) else str(x) for x in row)
+            for row in first.iter_rows()
+        ]
+        return f"<div class='dpframe'>{render_html(first.columns, texts)}<p>{escape(repr(self))}</p></div>"
+
+    def __repr__(self) -> str:
+        number, tables = len(self._codes), ", ".join(titled(self._tables.names(one.part)) for one in self._measured)
+        stored = f"\n{self._statement['stored']}" if "stored" in self._statement else ""
+        return (
+            f"{number:,} synthetic rows of {len(self._tables.by)} columns, from noisy tables: {tables}.\n\n"
+            f"Released at {self.cost}. Read them: .table, .marginals, .accuracy(), .report(){stored}"
+        )

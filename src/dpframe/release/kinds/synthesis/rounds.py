@@ -1,0 +1,210 @@
+"""Rounds of a synthesis: choose the table that the model fits worst, measure it, and fit the model again.
+
+No other module of the room sees exact tables. A round asks two private questions of them. The exponential mechanism
+says which table to measure. Then that table is released with Gaussian noise. The costs of both in ρ are added up.
+Everything else is computed from these answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.arrays import Floats
+from dpframe.errors import DpFrameError
+from dpframe.release.kinds.synthesis.fit import Fit, Measured, fitted
+from dpframe.release.kinds.synthesis.rows import drawn_rows
+from dpframe.release.kinds.synthesis.trees import cells_of, tree_cells
+from dpframe.release.pricing import Exponential, Gaussian
+from dpframe.theory.formulas.error import Attributes
+from dpframe.theory.formulas.loss import gaussian_scale_rho
+
+__all__ = ["Exact", "Settings", "measured_and_fitted"]
+
+_NORMAL = math.sqrt(2 / math.pi)  # mean size of a standard normal number
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Public settings of the rounds: how the price is split, and how large the model may become."""
+
+    first: Fraction = Fraction(1, 10)  # share of ρ for the tables of single columns
+    choosing: Fraction = Fraction(1, 10)  # share of a round's ρ for its choice
+    rounds: int = 4  # for each column, if every measured table is worth its price
+    cells: int = 300_000  # of the model's cliques together
+    table: int = 60_000  # cells of the largest table that is measured
+    sampled: int = 50_000  # rows that stand for the model where no clique has a candidate's columns
+    sweeps: int = 6  # of the fit after a round
+    last: int = 20  # of the fit after the last round
+
+
+@dataclass(frozen=True, repr=False)
+class Exact:
+    """Exact tables by their columns, as integers in units of 2^-fraction rows. They are not private.
+
+    One unit moves a table by at most `l1` in L1, and by at most the root of `l2_squared` in L2 (units of the integer).
+    """
+
+    read: Callable[[Attributes], NDArray[np.int64]] = field(repr=False)
+    fraction: int
+    l1: int
+    l2_squared: int
+    _tables: dict[Attributes, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def table(self, part: Attributes) -> NDArray[np.int64]:
+        """The table of some columns, computed once."""
+        if part not in self._tables:
+            self._tables[part] = self.read(part)
+        return self._tables[part]
+
+
+@dataclass
+class _Purse:
+    """The part of ρ that is not spent. Each answer is paid before it is drawn, and never costs more than that."""
+
+    left: Fraction
+
+    def take(self, cost: Fraction) -> None:
+        """Pay, or refuse: no answer is drawn that would cost more than is left."""
+        if not 0 < cost <= self.left:
+            raise DpFrameError("A round would cost more than is left of the price of its release.")
+        self.left -= cost
+
+
+def measured_and_fitted(
+    exact: Exact,
+    sizes: tuple[int, ...],
+    weights: Mapping[Attributes, int],
+    rho: Fraction,
+    draw: np.random.Generator,
+    settings: Settings = Settings(),
+) -> tuple[list[Measured], Fit]:
+    """Noisy tables, and the model that fits them.
+
+    Input:  exact: the tables of all single columns and of all candidates; sizes: the number of keys of each column;
+            weights: the candidates, each with its weight of 1 or more; rho: the price of all rounds together; draw:
+            random numbers for rows of the model, which tell nothing new about the data
+    """
+    purse = _Purse(rho)
+    measured = [_measure(exact, (i,), rho * settings.first / len(sizes), purse) for i in range(len(sizes))]
+    fit = fitted(sizes, measured, settings.sweeps)
+    model = _Model(fit, settings, draw)
+    step = purse.left / (settings.rounds * len(sizes))
+    while purse.left > 0:
+        step = min(step, purse.left)
+        if purse.left < 2 * step:
+            step = purse.left
+        allowed = settings.cells * float(1 - (purse.left - step) / rho)
+        chosen = _candidates(measured, sizes, weights, max(allowed, settings.cells / 20))
+        if not chosen:
+            break
+        part = _choose(exact, chosen, weights, model, step, settings, purse)
+        before = model.rows * model.table(part)
+        measured.append(_measure(exact, part, min(step * (1 - settings.choosing), purse.left), purse))
+        fit = fitted(sizes, measured, settings.sweeps)
+        model = _Model(fit, settings, draw)
+        moved = np.abs(model.rows * model.table(part) - before).sum()
+        if moved <= _NORMAL * measured[-1].deviation * measured[-1].values.size:
+            step *= 4
+        if purse.left < rho / 10**6:
+            break
+    return measured, fitted(sizes, measured, settings.last)
+
+
+def _measure(exact: Exact, part: Attributes, rho: Fraction, purse: _Purse) -> Measured:
+    """A table with Gaussian noise of ρ on each cell.
+
+    Bound:  a unit moves the table by at most √l2² in L2, so noise of deviation σ costs l2² / 2σ² in ρ
+    Source: Bun, Steinke 2016, arXiv:1605.02065, Proposition 1.6
+    """
+    scale = gaussian_scale_rho(l2_squared=exact.l2_squared, rho=rho)
+    purse.take(Fraction(exact.l2_squared) / (2 * Fraction(scale) ** 2))
+    table = exact.table(part)
+    noise = Gaussian(scale).draw(table.size)
+    noisy = table.ravel() + noise if noise.dtype != object else table.ravel().astype(object) + noise
+    unit = 0.5**exact.fraction
+    return Measured(part, np.asarray(noisy, np.float64).reshape(table.shape) * unit, scale * unit)
+
+
+def _candidates(
+    measured: Sequence[Measured], sizes: tuple[int, ...], weights: Mapping[Attributes, int], allowed: float
+) -> list[Attributes]:
+    """The candidates with which the model stays small enough. This follows from what was measured before."""
+    sets = [one.part for one in measured]
+    return [part for part in weights if tree_cells([*sets, part], sizes) <= allowed]
+
+
+class _Model:
+    """The tables that a model expects: exact where a clique has the columns, else of rows that are drawn from it."""
+
+    def __init__(self, fit: Fit, settings: Settings, draw: np.random.Generator) -> None:
+        self._fit, self._settings, self._draw = fit, settings, draw
+
+    @property
+    def rows(self) -> float:
+        return self._fit.rows
+
+    @cached_property
+    def _sample(self) -> NDArray[np.int32]:
+        return drawn_rows(self._fit.beliefs, self._settings.sampled, self._draw, evenly=False)
+
+    def table(self, part: Attributes) -> Floats:
+        """Probabilities of the cells of some columns."""
+        exact = self._fit.beliefs.table(part)
+        return _share(self._sample, part, self._fit.beliefs.sizes) if exact is None else exact
+
+    def doubt(self, part: Attributes) -> float:
+        """How far off `table` may be (rows, in L1), since it is one of drawn rows."""
+        if self._fit.beliefs.tree.home(part, self._fit.beliefs.sizes) is not None:
+            return 0.0
+        return _NORMAL * float(np.sqrt(self.table(part)).sum()) * self.rows / math.sqrt(self._settings.sampled)
+
+
+def _share(codes: NDArray[np.int32], part: Attributes, sizes: Sequence[int]) -> Floats:
+    place = np.zeros(len(codes), np.int64)
+    for i in part:
+        place = place * sizes[i] + codes[:, i]
+    counts = np.bincount(place, minlength=cells_of(part, sizes))
+    return counts.reshape([sizes[i] for i in part]) / len(codes)
+
+
+def _choose(
+    exact: Exact,
+    candidates: Sequence[Attributes],
+    weights: Mapping[Attributes, int],
+    model: _Model,
+    step: Fraction,
+    settings: Settings,
+    purse: _Purse,
+) -> Attributes:
+    """The candidate that the model fits worst, by the exponential mechanism.
+
+    Bound:  a score is a weight times an L1 distance of integers, less a public number. One unit moves it by at most
+            w·l1, w the largest weight, so all scores of candidates move within a range of 2·w·l1. At a rate r the
+            logarithms of probabilities then move within one of η = 2·w·l1·r, which costs η²/8 in ρ
+    Source: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677, for the scores; Cesar, Rogers 2021,
+            arXiv:2004.07223, for the cost
+    """
+    rho = step * settings.choosing
+    largest = max(weights.values())
+    eta = Fraction(math.isqrt(int(8 * rho * 2**120)), 2**60)
+    rate = eta / (2 * largest * exact.l1)
+    deviation = math.sqrt(exact.l2_squared / (2 * float(step * (1 - settings.choosing))))
+    scale = 2.0**exact.fraction
+    scores = []
+    for part in candidates:
+        table, doubt = model.table(part), model.doubt(part)
+        expected = np.rint(np.minimum(table * (model.rows * scale), 2.0**61 // table.size)).astype(np.int64)
+        distance = int(np.abs(exact.table(part) - expected).sum())
+        penalty = round(_NORMAL * deviation * table.size + doubt * scale)
+        scores.append(max(min(weights[part] * (distance - penalty), 2**61), -(2**61)))
+    purse.take(eta**2 / 8)
+    mechanism = Exponential(float(1 / rate))
+    (place,) = mechanism.choose(np.array([scores], np.int64), rate)
+    return candidates[int(place)]

@@ -1,0 +1,54 @@
+"""The kinds of answer that are one table: aggregates of listed or found groups, and keys that are found in rounds."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from dpframe import engine
+from dpframe.plan import Question
+from dpframe.release.answer import Numbers, drawn_influences, drawn_table, keys_in_rounds
+from dpframe.release.kinds.answers import AnswerKind, Record
+from dpframe.release.pricing import NoisePlan, Price
+from dpframe.release.shown import Release
+from dpframe.release.stored import Answer
+
+
+class TableAnswer(AnswerKind[Question]):
+    """One table with a row for each group, or one row."""
+
+    def answer(self, question: Question, plan: NoisePlan, salt: int) -> Answer:
+        """The released table; then, where intervals need them, the influences of people, from a second reading."""
+        raw = engine.totals(question, salt)
+        table, parts = drawn_table(question, plan, raw)
+        again = partial(engine.totals, question, salt, None)
+        return Answer(table, parts | drawn_influences(question, plan, (table, parts), raw, again))
+
+    def released(self, question: Question, plan: NoisePlan, answer: Answer, record: Record) -> Release[Any]:
+        """A `Release`."""
+        numbers = Numbers(
+            answer.long,
+            question.row_names,
+            question.outputs,
+            plan,
+            question.layout,
+            answer.parts,
+            factor=record.statement.get("chosen", {}).get("scaled", 1.0),
+            covers=question.covers,
+            unit_limits=question.limits,
+        )
+        return Release(record.cost, record.derivation, numbers, record.kind, record.when, record.statement)
+
+
+class KeysAnswer(TableAnswer):
+    """The keys of groups, found in rounds."""
+
+    alone = "keys() without max_groups= takes several rounds; release it by itself, or say max_groups=3."
+
+    def noise(self, question: Question, price: Price) -> NoisePlan:
+        """Noise and thresholds of the rounds."""
+        return price.rounds(question)
+
+    def answer(self, question: Question, plan: NoisePlan, salt: int) -> Answer:
+        """The released keys."""
+        return Answer(keys_in_rounds(plan, lambda in_play: engine.totals(question, salt, in_play)), {})

@@ -1,0 +1,80 @@
+"""The account that pays for releases, and what its entries say of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from dpframe import engine
+from dpframe.budget import Loss, Receipt, Stored, Terms
+from dpframe.plan import Question, unit_words
+from dpframe.plan.steps import source_of, sources_of
+
+_LOG = logging.getLogger("dpframe")
+
+
+class Account(Protocol):
+    """An account: it can be charged, and keeps released tables with their charges."""
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of its losses: ε or ρ."""
+        ...
+
+    @property
+    def accountant(self) -> str:
+        """How losses add up."""
+        ...
+
+    @property
+    def limit(self) -> Loss:
+        """What all releases together may cost."""
+        ...
+
+    def charge(
+        self,
+        loss: Loss,
+        subject: str,
+        query: str,
+        *,
+        name: str | None = None,
+        plan: Mapping[str, Any] | None = None,
+        refresh: bool = False,
+        retry: bool = False,
+        batch: bool = False,
+        events: Sequence[Mapping[str, Any]] = (),
+    ) -> Receipt:
+        """Pay, or refuse and change nothing, or return the stored answer."""
+        ...
+
+    def fail(self, receipt: Receipt) -> None:
+        """Record that an error was raised after a charge."""
+        ...
+
+    def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
+        """Keep the released table with its charge."""
+        ...
+
+
+def subject_of(question: Question) -> str:
+    """The subject of a release: the unit and the neighbour relation."""
+    return f"{unit_words(source_of(question.step).table)}, {question.table.relation}"
+
+
+def described_origin(question: Question) -> dict[str, Any]:
+    """What is public of where the rows come from, for the name of a release; nothing where that is not known."""
+    origins = [engine.origin_of(source.origin, source.data.files()) for source in sources_of(question.step)]
+    named = [origin for origin in origins if origin is not None]
+    return {"data": named} if named else {}
+
+
+def told(receipt: Receipt, name: str | None) -> dict[str, str]:
+    """What is said, and logged, of an answer that came from the store, or that was paid for again."""
+    if receipt.stored is not None:
+        words = f"Stored answer of {receipt.stored.when:%Y-%m-%d %H:%M} UTC, nothing charged."
+        _LOG.info("%s: %s", name, words)
+        return {"stored": words}
+    if receipt.again:
+        _LOG.info("%s: measured again, which costs %s", name, receipt.loss)
+    return {}

@@ -1,0 +1,60 @@
+"""What people read: released tables, crosstabs, marginals, files, charts, and the privacy statement."""
+
+from dpframe.release.shown.charts import (
+    Grouped,
+    Heading,
+    distances_chart,
+    forecast_chart,
+    grouped_chart,
+    read_look,
+)
+from dpframe.release.shown.crosstab import (
+    as_text,
+)
+from dpframe.release.shown.error_tables import (
+    noise_rows,
+    noise_table,
+)
+from dpframe.release.shown.files import check_installed, write_excel, write_parquet
+from dpframe.release.shown.heading import heading_of, in_words, title_of
+from dpframe.release.shown.ledger_page import ledger_page, price_words
+from dpframe.release.shown.left_out import bias_words
+from dpframe.release.shown.prices import (
+    priced_chart,
+)
+from dpframe.release.shown.release import (
+    Release,
+)
+from dpframe.release.shown.report import (
+    Report,
+    loss_json,
+    statement,
+)
+from dpframe.release.shown.usefulness import warn_hopeless
+
+__all__ = [
+    "Grouped",
+    "Heading",
+    "Release",
+    "Report",
+    "as_text",
+    "bias_words",
+    "check_installed",
+    "distances_chart",
+    "forecast_chart",
+    "grouped_chart",
+    "heading_of",
+    "in_words",
+    "ledger_page",
+    "loss_json",
+    "noise_rows",
+    "noise_table",
+    "price_words",
+    "priced_chart",
+    "read_look",
+    "statement",
+    "title_of",
+    "warn_hopeless",
+    "write_excel",
+    "write_parquet",
+]

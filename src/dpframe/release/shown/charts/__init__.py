@@ -1,0 +1,47 @@
+"""Charts of releases: bars, lines, heat maps, and error against the price; and the text form of their numbers.
+
+A chart is made of released numbers, or of errors that are known before a release; no row is read here. Charts need the
+extra `charts` (Altair).
+"""
+
+from dpframe.release.shown.charts.distances import distances_chart
+from dpframe.release.shown.charts.expected import (
+    expected_errors,
+)
+from dpframe.release.shown.charts.forecast import (
+    forecast_chart,
+)
+from dpframe.release.shown.charts.grouped import (
+    grouped_chart,
+)
+from dpframe.release.shown.charts.heatmap import (
+    heatmap,
+)
+from dpframe.release.shown.charts.look import (
+    Heading,
+    Look,
+    read_look,
+)
+from dpframe.release.shown.charts.numbers import (
+    margin,
+    margins,
+    shown,
+)
+from dpframe.release.shown.charts.parts import (
+    Grouped,
+)
+
+__all__ = [
+    "Grouped",
+    "Heading",
+    "Look",
+    "distances_chart",
+    "expected_errors",
+    "forecast_chart",
+    "grouped_chart",
+    "heatmap",
+    "margin",
+    "margins",
+    "read_look",
+    "shown",
+]

@@ -1,0 +1,36 @@
+"""How far synthetic rows are from the noisy tables that they come from, as a chart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from dpframe.release.shown.charts.look import SERIES, Heading, Look, altair, drawn
+
+__all__ = ["distances_chart"]
+
+_MOST = 40  # tables in the chart
+_BAR = 16  # height of a table's line (pixels)
+
+
+def distances_chart(distances: pl.DataFrame, look: Look) -> Any:
+    """A bar for each table with its distance, the farthest first, and a tick for what noise alone makes (Altair).
+
+    Input:  distances: columns `table`, `distance` and `noise`, of which the first 40 rows are shown
+    """
+    alt = altair()
+    shown = distances.drop_nulls("distance").head(_MOST)
+    place = alt.Y("table:N", sort=shown["table"].to_list(), title=None, axis=alt.Axis(labelLimit=look.label))
+    base = alt.Chart(shown)
+    axis = alt.X("distance:Q", title="total variation", axis=alt.Axis(format=".1%"))
+    bars = base.mark_bar(color=SERIES[0], height=9).encode(x=axis, y=place)
+    ticks = base.mark_tick(color=SERIES[1], thickness=3, size=13).encode(x="noise:Q", y=place)
+    heading = Heading(
+        "Synthetic rows and noisy tables",
+        (
+            "Bar: total variation between the synthetic rows and the noisy table.",
+            "Tick: the mean distance that the noise of the table makes by itself.",
+        ),
+    )
+    return drawn(bars + ticks, heading, look, {"width": look.width, "height": look.high or alt.Step(_BAR)})

@@ -1,0 +1,120 @@
+"""The chart of the expected error against the price, before a release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.release.shown.charts.look import GREY, SERIES, Heading, Look, altair, drawn
+from dpframe.release.shown.charts.numbers import largest, margin, seconds_of, tick_text, unit_of_time
+
+__all__ = ["expected_errors"]
+
+_PANELS = 4  # the largest number of panels, one for each column
+_HIGH = (300, 190, 130, 90)  # the height of a panel (pixels) if there are 1, 2, 3 or 4
+_FEW = 12  # the largest number of prices for which numbers are written beside the points
+
+
+def expected_errors(
+    table: pl.DataFrame,
+    price: str,
+    symbol: str,
+    dtypes: Mapping[str, pl.DataType | None],
+    in_rows: Collection[str],
+    heading: Heading,
+    look: Look,
+) -> Any:
+    """The expected error of each released column against the price, on axes of powers of ten.
+
+    Input:  table: a column named `price`, then column and error (column unit, times in ticks), as
+            `Query.accuracy(epsilon=[...])` returns it; symbol: ε or ρ; dtypes: the types of columns of times; in_rows:
+            the columns whose errors are numbers of rows; heading; look
+    Output: Altair chart: one panel for each column
+    Errors: UnsupportedOperation if no error is known, and for keys alone
+    """
+    alt = altair()
+    if table.is_empty():
+        raise UnsupportedOperation("plot(): the question releases keys alone, which have no error.")
+    errors = table.filter(pl.col("error").is_not_null())
+    if errors.is_empty():
+        raise UnsupportedOperation(
+            "plot(): the error of a ratio or a quantile depends on the data; assume a number of values per group: "
+            "plot(epsilon=[0.1, 1], assume_rows=100)."
+        )
+    names, every = errors["column"].unique(maintain_order=True).to_list(), table["column"].unique().to_list()
+    panels = [
+        _panel(
+            errors.filter(pl.col("column") == name).select(pl.col(price).alias("price"), "error"),
+            f"error of {name}{' (rows fewer)' if name in in_rows else ''}",
+            symbol,
+            dtypes.get(name),
+            look,
+            min(len(names), _PANELS),
+        )
+        for name in names[:_PANELS]
+    ]
+    notes = []
+    if len(names) > _PANELS:
+        notes.append(f"The first {_PANELS} of {len(names)} columns.")
+    if len(every) > len(names):
+        unknown = sorted(set(every) - set(names))
+        notes.append(f"Not known without the data: {', '.join(unknown)}; assume_rows= assumes a number of values.")
+    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=14)
+    return drawn(chart, heading.also(" ".join(notes)), look, {}, fit=False)
+
+
+def _panel(rows: pl.DataFrame, words: str, symbol: str, dtype: pl.DataType | None, look: Look, panels: int) -> Any:
+    """The panel of one column: its errors against the listed prices."""
+    alt = altair()
+    size = 1.0
+    if dtype is not None:
+        second = seconds_of(1.0, dtype)
+        seconds, unit = unit_of_time(largest(rows["error"]) * second)
+        size, words = seconds / second, f"{words} ({unit})"
+    data = [
+        {
+            "price": allotment,
+            "error": error / size,
+            "text": f"± {margin(error / size)}",
+            "paid": f"{symbol} = {allotment:g}",
+        }
+        for allotment, error in sorted(rows.unique().rows())
+    ]
+    allotment, errors = [row["price"] for row in data], [row["error"] for row in data]
+    few = len(data) <= _FEW
+    ticks = {"values": allotment} if few else {"tickCount": 6}
+    x = alt.X(
+        "price:Q",
+        scale=alt.Scale(type="log", domain=[min(allotment) / 1.25, max(allotment) * 1.5], nice=False),
+        axis=alt.Axis(title=f"price, {symbol}", grid=False, format="~g", labelOverlap=True, **ticks),
+    )
+    power = min(errors) > 0
+    ends = [min(errors) / 1.6, max(errors) * 2.0] if power else [0, max(errors) * 1.2 or 1.0]
+    y = alt.Y(
+        "error:Q",
+        scale=alt.Scale(type="log" if power else "linear", domain=ends, nice=False),
+        axis=alt.Axis(
+            title=words, labelExpr=tick_text(largest(errors)), **({"values": _round(*ends)} if power else {})
+        ),
+    )
+    tips = [alt.Tooltip("paid:N", title="price"), alt.Tooltip("text:N", title=words)]
+    base = alt.Chart().encode(x, y, tooltip=tips)
+    point = base.mark_point(color=SERIES[0], filled=True, size=45, opacity=1)
+    layers = [base.mark_line(color=SERIES[0], strokeWidth=2), *([point] if few else [])]
+    if few:
+        layers.append(base.mark_text(color=GREY, align="left", dx=7, dy=-8, fontSize=12).encode(text="text:N"))
+    high = (look.high - 90) // panels - 50 if look.high else _HIGH[panels - 1]
+    return alt.layer(*layers, data=alt.InlineData(values=data)).properties(width=look.width - 90, height=max(high, 60))
+
+
+def _round(low: float, high: float) -> list[float]:
+    """Round numbers between two, for an axis of powers of ten."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if len(powers) <= 3 else (1,)
+    apart = max(len(powers) // 6, 1)
+    every = [step * 10.0**power for power in powers if power % apart == 0 for step in steps]
+    return [number for number in every if low <= number <= high]

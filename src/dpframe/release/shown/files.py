@@ -1,0 +1,214 @@
+"""Released tables as files and markup, with their privacy statements and margins of error."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.release.shown.charts import margin, margins, shown
+from dpframe.release.shown.crosstab import Crosstab, Key
+
+__all__ = ["check_installed", "grid_html", "long_html", "write_excel", "write_parquet"]
+
+_FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # not allowed in the name of a sheet, which has at most 31 characters
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # characters that XML, and so Excel, cannot hold
+STATEMENT = b"dpframe.privacy_statement"  # the key of the statement in the metadata of a Parquet file
+_ROWS = 60  # the largest number of rows of a table in a notebook
+_SMALL = "font-size:75%;opacity:.7;white-space:nowrap"
+_WIDE = "overflow-x:auto;margin:.6em 0"  # a wide table scrolls in its place
+_CELL = "text-align:right;padding:.15em .6em"
+_HEAD = "text-align:left;padding:.15em .6em"
+
+
+def write_parquet(table: Any, path: Any, statement: Mapping[str, Any]) -> None:
+    """Write a PyArrow table as a Parquet file, with the privacy statement as JSON in its metadata."""
+    import pyarrow.parquet as pq
+
+    encoded = json.dumps(statement, ensure_ascii=False).encode()
+    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), STATEMENT: encoded}), path)
+
+
+def check_installed(module: str, need: str, extra: str) -> None:
+    """Check that the module of an extra is installed. Errors: UnsupportedOperation, with the line to type."""
+    if find_spec(module) is None:
+        raise UnsupportedOperation(f"{need}. Install it with: pip install 'dpframe[{extra}]'")
+
+
+def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str, *, numbered: bool = False) -> None:
+    """Write pandas tables as sheets of an Excel file, with or without index; the last sheet is the privacy statement.
+
+    With numbers in front, names that are alike in their first letters stay different.
+
+    Errors: UnsupportedOperation
+    """
+    check_installed("openpyxl", "to_excel() needs openpyxl", "excel")
+    import pandas as pd
+
+    ready = []
+    for number, (name, (table, index)) in enumerate(sheets.items(), 1):
+        title = f"{number} {name}" if numbered and len(sheets) > 1 else name
+        ready.append((_FORBIDDEN.sub("_", title)[:31], _for_excel(table), index))
+    ready.append(("privacy", _for_excel(pd.DataFrame({"Privacy statement": report.splitlines()[1:]})), False))
+    with pd.ExcelWriter(path, engine="openpyxl") as book:
+        for title, table, index in ready:
+            table.to_excel(book, sheet_name=title, index=index, index_label=_corner(table) if index else None)
+        for cell in (cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row):
+            if cell.data_type == "f":
+                cell.data_type = "s"  # A text that begins with "=" must not become a formula.
+            if cell.number_format == "0":  # Pandas gives durations this format, which would show whole days.
+                cell.number_format = "[h]:mm:ss"
+
+
+def _corner(table: Any) -> list[str] | None:
+    """The names of the rows' keys, the last with the name of the columns' keys after a backslash.
+
+    A head of several lines has cells for these names.
+    """
+    across = table.columns.names
+    if len(across) > 1 or across[0] is None:
+        return None
+    down = [name or "" for name in table.index.names]
+    return [*down[:-1], f"{down[-1]} \\ {across[0]}"]
+
+
+def _for_excel(table: Any) -> Any:
+    """A pandas table whose values Excel can hold: see `_excel_cell`."""
+    table = table.copy()
+    for at, dtype in enumerate(table.dtypes):
+        if dtype.kind not in "iufbm":  # Columns are addressed by position, since two may have one name.
+            table.isetitem(at, table.iloc[:, at].map(_excel_cell))
+    return table.set_axis(_excel_axis(table.index), axis=0).set_axis(_excel_axis(table.columns), axis=1)
+
+
+def _excel_axis(axis: Any) -> Any:
+    """The labels of rows or columns, and the names of these, as Excel can hold them."""
+    labels = axis.map(_excel_cell if axis.nlevels == 1 else lambda key: tuple(map(_excel_cell, key)))
+    return labels.set_names([_excel_cell(name) for name in axis.names])
+
+
+def _excel_cell(value: object) -> object:
+    """A value that Excel can hold: a time with a zone becomes text, and control characters are replaced."""
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.isoformat(" ")
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
+
+
+def long_html(
+    table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]], keys: Sequence[str], mark: str | None = None
+) -> str:
+    """A long table in HTML, each number with its margin of error in small type; at most 60 rows are shown.
+
+    `mark` stands for a suppressed number, in place of a dash.
+
+    If all rows share a margin of error, it is shown once, under the name of the column.
+    """
+    shared_errors = {name: _shared(table.get_column(name), errors[name]) for name in table.columns if name not in keys}
+    head = "".join(
+        f"<th style='{_HEAD if name in keys else _CELL}'>{escape(name)}{_small(shared_errors.get(name))}</th>"
+        for name in table.columns
+    )
+    body = []
+    for i, row in enumerate(table.head(_ROWS).iter_rows()):
+        cells = [
+            _text(_key(value))
+            if name in keys
+            else _number(
+                mark if value is None else value,
+                errors[name][i],
+                table.schema[name],
+                alone=shared_errors[name] is not None,
+            )
+            for name, value in zip(table.columns, row, strict=True)
+        ]
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    more = f"<p>… and {table.height - _ROWS} more rows.</p>" if table.height > _ROWS else ""
+    return (
+        f"<div style='{_WIDE}'><table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>{more}"
+    )
+
+
+def _shared(values: pl.Series, errors: Sequence[float | None]) -> str | None:
+    """The margin of error that all shown numbers of a column share; None if they differ."""
+    return margins((e for value, e in zip(values, errors, strict=True) if value is not None), values.dtype)
+
+
+def grid_html(grid: Crosstab) -> str:
+    """A crosstab in HTML, each number with its margin of error in small type; at most 60 rows are shown.
+
+    If all inner cells share a margin of error, it is shown once, above the rows. If all numbers of a margin share one,
+    it is shown beside the name of the margin.
+    """
+    height, width = grid.sizes
+    inner, right, bottom = (
+        _same(grid, part) for part in (np.s_[:height, :width], np.s_[:height, width:], np.s_[height:, :width])
+    )
+    lines = []
+    gap = "".join(f"<th style='{_HEAD}'>{escape(name)}</th>" for name in grid.down)
+    for level, name in enumerate(grid.across):
+        last = level == len(grid.across) - 1
+        before = gap if last else "<th></th>" * len(grid.down)
+        keys = "".join(
+            f"<th style='{_CELL}'>{escape(_key(key[level]))}{_small(right) if last and j >= width else ''}</th>"
+            for j, key in enumerate(grid.columns)
+        )
+        note = f"<br>each cell ± {escape(inner)}" if last and inner is not None else ""
+        lines.append(f"<tr>{before}<th style='{_SMALL}'>{escape(name)}{note}</th>{keys}</tr>")
+    body = []
+    for i in range(min(len(grid.rows), _ROWS)):
+        shared = inner if i < height else bottom, right if i < height else None
+        cells = "".join(
+            _number(grid.marked[i, j], grid.errors[i, j].item(), alone=shared[j >= width] is not None)
+            for j in range(len(grid.columns))
+        )
+        beside = _small(bottom).removeprefix("<br>") if i >= height else ""
+        body.append(f"<tr>{_row_keys(grid.rows[i])}<td>{beside}</td>{cells}</tr>")
+    more = f"<p>… and {len(grid.rows) - _ROWS} more rows.</p>" if len(grid.rows) > _ROWS else ""
+    return (
+        f"<div style='{_WIDE}'><table><thead>{''.join(lines)}</thead><tbody>{''.join(body)}</tbody></table></div>{more}"
+    )
+
+
+def _same(grid: Crosstab, part: Any) -> str | None:
+    """The margin of error that all numbers in a part of a grid share; None if they differ."""
+    shown_ones: Any = grid.values[part].ravel() != None  # noqa: E711  # of each element
+    errors = grid.errors[part].ravel()[shown_ones.astype(bool)]
+    if errors.size > 1 and np.all(errors == errors[0]):
+        return margins(errors[:2].tolist())
+    return margins(errors.tolist())
+
+
+def _small(error: str | None) -> str:
+    """A margin of error in small type, on a line below its number or name."""
+    return "" if error is None else f"<br><span style='{_SMALL}'>± {escape(error)}</span>"
+
+
+def _row_keys(key: Key) -> str:
+    return "".join(f"<th style='{_HEAD}'>{escape(_key(part))}</th>" for part in key)
+
+
+def _key(part: Any) -> str:
+    return "null" if part is None else str(part)
+
+
+def _text(text: str) -> str:
+    return f"<td style='{_HEAD}'>{escape(text)}</td>"
+
+
+def _number(value: Any, error: float | None, dtype: pl.DataType | None = None, *, alone: bool = False) -> str:
+    """A cell with its margin of error (without it if `alone`); a dash if the number is suppressed or missing."""
+    if value is None:
+        return f"<td style='{_CELL}'>–</td>"
+    text = shown(value, error) if isinstance(value, (int, float)) else str(value)
+    has_error = not alone and error is not None and not math.isnan(error)
+    small = _small(margin(error, dtype)) if has_error and error is not None else ""
+    return f"<td style='{_CELL}'>{escape(text)}{small}</td>"

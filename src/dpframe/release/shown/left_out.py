@@ -1,0 +1,83 @@
+"""What chosen limits and bounds leave out, beside the errors of a release and in the words of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from dpframe.plan import Formula, Question
+from dpframe.release.answer import LEFT_OUT, Numbers, left_out_names
+from dpframe.release.shown.report import BIAS, UNKNOWN
+
+__all__ = ["bias_words", "with_left_out"]
+
+_SOURCE = {
+    (True, True): "chosen limits and bounds leave out",
+    (True, False): "limits leave out",
+    (False, True): "chosen bounds leave out",
+    (False, False): "what is left out:",
+}
+
+
+def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
+    """A table of errors with what is left out of each count and sum; as it is where `dp.Auto` chose nothing.
+
+    A line is null where nothing says how much is left out: it is unknown, not 0. So are margins, and suppressed groups.
+    """
+    if not any(name in numbers.parts for output in numbers.outputs for name in left_out_names(output.name)):
+        return errors
+    height, columns = numbers.long.height, dict[str, list[float | None]]()
+    for place, column in enumerate(LEFT_OUT):
+        cells: list[float | None] = []
+        for output in numbers.outputs:
+            values = numbers.parts.get(left_out_names(output.name)[place])
+            cells += [None] * height if values is None else values.tolist()
+        columns[column] = cells + [None] * (errors.height - len(cells))
+    shown = pl.col("value").is_not_null()
+    return errors.with_columns(
+        pl.when(shown).then(pl.Series(name, cells, pl.Float64).fill_nan(None)).alias(name)
+        for name, cells in columns.items()
+    )
+
+
+def bias_words(question: Question, lines: Sequence[Mapping[str, Any]]) -> str:
+    """The report's section about bias, with how much of each total is likely missing.
+
+    Input:  the question with its chosen limits and bounds; a line for each count and sum: see
+            `release.left_out.left_out`
+    """
+    estimated = {line["column"]: line for line in lines if line["estimate"] is not None}
+    if not estimated:
+        return BIAS  # all of it is unknown
+    sentences = [_sentence(line, grouped=bool(question.by)) for line in estimated.values()]
+    sentences.append("These figures follow from the noisy histograms that dp.Auto paid for.")
+    others = [output.name for output in question.outputs if output.name not in estimated]
+    if others:
+        sentences.append(f"What is left out of {', '.join(others)} is unknown, not zero.")
+    sums = [output.name for output in question.outputs if output.formula is Formula.SUM and output.name in estimated]
+    if typed := [name for name in sums if not estimated[name]["bounds"]]:
+        sentences.append(
+            f"What typed bounds leave out of {', '.join(typed)} is no part of that: it is unknown, not zero."
+        )
+    if question.chosen is None and question.table.unit and not question.table.single:
+        sentences.append("What typed limits leave out is no part of that: it is unknown, not zero.")
+    return BIAS.replace(UNKNOWN, f"{' '.join(sentences)} It")
+
+
+def _sentence(line: Mapping[str, Any], *, grouped: bool) -> str:
+    """How much of a column is likely missing."""
+    name = f"{line['column']}, all groups together" if grouped else line["column"]
+    numbers = [_rounded(line[key]) for key in ("estimate", "lower", "upper")]
+    if not line["upper"] and not line["lower"]:
+        return f"{name}: nothing is left out."
+    parts = [f"{part:.1%}" for part in line.get("parts", ())]
+    share = f"; that is {parts[0]} ({parts[1]} to {parts[2]}) of the whole" if parts else ""
+    source = _SOURCE[line["limits"], line["bounds"]]
+    return f"{name}: {source} likely {numbers[0]} (95% interval: {numbers[1]} to {numbers[2]}){share}."
+
+
+def _rounded(number: float) -> str:
+    """A number with four digits, or without decimals where it is large."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"

@@ -1,0 +1,443 @@
+"""A release: plain, materialised data. Reading it again draws no new noise."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import Any, Generic, NoReturn
+
+import numpy as np
+import polars as pl
+
+from dpframe.arrays import Floats
+from dpframe.budget import Loss
+from dpframe.engine import Kind, Table_co, as_kind
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan import RELEASE, Derivation, Hints, ReleasedColumn
+from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci, with_intervals
+from dpframe.release.answer import Numbers, is_total, known_nonnegative, nonnegative, read_suppression, rounded
+from dpframe.release.estimators import estimator_of
+from dpframe.release.shown.charts import Grouped, grouped_chart, heatmap, margin, read_look
+from dpframe.release.shown.comparisons import Compares
+from dpframe.release.shown.crosstab import as_text, laid_out
+from dpframe.release.shown.description import (
+    BOUNDS_SHOWN,
+    described,
+    described_errors,
+    described_table,
+    errors_across,
+)
+from dpframe.release.shown.error_tables import error_table, largest_errors, noise_table
+from dpframe.release.shown.exports import Exports
+from dpframe.release.shown.files import grid_html, long_html
+from dpframe.release.shown.heading import heading_of, in_words, title_of
+from dpframe.release.shown.left_out import with_left_out
+from dpframe.release.shown.margins import crosstab
+from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES, Report
+from dpframe.release.shown.shrinking import Shrinks
+from dpframe.release.shown.usefulness import mostly_noise
+from dpframe.usage import RELEASED, explains, warn
+
+__all__ = ["Release"]
+
+
+@explains(".{}({})", RELEASED)
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
+    """A released table with its cost and its errors.
+
+    `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow; type checkers know
+    it too, as `Release[pd.DataFrame]`. `value` is the number of an ungrouped release of one column. `cost` is the loss
+    that was charged. `when` is the time (UTC) at which the noise was drawn; for the stored answer of a name it may be
+    long ago. `nonnegative`, `round`, `shrink` and `suppress` return a changed release without new noise, for free.
+    """
+
+    _habits = RELEASE
+
+    cost: Loss
+    derivation: Derivation
+    _numbers: Numbers
+    _kind: Kind
+    when: dt.datetime | None = None
+    _statement: Mapping[str, Any] = field(default_factory=dict)
+    _steps: tuple[str, ...] = ()  # a sentence for each step of post-processing
+    _set: int = 1  # the number of marginals that were released together and agree where they share columns
+    _ci: float | None = None  # the confidence of the interval columns, if they are shown
+
+    # The data
+
+    @property
+    def table(self) -> Table_co:
+        """The released table, in the layout of the question and in the kind of table that was protected.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> dict(query.release(epsilon=0.5).table.schema)
+        {'city': String, 'count': Int64}
+        """
+        return self._laid_out(self._kind)  # type: ignore[no-any-return]
+
+    @property
+    def value(self) -> Any:
+        """The released number, if there is only one.
+
+        Errors: UnsupportedOperation if there are several
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> type(frame.count(max_rows=2).release(epsilon=0.5).value)
+        <class 'int'>
+        """
+        if self._numbers.by or len(self._numbers.outputs) != 1:
+            raise UnsupportedOperation("This release has more than one number; read its table: .table")
+        return self._numbers.shown.item()
+
+    def __float__(self) -> float:
+        """`float(out)` is the released number; see `value`."""
+        return float(self.value)
+
+    def __getitem__(self, key: object) -> NoReturn:
+        typed = repr(key) if isinstance(key, str) else "..."
+        raise InvalidArgument(f"A release is not the table itself: type .table[{typed}].")
+
+    def _laid_out(self, kind: Kind) -> Any:
+        if self._numbers.layout.is_description:
+            return described(self._numbers, kind)
+        table = self._numbers.shown if self._ci is None else with_intervals(self._numbers, 1 - self._ci)
+        grid = crosstab(self._numbers)
+        return laid_out(table, kind, None if grid is None else replace(grid, marks=None))
+
+    def _marked(self, kind: Kind) -> Any:
+        """The table as it is written to files: with marks in place of suppressed numbers, if marks were typed."""
+        marks, grid = self._numbers.marks, crosstab(self._numbers)
+        if marks is None:
+            return self._laid_out(kind)
+        if grid is not None:
+            return laid_out(self._numbers.shown, kind, grid)
+        table, mark = self._laid_out("polars"), pl.Series(marks)
+        names = [output.name for output in self._numbers.outputs]
+        texts = [pl.when(mark != "").then(mark).otherwise(as_text(table[name])).alias(name) for name in names]
+        return as_kind(table.with_columns(texts), kind)
+
+    # Intervals beside the numbers
+
+    def with_ci(self, ci: float = 0.95) -> Release[Table_co]:
+        """Add the ends of a confidence interval beside each number: `n_low` and `n_high` beside `n`. It is free.
+
+        A quantile has an interval only if it was released with one, `release(..., ci=0.95)`; it is shown at that
+        confidence or below.
+
+        Input:  ci: the probability with which each interval holds the number without its noise, such as 0.95
+        Output: a release whose table has the ends: integers beside integers, times beside times; means and quantiles
+                stay inside their bounds. They are the intervals of `accuracy`, whose docstring defines them
+        Errors: InvalidArgument for a ci that is not a probability, or if a column of the release has such a name
+                already; UnsupportedOperation for a crosstab, whose intervals are in `accuracy()`, and for a quantile
+                whose interval was not paid for
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> query.release(epsilon=0.5).with_ci(0.95).table.columns
+        ['city', 'count', 'count_low', 'count_high']
+        """
+        numbers, confidence = self._numbers, read_ci(ci)
+        check_ci(confidence, numbers.by, numbers.outputs, numbers.layout, numbers.covers)
+        return replace(self, _ci=confidence)
+
+    # Post-processing
+
+    def nonnegative(self) -> Release[Table_co]:
+        """Remove negative numbers from counts, and from sums of nonnegative values. It is post-processing and free.
+
+        Output: a release with the nearest table (least squares) that has no negative number and keeps the total. A
+                crosstab also keeps its row and column totals (totals below 0 become 0); if cells are missing, only its
+                total. In columns that do not add up, each negative number becomes 0. Numbers may no longer be whole:
+                see `round`
+        Bound:  no row is read: see `dpframe.release.answer.postprocess.nonnegative`. Small cells become smaller by the
+                amount that lifts the negative ones, so totals stay unbiased
+        Warns:  DpFrameWarning for one of several marginals, which then no longer agrees with the others
+        Errors: UnsupportedOperation if the release has no such column
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> bool((query.release(epsilon=0.5).nonnegative().table["count"] >= 0).all())
+        True
+        """
+        return self._adjusted(nonnegative, known_nonnegative, "nonnegative", pl.Float64())
+
+    def round(self) -> Release[Table_co]:
+        """Round counts and sums to integers that still add up. It is post-processing and free.
+
+        Output: a release in which each cell becomes one of its two neighbouring integers, and so do the total and, in a
+                crosstab, the row and column totals. Means, quantiles and other columns do not change
+        Bound:  no row is read: see `dpframe.release.answer.postprocess.rounded`
+        Warns:  DpFrameWarning for one of several marginals, which then no longer agrees with the others
+        Errors: UnsupportedOperation if the release has no such column, or a number does not fit in a 64-bit integer
+        """
+        outputs, long = self._numbers.outputs, self._numbers.long
+        totals = [long.get_column(o.name).cast(pl.Float64).abs().max() for o in outputs if is_total(o)]
+        if any(isinstance(most, float) and most >= 2.0**62 for most in totals):
+            raise UnsupportedOperation("round(): a number of this release does not fit in a 64-bit integer.")
+        return self._adjusted(rounded, is_total, "round", pl.Int64())
+
+    def suppress(
+        self, below: float, marker: str | tuple[str, str] | None = None, *, secondary: bool = False
+    ) -> Release[Table_co]:
+        """Replace the numbers of small groups by null. It is post-processing and free.
+
+        Input:  below: a number above 0. It is compared with the first count of the release; if there is no count, with
+                the noisy number of values of its first mean, otherwise with its first column of numbers; marker: the
+                text that stands for them in CSV, Excel, LaTeX and HTML, such as "<10"; a pair has a second text for
+                numbers that are hidden with them, "*" by default; secondary: whether other numbers are hidden too, so
+                that no hidden number can be computed from shown ones and margins
+        Output: a release in which groups and margins with a smaller number are null. The other margins still include
+                the suppressed groups. Of several such steps the strictest applies. Privacy does not need this step,
+                since the numbers are noisy; it hides groups whose numbers are mostly noise. In a crosstab with margins
+                a single hidden cell of a row is the margin less the others; `secondary` hides more cells, the smallest
+                that are enough, until each is on a closed walk of hidden ones. Rounding leaves no more than that to
+                find, and neither does a table without margins
+        Bound:  what is hidden follows from the released numbers: see `dpframe.release.answer.suppression`
+        Errors: InvalidArgument; UnsupportedOperation if no number was released
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
+        >>> out.suppress(below=1e9).table["count"].to_list()
+        [None, None]
+        >>> print(out.suppress(below=1e9, marker="few").to_csv())
+        city,count
+        Bonn,few
+        Kiel,few
+        <BLANKLINE>
+        """
+        step = read_suppression(below, marker, secondary)
+        if all(not estimator_of(output).is_number for output in self._numbers.outputs):  # or there is none at all
+            raise UnsupportedOperation("suppress(): this release has no count; release one beside it: n=dp.count().")
+        if secondary and self._set > 1:
+            raise UnsupportedOperation(
+                "suppress(secondary=True): other tables of this release show the margins of this one, and what they "
+                "show is not looked at. Leave secondary= out, or release one table by itself: crosstab(...)."
+            )
+        numbers = replace(self._numbers, suppression=step.after(self._numbers.suppression))
+        return replace(self, _numbers=numbers, _steps=(*self._steps, step.sentence))
+
+    def _adjusted(
+        self,
+        change: Callable[[Floats], np.ndarray],
+        applies: Callable[[ReleasedColumn], bool],
+        verb: str,
+        dtype: pl.DataType,
+    ) -> Release[Table_co]:
+        outputs = [output for output in self._numbers.outputs if applies(output)]
+        if not outputs:
+            raise UnsupportedOperation(
+                f"{verb}(): this release has no {CHANGEABLE[verb]}, so there is nothing to change."
+            )
+        sentences = [f"{verb}(): {CHANGES[verb]} ({', '.join(output.name for output in outputs)})"]
+        if self._set > 1 and APART not in self._steps:
+            warn(CHANGED_ALONE.format(verb=verb, number=self._set))
+            sentences.append(APART)
+        numbers = self._numbers.changed(outputs, change, dtype)
+        numbers = replace(numbers, lifted=numbers.lifted or verb == "nonnegative")
+        return replace(self, _numbers=numbers, _steps=(*self._steps, *sentences))
+
+    # How exact it is
+
+    @property
+    def noise(self) -> Table_co:
+        """One row per noisy total: column, aggregate, mechanism, scale (column unit) and threshold (units).
+
+        The scale is that of the noise as it was drawn; if `dp.Auto` scaled a number up, its noise was scaled too. A key
+        is released if its noisy number of units is at least the threshold. With "truncated_geometric", the optimal
+        rule, the threshold is the number of units at which a key is released with probability 1/2. With
+        "paired_laplace", a sum and the count of its values each have the sum of two independent Laplace noises of the
+        scale; both columns have the same two noises. So the standard deviation is twice the scale. "gaussian_rounds"
+        has this scale in each round, and the threshold is on the mean after the last round. "permute_and_flip" and
+        "exponential" choose among candidates; one that is worse by `scale` rows is e times less likely.
+        """
+        return as_kind(noise_table(self._numbers.outputs, self._numbers.noise), self._kind)  # type: ignore[no-any-return]
+
+    def accuracy(self, alpha: float = 0.05, *, assume_rows: int | None = None) -> Table_co:
+        """One row per group and released column: the value, and the error that holds with probability 1 - alpha.
+
+        Input:  alpha: the probability of a larger error; assume_rows: how many values each group has, for quantiles
+        Output: the keys, then column, value, error, lower, upper (each in the column's unit, times in ticks). A key
+                with one of these names is renamed to `value_key`. The interval is that of the numbers as drawn; after
+                `nonnegative()` its part below 0 is left out. The error is the largest distance from the value to an end
+                of the interval. Margins of a crosstab follow its cells, with "All" for the key; their error is at most
+                the sum of the cells' errors. A description has a column `statistic` first. Where `dp.Auto` chose limits
+                or bounds, there are `left_out`, `left_out_lower` and `left_out_upper` too: what these leave out of each
+                count and sum, with a 95% interval whatever alpha is (column unit). It is null where nothing says it,
+                which is unknown and not 0: for other statistics, and margins. After scaling it is what is still left
+                out, and may be negative. These intervals rest on a model of units: see
+                `dpframe.release.left_out`. What typed limits and bounds leave out is unknown
+        Bound:  the interval holds the number that the release would have without its noise, under the stated limits and
+                bounds, times the factor by which `dp.Auto` scaled it. This is proved for counts, sums, means, variances
+                and standard deviations. It is also proved for a quantile of `release(..., ci=0.95)` if alpha is at
+                least 1 - ci: half of the price was spent on its interval
+                (`dpframe.theory.formulas.error.quantile_interval`). Any other quantile is accurate in rank only. The
+                error of its value depends on how densely values lie around it. Its interval assumes that they lie at
+                least as densely as on average between the quantile and either bound. This holds if values become rarer
+                towards the bounds; it does not hold in a gap between two clusters. The number of values is assume_rows,
+                or otherwise a count of the same release. If there is none, or if it is too small, and for a minimum or
+                maximum, the interval is that of the bounds. A most frequent value has no interval. Its error is a
+                number of rows: how many rows fewer it may have than the true most frequent value (of those not yet
+                listed). Groups whose keys come from the data are shown because their noisy counts were large; the
+                interval does not correct for that, but for `top_k` without keys=, where all intervals hold together. If
+                `dp.Auto` could not choose bounds, which the report says, the error is that of values clipped to the
+                bounds that it used
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> errors = query.release(epsilon=0.5).accuracy()
+        >>> errors.columns
+        ['city', 'column', 'value', 'error', 'lower', 'upper']
+        >>> errors["error"].to_list()  # rows, in 95 of 100 releases
+        [12.0, 12.0]
+        """
+        rows = None if assume_rows is None else check_rows(assume_rows)
+        errors = error_table(self._numbers, check_alpha(alpha), rows)
+        errors = with_left_out(self._numbers, errors)
+        if self._numbers.layout.is_description:
+            errors = described_errors(self._numbers, errors)
+        return as_kind(errors, self._kind)  # type: ignore[no-any-return]
+
+    # In words
+
+    def report(self) -> Report:
+        """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> print(str(query.release(epsilon=0.5).report()).splitlines()[3])
+        Privacy loss: ε = 0.5: pure differential privacy (ε).
+        """
+        steps = {"post_processing": list(self._steps)} if self._steps else {}
+        doubts = mostly_noise(self._numbers)
+        steps |= {"mostly_noise": doubts} if doubts else {}
+        steps |= {"shown": self._about_bounds} if self._about_bounds else {}
+        errors = largest_errors(self._numbers, 0.05)
+        return Report({**self._statement, **steps}, tuple((name, self._error_words(name, e)) for name, e in errors))
+
+    def _error_words(self, name: str, error: float) -> str:
+        if name in self._chosen:
+            return f"{error:,.4g} fewer rows"
+        dtype = self._numbers.shown.schema[name]
+        size = margin(error, dtype) if dtype.is_temporal() else f"{error:,.4g}"
+        return f"± {size}{', likely' if name in self._likely else ''}"
+
+    @property
+    def _chosen(self) -> list[str]:
+        """The columns of selected values (such as a most frequent value), which have no margin of error."""
+        return [output.name for output in self._numbers.outputs if not estimator_of(output).is_number]
+
+    @property
+    def _likely(self) -> list[str]:
+        """The quantiles whose margins of error are not proved; see `accuracy`."""
+        quantities = ((output.name, output.totals[0][1]) for output in self._numbers.outputs)
+        return [name for name, m in quantities if m.between and not m.surely(0.05)]
+
+    def __repr__(self) -> str:
+        notes = (*self._from_store, *self._unseen, *self._about_bounds, *mostly_noise(self._numbers))
+        return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *notes])
+
+    @property
+    def _from_store(self) -> list[str]:
+        """The sentence that the answer is a stored one; empty for a new answer."""
+        return [self._statement["stored"]] if "stored" in self._statement else []
+
+    @property
+    def _about_bounds(self) -> list[str]:
+        """The sentence of a description about its rows "min" and "max"."""
+        return [BOUNDS_SHOWN] if self._numbers.layout.is_description else []
+
+    @property
+    def _unseen(self) -> list[str]:
+        """A sentence for each column whose bounds `dp.Auto` could not choose."""
+        return [
+            f"Bounds of {column!r} could not be chosen surely, noise hides most values; they are {ends}: see report()."
+            for column, ends in self._statement.get("chosen", {}).get("unseen", {}).items()
+        ]
+
+    def _table_html(self) -> str:
+        grid = crosstab(self._numbers, 0.05)
+        if grid is not None:
+            return grid_html(grid)
+        outputs, height, errors = self._numbers.outputs, self._numbers.long.height, error_table(self._numbers, 0.05)
+        if self._numbers.layout.is_description:
+            table = described_table(self._numbers)
+            return long_html(table, errors_across(self._numbers, errors), table.columns[:1])
+        by_name = {o.name: errors["error"][i * height : (i + 1) * height].to_list() for i, o in enumerate(outputs)}
+        marks = None if self._numbers.suppression is None else self._numbers.suppression.marks
+        return long_html(self._numbers.shown, by_name, [*self._numbers.by, *self._chosen], marks and marks[0])
+
+    def _repr_html_(self) -> str:
+        notes = (*self._from_store, *self._unseen, *self._about_bounds, *self._steps, *self._noisy)
+        notes = (*notes, *mostly_noise(self._numbers))
+        steps, names = "".join(f"<br>{escape(note)}" for note in notes), ", ".join(self._likely)
+        likely = f"; those of {names} are likely, release(..., ci=0.95) proves" if names else ""
+        sentence, numbers = f"Released at {escape(str(self.cost))}.", self._numbers
+        if len(self._chosen) < len(numbers.outputs):
+            sentence += f" In small type: 95% margins of error {numbers.covers.margins}{escape(likely)}."
+        return f"<div class='dpframe'>{self._table_html()}<p>{sentence}{steps}</p></div>"
+
+    def plot(
+        self,
+        column: str | None = None,
+        *,
+        title: str | None = None,
+        width: int | None = None,
+        height: int | None = None,
+        sort: str | None = None,
+    ) -> Any:
+        """A chart of the released numbers with their 95% margins of error (Altair); no row is read for it.
+
+        Groups are bars with whiskers: horizontal bars for names, vertical bars for bins and numbers. Dates and bins of
+        dates are lines in a band; a crosstab has shaded cells. With two keys, one of them becomes colours if it has at
+        most six values. A number that is no larger than its margin of error is pale, in a crosstab hatched. Values that
+        are dates or times are points, since a bar would need a zero. If there are more groups than fit into 800 pixels,
+        the largest are shown, and the subtitle says how many are not.
+
+        Input:  column: which released column, by default the first; title: replaces the title from the question, ""
+                for none; width, height: size of the picture (pixels; for a crosstab the largest size); sort: "keys" for
+                the order of the table, "descending" or "ascending" for the order of the numbers
+        Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes; it has no background, and its
+                texts are readable on light and dark pages
+        Errors: UnsupportedOperation without the extra `charts`, for a single number, and if no group was released;
+                InvalidArgument for a column that was not released, and for other values of the arguments
+        """
+        numbers, look = self._numbers, read_look(title, width, height, sort)
+        names = [output.name for output in numbers.outputs]
+        check_column(column, names, "plot")
+        if not numbers.by:
+            instead = ".table" if numbers.layout.is_description or len(names) != 1 else ".value"
+            raise UnsupportedOperation(f"plot(): this release has no groups, so there is no chart: type {instead}")
+        if not names:
+            raise UnsupportedOperation("plot(): this release has keys alone, so there are no numbers to draw.")
+        (output_shown,) = [output for output in numbers.outputs if output.name == (column or names[0])]
+        if not estimator_of(output_shown).is_number:
+            raise UnsupportedOperation(f"plot(): {output_shown.name!r} holds selected values, not numbers to draw.")
+        words = in_words(self.derivation, output_shown.name)
+        question_title = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
+        heading = heading_of(question_title, self.cost, self._statement, self._steps, self._unseen)
+        grid = crosstab(numbers, 0.05)
+        if grid is not None:
+            signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
+            return heatmap(grid, words, heading, look, signed=signed, parts=parts, covers=numbers.covers)
+        errors = error_table(numbers, 0.05).filter(pl.col("column") == output_shown.name)
+        collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
+        dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers
+        return grouped_chart(
+            Grouped(numbers.by, errors, dtype, words, rest=collected, sure=sure, covers=covers), heading, look
+        )

@@ -1,0 +1,91 @@
+"""Whether numbers say more than one constant would: before a release from a price, and after it from the numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+
+from dpframe.plan import Formula, ReleasedColumn
+from dpframe.release.answer import Numbers
+from dpframe.release.estimators import estimator_of
+from dpframe.release.shown.error_tables import error_table
+from dpframe.usage import warn
+
+__all__ = ["mostly_noise", "warn_hopeless"]
+
+_GROUPS = 4  # fewer say too little of how far groups lie apart
+_GROUPED = (
+    "{names}: noise is at least as large as what the groups differ by, so one constant for all groups would be about "
+    "as exact. Ask for fewer or larger groups, or pay a higher price."
+)
+_ALONE = "{names}: noise is at least as large as the number, so 0 would be about as exact. Pay a higher price."
+_ANYTHING = "{names}: any value within the bounds fits. Ask about more rows, or pay a higher price."
+
+
+def mostly_noise(numbers: Numbers) -> list[str]:
+    """Sentences for columns that are no more exact than a constant; free, from what was released alone.
+
+    Of four groups or more the variance of the released numbers is about the variance between groups and the variance of
+    the noise together. Where it is at most twice the latter, the mean of all groups would err by no more than the noise
+    does. The deviation of the noise is taken to be half of a 95% margin of error. Columns that `shrink()` can help have
+    a sentence of their own. Of a regression only the number of rows is looked at: its sums are about the middles of the
+    bounds, so that they may well be near 0, and its coefficients have intervals.
+
+    Input:  numbers as released
+    Bound:  none is needed: it is post-processing
+    """
+    columns: dict[str, list[str]] = {_GROUPED: [], _ALONE: [], _ANYTHING: []}
+    errors = error_table(numbers, 0.05)
+    regression = bool(numbers.outputs) and numbers.outputs[0].regressors is not None
+    for output in numbers.outputs[:1] if regression else numbers.outputs:
+        own = errors.filter(pl.col("column") == output.name).drop_nulls(["value", "error"])
+        words = _verdict(numbers, output, own[: numbers.long.height]) if estimator_of(output).is_number else ""
+        if words:
+            columns[words].append(output.name)
+    return [words.format(names=", ".join(names)) for words, names in columns.items() if names]
+
+
+def warn_hopeless(errors: pl.DataFrame, assume_rows: int | None) -> None:
+    """Warn before a release where a group of the assumed size gets no more than a constant, at any of the prices.
+
+    Input:  errors: the table of `Query.accuracy`, for each price, with its column `useful_from`
+    """
+    least = errors.group_by("column", maintain_order=True).agg(pl.col("useful_from").min())
+    names = [f"{name} from {rows:,}" for name, rows in least.drop_nulls().rows() if rows > (assume_rows or math.inf)]
+    if names:
+        warn(
+            f"With {assume_rows:,} rows in a group, one constant would be about as exact as the answer. So many rows "
+            f"make it useful: {', '.join(names)}. Ask for fewer or larger groups, or pay a higher price."
+        )
+
+
+def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> str:
+    """The sentence for one column, or an empty text."""
+    estimator = estimator_of(output)
+    values, deviations = errors["value"].to_numpy(), errors["error"].to_numpy() / 2
+    if (
+        output.formula is Formula.MISSING
+        or not len(values)
+        or output.name in numbers.shrunk
+        or not np.all(deviations > 0)
+    ):
+        return ""
+    if estimator.shrinks:
+        return _ANYTHING if output.formula is Formula.MEAN and _is_unbounded(output, errors) else ""
+    if len(values) >= _GROUPS:
+        if not np.all(np.isfinite(deviations)):
+            return _GROUPED
+        unit = max(np.abs(values).max(), deviations.max())  # squares of numbers near 1e270 would overflow
+        apart = 1 - numbers.noise.correlation(output)  # a part of the noise that all groups share moves them together
+        noise = apart * np.mean((deviations / unit) ** 2)
+        return _GROUPED if np.var(values / unit, ddof=1) <= 2 * noise else ""
+    return _ALONE if estimator.adds_up and bool(np.all(np.abs(values) <= deviations)) else ""
+
+
+def _is_unbounded(output: ReleasedColumn, errors: pl.DataFrame) -> bool:
+    """Whether the intervals of at least half of the means reach from one bound to the other."""
+    assert output.bounds is not None
+    low, high = (float(end) * output.ticks for end in output.bounds)
+    return bool(((errors["lower"] <= low) & (errors["upper"] >= high)).mean() >= 0.5)  # type: ignore[operator]

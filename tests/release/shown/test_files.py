@@ -1,0 +1,395 @@
+"""How a release looks and leaves: charts, HTML with margins of error, files with the privacy statement."""
+
+import datetime as dt
+import io
+import json
+import re
+import sys
+from html.parser import HTMLParser
+
+import altair as alt
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import dpframe as dp
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.release.shown.charts import margin, shown
+from dpframe.release.shown.error_tables import error_table
+from dpframe.theory.checks import plots
+from dpframe.theory.checks.divergence import max_divergence, renyi_divergence
+
+LONG = ["Administrative and support service workers", "Craft and related trades workers", "<b>other</b>"]
+ROWS = {"id": range(300), "job": [LONG[i % 3] for i in range(300)], "sex": ["f", "m"] * 150, "age": range(300)}
+STAY = dt.timedelta(hours=5)
+KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+@pytest.fixture(params=KINDS)
+def frame(request):
+    return dp.protect(KINDS[request.param](ROWS), unit="id", budget=dp.Budget(epsilon=1e9, delta=0.5))
+
+
+def grouped(frame, epsilon=1.0):
+    query = frame.group_by("job", keys=LONG, max_groups=1, max_rows=1)
+    return query.agg(n=dp.count(), age=dp.mean("age", bounds=(0, 300))).release(epsilon=epsilon)
+
+
+def crosstab(frame, **options):
+    return frame.crosstab("job", "sex", keys={"job": LONG, "sex": ["f", "m"]}, max_rows=1, **options).release(epsilon=1)
+
+
+def rows_of(chart):
+    """The data of a chart as it will be drawn."""
+    (rows,) = chart.to_dict()["datasets"].values()
+    return rows
+
+
+def png(chart):
+    buffer = io.BytesIO()
+    chart.save(buffer, format="png")
+    data = buffer.getvalue()
+    assert data[:4] == b"\x89PNG"
+    return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+
+
+def test_bars_show_every_group_with_its_error_in_order(frame):
+    out = grouped(frame)
+    chart = out.plot()
+    assert isinstance(chart, alt.LayerChart)
+    rows = rows_of(chart)
+    assert [row["key0"] for row in rows] == LONG
+    assert [row["value"] for row in rows] == out.to_polars()["n"].to_list()
+    error = error_table(out._numbers, 0.05)["error"][0]
+    assert all(row["upper"] - row["lower"] == pytest.approx(2 * error) for row in rows)
+    assert [row["value"] for row in rows_of(out.plot("age"))] == pytest.approx(out.to_polars()["age"].to_list())
+    width, height = png(chart)
+    assert 400 < width < 900
+    assert height > 90
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("options", [{}, {"margins": True}, {"margins": True, "normalize": "index"}])
+def test_a_crosstab_is_a_heatmap_with_unshaded_margins(frame, options):
+    out = crosstab(frame, **options)
+    rows = rows_of(out.plot())
+    table = out.to_pandas()
+    assert len(rows) == table.size
+    assert sum(row["value"] is None for row in rows) == table.size - 6
+    assert all(row["interval"].startswith("± ") for row in rows)
+    assert 300 < png(out.plot())[0] < 900
+
+
+START = dt.datetime(2026, 3, 1)
+TIMES = {
+    "day": (START.date(), START.date() + dt.timedelta(days=100), pl.Date()),
+    "clock": (START, START + dt.timedelta(days=2), pl.Datetime("us")),
+    "zoned": (*(at.replace(tzinfo=dt.UTC) for at in (START, START + dt.timedelta(days=2))), pl.Datetime("ms", "UTC")),
+    "spent": (dt.timedelta(0), dt.timedelta(hours=10), pl.Duration("us")),
+}
+
+
+def at_times(column, aggregate, number=3):
+    """A release by group without noise to speak of: the values lie evenly between their bounds."""
+    low, high, dtype = TIMES[column]
+    keys = [f"group {i}" for i in range(number)]
+    rows = {
+        "id": range(900),
+        "g": [keys[i % number] for i in range(900)],
+        "x": [low + (high - low) * i / 899 for i in range(900)],
+    }
+    table = pl.DataFrame(rows).with_columns(pl.col("x").cast(dtype))
+    if column == "zoned":
+        table = table.with_columns(pl.col("x").dt.convert_time_zone("Asia/Tokyo"))
+    frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=1e9, delta=0.5))
+    groups = frame.group_by("g", keys=keys, max_groups=1, max_rows_per_group=1)
+    return groups.agg(v=aggregate("x", (low, high)), n=dp.count()).release(epsilon=1e6)
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("number", [3, 20])
+@pytest.mark.parametrize("column", ["day", "clock", "zoned"])
+@pytest.mark.parametrize("aggregate", [dp.mean, dp.median])
+def test_dates_and_times_are_points_on_an_axis_of_time(column, aggregate, number):
+    out = at_times(column, aggregate, number)
+    chart = out.plot("v")
+    made = chart.to_dict()
+    point = made["layer"][0]
+    shown = point["encoding"]["x"]
+    assert point["mark"]["type"] == "point"
+    assert (shown["type"], shown["scale"]["type"]) == ("temporal", "utc")
+    rows, values = rows_of(chart), out.to_polars()["v"]
+    assert [row["text"] for row in rows] == [str(value)[:19] for value in values]
+    wall = values.cast(pl.Datetime("ms")) if values.dtype == pl.Date else values.dt.replace_time_zone(None)
+    assert [row["value"] for row in rows] == wall.dt.epoch("ms").to_list()
+    low, high = shown["scale"]["domain"]
+    assert all(low <= row[end] <= high for row in rows for end in ("value", "lower", "upper"))
+    assert {layer["mark"]["type"] for layer in out.plot("n").to_dict()["layer"]} == {"bar", "rule", "tick"}
+
+
+@pytest.mark.parametrize(
+    ("column", "aggregate", "unit", "value"), [("spent", dp.mean, "hours", 5), ("day", dp.std, "days", 29)]
+)
+def test_durations_are_bars_in_a_unit(column, aggregate, unit, value):
+    chart = at_times(column, aggregate).plot()
+    bar = chart.to_dict()["layer"][0]
+    assert bar["mark"]["type"] == "bar"
+    assert bar["encoding"]["x"]["axis"]["title"].endswith(f" of x ({unit})")
+    assert [row["value"] for row in rows_of(chart)] == pytest.approx([value] * 3, abs=0.3)
+
+
+def test_suppressed_groups_have_no_interval_either(frame):
+    chart = grouped(frame).suppress(below=1e6).plot()
+    assert {row[part] for row in rows_of(chart) for part in ("value", "lower", "upper")} == {None}
+    assert png(chart)[0] < 900
+    times = at_times("clock", dp.mean).suppress(below=1e6).plot()
+    assert {row["lower"] for row in rows_of(times)} == {None}
+    assert png(times)[0] < 900
+
+
+@pytest.mark.parametrize("column", ["spent", "day", "clock", "zoned"])
+def test_marks_of_suppressed_groups_stand_beside_times(column):
+    """A duration has no text in Polars, so that nothing could be written."""
+    marked = at_times(column, dp.mean).suppress(below=1e6, marker="few")
+    assert marked.to_csv().count("few") == 6
+    assert all("few" in text for text in (marked.to_html(), marked.to_latex()))
+    marked.to_excel(io.BytesIO())
+
+
+def test_suppressed_cells_are_dashes(frame):
+    out = crosstab(frame).suppress(below=1e6)
+    assert [row["text"] for row in rows_of(out.plot())] == ["–"] * 6
+    assert "–" in out._repr_html_()
+    assert "nan" not in out.to_latex().lower()
+    assert "nan" not in out.to_html().lower()
+
+
+def test_what_is_no_picture_is_refused(frame):
+    with pytest.raises(UnsupportedOperation, match="no groups"):
+        frame.count_units().release(epsilon=1).plot()
+    with pytest.raises(InvalidArgument, match="no column 'x'"):
+        grouped(frame).plot("x")
+    with pytest.raises(InvalidArgument, match="that is a list"):
+        grouped(frame).plot(["n"])
+
+
+def test_the_notebook_shows_the_first_rows_of_a_long_table(frame):
+    many = frame.histogram("age", bins=range(1000), max_rows=1).release(epsilon=1)
+    assert "… and 939 more rows." in many._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "ask"),
+    [
+        ("altair", "charts", lambda out, _: out.plot()),
+        ("altair", "charts", lambda *_: plots.averaged_pair()),
+        ("openpyxl", "excel", lambda out, folder: out.to_excel(folder / "out.xlsx")),
+        ("jinja2", "latex", lambda out, _: out.to_latex()),
+        ("psycopg", "postgres", lambda *_: dp.Ledger("postgresql+psycopg://me@/study")),
+        ("dp_accounting.pld", "pld", lambda *_: _together()),
+        ("scipy.optimize", "theory", lambda *_: max_divergence(stats.logistic(0), stats.logistic(1))),
+        ("scipy.integrate", "theory", lambda *_: renyi_divergence(stats.norm(0), stats.norm(1), 2)),
+    ],
+)
+def test_what_an_extra_brings_is_asked_for_by_name(frame, tmp_path, monkeypatch, module, extra, ask):
+    out = grouped(frame)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UnsupportedOperation) as refused:
+        ask(out, tmp_path)
+    assert f"pip install 'dpframe[{extra}]'" in str(refused.value)
+
+
+def _together():
+    budget = dp.Budget(epsilon=9, delta=1e-6, accountant="pld")
+    people = pl.DataFrame({"id": [1], "x": [2]}).dp(unit="id", budget=budget)
+    budget.plan([people.count_units(), people.count(max_rows=1)], epsilon=1, delta=1e-7).release()
+
+
+class Texts(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.texts = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_the_notebook_shows_margins_of_error_and_escapes_keys(frame):
+    # one for the counts, and one for each mean; one for the cells, one for each margin, and the total's own
+    for out, numbers in ((grouped(frame), 4), (crosstab(frame, margins=True), 4)):
+        page = Texts()
+        page.feed(out._repr_html_())
+        assert sum("± " in text for text in page.texts) == numbers
+        assert "<b>other</b>" in page.texts
+        assert "b" not in page.tags
+        assert any("ε = 1" in text for text in page.texts)
+    fixed = crosstab(frame).nonnegative().round()
+    assert "round()" in fixed._repr_html_()
+
+
+def test_a_margin_of_error_that_all_rows_share_is_under_the_name_of_the_column(frame):
+    page = grouped(frame)._repr_html_()
+    head, body = page.split("</thead>")
+    assert head.count("± ") == 1
+    assert ">n<br>" in head
+    assert body.count("± ") == 3
+    alone = frame.agg(n=dp.count(), max_rows=1).release(epsilon=1)._repr_html_()
+    assert "± " not in alone.split("</thead>")[0]
+    assert alone.count("± ") == 1
+    suppressed = grouped(frame).suppress(below=1e6)._repr_html_()
+    assert "± " not in suppressed
+
+
+def test_margins_of_error_of_a_crosstab_are_beside_what_they_belong_to(frame):
+    """Jobs have 200, 80 and 20 people: equal noisy totals would give shares of one margin, for the head."""
+    head, body = crosstab(frame, margins=True)._repr_html_().split("</thead>")
+    assert [text.split(" ", 1)[0] for text in re.findall("± ([^<]*)<", head)] == re.findall("± ([^<]*)<", head)
+    assert head.count("± ") == 2  # of a cell, and under "All"
+    last = body.split("<tr>")[-1]
+    assert body.count("± ") == last.count("± ") == 2
+    uneven = {**ROWS, "job": [LONG[0]] * 200 + [LONG[1]] * 80 + [LONG[2]] * 20}
+    table = dp.protect(pl.DataFrame(uneven), unit="id", budget=dp.Budget(epsilon=9))
+    parts = crosstab(table, normalize="index")._repr_html_()
+    assert parts.split("</thead>")[1].count("± ") == 6
+
+
+def test_margins_of_times_have_a_unit():
+    days = [dt.datetime(2026, 1, 1) + dt.timedelta(hours=i) for i in range(2000)]
+    table = pl.DataFrame({"id": range(2000), "g": "a", "day": days}).with_columns(since=pl.col("day") - days[0])
+    groups = dp.protect(table, unit="id", budget=dp.Budget(epsilon=9)).group_by(
+        "g", keys=["a"], max_groups=1, max_rows_per_group=1
+    )
+    out = groups.agg(
+        day=dp.mean("day", bounds=(dt.date(2026, 1, 1), dt.date(2026, 4, 1))),
+        since=dp.mean("since", bounds=(dt.timedelta(0), dt.timedelta(days=90))),
+    ).release(epsilon=4)
+    margins = re.findall("± ([^<]*)<", out._repr_html_())
+    assert len(margins) == 2
+    for (text, unit), error in zip(map(str.split, margins), out.accuracy()["error"].to_list(), strict=True):
+        size = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}[unit]
+        assert error * (1 - 1e-6) <= float(text) * size * 1e6 <= 1.011 * error
+    assert [f"± {text}" for text in margins] == list(dict(out.report().errors).values())
+
+
+def test_margins_are_announced_only_where_there_are_some(frame):
+    keys = frame.group_by("sex", max_groups=1).keys().release(epsilon=1, delta=0.01)
+    modes = frame.mode("sex", keys=["f", "m"], max_rows=1).release(epsilon=1)
+    for out, announced in ((keys, False), (modes, False), (grouped(frame), True)):
+        assert ("margins of error" in out._repr_html_()) is announced
+
+
+def test_a_margin_of_error_is_rounded_up():
+    assert [margin(x) for x in (181.02, 60.0, 0.01234, 5.0, 1234.2)] == ["182", "60", "0.0124", "5", "1,235"]
+
+
+def test_a_number_is_shown_to_two_digits_of_its_error():
+    pairs = [(-0.8538, 15.9), (8.328, 15.9), (0.24519, 0.000623), (67.71, 1.2), (54679.3, 15.9), (3, 0.5), (2.5, None)]
+    assert [shown(*pair) for pair in pairs] == ["-1", "8", "0.24519", "67.7", "54,679", "3", "2.5"]
+    assert shown(-0.2, 15.9) == "0"
+
+
+def test_parquet_keeps_the_table_and_the_statement(frame, tmp_path):
+    for out in (grouped(frame), crosstab(frame, margins=True).nonnegative().round()):
+        out.to_parquet(tmp_path / "out.parquet")
+        assert pl.read_parquet(tmp_path / "out.parquet").rows() == out.to_polars().rows()
+        said = json.loads(pq.read_schema(tmp_path / "out.parquet").metadata[b"dpframe.privacy_statement"])
+        assert said["guarantee"]["epsilon"] == 1
+        assert said == json.loads(out.report().to_json())
+
+
+def test_machines_read_lists_in_full_and_people_the_first_of_them(tmp_path):
+    jobs, edges = [f"job {number}" for number in range(40)], list(range(60))
+    budget = dp.Ledger(tmp_path / "a.sqlite").budget("b", epsilon=10)
+    for _ in range(2):  # drawn, and then stored
+        frame = dp.protect(pl.DataFrame(ROWS), unit="id", budget=budget)
+        steps = frame.filter(dp.col("job").is_in(jobs)).cut("age", edges, into="band").clip("age", 0, 9)
+        out = steps.sum("age", max_rows=1).release(epsilon=1, name="age")
+        said = json.loads(out.report().to_json())["bounds"]
+        assert [step["step"] for step in said[1:3]] == [f"filter(job.is_in({jobs}))", f"cut('age', {edges})"]
+        assert said[1]["shown"] == "filter(job.is_in(['job 0', 'job 1', 'job 2', … (40 values)]))"
+        assert set(said[3]) == {"step", "one_unit_has", "known"}  # of clip all is shown
+        for text in (str(out.report()), out.report().to_html(), str(out.derivation)):
+            assert "[0, 1, 2, … (60 values)]" in text
+            assert "job 5" not in text
+
+
+def test_csv_latex_and_html(frame, tmp_path):
+    out = crosstab(frame, margins=True)
+    out.to_csv(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == out.to_csv()
+    assert pl.read_csv(tmp_path / "out.csv").rows() == out.to_polars().rows()
+    out.to_html(tmp_path / "out.html")
+    assert (tmp_path / "out.html").read_text("utf-8") == out.to_html()
+    out.to_latex(tmp_path / "out.tex")
+    assert (tmp_path / "out.tex").read_text("utf-8") == out.to_latex()
+    assert out.to_latex().startswith("\\begin{tabular}")
+    assert pd.read_html(io.StringIO(out.to_html()))[0].shape[0] == 4 if _has_lxml() else "<table" in out.to_html()
+    assert not grouped(frame).to_latex().splitlines()[4].startswith("0 &")  # no index
+
+
+def _has_lxml():
+    try:
+        import lxml  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def test_excel_opens_with_the_table_and_a_sheet_for_the_statement(frame, tmp_path):
+    pytest.importorskip("openpyxl")
+    out = crosstab(frame, margins=True)
+    out.to_excel(tmp_path / "out.xlsx")
+    sheets = pd.read_excel(tmp_path / "out.xlsx", sheet_name=None, index_col=0)
+    assert list(sheets) == ["table", "95% intervals", "privacy"]
+    assert sheets["table"].index.name == " \\ ".join([out.to_pandas().index.name, out.to_pandas().columns.name])
+    assert sheets["table"].to_numpy().tolist() == out.to_pandas().to_numpy().tolist()
+    assert any("ε = 1" in str(line) for line in sheets["privacy"].index)
+
+
+def test_excel_gets_times_with_a_zone_as_text_and_durations_as_hours(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    times = [dt.datetime(2026, 1, day, tzinfo=dt.UTC) for day in (1, 2)]
+    table = pl.DataFrame({"id": range(40), "at": times * 20, "sex": ["f", "f", "m", "m"] * 10, "took": [STAY] * 40})
+    frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=1000))
+    stays = frame.group_by("at", keys=times, max_rows=1).mean("took", bounds=(dt.timedelta(0), 2 * STAY))
+    down = frame.crosstab(["sex", "at"], "took", keys={"sex": ["f", "m"], "at": times, "took": [STAY]}, max_rows=1)
+    for query, written in (
+        (stays, [["at", "took"], ["2026-01-01 00:00:00+00:00", STAY], ["2026-01-02 00:00:00+00:00", STAY]]),
+        (down, [["sex", "at \\ took", STAY], ["f", "2026-01-01 00:00:00+00:00", 10]]),
+    ):
+        query.release(epsilon=400).to_excel(tmp_path / "out.xlsx")
+        cells = list(openpyxl.load_workbook(tmp_path / "out.xlsx")["table"].iter_rows())
+        rows = [[_whole_hours(cell.value) for cell in row] for row in cells]
+        assert rows[: len(written)] == written
+        assert {cell.number_format for row in cells for cell in row} == {"General", "[h]:mm:ss"}
+
+
+def _whole_hours(value):
+    return dt.timedelta(hours=round(value / dt.timedelta(hours=1))) if isinstance(value, dt.timedelta) else value
+
+
+def test_excel_takes_no_key_for_a_formula_and_any_key_for_a_text(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    frame = dp.protect(pl.DataFrame({"id": [1], "=a": ["=1+1"]}), unit="id", budget=dp.Budget(epsilon=9))
+    out = frame.group_by("=a", keys=["=1+1", "a\x00b"], max_groups=1).count_units().release(epsilon=1)
+    out.to_excel(tmp_path / "out.xlsx")
+    cells = [row[0] for row in openpyxl.load_workbook(tmp_path / "out.xlsx")["table"].iter_rows()]
+    assert [(cell.value, cell.data_type) for cell in cells] == [
+        ("=a", "s"),
+        ("=1+1", "s"),
+        ("a\N{REPLACEMENT CHARACTER}b", "s"),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: that is what is drawn here
+def test_without_a_group_there_is_no_picture(frame):
+    for query in (frame.crosstab("job", "sex", max_groups=1, max_rows=1), frame.group_by("age", max_rows=1).count()):
+        out = query.release(epsilon=0.01, delta=1e-9)
+        assert out.to_polars().is_empty()
+        with pytest.raises(UnsupportedOperation, match="no group was released"):
+            out.plot()
