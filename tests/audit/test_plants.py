@@ -70,6 +70,7 @@ from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
+from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.hierarchy import draw as levels
 from dpframe.release.kinds.synthesis import rounds as table_rounds
 from dpframe.release.pricing import allocation, mechanisms, shared_noise
@@ -1227,7 +1228,7 @@ PLANTS = [
         15,
     ),
     Plant(
-        "what cannot run is paid for", run._validate, "engine.validate(question)", "pass", paid_for_what_cannot_run, 16
+        "what cannot run is paid for", AnswerKind.validate, "engine.validate(question)", "pass", paid_for_what_cannot_run, 16
     ),
     Plant(
         "the classical Gaussian, for any ε",
