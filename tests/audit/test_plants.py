@@ -1228,7 +1228,12 @@ PLANTS = [
         15,
     ),
     Plant(
-        "what cannot run is paid for", AnswerKind.validate, "engine.validate(question)", "pass", paid_for_what_cannot_run, 16
+        "what cannot run is paid for",
+        AnswerKind.validate,
+        "engine.validate(question)",
+        "pass",
+        paid_for_what_cannot_run,
+        16,
     ),
     Plant(
         "the classical Gaussian, for any ε",

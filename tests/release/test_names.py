@@ -16,7 +16,7 @@ from dpframe.budget import Ledger
 from dpframe.budget.names import fingerprint
 from dpframe.plan.fingerprint import described
 from dpframe.release import paying, run
-from dpframe.release.kinds import table
+from dpframe.release.kinds import table as tables
 from dpframe.release.stored import Answer, packed, unpacked
 
 ROWS = {
@@ -68,7 +68,7 @@ def test_the_stored_answer_reads_no_row_and_draws_no_noise(ledger, monkeypatch):
         raise AssertionError("rows were read, or noise was drawn")
 
     monkeypatch.setattr(engine, "totals", never)
-    monkeypatch.setattr(table, "drawn_table", never)
+    monkeypatch.setattr(tables, "drawn_table", never)
     asked(budget).release(epsilon=0.5, name="daily")
 
 
