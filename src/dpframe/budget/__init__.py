@@ -16,6 +16,7 @@ from dpframe.budget.losses import (
     typed_number,
     written_number,
 )
+from dpframe.budget.names import fingerprint
 from dpframe.budget.part_budget import (
     PartBudget,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "Receipt",
     "Stored",
     "Terms",
+    "fingerprint",
     "offered",
     "read_delta",
     "read_epsilon",
