@@ -6,7 +6,7 @@ from dpframe.budget.allowance import Allowance
 from dpframe.budget.entries import Charge, Entry
 from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
-from dpframe.budget.lengths import read_length
+from dpframe.budget.lengths import later, read_length
 from dpframe.budget.losses import (
     Loss,
     Terms,
@@ -38,6 +38,7 @@ __all__ = [
     "Stored",
     "Terms",
     "fingerprint",
+    "later",
     "offered",
     "read_delta",
     "read_epsilon",

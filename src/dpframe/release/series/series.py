@@ -197,6 +197,7 @@ class Series:
         plan = opening_plan(settings, question, alone=source.alone)
         if entry is None or entry.body["plan"] != plan:
             loss, opens = kept(self._name, settings, question, self._budget, calendar.start, alone=source.alone)
+            SeriesNoise.from_json(opens).shapes.part_of(calendar.number(period))  # refused before it is paid
             query, name = f"series {self._name!r}: every {settings.every}", _opening(self._name)
             entry = self._budget.open(loss, subject_of(question), query, name=name, plan=plan, opens=opens)
             _LOG.info("series %r is open: %s for all of its periods", self._name, loss)
