@@ -312,7 +312,7 @@ class Series:
 
     def _entry(self) -> Entry | None:
         entries = self._budget.entries()
-        return next((e for e in entries if e.kind == "charge" and e.name == _opening(self._name)), None)
+        return next((e for e in entries if "opens" in e.body and e.name == _opening(self._name)), None)
 
     def _opened(self) -> _Opening:
         entry = self._entry()
