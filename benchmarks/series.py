@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
-from dpframe.release.kinds.series.noise import UnitChange, planned_noise
+from dpframe.release.kinds.series.noise import planned_noise
 from dpframe.release.kinds.series.settings import Settings
+from dpframe.release.kinds.series.unit_change import UnitChange
 
 NIGHTS = 365
 PRICES = {
@@ -48,12 +49,12 @@ def by_draws(noise, draws, lengths=(7, 30)):
     from dpframe.release.kinds.series.progress import Progress
 
     shapes, groups = noise.shapes, draws
-    progress, blocks, answers = Progress(frozenset(), {}, 0), {}, {}
+    progress, blocks, answers = Progress({}, {}), {}, {}
     for night in range(shapes.starts[-1]):
         blocks[night] = progress.measured_by(night, shapes)
         values = tuple((noise.mechanisms[b.part][b.level][0].draw(groups),) for b in blocks[night])
         answers[night] = Measured(pl.DataFrame(), values)
-        progress = Progress(progress.added | {night}, blocks, night)
+        progress = Progress(blocks, {})
     squares, window = [], {length: [] for length in lengths}
     for night in range(shapes.starts[-1]):
         seen = {n: answers[n] for n in range(night + 1)}

@@ -17,7 +17,7 @@ from transcripts import given, loss
 import dpframe as dp
 from dpframe.budget import account
 from dpframe.engine.stages import combine
-from dpframe.release.kinds.series import answer, noise, progress
+from dpframe.release.kinds.series import answer, noise, progress, questions, series, unit_change
 from dpframe.release.kinds.series.shape import Shape
 from dpframe.theory.formulas.sensitivity import period_totals
 
@@ -175,6 +175,192 @@ def test_a_series_tells_nothing_but_answers_and_they_cost_what_is_charged_at_len
     assert held(price, relation, question, 40) > least
 
 
+# Questions that an adversary chooses night by night, because of the answers so far
+
+LIMITS = {
+    "1 row": lambda f: f.bound(max_rows=1),
+    "2 rows": lambda f: f.bound(max_rows=2),
+    "9 rows": lambda f: f.bound(max_rows=9),
+    "1 row each": lambda f: f.per_unit(x=dp.sum("x", unit_bounds=(-9, 9)), g=dp.max("g")),
+}
+VALUES = {
+    "small": lambda f: f.clip("x", -1, 5),
+    "large": lambda f: f.clip("x", -100, 100),
+    "above 0": lambda f: f.clip("x", 0, 5),
+    "computed": lambda f: f.with_columns(x=dp.col("x") * 40 - 1).clip("x", -1, 5),
+    "whole": lambda f: f.with_columns(x=dp.col("g") * 1000).clip("x", -1, 5),
+    "as it was": lambda f: f.clip("x", -1, 5).with_columns(x=dp.col("x") * 99).clip("x", -99, 495),
+}
+ROWS = {
+    "all": lambda f: f,
+    "some": lambda f: f.filter(dp.col("g") == 1),
+    "others": lambda f: f.filter(dp.col("x") < 50),
+    "three times": lambda f: f.join({"g": [0, 0, 0, 1, 1], "w": [1, 2, 3, 4, 5]}, on="g"),
+}
+VERBS = {
+    "rows": lambda f: f.count(),
+    "sums": lambda f: f.group_by("g", keys=[0, 1], max_groups=2, max_rows_per_group=9).agg(n=dp.count(), s=dp.sum("x")),
+}
+
+
+def chosen(rng, verb):
+    """A question that an adversary may ask of some rows."""
+    steps = [rng.choice(list(one.values())) for one in (ROWS, VALUES, LIMITS)]
+
+    def asked(frame):
+        for step in steps:
+            frame = step(frame)
+        return VERBS[verb](frame)
+
+    return asked
+
+
+def adversary(rows, relation, price, verb, settings, order, seed, *, function):
+    """What a series shows whose questions depend on its answers, these answers, what was charged, and how it went.
+
+    With a function of the period, an earlier night of a block may get another question at each reading. With `enforce`
+    the adversary also tries that, and the question that the night was added with.
+    """
+    budget, own, went = PRICES[price][0](), {}, []
+    with given(seed) as said, pytest.MonkeyPatch.context() as shaped:
+        shaped.setattr(noise, "_shape", lambda length, *_: shared(SHAPES[seed % len(SHAPES)](length), seed))
+        frame = dp.protect(rows, unit="u", budget=budget, neighbors=relation)
+        on, enforce = {} if function else {"on": "night"}, settings.get("enforce", False)
+        series = budget.series("s", **settings, **PRICES[price][1], **on, start=label(0))
+        shown = []
+        for night in order:
+            for attempt in range(4):
+                rng = random.Random(f"{seed} {night} {attempt} {shown[-1:]}")
+                tonight, faithful = rng.choice([chosen(rng, verb), *own.values()]), rng.random() < 0.8
+
+                def of(name, rng=rng, tonight=tonight, night=night, faithful=faithful and enforce):
+                    past = own.get(name, tonight) if faithful else chosen(rng, verb)
+                    return (tonight if name == label(night) else past)(frame.filter(dp.col("night") == name))
+
+                try:
+                    shown.append(seen(series.add(of if function else tonight(frame), label(night))))
+                except dp.errors.ReleaseMismatch as refusal:
+                    went.append(False)
+                    shown.append(str(refusal))
+                else:
+                    went.append(True)
+                    own.setdefault(label(night), tonight)
+                    break
+        shown += [seen(series.total()), str(budget)]
+    return shown, said, budget.spent, went
+
+
+def outwitted(price, relation, verb, pairs, seed=0, *, function, enforce=False):
+    """The largest part of its charge that an adversary drew from a series, and the part of questions accepted."""
+    rng, most, all_went = random.Random(f"{price} {relation} {verb} {seed}"), 0.0, []
+    for number in range(pairs):
+        horizon, periods = rng.choice([2, 4, 7]), rng.choice([1, 1, 2])
+        settings = {"every": "1d", "horizon": horizon, "unit_periods": min(periods, horizon)}
+        settings |= {"enforce": True} if enforce else {}
+        order = rng.sample(range(horizon), horizon)
+        made = [
+            adversary(rows, relation, price, verb, settings, order, number, function=function)
+            for rows in neighbours(rng, relation, horizon, horizon if enforce else settings["unit_periods"])
+        ]
+        (here, one, charged, went), (there, other, *_) = made
+        assert here == there, (price, relation, verb, number)
+        part = used(one, other, charged, price)
+        assert part <= 1 + 1e-9, (price, relation, verb, number, part)
+        most, all_went = max(most, part), all_went + went
+    return most, sum(all_went) / len(all_went)
+
+
+@pytest.mark.one_in(8)
+@pytest.mark.parametrize("function", [False, True])
+@pytest.mark.parametrize("enforce", [False, True])
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("price", PRICES)
+def test_whoever_chooses_each_night_s_question_draws_no_more_than_the_charge(price, relation, enforce, function):
+    made = [outwitted(price, relation, verb, 3, function=function, enforce=enforce) for verb in VERBS]
+    assert max(most for most, _ in made) > 0.1
+    assert all(part > 0 for _, part in made), "some questions are accepted"
+    assert any(part < 1 for _, part in made), "and some are refused"
+
+
+# Histories of one person and questions that broke the promise, or would
+
+FIRST = [(7, label(night), night, 1.0) for night in range(2)]
+ONCE = [(7, label(night), 0, 1.0) for night in range(4)]
+MANY = [(7, label(1), 0, 99.0)] * 9
+BELOW = [(8, label(1), 0, -99.0)]
+KEPT = [(7, label(0), 0, 99.0)] * 9
+SUMS = [lambda f, low=low: f.clip("x", low, 4).sum("x", max_rows=1) for low in (0, -4)]
+HISTORIES = {  # price, the rows of one person and of another, the questions of the nights, and what else is said
+    "a limit that grows": (
+        "pure",
+        MANY,
+        [],
+        [lambda f: f.bound(max_rows=1).count(), lambda f: f.bound(max_rows=9).count()],
+        {},
+    ),
+    "bounds of both signs": ("rho", MANY, BELOW, SUMS, {}),
+    "a filter that changes": (
+        "pure",
+        FIRST,
+        [],
+        [lambda f, g=g: f.filter(dp.col("g") == g).count(max_rows=1) for g in (0, 1)],
+        {"enforce": True},
+    ),
+    "a table joined with itself": (
+        "pure",
+        ONCE,
+        [],
+        [lambda f: f.join(f.per_unit(n=dp.count()), on="u").filter(dp.col("n") == 1).count(max_rows=1)] * 4,
+        {"enforce": True},
+    ),
+    "a small question measured again": (
+        "pure",
+        KEPT,
+        [],
+        [lambda f: f.bound(max_rows=9).count(), lambda f: f.bound(max_rows=1).count()],
+        {"function": True, "again": 1},
+    ),
+}
+
+
+def part_of_charge(name):
+    """The loss of a history as a part of what was charged, until a question is refused."""
+    price, person, other, asked, more = HISTORIES[name]
+    relation, made = "replace" if other else "add-remove", []
+    for rows in (person, other):
+        budget = PRICES[price][0]()
+        with given(5) as said, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(noise, "_shape", lambda length, *_: shared(Shape.of_degree(length, 2, 2), 0))
+            frame = dp.protect(table(rows), unit="u", budget=budget, neighbors=relation)
+            on, enforce = None if more.get("function") else "night", more.get("enforce", False)
+            settings = {"every": "1d", "horizon": 4, "unit_periods": 1, "enforce": enforce, "on": on}
+            series = budget.series("s", **settings, **PRICES[price][1])
+            by_night = {label(night): question for night, question in enumerate(asked)}
+
+            def of(night, by_night=by_night, frame=frame):
+                return by_night[night](frame.filter(dp.col("night") == night))
+
+            for night, question in by_night.items():
+                query = of if on is None else question(frame)
+                try:
+                    if night == label(more.get("again", -2)):
+                        with pytest.MonkeyPatch.context() as killed:
+                            killed.setattr(type(budget), "store", interrupted)
+                            with pytest.raises(KeyboardInterrupt):
+                                series.add(query, night)
+                    series.add(query, night, on_pending="retry")
+                except dp.errors.ReleaseMismatch:
+                    break
+        made.append((said, budget.spent))
+    (one, charged), (two, _) = made
+    return used(one, two, charged, price)
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_no_history_that_broke_the_promise_costs_more_than_its_charge(name):
+    assert part_of_charge(name) <= 1 + 1e-9
+
+
 # Everything that is published, of every small history
 
 
@@ -273,6 +459,18 @@ def few_periods_lose_nothing():
     return abs(total - len(rows)) < 0.5
 
 
+def sums_are_right_or_refused():
+    """Whether a night with other bounds has the right sum, or is refused: its integers are on another grid."""
+    budget = dp.Budget(epsilon=1e6)
+    frame = dp.protect(table(ONCE), unit="u", budget=budget)
+    series = budget.series("s", every="1d", horizon=4, epsilon=1e5, unit_periods=4, on="night")
+    series.add(frame.clip("x", 0, 30_000).sum("x", max_rows=1), label(0))
+    try:
+        return abs(series.add(frame.clip("x", 0, 3).sum("x", max_rows=1), label(1)).value - 1) < 0.5
+    except dp.errors.ReleaseMismatch:
+        return True
+
+
 def test_units_with_few_periods_lose_nothing():
     assert few_periods_lose_nothing()
 
@@ -304,12 +502,52 @@ PLANTS = {
         "else order[:-1]",
         "enforced",
     ),
+    "a night is not held to the noise of the series": (
+        unit_change.UnitChange.hold,
+        "if not problem:",
+        "if True:",
+        "a limit that grows",
+    ),
+    "totals of another grid are added up": (
+        unit_change.UnitChange._problem,
+        "bought.unit != total.unit",
+        "False",
+        "grid",
+    ),
+    "the largest entry may grow": (
+        unit_change.UnitChange._problem,
+        '("l0", "exact_l1", "exact_linf")',
+        '("l0", "exact_l1")',
+        "bounds of both signs",
+    ),
+    "a night that was added may have other steps later": (
+        questions.check_asked,
+        "asked_as(question) != asked",
+        "False",
+        "a filter that changes",
+    ),
+    "all nights of a table that is joined with itself are read at once": (
+        questions.PeriodQuery._days_apart,
+        "any(step.others for step in lineage(question.step))",
+        "False",
+        "a table joined with itself",
+    ),
+    "a night is measured again for the price of tonight's question": (
+        series._Night.place,
+        "noise.again(self.bought",
+        "noise.again(UnitChange.of(self.question, self.bought.periods)",
+        "a small question measured again",
+    ),
     "a block has no noise": (answer.measured, "plus(values, mechanism.draw(len(values)))", "values", "pure"),
 }
 
 
 def caught(price):
     """Whether transcripts, or the numbers of units with few periods, show that something is wrong."""
+    if price in HISTORIES:
+        return part_of_charge(price) > 1 + 1e-9
+    if price == "grid":
+        return not sums_are_right_or_refused()
     if price == "fewer":
         return not few_periods_lose_nothing()
     if price == "enforced":

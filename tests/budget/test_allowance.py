@@ -200,3 +200,24 @@ def test_a_forecast_of_an_allowance_follows_its_schedule(clock):
     assert planned.get_column("total").max() == pytest.approx(1)
     chart = told.plot().to_dict()
     assert {row["kind"] for row in next(iter(chart["datasets"].values()))} == {"spent", "planned"}
+
+
+@pytest.mark.parametrize("per", ["1h", "1d", "999999w"])
+def test_nights_near_the_first_and_last_year_are_refused_by_name_before_anything_is_paid(per):
+    east, west = (dt.timezone(dt.timedelta(hours=hours)) for hours in (14, -12))
+    for start in (
+        dt.date.max,
+        dt.datetime.min,
+        dt.datetime.min.replace(tzinfo=east),
+        dt.datetime.max.replace(tzinfo=west),
+    ):
+        for nights in (1, 100_000):
+            budget = dp.Budget(epsilon=2)
+            try:
+                nightly = budget.allocate(per=per, nights=nights, epsilon=1, start=start)
+            except errors.InvalidArgument:
+                assert budget.history() == []
+            else:
+                assert per != "999999w"
+                assert "Allowance" in repr(nightly)
+                assert "nights" in repr(budget.forecast())

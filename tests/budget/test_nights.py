@@ -1,6 +1,8 @@
 """A series in a ledger: killed at random points, on two machines at once, in threads, and opened again."""
 
+import datetime as dt
 import json
+import random
 import subprocess
 import sys
 import threading
@@ -152,6 +154,50 @@ def test_threads_add_nights_together(place):
     assert series.table().to_polars().height == 13
     made = [tuple(block[:3]) for of in blocks(budget).values() for block in of]
     assert len(made) == len(set(made))
+
+
+@pytest.mark.parametrize("enforce", [False, True])
+def test_two_machines_that_open_one_series_hold_every_night_to_the_one_that_paid(place, enforce):
+    """Each asks all nights in an order of its own, with a small and a large limit: no person is counted twice."""
+    days = [dt.date(2026, 1, 1 + night) for night in range(6)]
+    rows, wrong, started = pl.DataFrame({"id": [*range(20)] * 6, "day": sorted(days * 20)}), [], threading.Barrier(3)
+
+    def machine(seed):
+        rng, budget = random.Random(seed), Ledger(place).budget("job", epsilon=1e7)
+        said = {"every": "1d", "horizon": 6, "epsilon": 1e5, "unit_periods": 1, "on": "day", "start": days[0]}
+        series = budget.series("s", **said, enforce=enforce)
+        frame = dp.protect(rows, unit="id", budget=budget)
+        started.wait(60)
+        for day in rng.sample(days, 6):
+            for most in rng.sample([1, 5], 2):
+                while True:
+                    try:
+                        series.add(frame.bound(max_rows=most).count(), day)
+                    except errors.ReleasePending:  # the other machine is at it
+                        continue
+                    except errors.ReleaseMismatch:
+                        pass
+                    except BaseException as error:
+                        wrong.append(error)
+                    break
+
+    threads = [threading.Thread(target=machine, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    budget = Ledger(place).budget("job")
+    made = [tuple(block[:3]) for of in blocks(budget).values() for block in of]
+    assert len(made) == len(set(made)), "a block was measured twice"
+    assert budget.spent.epsilon == 1e5
+    (paid,) = [entry.body["opens"]["limits"] for entry in budget.entries() if "opens" in entry.body]
+    asked = {entry.body["within"].get("asked") for entry in budget.entries() if "within" in entry.body}
+    assert paid in (["bound(max_rows=1)"], ["bound(max_rows=5)"])
+    nights = len(blocks(budget))
+    assert len(asked) == (nights if enforce else 1), "the question of each night has the filter of that night"
+    assert round(budget.series("s", on="day").total().value) == 20 * (1 if enforce else nights)
+    Ledger(place).verify()
 
 
 def test_a_series_is_opened_again_by_its_name(place):

@@ -6,7 +6,7 @@ from dpframe.budget.allowance import Allowance
 from dpframe.budget.entries import Charge, Entry
 from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
-from dpframe.budget.lengths import read_length
+from dpframe.budget.lengths import later, read_length
 from dpframe.budget.losses import (
     Loss,
     Terms,
@@ -16,6 +16,7 @@ from dpframe.budget.losses import (
     typed_number,
     written_number,
 )
+from dpframe.budget.names import fingerprint
 from dpframe.budget.part_budget import (
     PartBudget,
 )
@@ -36,6 +37,8 @@ __all__ = [
     "Receipt",
     "Stored",
     "Terms",
+    "fingerprint",
+    "later",
     "offered",
     "read_delta",
     "read_epsilon",

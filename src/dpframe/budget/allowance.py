@@ -12,7 +12,7 @@ from typing import Any
 from dpframe.budget import account
 from dpframe.budget.accountants import Accountant, accountant_named
 from dpframe.budget.entries import Charge, Entry, loss_of, texts_of
-from dpframe.budget.lengths import read_length
+from dpframe.budget.lengths import later, read_length
 from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.budget.names import is_text
 from dpframe.budget.receipts import Page, Receipt, Stored
@@ -58,7 +58,7 @@ class Pace:
 
     def begins(self, night: int) -> dt.datetime:
         """The time at which a night begins."""
-        return self.start + night * self.per
+        return later(self.start, night, self.per, "allocate")
 
     def left(self, losses: list[tuple[int, Loss]], night: int) -> Loss:
         """The loss that may still be spent in a night. `losses` are the charges so far, each with its night."""
@@ -253,7 +253,8 @@ def _start(start: object) -> dt.datetime:
         start = dt.datetime(start.year, start.month, start.day)
     if not isinstance(start, dt.datetime):
         raise InvalidArgument("allocate: start= is the time (UTC) when the first night begins: start='2026-11-21'.")
-    return start.replace(tzinfo=dt.UTC) if start.tzinfo is None else start.astimezone(dt.UTC)
+    offset = start.utcoffset() or dt.timedelta(0)
+    return later(start.replace(tzinfo=dt.UTC), -1, offset, "allocate: start=")
 
 
 @offered("allocate")
@@ -268,11 +269,13 @@ def allocate(
     typed = {argument: written_number(amount, argument) for argument, amount in price.items() if amount is not None}
     plan = {"allowance": {"per": length, "nights": number, "carry": carries, "price": typed}}
     midnight = account.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    first = midnight if begins is None else begins
+    later(first, number, read_length(length, "per"), "allocate")  # the end of the last night is a time
     settings = {
         "per": length,
         "nights": number,
         "carry": carries,
-        "start": (midnight if begins is None else begins).isoformat(),
+        "start": first.isoformat(),
         "accountant": accountant.name,
         "limit": texts_of(limit),
     }

@@ -7,7 +7,7 @@ import re
 
 from dpframe.errors import InvalidArgument, kind_of
 
-__all__ = ["read_length"]
+__all__ = ["later", "read_length"]
 
 _UNITS = {"h": dt.timedelta(hours=1), "d": dt.timedelta(days=1), "w": dt.timedelta(weeks=1)}
 _WORDS = {"hour": "1h", "day": "1d", "night": "1d", "week": "1w"}
@@ -27,3 +27,18 @@ def read_length(text: object, name: str) -> dt.timedelta:
             f"{name}={words}: give a number of hours, days or weeks, such as {name}='1d' or {name}='12h'."
         )
     return int(match[1]) * _UNITS[match[2]]
+
+
+def later(start: dt.datetime, number: int, length: dt.timedelta, what: str) -> dt.datetime:
+    """The time that is a number of lengths after a start. Errors: InvalidArgument outside of the years 1 to 9999.
+
+    >>> later(dt.datetime(2026, 1, 1), 2, read_length("1w", "every"), "series.add").date()
+    datetime.date(2026, 1, 15)
+    """
+    try:
+        return start + number * length
+    except OverflowError:
+        raise InvalidArgument(
+            f"{what}: this reaches beyond the years 1 to 9999, which are all that a date can have. Begin earlier, or "
+            "give fewer or shorter periods."
+        ) from None

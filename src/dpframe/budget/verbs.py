@@ -55,7 +55,8 @@ class Verbs:
                 or "gaussian". To reopen a series, the name is enough
         Output: a series: `.add(query, period=...)`, `.total()`, `.window("7d")`, `.table()`, `.explain()`
         Bound:  all that is ever published of the series has this loss together, for one unit that is counted in at most
-                `unit_periods` periods; with `enforce`, for every unit
+                `unit_periods` periods; with `enforce`, for every unit. The question of each later period is held
+                to the noise that the first one bought: one unit moves no total further
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
         """
         return registered("series")(

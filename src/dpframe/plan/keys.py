@@ -186,16 +186,16 @@ def _key(value: object, domain: ColumnDomain, name: str, call: str) -> Scalar | 
 
 def _check_moment(value: dt.datetime, dtype: Any, what: str) -> None:
     """Refuse a time that the column cannot hold: one that its clock skips, or one between two of its ticks."""
+    if (value.tzinfo is not None and not 1 < value.year < 9999) or (
+        getattr(dtype, "time_unit", "us") == "ns" and not 1678 <= value.year <= 2261
+    ):
+        raise WrongType(f"{what} is outside of the column's type, {show(dtype)}. Give {GIVE[kind(dtype)]}.")
     if value.tzinfo is not None:
         back = value.astimezone(dt.UTC).astimezone(value.tzinfo).replace(tzinfo=None)
         if back != value.replace(tzinfo=None):
             raise WrongType(f"{what} is a time that its time zone skips. Give it in UTC: tzinfo=datetime.timezone.utc.")
     if getattr(dtype, "time_unit", "us") in ("ms", "s") and value.microsecond % 1000:
         raise WrongType(f"{what} is finer than the column's type, {show(dtype)}. Give {GIVE[kind(dtype)]}.")
-    if (value.tzinfo is not None and not 1 < value.year < 9999) or (
-        getattr(dtype, "time_unit", "us") == "ns" and not 1678 <= value.year <= 2261
-    ):
-        raise WrongType(f"{what} is outside of the column's type, {show(dtype)}. Give {GIVE[kind(dtype)]}.")
 
 
 def _rows(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], call: str) -> tuple[Key, ...]:

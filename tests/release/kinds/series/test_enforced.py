@@ -154,3 +154,144 @@ def test_a_night_that_was_lost_has_used_up_a_period_of_its_units(monkeypatch):
     series.add(frame.count_units(), day(1), on_pending="retry")
     series.add(frame.count_units(), day(3))
     assert abs(series.total().value - 2) < 0.1
+
+
+# Steps that change from night to night
+
+BANDS = [(f"p{unit}", day(night), night, unit % 3) for unit in range(40) for night in range(8)]
+
+
+def banded():
+    return pl.DataFrame(BANDS, {"id": pl.String, "day": pl.Date, "band": pl.Int64, "side": pl.Int64}, orient="row")
+
+
+def total_of(series):
+    return round(series.total().value)
+
+
+def test_a_filter_that_changes_each_night_counts_nobody_twice():
+    """It counted each of 40 people in all 8 nights: earlier nights were counted with the filter of this night."""
+    budget = dp.Budget(epsilon=1e7)
+    frame, series = dp.protect(banded(), unit="id", budget=budget), opened(budget, 1, on="day")
+    series.add(frame.filter(dp.col("band") == 0).count(max_rows=1), day(0))
+    lines = budget.entries()
+    for night in range(1, 8):
+        with pytest.raises(errors.ReleaseMismatch, match="Give a function that returns for each period its own"):
+            series.add(frame.filter(dp.col("band") == night).count(max_rows=1), day(night))
+    assert budget.entries() == lines
+    assert total_of(series) == 40
+
+
+STEPS_OF_A_NIGHT = {
+    "filter": lambda f, night: f.filter(dp.col("side") == night % 3),
+    "a public table": lambda f, night: f.join({"side": [night % 3, 5]}, on="side"),
+    "computed": lambda f, night: f.with_columns(k=(dp.col("side") + night) % 3).filter(dp.col("k") == 0),
+    "dropped": lambda f, night: f.filter((dp.col("side") == night % 3) | (dp.col("band") > 4)).drop("band"),
+    "a feature": lambda f, night: f.per_unit(s=dp.max("side")).filter(dp.col("s") == night % 3),
+}
+
+
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("name", STEPS_OF_A_NIGHT)
+def test_a_function_counts_each_night_with_its_own_steps(name, most):
+    """A loop in plain Python counts the nights in which each person was among the rows of that night's question."""
+    budget, frame = dp.Budget(epsilon=1e7), None
+    frame, series = dp.protect(banded(), unit="id", budget=budget), opened(budget, most)
+
+    def of(label):
+        night = (dt.date.fromisoformat(label) - START).days
+        return STEPS_OF_A_NIGHT[name](frame.filter(dp.col("day") == day(night)), night).count(max_rows=1)
+
+    used, wanted = {}, {}
+    for night in (0, 3, 1, 2, 6, 5, 7):
+        series.add(of, day(night))
+        for unit in range(40):
+            if unit % 3 == {"computed": -night % 3}.get(name, night % 3) or (name == "dropped" and night > 4):
+                wanted[night] = wanted.get(night, 0) + (used.get(unit, 0) < most)
+                used[unit] = used.get(unit, 0) + 1
+    counts = series.table().to_polars()
+    assert [round(value) for value in counts["count"]] == [wanted[night] for night in sorted(wanted)]
+    assert max(used.values()) > most, "somebody was left out"
+
+
+CHANGES = {
+    "a condition": lambda f, change: f.filter(dp.col("side") >= change),
+    "a list": lambda f, change: f.filter(dp.col("side").is_in([*range(200 + change)])),
+    "a public table": lambda f, change: f.join({"side": [0, 1, 2 + change]}, on="side"),
+    "a column": lambda f, change: f.with_columns(side=dp.col("side") * (1 + change)),
+    "a step": lambda f, change: f.drop("band") if change else f,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("on", ["day", None])
+def test_a_night_that_was_added_keeps_its_steps_also_in_another_process(name, on, tmp_path):
+    """Also where it is measured again, or marked as lost: what it was first asked may have been seen."""
+
+    def started():
+        budget = dp.Ledger(tmp_path / "ledger.sqlite").budget("b", epsilon=1e7)
+        frame = dp.protect(banded(), unit="id", budget=budget)
+
+        def ask(label, change):
+            rows = frame if on else frame.filter(dp.col("day") == dt.date.fromisoformat(label))
+            return CHANGES[name](rows, change).count(max_rows=1)
+
+        def of(change):
+            return ask("", change) if on else lambda label: ask(label, change)
+
+        return budget, opened(budget, 1, on=on), of
+
+    budget, series, of = started()
+    series.add(of(0), day(0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(budget), "store", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            series.add(of(0), day(1))
+    budget, series, of = started()
+    for how in ("retry", "refuse"):
+        if how == "refuse":
+            budget.resolve(f"s {day(1)}")
+        lines = budget.entries()
+        for night in (1, 2):
+            with pytest.raises(errors.ReleaseMismatch, match="counts a unit's periods"):
+                series.add(of(1), day(night), on_pending=how)
+        assert budget.entries() == lines
+    series.add(of(0), day(1))
+    series.add(of(0), day(2))
+    assert [round(value) for value in series.table().to_polars()["count"]] == [40, 0, 0]
+
+
+def test_a_night_that_was_marked_as_lost_is_asked_like_any_other():
+    """It was measured without its blocks' other nights, and without the periods that its units had used up."""
+    for enforce, wanted in ((True, 40), (False, 320)):
+        budget = dp.Budget(epsilon=1e7)
+        frame = dp.protect(banded(), unit="id", budget=budget)
+        said = {"every": "1d", "horizon": 60, "epsilon": 1e5, "unit_periods": 1, "enforce": enforce, "on": "day"}
+        series = budget.series("s", **said)
+        for night in range(8):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(type(budget), "store", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+                with pytest.raises(KeyboardInterrupt):
+                    series.add(frame.count(max_rows=1), day(night))
+            budget.resolve(f"s {day(night)}")
+            series.add(frame.count(max_rows=1), day(night))
+        assert total_of(series) == wanted
+
+
+def test_a_table_that_is_joined_with_itself_is_counted_night_by_night():
+    """One reading of all earlier nights gave each person one row for all of them, which a filter could drop."""
+    budget = dp.Budget(epsilon=1e7)
+    frame, series = dp.protect(banded(), unit="id", budget=budget), opened(budget, 1, on="day")
+    once = frame.join(frame.per_unit(n=dp.count()), on="id").filter(dp.col("n") == 1)
+    for night in range(6):
+        series.add(once.count(max_rows=1), day(night))
+    assert total_of(series) == 40
+
+
+def test_nights_that_an_earlier_version_added_are_not_counted_by_guess():
+    budget = dp.Budget(epsilon=1e7)
+    frame, series = dp.protect(banded(), unit="id", budget=budget), opened(budget, 1, on="day")
+    series.add(frame.count(max_rows=1), day(0))
+    del budget.entries()[-2].body["within"]["asked"]
+    with pytest.raises(errors.ReleaseMismatch, match="added by a version that stored no question"):
+        series.add(frame.count(max_rows=1), day(1))

@@ -11,10 +11,11 @@ import pytest
 import dpframe as dp
 from dpframe.release.kinds.series.answer import Measured
 from dpframe.release.kinds.series.estimates import Estimates, running, windows
-from dpframe.release.kinds.series.noise import SeriesNoise, UnitChange, planned_noise
+from dpframe.release.kinds.series.noise import SeriesNoise, planned_noise
 from dpframe.release.kinds.series.progress import Progress
 from dpframe.release.kinds.series.settings import Settings
 from dpframe.release.kinds.series.shape import Shape, Shapes, chosen_shape, mean_square, window_square
+from dpframe.release.kinds.series.unit_change import UnitChange
 
 BUDGETS = {
     "rho": (lambda: dp.Budget(rho=1), {"rho": 0.1}),
@@ -48,12 +49,12 @@ def test_a_year_of_nights_is_as_exact_as_it_should_be(price, most):
 
 def published(noise, order, draws, truth=0):
     """Blocks and noisy answers of nights that are added in an order, each night with the same exact total."""
-    progress, blocks, answers = Progress(frozenset(), {}, 0), {}, {}
+    progress, blocks, answers = Progress({}, {}), {}, {}
     for night in order:
         blocks[night] = progress.measured_by(night, noise.shapes)
         values = [noise.mechanisms[b.part][b.level][0].draw(draws) + truth * len(b.periods) for b in blocks[night]]
         answers[night] = Measured(pl.DataFrame(), tuple((value,) for value in values))
-        progress = Progress(progress.added | {night}, blocks, night)
+        progress = Progress(blocks, {})
     return blocks, answers
 
 
@@ -147,11 +148,11 @@ def test_each_night_and_block_is_measured_once_and_a_night_in_one_block_a_level(
     rng = random.Random(4)
     for _ in range(50):
         shapes = Shapes((Shape.of_degree(9, 2, 3), Shape.falling(12), Shape.of_degree(5, 2, 1)))
-        progress, lines = Progress(frozenset(), {}, 0), {}
+        progress, lines = Progress({}, {}), {}
         for night in rng.sample(range(26), rng.randint(1, 26)):
             lines[night] = progress.measured_by(night, shapes)
             assert progress.measured_by(night, shapes) == lines[night]
-            progress = Progress(progress.added | {night}, lines, night)
+            progress = Progress(lines, {})
             assert progress.measured_by(night, shapes) == lines[night], "a night that was added keeps its blocks"
         made = [block for blocks in lines.values() for block in blocks]
         assert len({(b.part, b.level, b.first) for b in made}) == len(made)

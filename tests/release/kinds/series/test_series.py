@@ -221,6 +221,29 @@ def test_what_no_series_can_be_opened_with(said, kind):
         made(**said)
 
 
+ENDS = [
+    *(edge for kind in (dt.date, dt.datetime) for edge in (kind.min, kind.max)),
+    *("0001-01-01", "9999-12-31", "9999-12-31T23:00"),
+]
+
+
+@pytest.mark.parametrize("every", ["1h", "1d", "999999w"])
+@pytest.mark.parametrize("on", ["day", "when", "text", None])
+def test_the_first_and_last_days_of_all_are_answered_or_refused_by_name(every, on):
+    """Python's dates end with the year 9999: a period that ends later is refused before anything is paid."""
+    for moment in ENDS:
+        for start in (None, "0001-01-01"):
+            frame, series = made(on=on, every=every, horizon=None, start=start)
+            lines = frame.budget.entries()
+            try:
+                series.add(frame.count(max_rows=1), moment)
+            except (errors.InvalidArgument, errors.WrongType):
+                assert frame.budget.entries() == lines
+            else:
+                assert series.reads(moment)
+                assert series.table("999999w").to_polars().height == 1
+
+
 def test_noise_that_needs_a_delta_or_is_not_offered():
     frame, series = made(noise="gaussian")
     with pytest.raises(errors.DeltaRequired):

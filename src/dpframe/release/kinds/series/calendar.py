@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.budget import read_length
+from dpframe.budget import later, read_length
 from dpframe.errors import InvalidArgument
 
 __all__ = ["Calendar"]
@@ -63,8 +63,8 @@ class Calendar:
         return number
 
     def moment(self, number: int) -> dt.datetime:
-        """The time at which a period begins."""
-        return self.start + number * self.every
+        """The time at which a period begins. Errors: InvalidArgument beyond the year 9999."""
+        return later(self.start, number, self.every, "period")
 
     def label(self, number: int) -> str:
         """The label of a period: its day, with the time of day if periods do not begin at midnight."""

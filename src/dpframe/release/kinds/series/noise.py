@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 from dpframe.budget import Loss
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
-from dpframe.plan import Allotment, Question
-from dpframe.plan.steps import exchanged
+from dpframe.plan import Question
 from dpframe.release.kinds.series.shape import PARTS, SHORTEST_PART, Shape, Shapes, Shares, chosen_shape, mean_square
+from dpframe.release.kinds.series.unit_change import UnitChange
 from dpframe.release.pricing import (
     AddsNoise,
     DiscreteLaplace,
@@ -26,9 +26,8 @@ from dpframe.release.pricing import (
     RhoPrice,
 )
 from dpframe.theory.formulas.loss import calibration, gaussian_epsilon, gaussian_mu
-from dpframe.theory.formulas.sensitivity import Relation, Sensitivity, period_totals
 
-__all__ = ["SeriesNoise", "UnitChange", "planned_noise"]
+__all__ = ["SeriesNoise", "planned_noise"]
 
 MECHANISMS: Mapping[str, type[AddsNoise]] = {kind.label: kind for kind in (Gaussian, Laplace, DiscreteLaplace, NoNoise)}
 
@@ -37,42 +36,6 @@ MECHANISMS: Mapping[str, type[AddsNoise]] = {kind.label: kind for kind in (Gauss
 # that of 2.6. With Laplace noise nothing is given up: windows would have 4.4 instead of 5.3, at 8.7 instead of 8.4.
 # Nothing is given up either if a unit is counted in several periods, since that costs the running total enough.
 _SLACK = {NoiseKind.GAUSSIAN: 1.115, NoiseKind.LAPLACE: 1.0}
-
-
-@dataclass(frozen=True)
-class UnitChange:
-    """The change that one unit can make: sensitivities per period, number of periods, and the neighbour relation.
-
-    `ones` are the sensitivities of the totals of one period if a unit joins or leaves. `swings` are the largest
-    differences between two units' entries in one total. Both are in units of the total's integer.
-    """
-
-    ones: tuple[Sensitivity, ...]
-    swings: tuple[Fraction, ...]
-    periods: int
-    relation: Relation
-
-    @classmethod
-    def of(cls, question: Question, periods: int) -> UnitChange:
-        """The change for the question of one period, for a unit in at most `periods` periods."""
-        joining = replace(
-            question, step=exchanged(question.step, lambda source: replace(source, relation="add-remove"))
-        )
-        ones = tuple(allotment.total.sensitivity for allotment in joining.allotments)
-        swings = tuple(_swing(allotment) for allotment in joining.allotments)
-        return cls(ones, swings, periods, question.table.relation)
-
-    def over(self, total: int, size: int, periods: int | None = None) -> Sensitivity:
-        """The sensitivity of a total over blocks of at most `size` periods, for a unit in at most `periods` of them."""
-        number = self.periods if periods is None else periods
-        return period_totals(self.ones[total], self.swings[total], periods=number, size=size, relation=self.relation)
-
-
-def _swing(allotment: Allotment) -> Fraction:
-    """The largest difference of two units' entries in one total of one period; a unit without rows adds 0."""
-    grid, entry = allotment.total.grid, allotment.total.sensitivity.exact_linf
-    largest = max(abs(grid.lower), abs(grid.upper))
-    return entry * (max(grid.upper, 0) - min(grid.lower, 0)) / largest if largest else Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -118,14 +81,15 @@ class SeriesNoise:
     def again(self, unit: UnitChange, blocks: Sequence[tuple[int, int, int]], price: Price) -> Loss:
         """The loss of measuring some blocks once more, in addition to the loss of the series.
 
-        Input:  unit: the change of one unit; blocks: part, level and number of periods of each; the price of the series
+        Input:  unit: the change that the noise was bought for; blocks: part, level and number of periods of each; the
+                price of the series
         Bound:  a block has at most as many of a unit's periods as it has periods. For Laplace noise the l1 / scale add
                 up; for Gaussian noise the l2² / σ² add up, at the δ of the price
         """
         changes = [
             (unit.over(total, size, min(unit.periods, size)), self.mechanisms[part][level][total])
             for part, level, size in blocks
-            for total in range(len(unit.ones))
+            for total in range(len(unit.totals))
         ]
         changes = [(bound, mechanism) for bound, mechanism in changes if bound.l0]
         if not self.normal:
@@ -161,7 +125,7 @@ def planned_noise(
         shapes = [_shape(length, kind, unit.periods, alone) for length in lengths]
         mechanisms = tuple(_mechanisms(question, unit, price, kind, *shape) for shape in shapes)
         candidates.append(SeriesNoise(Shapes(tuple(shape for shape, _ in shapes)), mechanisms))
-    return min(candidates, key=lambda noise: _log_error(noise, len(unit.ones)))
+    return min(candidates, key=lambda noise: _log_error(noise, len(unit.totals)))
 
 
 def _kinds(price: Price) -> list[NoiseKind]:

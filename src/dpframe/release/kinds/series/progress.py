@@ -8,7 +8,7 @@ part of no block. A late period is measured alone, and in the blocks that are no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dpframe.budget import Entry, Loss, Page
@@ -59,18 +59,37 @@ def spread(pairs: Iterable[Sequence[int]]) -> list[int]:
 
 @dataclass(frozen=True)
 class Progress:
-    """The periods that were added, the blocks that each of them measured, and the number of the last line."""
+    """The blocks that each added period measured, in the order in which periods were added, and the lines about them.
 
-    added: frozenset[int]
+    `lines` has the period of each line of the series by the line's number. `asked` has for each period the fingerprint
+    of its question, "" if none is stored. `answered` are the periods whose answer is stored.
+    """
+
     blocks: Mapping[int, tuple[Block, ...]]
-    line: int
+    lines: Mapping[int, int]
+    asked: Mapping[int, str] = field(default_factory=dict)
+    answered: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, lines: Sequence[Entry]) -> Progress:
-        """The progress from the lines of a series, oldest first."""
-        places = [entry.body["within"] for entry in lines]
-        blocks = {place["period"]: tuple(map(Block.from_json, place["blocks"])) for place in places}
-        return cls(frozenset(blocks), blocks, lines[-1].number if lines else 0)
+    def of(cls, entries: Sequence[Entry], opening: int) -> Progress:
+        """The progress of a series from the entries of its budget, oldest first, and the number of its opening."""
+        lines = [entry for entry in entries if entry.kind == "charge" and entry.about == opening]
+        places = {line.number: line.body["within"] for line in lines}
+        blocks = {place["period"]: tuple(map(Block.from_json, place["blocks"])) for place in places.values()}
+        asked = {place["period"]: place.get("asked", "") for place in places.values()}
+        results = [entry.about for entry in entries if entry.kind == "result"]
+        answered = frozenset(places[line]["period"] for line in results if line in places)
+        return cls(blocks, {line: place["period"] for line, place in places.items()}, asked, answered)
+
+    @property
+    def added(self) -> frozenset[int]:
+        """The periods that were added."""
+        return frozenset(self.blocks)
+
+    @property
+    def line(self) -> int:
+        """The number of the last line; 0 if there is none."""
+        return max(self.lines, default=0)
 
     def before(self, period: int) -> list[int]:
         """The periods that were added before a period, in the order in which they were added."""
@@ -97,13 +116,17 @@ class Overtaken(Exception):  # noqa: N818  - not an error: the caller reads the 
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a period in its series, for the charge: see `dpframe.budget.receipts.Within`."""
+    """The place of a period in its series, for the charge: see `dpframe.budget.receipts.Within`.
+
+    `asked` is the fingerprint of its question, if later periods are held to it.
+    """
 
     opening: int
     line: int
     period: int
     blocks: tuple[Block, ...]
     cost: Callable[[], Loss]
+    asked: str = ""
 
     def again(self, loss: Loss) -> Loss:
         """The cost of measuring the blocks once more."""
@@ -114,4 +137,5 @@ class Place:
         lines = page.members(self.opening)
         if (lines[-1].number if lines else 0) != self.line:
             raise Overtaken
-        return loss, {"period": self.period, "blocks": [block.to_json() for block in self.blocks]}
+        asked = {"asked": self.asked} if self.asked else {}
+        return loss, {"period": self.period, "blocks": [block.to_json() for block in self.blocks], **asked}

@@ -9,14 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpframe import engine
+from dpframe.budget import fingerprint
 from dpframe.errors import BudgetMismatch, InvalidArgument, ReleaseMismatch, UnsupportedOperation, WrongType, kind_of
 from dpframe.plan import Hierarchy, Kind, Marginals, Question, col, described, kind, lit
-from dpframe.plan.steps import Filter, FirstPeriods, Step, exchanged, source_of, sources_of
+from dpframe.plan.steps import Filter, FirstPeriods, Step, exchanged, lineage, source_of, sources_of
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.progress import ranges
 
 __all__ = [
     "PeriodQuery",
+    "asked_as",
+    "check_asked",
     "check_enforced",
     "check_kind",
     "check_same",
@@ -70,9 +73,12 @@ class PeriodQuery:
     def _days_apart(self, calendar: Calendar, question: Question) -> bool:
         """Whether each value of the column `on` is one period: the column is unchanged, and holds days or texts.
 
-        Then a single reading of the table counts the periods of each unit.
+        Then a single reading of the table counts the periods of each unit, since every row after the steps is made of
+        one row. A step that brings in other rows of the unit, of whatever day, could remove a row that has a period.
         """
         assert self.on is not None
+        if any(step.others for step in lineage(question.step)):
+            return False
         before = source_of(question.step).table.columns[self.on]
         after = question.step.table.columns.get(self.on)
         if after is None or after.id != before.id:
@@ -198,6 +204,32 @@ def check_same(first: Mapping[str, Any], question: Question, label: str) -> None
         raise ReleaseMismatch(
             f"series.add: for {label} the function returns another question than for the period that is added. All "
             "periods of a series must have one question. Nothing was spent."
+        )
+
+
+def asked_as(question: Question) -> str:
+    """A fingerprint of the question of one period with all of its steps; see `check_asked`."""
+    return fingerprint({**described_question(question), "steps": described(question)["steps"]})
+
+
+def check_asked(question: Question, asked: str, label: str) -> None:
+    """Check that a period that was added before has the question with which it was added.
+
+    Input:  the question that the period has now; asked: the fingerprint that the ledger has of its question then, ""
+            if an earlier version of dpframe added it; label: the period
+    Bound:  whose periods are used up is computed from the rows of earlier periods. By this check each reading of a
+            period, at any level and in any process, has the steps of every other reading of it. So its units are those
+            that were counted in it, and `dpframe.plan.steps.FirstPeriods` counts the same periods each time, whatever
+            steps the periods have. Equal fingerprints stand for equal steps: a description has every value of a step,
+            with lists of more than 100 values and public tables as 64 bits of their SHA-256
+    Errors: ReleaseMismatch
+    """
+    if asked_as(question) != asked:
+        raise ReleaseMismatch(
+            "series.add: enforce=True counts a unit's periods by the questions with which periods were added, and "
+            f"{label} {'now has another question' if asked else 'was added by a version that stored no question'}. "
+            "Give a function that returns for each period its own question, with all of its steps: "
+            "series.add(lambda day: ..., period='...'); or open another series. Nothing was spent."
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,11 +21,13 @@ from dpframe.release.failing import recorded
 from dpframe.release.kinds.series.answer import Measured, measured, packed_blocks, unpacked_blocks
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.estimates import Estimates, running, windows
-from dpframe.release.kinds.series.noise import SeriesNoise, UnitChange
+from dpframe.release.kinds.series.noise import SeriesNoise
 from dpframe.release.kinds.series.numbers import SeriesNumbers
 from dpframe.release.kinds.series.progress import Block, Overtaken, Place, Progress
 from dpframe.release.kinds.series.questions import (
     PeriodQuery,
+    asked_as,
+    check_asked,
     check_enforced,
     check_kind,
     check_same,
@@ -33,7 +35,8 @@ from dpframe.release.kinds.series.questions import (
     read_query,
     validated,
 )
-from dpframe.release.kinds.series.settings import Settings, kept, opening_plan
+from dpframe.release.kinds.series.settings import Settings, bought, kept, opening_plan
+from dpframe.release.kinds.series.unit_change import UnitChange
 from dpframe.release.paying import subject_of, told
 
 __all__ = ["Series"]
@@ -67,6 +70,61 @@ class _Opening:
         return Settings.from_plan(self.entry.body["plan"]["series"])
 
 
+@dataclass(frozen=True)
+class _Night:
+    """A period that is added: its question, and the change of one unit that the noise of the series was bought for."""
+
+    opening: _Opening
+    source: PeriodQuery
+    number: int
+    question: Question
+    bought: UnitChange
+
+    def hold(self, questions: Mapping[int, Question]) -> None:
+        """Check that the noise of the series is enough for the questions of some periods; see `UnitChange.hold`."""
+        for period, question in questions.items():
+            self.bought.hold(question, self.opening.calendar.label(period), self.opening.record.get("limits", ()))
+
+    def place(self, progress: Progress, blocks: tuple[Block, ...], terms: Terms) -> Place:
+        """The place of the period in its series for the charge, with the blocks that it measures."""
+        settings, noise = self.opening.settings, self.opening.noise
+        sizes = [(block.part, block.level, len(block.periods)) for block in blocks]
+        asked = asked_as(self.question) if settings.enforce else ""
+
+        def cost() -> Loss:
+            return noise.again(self.bought, sizes, settings.price(terms))
+
+        return Place(self.opening.entry.number, progress.line, self.number, blocks, cost, asked)
+
+    def questions(self, progress: Progress, blocks: tuple[Block, ...]) -> dict[int, Question]:
+        """The questions of the periods of some blocks, each worked out once, checked, and held to the noise.
+
+        With `enforce` each question is about units with rows in fewer than `unit_periods` periods before its period.
+        Errors: ReleaseMismatch, those of a query
+        """
+        calendar, enforce = self.opening.calendar, self.opening.settings.enforce
+        inside = {past for block in blocks for past in block.periods}
+        before = {period: progress.before(period) for period in inside} if enforce else {}
+        each, described = {self.number: self.question}, described_question(self.question)
+        for period in sorted(inside.union(*before.values()) - {self.number}):
+            each[period] = self.source.of(calendar, period)
+            if callable(self.source.query):
+                check_same(described, each[period], calendar.label(period))
+                if period in inside:
+                    validated(each[period])
+        if enforce:
+            for period in each.keys() & progress.asked.keys():
+                check_asked(each[period], progress.asked[period], calendar.label(period))
+        questions = {period: each[period] for period in inside}
+        for period, earlier in before.items():
+            past_questions = {past: each[past] for past in earlier}
+            questions[period] = self.source.first(calendar, each[period], past_questions, self.bought.periods)
+        if before:
+            validated(questions[self.number])
+        self.hold(questions)
+        return questions
+
+
 class Series:
     """Noisy totals of each period, of running totals and of windows, consistent with one another.
 
@@ -93,16 +151,13 @@ class Series:
         Errors: those of a release, which spend nothing; ReleasePending if the period was charged but never stored
         """
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
-        source = self._source(query)
-        opening = self._opened_for(source, period)
-        number = opening.calendar.number(period)
-        opening.noise.shapes.part_of(number)
+        night = self._night(self._source(query), period)
         for _ in range(_TURNS):
             try:
-                receipt = self._added(opening, source, number, retry=on_pending == "retry")
+                receipt = self._added(night, retry=on_pending == "retry")
             except Overtaken:
                 continue
-            return self._shown(opening, number, receipt)
+            return self._shown(night.opening, night.number, receipt)
         raise LedgerUnavailable(
             f"{self._name!r}: other processes added periods at each of {_TURNS} attempts. Nothing was spent. Try again."
         )
@@ -123,8 +178,11 @@ class Series:
             periods |= {past for later in list(periods) for past in progress.before(later)}
         return [opening.calendar.label(past) for past in sorted(periods)]
 
-    def _opened_for(self, source: PeriodQuery, period: object) -> _Opening:
-        """The series in the ledger; it is opened now if this is its first period. Errors: those of a release."""
+    def _night(self, source: PeriodQuery, period: object) -> _Night:
+        """A period with its question, which is held to the noise of the series. The first period opens the series.
+
+        Errors: those of a release; ReleaseMismatch
+        """
         entry = self._entry()
         settings = self._settings if self._settings is not None else Settings.from_plan(_series_plan(entry, self._name))
         start = entry.body["opens"]["start"] if entry is not None else period if self._start is None else self._start
@@ -137,31 +195,35 @@ class Series:
             check_enforced(question, alone=source.alone)
         validated(question)
         plan = opening_plan(settings, question, alone=source.alone)
-        if entry is not None and entry.body["plan"] == plan:
-            return _Opening.of(entry)
-        loss, opens = kept(self._name, settings, question, self._budget, calendar.start, alone=source.alone)
-        query = f"series {self._name!r}: every {settings.every}"
-        charge = self._budget.open(loss, subject_of(question), query, name=_opening(self._name), plan=plan, opens=opens)
-        _LOG.info("series %r is open: %s for all of its periods", self._name, loss)
-        return _Opening.of(charge)
+        if entry is None or entry.body["plan"] != plan:
+            loss, opens = kept(self._name, settings, question, self._budget, calendar.start, alone=source.alone)
+            SeriesNoise.from_json(opens).shapes.part_of(calendar.number(period))  # refused before it is paid
+            query, name = f"series {self._name!r}: every {settings.every}", _opening(self._name)
+            entry = self._budget.open(loss, subject_of(question), query, name=name, plan=plan, opens=opens)
+            _LOG.info("series %r is open: %s for all of its periods", self._name, loss)
+        opening = _Opening.of(entry)  # perhaps that of another process
+        number, terms = opening.calendar.number(period), self._budget.terms
+        opening.noise.shapes.part_of(number)
+        paid_for = bought(opening.record, opening.settings, question, terms, alone=source.alone)
+        night = _Night(opening, source, number, question, paid_for)
+        night.hold({number: question})
+        return night
 
-    def _added(self, opening: _Opening, source: PeriodQuery, number: int, *, retry: bool) -> Receipt:
+    def _added(self, night: _Night, *, retry: bool) -> Receipt:
         """Charge a period and measure it. Errors: Overtaken if another process was faster; those of a release."""
+        opening, number = night.opening, night.number
         progress, label = self._progress(opening), opening.calendar.label(number)
         blocks = progress.measured_by(number, opening.noise.shapes)
-        first = source.of(opening.calendar, number)
-        questions = {number: first}
-        if number not in progress.added or retry:
-            questions = self._questions(opening, source, progress, blocks, {number: first})
+        questions = {} if number in progress.answered else night.questions(progress, blocks)
         inside = f" and {len(blocks) - 1} blocks that end with it" if len(blocks) > 1 else ""
         receipt = self._budget.charge(
             Loss.none(in_rho=self._budget.terms is Terms.RHO),
-            subject_of(first),
+            subject_of(night.question),
             f"{self._name}: {label}{inside}",
             name=f"{self._name} {label}",
             plan={"series": self._name, "period": label},
             retry=retry,
-            within=self._place(opening, progress, number, first, blocks),
+            within=night.place(progress, blocks, self._budget.terms),
         )
         if receipt.stored is not None:
             return receipt
@@ -171,61 +233,6 @@ class Series:
         details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
         self._budget.store(receipt, packed_blocks(answer), {"series": self._name, **details})
         return receipt
-
-    def _place(
-        self, opening: _Opening, progress: Progress, number: int, question: Question, blocks: tuple[Block, ...]
-    ) -> Place:
-        """The place of a period in its series for the charge, with the blocks that it measures."""
-        settings = opening.settings
-        sizes = [(block.part, block.level, len(block.periods)) for block in blocks]
-
-        def cost() -> Loss:
-            unit = UnitChange.of(question, settings.periods)
-            return opening.noise.again(unit, sizes, settings.price(self._budget.terms))
-
-        return Place(opening.entry.number, progress.line, number, blocks, cost)
-
-    def _questions(
-        self,
-        opening: _Opening,
-        source: PeriodQuery,
-        progress: Progress,
-        blocks: tuple[Block, ...],
-        first: dict[int, Question],
-    ) -> dict[int, Question]:
-        """The questions of the periods of some blocks; `first` has the question of the period that is added.
-
-        With `enforce` each question is about units with rows in fewer than `unit_periods` periods before its period.
-        Errors: ReleaseMismatch, those of a query
-        """
-        (number,), inside = first, {past for block in blocks for past in block.periods}
-        settings = opening.settings
-        before = {period: progress.before(period) for period in inside} if settings.enforce else {}
-        periods = inside | {past for earlier in before.values() for past in earlier}
-        each = first | self._earlier(opening, source, periods - {number}, first[number], inside)
-        questions = {period: each[period] for period in inside}
-        for period, earlier in before.items():
-            past_questions = {past: each[past] for past in earlier}
-            questions[period] = source.first(opening.calendar, each[period], past_questions, settings.periods)
-        if before:
-            validated(questions[number])
-        return questions
-
-    def _earlier(
-        self, opening: _Opening, source: PeriodQuery, periods: set[int], first: Question, inside: set[int]
-    ) -> dict[int, Question]:
-        """The questions of earlier periods, checked against the first; those of periods `inside` blocks are validated.
-
-        Errors: ReleaseMismatch, those of a query
-        """
-        questions, described = {}, described_question(first)
-        for period in sorted(periods):
-            questions[period] = source.of(opening.calendar, period)
-            if callable(source.query):
-                check_same(described, questions[period], opening.calendar.label(period))
-                if period in inside:
-                    validated(questions[period])
-        return questions
 
     def _shown(self, opening: _Opening, number: int, receipt: Receipt) -> SeriesNumbers:
         """The number of a period that was added."""
@@ -305,7 +312,7 @@ class Series:
 
     def _entry(self) -> Entry | None:
         entries = self._budget.entries()
-        return next((e for e in entries if e.kind == "charge" and e.name == _opening(self._name)), None)
+        return next((e for e in entries if "opens" in e.body and e.name == _opening(self._name)), None)
 
     def _opened(self) -> _Opening:
         entry = self._entry()
@@ -315,19 +322,16 @@ class Series:
             )
         return _Opening.of(entry)
 
-    def _lines(self, opening: _Opening) -> list[Entry]:
-        return [e for e in self._budget.entries() if e.kind == "charge" and e.about == opening.entry.number]
-
     def _progress(self, opening: _Opening) -> Progress:
-        return Progress.of(self._lines(opening))
+        return Progress.of(self._budget.entries(), opening.entry.number)
 
     def _estimates(self, opening: _Opening) -> Estimates:
-        lines, tables = self._lines(opening), self._budget.tables(opening.entry.number)
+        progress, tables = self._progress(opening), self._budget.tables(opening.entry.number)
         self._read |= {number: unpacked_blocks(data) for number, data in tables.items() if number not in self._read}
-        answers = {e.body["within"]["period"]: self._read[e.number] for e in lines if e.number in tables}
+        answers = {period: self._read[line] for line, period in progress.lines.items() if line in tables}
         if not answers:
             raise UnsupportedOperation(f"Series {self._name!r} has no stored period yet.")
-        return Estimates(Progress.of(lines).blocks, answers, opening.noise)
+        return Estimates(progress.blocks, answers, opening.noise)
 
     # Tables
 

@@ -9,17 +9,18 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.budget import Budget, Loss, Terms, read_length, typed_number
-from dpframe.errors import InvalidArgument, InvalidPrice
+from dpframe.errors import InvalidArgument, InvalidPrice, ReleaseMismatch
 from dpframe.plan import Question, derivation, unit_words
 from dpframe.plan.steps import check_limit, source_of
 from dpframe.release.kinds.series.calendar import Calendar
-from dpframe.release.kinds.series.noise import SeriesNoise, UnitChange, planned_noise
+from dpframe.release.kinds.series.noise import SeriesNoise, planned_noise
 from dpframe.release.kinds.series.questions import described_question
 from dpframe.release.kinds.series.shape import LONGEST
+from dpframe.release.kinds.series.unit_change import TotalChange, UnitChange, limits_typed
 from dpframe.release.pricing import NoiseKind, Price, read_price
 from dpframe.release.shown import loss_json, statement
 
-__all__ = ["Settings", "kept", "opening_plan"]
+__all__ = ["Settings", "bought", "kept", "opening_plan"]
 
 
 @dataclass(frozen=True)
@@ -112,18 +113,15 @@ def kept(
     noise = planned_noise(question, change, price, settings.horizon, alone=alone)
     cost = price.loss(delta=noise.normal)
     calendar = Calendar(read_length(settings.every, "every"), start)
-    outputs = [
-        {"name": output.name, "unit": str(total.unit), "total": _place(question, total)}
-        for output in question.outputs
-        for _, total in output.totals
-    ]
     words = promise(settings, question, cost, noise, calendar, alone=alone)
     return cost, {
         "series": name,
         "start": start.isoformat(),
         "kind": source_of(question.step).data.kind,
         "by": list(question.by),
-        "outputs": outputs,
+        "outputs": _outputs(question),
+        "totals": [total.to_json() for total in change.totals],
+        "limits": limits_typed(question),
         "words": words,
         "derivation": str(derivation(question)),
         "statement": _statement(name, question, noise, budget, cost, words),
@@ -131,8 +129,39 @@ def kept(
     }
 
 
-def _place(question: Question, total: Any) -> int:
-    return next(i for i, allotment in enumerate(question.allotments) if allotment.total.key == total.key)
+def _outputs(question: Question) -> list[dict[str, Any]]:
+    """The released columns: name, value of one unit of the integer (column unit), and place of the total."""
+    places = {allotment.total.key: place for place, allotment in enumerate(question.allotments)}
+    return [
+        {"name": output.name, "unit": str(total.unit), "total": places[total.key]}
+        for output in question.outputs
+        for _, total in output.totals
+    ]
+
+
+def bought(
+    record: Mapping[str, Any], settings: Settings, question: Question, terms: Terms, *, alone: bool
+) -> UnitChange:
+    """The change of one unit that the noise of a series was bought for, from its stored form.
+
+    Versions that did not store it bought noise for the question of the first period. If the question at hand needs
+    exactly the noise that is stored, on the same grids, then this noise is enough for it, whatever that question was.
+
+    Errors: ReleaseMismatch for a series of such a version and a question that needs other noise
+    """
+    if "totals" in record:
+        totals = tuple(map(TotalChange.from_json, record["totals"]))
+        return UnitChange(totals, settings.periods, question.table.relation)
+    change = UnitChange.of(question, settings.periods)
+    noise = planned_noise(question, change, settings.price(terms), settings.horizon, alone=alone)
+    needed = {"outputs": _outputs(question), **noise.to_json()}
+    if any(record[part] != needed[part] for part in needed):
+        raise ReleaseMismatch(
+            "series.add: an earlier version of dpframe opened this series. It stored no limits and bounds with the "
+            "noise, and this question needs other noise. Ask the question of the first period, or open another series. "
+            "Nothing was spent."
+        )
+    return change
 
 
 def promise(
