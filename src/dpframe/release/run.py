@@ -362,5 +362,6 @@ def _release(
         factor=factor,
         covers=question.covers,
         unit_limits=question.limits,
+        ranked=question.row_names != question.by,
     )
     return Release(receipt.loss, why, numbers, kind, when, entry)
