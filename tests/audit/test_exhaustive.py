@@ -83,6 +83,7 @@ AGGREGATES = {
     "narrow": dp.sum("v", bounds=(1, 2)),
     "each": dp.sum("v", unit_bounds=(-2, 4)),
     "m": dp.mean("v", bounds=(-1, 3)),
+    "odd": dp.mean("i", bounds=(0, 3)),
     "sd": dp.std("v", bounds=(0, 3)),
     "skewness": dp.skew("v", bounds=(-1, 3)),
     "both": dp.cov("v", "i", bounds={"v": (-1, 3), "i": (-1, 7)}),
@@ -100,7 +101,7 @@ AGGREGATES = {
 }
 OWN = [{"max_rows": 1}, {"max_rows_per_group": 1}, {"max_groups": 1}, {"max_rows": 4, "max_groups": 2}, {}]
 POPULATION = (  # those with second moments
-    *("n", "nv", "units", "s", "narrow", "each", "m"),
+    *("n", "nv", "units", "s", "narrow", "each", "m", "odd"),
     *("sd", "both", "together", "weighted", "over"),
 )
 

@@ -200,6 +200,24 @@ def keys_follow_the_rows():
     return any(names != sorted(names) for names in shown)
 
 
+def a_rate_has_more_noise_than_its_floats():
+    frame = protected({"u": [1], "yes": [True]})
+    return frame.mean("yes", max_rows=1).sensitivity["yes.sum"].l1 != 0.5
+
+
+def a_rate_is_not_centred():
+    """One of two rows is true: the sum of the distances from one half is 0."""
+    return exact(protected({"u": [1, 2], "yes": [True, False]}).mean("yes", max_rows=1))[0] != [0]
+
+
+def the_median_of_one_to_five_may_be_four():
+    measure = type("M", (), {"rank": Fraction(1, 2), "fraction": 0})()
+    choices._prior.cache_clear()
+    scores = choices.rank_scores(measure, np.array([[0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0]]), Fraction(1000))
+    choices._prior.cache_clear()
+    return np.flatnonzero(scores[0] == scores.max()).tolist() != [3]
+
+
 def large_sums_wrap():
     many = 2**20
     frame = protected({"u": range(many), "n": [2**41] * many})
@@ -867,6 +885,27 @@ def nodes_share_their_noise():
 
 
 PLANTS = [
+    Plant(
+        "the middle of whole numbers is rounded down",
+        grid.grid_for,
+        "Fraction(1, 2) if whole and middle.denominator == 2 else Fraction(1)",
+        "Fraction(1)",
+        a_rate_has_more_noise_than_its_floats,
+    ),
+    Plant(
+        "numbers in half units are measured from beside the middle",
+        integers._integer,
+        "whole * 2 - int((grid.centre - middle) * 2)",
+        "whole * 2",
+        a_rate_is_not_centred,
+    ),
+    Plant(
+        "public rows are rounded down, so that some count for half a row more",
+        ranks.rank_prior,
+        "min(abs(turn) * rows // per, _LARGEST) * (1 if turn > 0 else -1)",
+        "min(turn * rows // per, _LARGEST)",
+        the_median_of_one_to_five_may_be_four,
+    ),
     Plant(
         "numbers of both signs share noise",
         Total.one_signed,

@@ -27,7 +27,8 @@ _LATTICE_BITS = 50  # bits of a scaled distance: twice the distance, times 1,023
 class ValueGrid:
     """A column's value is `centre + step · integer`, with the integer in [lower, upper].
 
-    `step` is a power of two; `centre` is a multiple of it (0 unless the column is centred for a mean).
+    `step` is a power of two; `centre` is a multiple of it (0 unless the column is centred for a mean). The step is at
+    most 1 only for a column of whole numbers that the grid holds exactly, and for floats.
     """
 
     step: Fraction
@@ -56,7 +57,12 @@ def grid_for(bounds: Bounds, *, whole: bool, centred: bool, limit: int) -> Value
             limit: the most rows of one unit that are added into one cell (count)
     Output: a ValueGrid whose points lie inside the bounds, exact
     Bound:  |centre + step · integer| never leaves the bounds (shrunk inward), and limit · magnitude stays below 2^42,
-            so that with 20 fraction bits nothing wraps in int64
+            so that with 20 fraction bits nothing wraps in int64.
+            A centred grid is as narrow as the bounds allow. Whole numbers from a to b have the middle (a + b)/2, which
+            is half a number where b - a is odd. They are then measured in half units: the number x is the integer
+            2x - (a + b), which lies in [a - b, b - a], and is worth 1/2. So a row moves a sum by at most (b - a)/2,
+            and a condition by 1/2. Measured from ⌊(a + b)/2⌋ it would be (b - a + 1)/2, and 1. Bounds that are no whole
+            numbers are first moved inward to a and b
     Source: Mironov 2012 and Casacuberta et al. 2022 (arXiv:2207.10635) say why no float is summed
     Errors: none here; bounds are checked when given
 
@@ -64,13 +70,17 @@ def grid_for(bounds: Bounds, *, whole: bool, centred: bool, limit: int) -> Value
     ValueGrid(step=Fraction(1, 131072), centre=Fraction(0, 1), lower=0, upper=13107200)
     >>> grid_for(Bounds(50, 100), whole=True, centred=True, limit=20)
     ValueGrid(step=Fraction(1, 1), centre=Fraction(75, 1), lower=-25, upper=25)
+    >>> grid_for(Bounds(0, 1), whole=True, centred=True, limit=1)
+    ValueGrid(step=Fraction(1, 2), centre=Fraction(1, 2), lower=-1, upper=1)
     """
     low, high = Fraction(bounds.lower), Fraction(bounds.upper)
+    if whole and math.ceil(low) <= math.floor(high):
+        low, high = Fraction(math.ceil(low)), Fraction(math.floor(high))
     middle = (low + high) / 2 if centred else Fraction(0)
     reach = max(abs(low - middle), abs(high - middle))
     space = room(limit)
-    step = Fraction(1)
-    if not whole or reach > 2 ** min(_WHOLE_BITS, space):
+    step = Fraction(1, 2) if whole and middle.denominator == 2 else Fraction(1)
+    if not whole or reach > 2**_WHOLE_BITS or reach > step * 2**space:
         power = min(max(min(_VALUE_BITS, space) - _ceil_log2(reach), -1000), 1000)
         step = Fraction(2) ** -power
     centre = math.floor(middle / step) * step

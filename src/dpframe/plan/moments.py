@@ -141,7 +141,7 @@ def _of_mean(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list
     single = _whole_people(count, unit_limits, what)
     if not single and _is_compared(output, unit_limits, what):
         return [_centred_square([total, count], unit_limits, what)]
-    if single and total.grid.step == 1 and total.grid.upper - total.grid.lower <= 1:
+    if single and total.is_exact and (total.grid.upper - total.grid.lower) * total.grid.step <= 1:
         return []  # values are 0 or 1, and a mean of them is a rate
     square, cross = (_with_rows(kind, total, count, unit_limits, what) for kind in (Product.SQUARE, Product.CROSS))
     return [square] if single else [square, cross, _row_spread(count, unit_limits, what)]

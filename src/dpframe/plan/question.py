@@ -20,7 +20,7 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_name
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.layout import Layout
 from dpframe.plan.moments import Covers, share_of, with_moments
-from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
+from dpframe.plan.statistics import Aggregate, Formula, Mode, ReleasedColumn
 from dpframe.plan.steps import Step
 from dpframe.plan.totals import Total, units_total, weights_total
 from dpframe.plan.types import Kind, check_key, kind, show
@@ -404,7 +404,7 @@ class Question:
     @property
     def row_names(self) -> tuple[str, ...]:
         """The key columns of the released table: the groups, and for top_k the rank of a value."""
-        if self.rounds == 1:
+        if not any(isinstance(aggregate, Mode) and aggregate.most for _, aggregate in self.aggregates):
             return self.by
         place = "rank"
         while place in (*self.by, *(output.name for output in self.outputs)):

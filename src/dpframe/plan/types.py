@@ -342,7 +342,12 @@ def _since_epoch(value: dt.datetime, zone: str | None, what: str) -> dt.timedelt
 
 
 def moment(count: float, dtype: DType) -> dt.date | dt.timedelta | float:
-    """The date, time or duration of a number of ticks; the number itself if Python has no value for it."""
+    """The date, time or duration of a number of ticks; the number itself if Python has no value for it.
+
+    Between two days it is a time.
+    """
+    if kind(dtype) == Kind.DATE and count % 1:
+        return moment(count * _DAY, nw.Datetime("us"))
     micro = round(count) * 10**6 // _PER_SECOND[getattr(dtype, "time_unit", "us")]
     try:
         if kind(dtype) == Kind.DATE:

@@ -234,7 +234,12 @@ def test_the_first_k_come_in_order(kind):
     assert table.rows()[:4] == [("q", 1, "c"), ("q", 2, "b"), ("p", 1, "c"), ("p", 2, "b")]
     assert table.height == 6
     assert len(set(table["x"][4:])) == 2
-    assert asked.top_k("x", 1, keys, max_rows=1).release(epsilon=CERTAIN).value == "c"
+    one = asked.top_k("x", 1, keys, max_rows=1).release(epsilon=CERTAIN)
+    assert (one.to_polars().columns, one.to_polars().rows(), one.value) == (["rank", "x"], [(1, "c")], "c")
+    by = asked.group_by("g", keys=["q", "p"], max_groups=1, max_rows_per_group=1)
+    table = by.top_k("x", 1, keys).release(epsilon=CERTAIN).to_polars()
+    assert (table.columns, table.rows()) == (["g", "rank", "x"], [("q", 1, "c"), ("p", 1, "c")])
+    assert by.mode("x", keys).release(epsilon=CERTAIN).to_polars().columns == ["g", "x"]
 
 
 def test_a_column_named_rank_is_told_apart():

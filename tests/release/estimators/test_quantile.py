@@ -10,7 +10,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.plan.grid import Candidates
-from dpframe.release.answer.selection import rank_scores
+from dpframe.release.answer.selection import rank_scores, reach_scores
 from dpframe.theory.formulas.loss.quantile_selection import PRIOR, rank_prior, rank_terms
 from prices import Price, noise_plan
 from tiers import in_turn
@@ -133,7 +133,57 @@ def test_public_rows_score_as_rows_that_are_spread_evenly(rank, rate):
         low = (b - a) * i * each - a * (count - i) * each
         high = a * (count - i - 1) * each - (b - a) * (i + 1) * each
         for got, want in zip(found, (low, high), strict=True):
-            assert got == max(min(want // 1, 2**60), -(2**60))
+            assert got == max(min(int(want), 2**60), -(2**60))  # rounded toward 0
+
+
+RANKS = [Fraction(0), Fraction(1, 10), Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(4, 5), Fraction(1)]
+
+
+@pytest.mark.parametrize("fraction", [0, 20])
+@pytest.mark.parametrize("rank", RANKS)
+def test_the_best_candidates_are_the_quantiles_of_the_rows_and_no_others(rank, fraction):
+    """Where choices are certain. All tables of up to three rows at each of four candidates."""
+    measure = type("M", (), {"rank": rank, "fraction": fraction})()
+    tables = np.array(list(itertools.product(range(4), repeat=4)))
+    scores = rank_scores(measure, tables << fraction, Fraction(10**9))
+    upto = tables.cumsum(axis=1)
+    at_rank = upto[:, -1:] * float(rank)
+    quantiles = (upto - tables <= at_rank + 1e-9) & (at_rank <= upto + 1e-9)
+    if rank in (0, 1):  # an extreme is a value of a row, where there are rows
+        quantiles &= (tables > 0) | (upto[:, -1:] == 0)
+    assert ((scores == scores.max(axis=1, keepdims=True)) == quantiles).all()
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10**30), Fraction(1, 7), Fraction(3), Fraction(10**9)])
+@pytest.mark.parametrize("rank", RANKS)
+def test_scores_of_a_table_in_a_mirror_are_the_scores_in_a_mirror(rank, rate):
+    measure, mirrored = (type("M", (), {"rank": q, "fraction": 0})() for q in (rank, 1 - rank))
+    tables = np.array(list(itertools.product(range(4), repeat=4)))
+    assert (rank_scores(measure, tables, rate) == rank_scores(mirrored, tables[:, ::-1], rate)[:, ::-1]).all()
+    if 0 < rank < 1:
+        for place in range(4):
+            places = np.full(len(tables), place)
+            there = reach_scores(mirrored, tables[:, ::-1], 3 - places, 5)
+            assert (reach_scores(measure, tables, places, 5) == there).all()
+
+
+@pytest.mark.parametrize("bounds", [(0, 10), (1, 5), (0, 100), (-100, 5), (2, 4)])
+@pytest.mark.parametrize("unit", ["id", dp.Rows(1)], ids=str)
+def test_the_median_of_one_to_five_is_three(unit, bounds):
+    """Also by groups, with limits of its own, with an interval, and beside other ranks."""
+    groups = list(range(40))
+    rows = {"id": range(200), "g": np.repeat(groups, 5), "x": [1, 2, 3, 4, 5] * 40}
+    frame = dp.protect(pl.DataFrame(rows), unit=unit, budget=dp.Budget(epsilon=1e6, delta=0.5))
+    own = {"max_rows": 1} if unit == "id" else {}
+    limits = {"max_groups": 1, "max_rows_per_group": 1} if own else {}
+    query = frame.group_by("g", keys=groups, **limits).agg(
+        m=dp.median("x", bounds=bounds, **own), q=dp.quantile("x", [0.3, 0.7], bounds=bounds)
+    )
+    found = [query.release(epsilon=3e3).table]
+    found.append(frame.group_by("g", keys=groups, **limits).median("x", bounds).release(epsilon=1e3, ci=0.9).table)
+    assert {value for table in found for value in table[table.columns[1]].to_list()} == {3}
+    low, high = (min(max(value, bounds[0]), bounds[1]) for value in (2, 4))
+    assert set(found[0].select("q_0.3", "q_0.7").rows()) == {(low, high)}
 
 
 def test_weighted_ranks_of_one_unit_stay_within_its_limits():

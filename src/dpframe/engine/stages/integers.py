@@ -46,13 +46,16 @@ def _integer(total: Total) -> nw.Expr:
         return _on_grid(_product(total.factors), total)
     if family in (Kind.BOOLEAN, *TIMES):
         value = value.cast(nw.Int64)
-    centre = int(grid.centre) if grid.step == 1 else 0
-    fits = centre + lower >= -(2**63) and centre + upper < 2**63
-    if family not in (Kind.FLOAT, Kind.DECIMAL) and grid.step == 1 and fits and total.computed is None:
-        if family == Kind.INTEGER:  # clip within the column's own type, so that a limit outside of it cannot wrap
-            first, last = integer_range(total.column.domain.dtype)
-            value = value.clip(min(max(lower + centre, first), last), min(max(upper + centre, first), last))
-        whole = value.cast(nw.Int64) - centre
+    low, high = (math.floor(grid.centre + lower * grid.step), math.ceil(grid.centre + upper * grid.step))
+    fits = low >= -(2**63) and high < 2**63
+    if family not in (Kind.FLOAT, Kind.DECIMAL) and grid.step <= 1 and fits and total.computed is None:
+        if family != Kind.BOOLEAN:  # clip within the column's own type, so that a limit outside of it cannot wrap
+            first, last = integer_range(total.column.domain.dtype if family == Kind.INTEGER else nw.Int64())
+            value = value.clip(min(max(low, first), last), min(max(high, first), last))
+        middle = math.floor(grid.centre)
+        whole = value.cast(nw.Int64) - middle
+        if grid.step < 1:  # in half units, from a middle that is half a number: see `grid_for`
+            whole = whole * 2 - int((grid.centre - middle) * 2)
     else:
         ends = [float(grid.centre + end * grid.step) for end in (lower, upper)]
         value = to_float(value)

@@ -14,7 +14,6 @@ from dpframe.plan.totals import (
     cube_total,
     distinct_total,
     in_ticks,
-    is_whole,
     log_total,
     number_column,
     row_total,
@@ -89,7 +88,6 @@ class Sum(Aggregate):
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = number_column(self.column, unit_limits, self.typed, "duration", other="mean")
-        whole = is_whole(column)
         if self.unit_bounds is None:
             bounds = bounds_of(column, self.bounds, self.column, self.typed)
             total = sum_total(column, bounds, unit_limits, self.typed, centred=False)
@@ -100,8 +98,7 @@ class Sum(Aggregate):
                     "whose. Use bounds=, or protect the table with unit='...'."
                 )
             total = unit_sum_total(column, in_ticks(self.unit_bounds, column, self.typed), unit_limits, self.typed)
-        whole = whole and total.grid.step == 1
-        return ReleasedColumn(name, Formula.SUM, ((name, total),), whole=whole, dtype=time_type(column))
+        return ReleasedColumn(name, Formula.SUM, ((name, total),), whole=total.is_exact, dtype=time_type(column))
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,6 +1,6 @@
 """The noisy totals of a question: how each is made, and how far one unit moves it."""
 
-from dpframe.plan.totals.base import Factor, Total, TotalKind
+from dpframe.plan.totals.base import Factor, Total, TotalKind, is_whole
 from dpframe.plan.totals.choices import candidates_of, mode_total, rank_total, tree_total
 from dpframe.plan.totals.sums import (
     bounds_of,
@@ -8,7 +8,6 @@ from dpframe.plan.totals.sums import (
     cube_total,
     distinct_total,
     in_ticks,
-    is_whole,
     log_total,
     number_column,
     row_total,

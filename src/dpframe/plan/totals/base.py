@@ -10,10 +10,15 @@ from typing import Literal
 
 from dpframe.plan.columns import Bounds, Column, Limits
 from dpframe.plan.grid import Candidates, Moment, Product, ValueGrid
-from dpframe.plan.types import Scalar
+from dpframe.plan.types import TIMES, Kind, Scalar, kind
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
-__all__ = ["Factor", "Total", "TotalKind"]
+__all__ = ["Factor", "Total", "TotalKind", "is_whole"]
+
+
+def is_whole(column: Column) -> bool:
+    """Whether a column's values are whole numbers inside the engine."""
+    return kind(column.domain.dtype) in (Kind.INTEGER, Kind.BOOLEAN, *TIMES)
 
 
 class TotalKind(StrEnum):
@@ -106,6 +111,11 @@ class Total:
         """The columns whose values are read for it."""
         own = () if self.column is None else (self.column,)
         return (*own, *(factor.column for factor in self.factors), *self.present)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether values inside the bounds are added as they are: whole numbers that are on the grid."""
+        return self.column is not None and is_whole(self.column) and self.grid.step <= 1
 
     @property
     def counts_rows(self) -> bool:

@@ -8,8 +8,7 @@ from fractions import Fraction
 from dpframe.errors import InvalidBounds
 from dpframe.plan.columns import Bounds, Column
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates
-from dpframe.plan.totals.base import Total, TotalKind
-from dpframe.plan.totals.sums import is_whole
+from dpframe.plan.totals.base import Total, TotalKind, is_whole
 from dpframe.plan.types import Scalar
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import grouped as maps

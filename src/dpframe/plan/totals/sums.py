@@ -10,7 +10,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongT
 from dpframe.plan.casts import cast_first
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, grid_for
-from dpframe.plan.totals.base import Factor, Total, TotalKind
+from dpframe.plan.totals.base import Factor, Total, TotalKind, is_whole
 from dpframe.plan.types import TIMES, Kind, kind, show, ticks
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, key_weights
@@ -22,7 +22,6 @@ __all__ = [
     "cube_total",
     "distinct_total",
     "in_ticks",
-    "is_whole",
     "log_total",
     "number_column",
     "row_total",
@@ -106,11 +105,6 @@ def _of_time(name: str, family: Kind, other: str) -> str:
     if family == Kind.DURATION:
         return " Make it a number of seconds before dp.protect(...)."
     return f" Take a number out of it, with_columns(x=dp.col({name!r}).dt.year()), and ask for 'x'."
-
-
-def is_whole(column: Column) -> bool:
-    """Whether a column's values are whole numbers inside the engine."""
-    return kind(column.domain.dtype) in (Kind.INTEGER, Kind.BOOLEAN, *TIMES)
 
 
 def in_ticks(bounds: Bounds, column: Column, what: str) -> Bounds:

@@ -172,7 +172,7 @@ def _crosstab(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: No
 def _columns(
     question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy
 ) -> tuple[pl.DataFrame, dict[str, Floats]]:
-    if question.rounds > 1:
+    if question.row_names != question.by:
         rows = pl.Series(np.repeat(np.arange(max(keys.height, not question.by)), question.rounds))
         places = pl.Series(
             question.row_names[-1], np.tile(np.arange(1, question.rounds + 1), len(rows) // question.rounds)

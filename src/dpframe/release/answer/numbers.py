@@ -58,7 +58,8 @@ class Numbers:
     post-processing has removed negative numbers. What is not shown follows from `suppression`. Counts and sums
     have been multiplied by `factor`: see `release.answer.upscaling`. `shrunk` has the columns that were moved towards a
     common value: see `release.answer.shrinking`. Intervals are about what it `covers`.
-    `unit_limits` are the limits on one unit that the release enforced.
+    `unit_limits` are the limits on one unit that the release enforced. If it is `ranked`, the last of the keys is the
+    rank of a value.
     """
 
     long: pl.DataFrame
@@ -74,6 +75,7 @@ class Numbers:
     shrunk: Mapping[str, Shrunk] = field(default_factory=dict)
     covers: Covers = Covers.NOISE
     unit_limits: Limits = field(default_factory=Limits)
+    ranked: bool = False
 
     def apart(self, output: ReleasedColumn) -> bool:
         """Whether each unit is in at most one group, as far as a released column reads it."""

@@ -194,7 +194,7 @@ def _variance(side: ReleasedColumn, noisy: Noisy, number: Any) -> Any:
 def _least(side: ReleasedColumn) -> float:
     """A variance that rounding to the grids may make of values that do not differ (square of the column unit)."""
     (_, total), (_, squares), _ = side.totals
-    return float(squares.grid.step) + 2 * half_width(side) * float(total.grid.step if total.grid.step < 1 else 0)
+    return float(squares.grid.step) + 2 * half_width(side) * (0.0 if total.is_exact else float(total.grid.step))
 
 
 def _fits(

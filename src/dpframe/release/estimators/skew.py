@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
-from dpframe.plan import ReleasedColumn, is_whole
+from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
 from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
 from dpframe.release.estimators.mean import mean_interval
@@ -126,11 +126,9 @@ def _least_variance(output: ReleasedColumn) -> float:
 
     A row's value, square and cube are each off by at most half a step of its grid. For distances up to h from the
     middle, this moves the third central moment by at most (a + 3h·b + 3h²·c)/2, with the steps a of cubes, b of squares
-    and c of values. Whole numbers on a grid of step 1 are not rounded.
+    and c of values. Whole numbers that the grid holds are not rounded.
     """
     (_, total), (_, squares), (_, cubes), _ = output.totals
-    half, rounded = half_width(output), float(total.grid.step)
-    if total.column is not None and is_whole(total.column) and total.grid.step == 1:
-        rounded = 0.0
+    half, rounded = half_width(output), 0.0 if total.is_exact else float(total.grid.step)
     moved = float(cubes.grid.step) + 3 * half * float(squares.grid.step) + 3 * half**2 * rounded
     return float((moved / 2) ** (2 / 3))

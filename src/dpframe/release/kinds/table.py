@@ -36,6 +36,7 @@ class TableAnswer(AnswerKind[Question]):
             factor=record.statement.get("chosen", {}).get("scaled", 1.0),
             covers=question.covers,
             unit_limits=question.limits,
+            ranked=question.row_names != question.by,
         )
         return Release(record.cost, record.derivation, numbers, record.kind, record.when, record.statement)
 

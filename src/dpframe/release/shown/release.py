@@ -92,9 +92,10 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         >>> type(frame.count(max_rows=2).release(epsilon=0.5).value)
         <class 'int'>
         """
-        if self._numbers.by or len(self._numbers.outputs) != 1:
+        numbers = self._numbers
+        if len(numbers.by) > numbers.ranked or len(numbers.outputs) != 1 or numbers.shown.height != 1:
             raise UnsupportedOperation("This release has more than one number; read its table: .table")
-        return self._numbers.shown.item()
+        return numbers.shown[numbers.outputs[0].name].item()
 
     def __float__(self) -> float:
         """`float(out)` is the released number; see `value`."""
