@@ -255,7 +255,10 @@ CALLS = {
     "col.less": (lambda other: FRAME.filter(dp.col("x") < other), {"other": 1}),
     "col.equal": (lambda other: FRAME.filter(dp.col("city") == other), {"other": "Bonn"}),
     "col.and": (lambda other: FRAME.filter(dp.col("yes") & other), {"other": dp.col("yes")}),
-    "str.contains": (lambda literal: FRAME.filter(dp.col("city").str.contains(literal)), {"literal": "B"}),
+    "str.contains": (
+        lambda **said: FRAME.filter(dp.col("city").str.contains(**said)),
+        {"pattern": "B", "literal": True},
+    ),
     "str.starts_with": (lambda prefix: FRAME.filter(dp.col("city").str.starts_with(prefix)), {"prefix": "B"}),
     "str.ends_with": (lambda suffix: FRAME.filter(dp.col("city").str.ends_with(suffix)), {"suffix": "B"}),
     "str.head": (lambda n: FRAME.with_columns(z=dp.col("city").str.head(n)), {"n": 1}),
