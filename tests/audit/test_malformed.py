@@ -177,6 +177,7 @@ CALLS = {
             "keys": {"city": ["Bonn"]},
             "bounds": {"x": (0, 9)},
             "bins": None,
+            "nulls": ["city"],
             "for_model": "yes",
             "max_rows": 1,
         },
