@@ -9,10 +9,11 @@ from html import escape
 
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
+from dpframe.plan.explain.sentences import in_number, released_groups
 from dpframe.plan.grid import Product
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
-from dpframe.plan.tables import Hierarchy, Marginals, Synthesis, titled
+from dpframe.plan.tables import Marginals, titled
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
 from dpframe.theory.formulas.loss import ROUNDS
@@ -28,13 +29,6 @@ __all__ = [
     "render_text",
     "unit_words",
 ]
-
-
-_OTHER = " The last row adds up the groups that are not released, with noise of its own."
-_LARGEST = (
-    " Of the groups that are found, the {} with the largest noisy numbers are kept, or all if there are fewer. "
-    "Intervals hold for all found groups together, so also for the kept ones."
-)
 
 
 @dataclass(frozen=True)
@@ -78,7 +72,7 @@ def derivation(question: Question, also: str = "") -> Derivation:
     lines = _lines(question.step)
     steps = (*(line for _, line in lines), (asked(question), _at_ask(question), ""))
     full_lines = (*(line for line, _ in lines), asked(question))
-    keys = f"{_keys(question)}{_together(question)}{also and ' '}{also}"
+    keys = f"{released_groups(question)}{_together(question)}{also and ' '}{also}"
     totals = tuple(_measure(question, p) for p in question.allotments)
     words = tuple((name, aggregate.words) for name, aggregate in question.aggregates)
     where = tuple(_condition(step) for step in lineage(question.step) if isinstance(step, Filter))
@@ -139,7 +133,7 @@ def unit_words(table: Table) -> str:
     names = ", ".join(f"'{name}'" for name, column in table.columns.items() if column.is_unit)
     if table.unit:
         return f"unit {names}" if names else "unit (its identifier travels hidden)"
-    return f"person with at most {_count(table.declared or 0, 'row')}"
+    return f"person with at most {in_number(table.declared or 0, 'row')}"
 
 
 def _unit_rows(step: Step) -> str:
@@ -147,7 +141,7 @@ def _unit_rows(step: Step) -> str:
     if isinstance(unit, Rows):
         exact, rows = "exactly" if table.exactly_one else "at most", table.declared or 0
         times = "" if rows == unit.max_rows else f", times {rows // unit.max_rows} by join"
-        return f"{exact} {_count(rows, 'row')}, declared by dp.Rows({unit.max_rows}){times}"
+        return f"{exact} {in_number(rows, 'row')}, declared by dp.Rows({unit.max_rows}){times}"
     if table.single:
         return f"{'exactly' if table.exactly_one else 'at most'} 1 row, by per_unit"
     limits = limits_in_words(table.limits)
@@ -158,16 +152,12 @@ def limits_in_words(limits: Limits) -> str:
     """Limits of one unit, in words."""
     parts = []
     if limits.max_groups is not None:
-        parts.append(f"at most {_count(limits.max_groups, 'group')}")
+        parts.append(f"at most {in_number(limits.max_groups, 'group')}")
     if limits.max_rows_per_group is not None:
-        parts.append(f"at most {_count(limits.max_rows_per_group, 'row')} in each")
+        parts.append(f"at most {in_number(limits.max_rows_per_group, 'row')} in each")
     if limits.max_rows is not None:
-        parts.append(f"at most {_count(limits.max_rows, 'row')}{' in all' if parts else ''}")
+        parts.append(f"at most {in_number(limits.max_rows, 'row')}{' in all' if parts else ''}")
     return ", ".join(parts)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def _at_ask(question: Question) -> str:
@@ -227,7 +217,7 @@ def _domain(domain: ColumnDomain) -> str:
         ends = ", ".join(number(moment(x, domain.dtype) if times else x) for x in domain.bounds)
         parts.append(f"in [{ends}]")
     if domain.keys is not None:
-        parts.append(f"{_count(len(domain.keys), 'public key')}")
+        parts.append(f"{in_number(len(domain.keys), 'public key')}")
     return ", ".join(parts)
 
 
@@ -236,115 +226,6 @@ def _value_in_words(value: float, total: Total) -> str:
     assert total.column is not None
     dtype = total.column.domain.dtype
     return number(moment(value, dtype)) if kind(dtype) in TIMES else f"{value:g}"
-
-
-def _keys(question: Question) -> str:
-    if question.layout.is_description:
-        return "One table is released: a row for each statistic, a column for each column."
-    if not question.by:
-        return "One row is released." if question.rounds == 1 else f"{question.rounds} rows are released."
-    if isinstance(question, Synthesis):
-        return _rows_in_words(question)
-    if isinstance(question, Marginals):
-        return _tables(question)
-    if isinstance(question, Hierarchy):
-        return _levels(question)
-    if question.keys is not None:
-        sentence = f"Keys are public: all {question.keys.size} listed groups are released, whatever the data holds."
-        return sentence if question.shape is None else f"{sentence} {_shares(question)}"
-    also = "" if question.other is None else _OTHER
-    if question.layout.largest is not None:
-        also = _LARGEST.format(question.layout.largest)
-    return f"{_key_rule(question)}{also}"
-
-
-def _key_rule(question: Question) -> str:
-    """The rule by which groups found in the data are released."""
-    noun = "units" if question.table.unit else "rows"
-    if question.in_rounds:
-        return (
-            f"Keys are found in the data, in {ROUNDS} rounds (needs δ). In each round, each unit spreads a weight of 1 "
-            "over its keys that are still in play: 1/√t to each of t keys. Gaussian noise is added to the weights of "
-            "each key. A key is released when the sum of its noisy weights so far reaches a threshold, and drops out "
-            "when this sum is far behind on the way to the last threshold: below a fifth of it at first, and below "
-            "four fifths before the last round."
-        )
-    if any(p.hidden and p.total.sensitivity.exact_linf == 1 for p in question.allotments):
-        return (
-            f"Keys are found in the data: the more {noun} a group has, the likelier it is released (needs δ). Either "
-            f"the optimal rule decides, or a threshold on the noisy number of {noun}: whichever releases more keys at "
-            "this price."
-        )
-    return (
-        f"Keys are found in the data: a group is released when its noisy number of {noun} reaches a threshold "
-        "(needs δ)."
-    )
-
-
-def _tables(question: Marginals) -> str:
-    """How many marginals are released, and how the price is split over their interactions."""
-    whole, by_size = sum(allotment.share for allotment in question.allotments), dict[int, float]()
-    for allotment in question.allotments:
-        ways = len(allotment.total.among)
-        by_size[ways] = by_size.get(ways, 0.0) + float(allotment.share / whole)
-    nouns = {0: "the total", 1: "single columns", 2: "pairs"}
-    parts = ", ".join(f"{share:.2%} {nouns.get(ways, f'sets of {ways}')}" for ways, share in by_size.items())
-    return (
-        f"Keys are public: {_count(len(question.workload), 'table')} with all listed keys, whatever the data holds. A "
-        "row counts if it has a listed key in every column. Interactions of columns are measured once each, with "
-        "Gaussian noise, and the tables are computed from them. ρ is split so that the sum of the cells' variances is "
-        f"the smallest: {parts}."
-    )
-
-
-def _levels(question: Hierarchy) -> str:
-    """The levels of a hierarchy, and how the price is split over them."""
-    tree = question.levels
-    nodes = ", ".join(f"{size:,} {name}" for size, name in zip(tree.shape.sizes, tree.names, strict=True))
-    by = f", each by {' and '.join(tree.crossed)} ({tree.cells} cells)" if tree.crossed else ""
-    normal, pure = (
-        [float(share / sum(shares)) for share in shares]
-        for shares in (
-            [allotment.share for allotment in question.allotments],
-            [allotment.epsilon_share for allotment in question.allotments],
-        )
-    )
-    of_rho, of_epsilon = (
-        ", ".join(f"{share:.2%} {name}" for share, name in zip(shares, tree.names, strict=True))
-        for shares in (normal, pure)
-    )
-    return (
-        f"Keys are public: a tree with {nodes}{by}, whatever the data holds. A row counts if its leaf is listed. Every "
-        "level is measured with noise of its own, and all levels are fitted to each other by least squares, so that "
-        f"they add up. Shares of ρ, for Gaussian noise: {of_rho}. Shares of ε, for Laplace noise: {of_epsilon}."
-    )
-
-
-def _rows_in_words(question: Synthesis) -> str:
-    """How synthetic rows come about."""
-    rows = "the noisy number of rows" if question.rows is None else f"{question.rows:,}"
-    target = "" if question.target is None else f" Tables that have {question.target!r} count four times as much."
-    return (
-        f"Keys are public: {len(question.by)} columns with their listed keys, whatever the data holds. A row counts if "
-        "it has a listed key in every column. First the table of each column is measured. Then, in rounds, one of "
-        f"{len(question.candidates)} tables of some columns is chosen by the exponential mechanism, and measured with "
-        f"Gaussian noise; all costs add up.{target} Synthetic rows are drawn from a model of the noisy "
-        f"tables. Their number: {rows}."
-    )
-
-
-def _shares(question: Question) -> str:
-    """How the price is split over cells and measured margins, for each kind of noise."""
-    if len(question.allotments) == 1:
-        return "Margins are not worth measuring in a table of this shape: they are derived from the cells."
-    parts = [(allotment.total.merged or "cells", allotment) for allotment in question.allotments]
-    normal = ", ".join(f"{float(p.share):.2%} {name}" for name, p in parts)
-    pure = ", ".join(f"{float(p.epsilon_share):.2%} {name}" for name, p in parts if p.epsilon_share)
-    alone = " (margins are then derived)" if question.allotments[0].epsilon_share == 1 else ""
-    return (
-        "Margins are measured and reconciled with the cells by weighted least squares; the shares follow from the "
-        f"table's shape alone. With Gaussian noise, of ρ: {normal}. With Laplace noise, of ε: {pure}{alone}."
-    )
 
 
 def _measure(question: Question, allotment: Allotment) -> tuple[str, ...]:
@@ -406,10 +287,11 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.kind == TotalKind.VALUES:
         return f"values of {' and '.join([column, *others])}", ""
     if total.of_different_values:
-        return f"different values of {column}", ""
+        return f"different values of {column}", "null is none of them" if total.column.domain.nullable else ""
     if total.values:
         number = f"the {total.rounds} most frequent" if total.rounds > 1 else "one"
-        return f"rows at each value of {column}", f"{number} of {len(total.values)} listed values"
+        no_null = ", null is none" if total.column.domain.nullable and None not in total.values else ""
+        return f"rows at each value of {column}", f"{number} of {len(total.values)} listed values{no_null}"
     auto = open_bounds_of(question, total)
     if auto is not None:
         what = total.computed.noun if total.computed else "rank" if total.candidates is not None else "sum"
