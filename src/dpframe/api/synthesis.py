@@ -141,8 +141,13 @@ class FrameSynthesis(AskedFrame[Table_co]):
         (True, 100)
         """
         names = self._columns(columns)
-        dicts = (_mapping(one, name) for one, name in ((keys, "keys"), (bins, "bins"), (bounds, "bounds")))
-        typed = _Typed(names, *dicts, read_names([nulls], "synthesize: nulls=", names))
+        typed = _Typed(
+            names,
+            _mapping(keys, "keys"),
+            _mapping(bins, "bins"),
+            _mapping(bounds, "bounds"),
+            read_names([nulls], "synthesize: nulls=", names),
+        )
         step, synthetic, levels = _coded(self._step, names, typed)
         target = None if for_model is None else read_name(for_model, "synthesize: for_model=")
         if target is not None and target not in names:
