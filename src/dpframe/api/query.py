@@ -108,6 +108,18 @@ class Query(Hints, Generic[Table_co]):
             for name in p.names
         }
 
+    @property
+    def only_in_both(self) -> frozenset[str]:
+        """The totals whose sensitivity is about groups that both neighbouring tables have.
+
+        These are totals of columns with limits of their own, in groups that are found in the data. Which groups a table
+        has follows from the limits of the grouping. A group of one table alone is an event of keys: it has one unit, so
+        it is shown with probability δ at most. A column with wider limits may count other units there.
+        """
+        question = self._question
+        found = question.read if question.private_keys else ()
+        return frozenset(name for paid in found if paid.total.limits is not None for name in paid.names)
+
     def epsilon_for(
         self,
         error: float,
