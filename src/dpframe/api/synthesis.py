@@ -37,6 +37,7 @@ from dpframe.plan import (
 from dpframe.plan.steps import Step, rewrites, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.release.synthesis import SyntheticRelease
+from dpframe.safe_text import visible
 from dpframe.usage import PRICED, explains
 
 __all__ = ["FrameSynthesis", "SynthesisQuery"]
@@ -83,7 +84,7 @@ class SynthesisQuery(Hints, Generic[Table_co]):
         return self._query.sensitivity
 
     def __repr__(self) -> str:
-        names = ", ".join(column.name for column in self._query._question.columns)  # type: ignore[attr-defined]
+        names = ", ".join(visible(column.name) for column in self._query._question.columns)  # type: ignore[attr-defined]
         return f"Synthetic rows of {names}: not released. See .explain(), .release(epsilon=..., delta=...)."
 
     def _repr_html_(self) -> str:
@@ -141,13 +142,7 @@ class FrameSynthesis(AskedFrame[Table_co]):
         (True, 100)
         """
         names = self._columns(columns)
-        typed = _Typed(
-            names,
-            _mapping(keys, "keys"),
-            _mapping(bins, "bins"),
-            _mapping(bounds, "bounds"),
-            read_names([nulls], "synthesize: nulls=", names),
-        )
+        typed = _Typed.read(names, keys, bins, bounds, nulls)
         step, synthetic, levels = _coded(self._step, names, typed)
         target = None if for_model is None else read_name(for_model, "synthesize: for_model=")
         if target is not None and target not in names:
@@ -195,6 +190,12 @@ class _Typed:
     bins: Mapping[str, Any]
     bounds: Mapping[str, Any]
     nulls: tuple[str, ...]
+
+    @classmethod
+    def read(cls, names: tuple[str, ...], keys: object, bins: object, bounds: object, nulls: Any) -> _Typed:
+        """The arguments of `synthesize`, checked. Errors: InvalidArgument."""
+        dicts = _mapping(keys, "keys"), _mapping(bins, "bins"), _mapping(bounds, "bounds")
+        return cls(names, *dicts, read_names([nulls], "synthesize: nulls=", names))
 
     def __post_init__(self) -> None:
         seen: set[str] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from html import escape
 from typing import Any
 
 from dpframe.api import PrivateFrame, Query, protect
@@ -82,7 +83,7 @@ class QueryCheck:
         return f"{self.verdict}\n{render_text(_HEADER, self._rows())}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.verdict}</p>{render_html(_HEADER, self._rows())}"
+        return f"<p>{escape(self.verdict)}</p>{render_html(_HEADER, self._rows())}"
 
 
 def within(distance: Sensitivity, claim: Sensitivity) -> bool:

@@ -59,6 +59,7 @@ from dpframe.release.publish import (
 )
 from dpframe.release.stored import Answer, packed, unpacked
 from dpframe.release.synthesis import SyntheticRelease, synthetic_answer
+from dpframe.safe_text import visible
 
 __all__ = ["Account", "PricedQuestion", "described_origin", "release", "settled", "subject_of", "told"]
 
@@ -201,10 +202,10 @@ def told(receipt: Receipt, name: str | None) -> dict[str, str]:
     """What is said, and logged, of an answer that came from the store, or that was paid for again."""
     if receipt.stored is not None:
         words = f"Stored answer of {receipt.stored.when:%Y-%m-%d %H:%M} UTC, nothing charged."
-        _LOG.info("%s: %s", name, words)
+        _LOG.info("%s: %s", visible(str(name)), visible(words))
         return {"stored": words}
     if receipt.again:
-        _LOG.info("%s: measured again, which costs %s", name, receipt.loss)
+        _LOG.info("%s: measured again, which costs %s", visible(str(name)), receipt.loss)
     return {}
 
 

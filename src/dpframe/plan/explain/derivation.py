@@ -16,6 +16,7 @@ from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
 from dpframe.plan.tables import Marginals, titled
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
+from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS
 
 __all__ = [
@@ -55,7 +56,8 @@ class Derivation:
 
     def __str__(self) -> str:
         tables = render_text(self.STEPS, self.steps), render_text(self.MEASURES, self.totals)
-        return "\n\n".join([self.title, tables[0], self.keys, tables[1], *([self.work] if self.work else [])])
+        parts = [self.title, tables[0], self.keys, tables[1], *([self.work] if self.work else [])]
+        return "\n\n".join(visible(part, keep="\n") for part in parts)
 
     __repr__ = __str__
 
@@ -318,7 +320,7 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
 
 def render_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in plain text."""
-    table = [tuple(header), *rows]
+    table = [tuple(map(visible, row)) for row in (header, *rows)]
     widths = [max(len(row[i]) for row in table) for i in range(len(header))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])

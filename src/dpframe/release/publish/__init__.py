@@ -15,7 +15,7 @@ from dpframe.release.publish.error_tables import (
     noise_rows,
     noise_table,
 )
-from dpframe.release.publish.files import check_installed, write_excel, write_parquet
+from dpframe.release.publish.files import check_installed, write_csv, write_excel, write_latex, write_parquet
 from dpframe.release.publish.heading import heading_of, in_words, title_of
 from dpframe.release.publish.ledger_page import ledger_page, price_words
 from dpframe.release.publish.left_out import bias_words
@@ -67,6 +67,8 @@ __all__ = [
     "table_noise",
     "title_of",
     "warn_hopeless",
+    "write_csv",
     "write_excel",
+    "write_latex",
     "write_parquet",
 ]
