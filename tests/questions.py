@@ -201,7 +201,7 @@ AREAS = {
             j2=c("s").str.contains("5"),
             j3=c("s").str.starts_with("2020"),
             j4=c("city").str.ends_with("n"),
-            j5=c("s").str.contains("."),
+            j5=c("s").str.contains(".", literal=True),
         ),
         "text made": _texts(c("city").str.to_uppercase().str.head(3)),
         "text pieces": _texts(c("s").str.split("-").list.get(1)),

@@ -14,6 +14,7 @@ from dpframe.budget import Budget, Ledger
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan import render_text
 from dpframe.release.shown import ledger_page, price_words
+from dpframe.safe_text import visible
 
 __all__ = ["entry", "main"]
 
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DpFrameError as error:
         print(error, file=sys.stderr)
         return 1
-    print(text)
+    print(visible(text, keep="\n"))
     return 0
 
 
@@ -85,7 +86,8 @@ def _show(ledger: Ledger, _: Any) -> str:
 
 
 def _budget(name: str, budget: Budget) -> str:
-    title = f"{name}: {budget.spent} spent of {budget.limit}, {budget.remaining} left; accountant {budget.accountant}"
+    title = f"{visible(name)}: {budget.spent} spent of {budget.limit}, {budget.remaining} left"
+    title += f"; accountant {budget.accountant}"
     failed, unacknowledged = budget.failures
     if failed:
         title += f"\n{failed} failed after the charge, {unacknowledged} not acknowledged"
@@ -97,7 +99,7 @@ def _budget(name: str, budget: Budget) -> str:
 
 
 def _verify(ledger: Ledger, _: Any) -> str:
-    lines = [f"{name}: {count} entries, all as they were written" for name, count in ledger.verify().items()]
+    lines = [f"{visible(name)}: {count} entries, all as they were written" for name, count in ledger.verify().items()]
     return "\n".join(lines) or "No budget has been made in this ledger."
 
 
@@ -110,11 +112,11 @@ def _report(ledger: Ledger, asked: Any) -> str:
     if asked.html is None:
         return page.rstrip("\n")
     Path(asked.html).write_text(page, encoding="utf-8")
-    return f"{asked.html}: {', '.join(ledger.budgets()) or 'no budget'}"
+    return f"{asked.html}: {', '.join(map(visible, ledger.budgets())) or 'no budget'}"
 
 
 def _forecast(ledger: Ledger, _: Any) -> str:
-    return "\n\n".join(f"{name}\n{ledger.budget(name).forecast()!r}" for name in ledger.budgets())
+    return "\n\n".join(f"{visible(name)}\n{ledger.budget(name).forecast()!r}" for name in ledger.budgets())
 
 
 def _resolve(ledger: Ledger, asked: Any) -> str:
@@ -123,9 +125,8 @@ def _resolve(ledger: Ledger, asked: Any) -> str:
         raise InvalidArgument(f"Say of which budget: --budget NAME, one of {', '.join(names)}.")
     release = int(asked.release) if asked.release.isdecimal() else asked.release
     line = ledger.resolve(asked.budget or names[0], release, asked.by)
-    return (
-        f"#{line.number} {line.name or line.query} is marked as lost; its charge stays, and its name may be paid again."
-    )
+    title = f"#{line.number} {visible(line.name or line.query)}"
+    return f"{title} is marked as lost; its charge stays, and its name may be paid again."
 
 
 if __name__ == "__main__":

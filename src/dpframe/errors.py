@@ -36,6 +36,8 @@ DpFrameWarning                 the call succeeds, but with a consequence that is
 
 from __future__ import annotations
 
+from dpframe.safe_text import visible
+
 __all__ = [
     "BudgetError",
     "BudgetExceeded",
@@ -83,6 +85,10 @@ def kind_of(value: object) -> str:
 class DpFrameError(Exception):
     """The base class of all exceptions that dpframe raises on purpose."""
 
+    def __str__(self) -> str:
+        # Names may hold control characters. KeyError would show the repr of the message, in quotes.
+        return visible(Exception.__str__(self), keep="\n")
+
 
 class InvalidArgument(DpFrameError, ValueError):
     """A parameter that is wrong for every table."""
@@ -106,10 +112,6 @@ class SchemaError(DpFrameError):
 
 class UnknownColumn(SchemaError, KeyError):
     """The table has no column of this name."""
-
-    def __str__(self) -> str:
-        # KeyError would show the repr of the message, in quotes.
-        return Exception.__str__(self)
 
 
 class WrongType(SchemaError, TypeError):

@@ -9,6 +9,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from dpframe.errors import DpFrameWarning, WrongCall
+from dpframe.safe_text import visible
 
 __all__ = [
     "ARGUMENTS",
@@ -182,4 +183,4 @@ def warn(words: str) -> None:
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
         level, frame = level + 1, frame.f_back
-    warnings.warn(words, DpFrameWarning, stacklevel=level)
+    warnings.warn(visible(words, keep="\n"), DpFrameWarning, stacklevel=level)

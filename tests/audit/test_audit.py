@@ -11,6 +11,7 @@ import pytest
 import dpframe as dp
 from dpframe.audit import audit, check_query, neighbours
 from dpframe.audit.binomial import at_least, at_most
+from dpframe.audit.brute import within
 from dpframe.errors import DpFrameError, InvalidArgument, UnknownColumn, UnsupportedOperation
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from strategies import bring
@@ -107,6 +108,52 @@ def test_brute_force_finds_a_claim_that_is_too_small(monkeypatch):
     assert not check.holds
     assert "A claim is false: n" in check.verdict
     assert check.worst["n"] is not None
+
+
+VISITS = pl.DataFrame({"u": [1, 1, 2, 2, 3], "city": ["a", "b", "a", "b", "a"], "x": [1.0, 5.0, 2.0, 3.0, 4.0]})
+LIMITS = {"max_groups": 1, "max_rows_per_group": 1}
+WIDER = {"max_groups": 2, "max_rows_per_group": 2}
+FOUND = {
+    "count": lambda f: f.group_by("city", **LIMITS).agg(n=dp.count(), m=dp.count(**WIDER)),
+    "count alone": lambda f: f.group_by("city", **LIMITS).agg(m=dp.count(**WIDER)),
+    "units": lambda f: f.group_by("city", **LIMITS).agg(n=dp.count(), m=dp.count_units(max_groups=2)),
+    "sum": lambda f: f.group_by("city", **LIMITS).agg(m=dp.sum("x", bounds=(-9, 9), **WIDER)),
+    "mean": lambda f: f.group_by("city", **LIMITS).agg(n=dp.count_units(), m=dp.mean("x", bounds=(0, 9), **WIDER)),
+    "distinct": lambda f: f.group_by("city", **LIMITS).agg(n=dp.count(), m=dp.n_unique("x", max_groups=2, max_rows=2)),
+    "narrower": lambda f: f.group_by("city", **WIDER).agg(n=dp.count_units(), m=dp.count(**LIMITS)),
+    "no own limits": lambda f: f.group_by("city", **WIDER).agg(n=dp.count_units(), m=dp.sum("x", bounds=(0, 9))),
+}
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("name", FOUND)
+def test_a_found_group_of_one_table_alone_is_an_event_of_keys(name, relation):
+    """Claims that are true hold, by both checkers; the number that decides which groups are found is held in full."""
+    check = check_query(FOUND[name], VISITS, "u", 4 if relation == "add-remove" else 3, neighbors=relation)
+    assert check.holds, check
+    own = name != "no own limits"
+    assert all(total.partition(".")[0] == "m" for total in check.only_in_both)
+    assert bool(check.only_in_both) == own == ("is an event of keys" in check.verdict)
+    if name not in ("count", "no own limits"):
+        return
+    query = FOUND[name](dp.protect(VISITS, unit="u", neighbors=relation))
+    measured = dp.theory.empirical_sensitivity(query, VISITS, 2 if relation == "replace" else 3, neighbors=relation)
+    for total, reached in measured.items():
+        assert within(reached, query.sensitivity[total])
+
+
+def test_listed_groups_are_compared_whole():
+    query = dp.protect(VISITS, unit="u").group_by("city", keys=["a", "b"], **LIMITS).agg(m=dp.count(**WIDER))
+    assert query.only_in_both == frozenset()
+
+
+@pytest.mark.parametrize(("total", "grouping", "own"), [("m", LIMITS, WIDER), ("n", WIDER, LIMITS)])
+def test_a_claim_about_found_groups_that_is_too_small_is_found(total, grouping, own, monkeypatch):
+    real = sensitivity.row_counts
+    monkeypatch.setattr(sensitivity, "row_counts", lambda limits, *args: real(sensitivity.Contribution(1, 1, 1), *args))
+    check = check_query(lambda f: f.group_by("city", **grouping).agg(n=dp.count(), m=dp.count(**own)), VISITS, "u", 3)
+    assert f"A claim is false: {total} moves" in check.verdict
 
 
 # Audits

@@ -236,7 +236,7 @@ def test_no_public_call_shows_a_cell(kind, every, tmp_path, monkeypatch):
 
 
 SYNTHESES = [
-    lambda f: f.synthesize(["city", "x", "day"], keys={"city": KEYS["city"]}, bounds=ENDS, max_rows=2),
+    lambda f: f.synthesize(["city", "x", "day"], keys={"city": KEYS["city"]}, bounds=ENDS, nulls=["x"], max_rows=2),
     lambda f: f.synthesize(["n", "shop"], keys={"shop": ["a", None]}, bounds={"n": (0, 5)}, rows=9, max_rows=1),
 ]
 ENDS = {"x": (0, 9), "day": SPAN}

@@ -38,7 +38,7 @@ CLASSES = {
         "quantile skew std sum top_k var"
     },
     dp.Query: {
-        "facts": "accuracy epsilon_for explain plot sensitivity unit_columns",
+        "facts": "accuracy epsilon_for explain only_in_both plot sensitivity unit_columns",
         "pays": "release tune",
         "given": "exact_totals",
     },

@@ -131,7 +131,9 @@ QUESTIONS = {
     ),
     "synthetic rows": alone(lambda f: f.synthesize(["g", "c"], 5, keys=KEYS, max_rows=2)),
     "synthetic rows with bins": alone(
-        lambda f: f.synthesize(["c", "x", "n"], keys={"c": KEYS["c"]}, bounds={"x": (-9, 9), "n": (0, 2)}, max_rows=3)
+        lambda f: f.synthesize(
+            ["c", "x", "n"], keys={"c": KEYS["c"]}, bounds={"x": (-9, 9), "n": (0, 2)}, nulls=["n"], max_rows=3
+        )
     ),
     "the two most frequent": alone(lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).top_k("c", 2, KEYS["c"])),
     "intervals": lambda f, p: [

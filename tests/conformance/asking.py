@@ -425,8 +425,8 @@ def _synthesize(rng: random.Random, side: Side, limits: dict[str, Any]) -> Calla
             bins[name] = _edges(rng, columns[name])
         else:
             bounds[name] = _bounds(rng, columns[name])
-    rows = rng.choice(["auto", 1, 20])
-    return lambda to: to.frame.synthesize(names, rows, keys=keys, bins=bins, bounds=bounds, **limits)
+    rows, nulls = rng.choice(["auto", 1, 20]), [name for name in names if rng.random() < 0.3]
+    return lambda to: to.frame.synthesize(names, rows, keys=keys, bins=bins, bounds=bounds, nulls=nulls, **limits)
 
 
 QUESTIONS = (

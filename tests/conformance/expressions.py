@@ -122,11 +122,12 @@ def _decimal(a: dp.Expr) -> dp.Expr:
 
 def _texts(a: dp.Expr) -> list[dp.Expr]:
     made = [a.str.to_lowercase(), a.str.to_uppercase(), a.str.len_chars()]
-    made += [part for x in PIECES for part in (a.str.contains(x), a.str.starts_with(x), a.str.ends_with(x))]
+    made += [part for x in PIECES for part in (a.str.contains(x, literal=True), a.str.starts_with(x))]
+    made += [a.str.ends_with(x) for x in PIECES]
     made += [a.str.head(n) for n in (0, 1, 2, 3, 2**31 - 1)]
     made += [a.str.slice(*x) for x in ((0,), (1,), (2, 3), (0, 0), (1, 2**31 - 2), (2**31 - 2, 2**31 - 2))]
-    made += [change for old, new in CHANGES for change in (a.str.replace(old, new), a.str.replace_all(old, new))]
-    made += [a.str.split(x).list.get(i) for x in SEPARATORS for i in (0, 1, -1, 1 - 2**20)]
+    made += [a.str.replace(*change, literal=True, n=n) for change in CHANGES for n in (1, -1)]
+    made += [a.str.split(x, literal=True).list.get(i) for x in SEPARATORS for i in (0, 1, -1, 1 - 2**20)]
     made += [op(a, x) for op in COMPARISONS for x in ("", "a", "A", "é", "'", "\\", "12\n", "\x00", "ß", "👩")]
     made += [a.is_in(x) for x in ([], ["a"], ["A", "ß", "'"], ["", "\\", "a\x00"], ["%", "_"], ["e\u0301"])]
     made += [a.fill_null(x) for x in ("", "'", "\\", "a\x00", "ß")]

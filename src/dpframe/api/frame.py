@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from dpframe import engine
@@ -40,6 +41,7 @@ from dpframe.plan import (
 )
 from dpframe.plan.steps import Rows, Source, combine, rewrites, source_of
 from dpframe.plan.steps import basic as steps
+from dpframe.safe_text import visible
 from dpframe.usage import STEPS, explained, explains
 
 if TYPE_CHECKING:
@@ -164,11 +166,11 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
 
     def __repr__(self) -> str:
         title, rows = describe(self._step)
-        return f"PrivateFrame. {title}\n{render_text(('column', 'type', 'known'), rows)}"
+        return f"PrivateFrame. {visible(title)}\n{render_text(('column', 'type', 'known'), rows)}"
 
     def _repr_html_(self) -> str:
         title, rows = describe(self._step)
-        return f"<p><b>PrivateFrame.</b> {title}</p>{render_html(('column', 'type', 'known'), rows)}"
+        return f"<p><b>PrivateFrame.</b> {escape(title)}</p>{render_html(('column', 'type', 'known'), rows)}"
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A protected frame cannot be pickled or copied out: the copy would hold raw rows.")

@@ -26,6 +26,7 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.kinds import answer_kind
 from dpframe.release.pricing import NoisePlan, read_price
 from dpframe.release.shown import Release, priced_chart, read_look, warn_hopeless
+from dpframe.safe_text import visible
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import PRICED, explained, explains
 
@@ -62,7 +63,6 @@ class Query(Hints, Generic[Table_co]):
         """How far one unit moves each noisy total: l0, l1, l2, linf (column unit).
 
         Keys: the column's name where it is one total (`n`), name and part where it is derived (`spend.sum`).
-
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
         >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
@@ -77,8 +77,8 @@ class Query(Hints, Generic[Table_co]):
 
     def _known_limits(self, call: str) -> None:
         if self._question.undecided:
-            what = "narrow=True" if self._question.narrowing else "dp.Auto()"
-            what += " chooses bounds" if self._question.narrowing else " chooses limits and bounds"
+            narrow = self._question.narrowing
+            what = "narrow=True chooses bounds" if narrow else "dp.Auto() chooses limits and bounds"
             raise UnsupportedOperation(
                 f"{call}: {what} inside the release, so what one unit can change is "
                 "not known before. The release says it: out.derivation, out.noise, out.accuracy()."
@@ -87,8 +87,7 @@ class Query(Hints, Generic[Table_co]):
     @property
     def unit_columns(self) -> tuple[str, ...]:
         """The columns that identify the unit; empty with `dp.Rows(k)`."""
-        unit = source_of(self._question.step).unit
-        return unit if isinstance(unit, tuple) else ()
+        return unit if isinstance(unit := source_of(self._question.step).unit, tuple) else ()
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
         """The totals of this question, without noise, on a made-up table: to check `sensitivity`.
@@ -96,18 +95,21 @@ class Query(Hints, Generic[Table_co]):
         Input:  table: any kind of table that can be protected, with the columns of the protected one
         Output: for each noisy total its exact value per group (column unit); choices of ranks and trees have none
         Errors: UnsupportedOperation for what is no table; EngineError where a column is missing
-
-        `dpframe.theory.empirical_sensitivity(query, rows, size)` calls this on every small table there is.
         """
         question = replace(self._question, step=rebased(self._question.step, engine.adopt(table)))
         totals = engine.totals(question, 0)
         keys = [key[0] if len(key) == 1 else key for key in totals.keys.rows()] if question.by else [()]
-        sums = [(p, values) for p, values in zip(question.read, totals.values, strict=True) if p.total.width is None]
         return {
             name: {key: int(value) * p.total.unit for key, value in zip(keys, values, strict=True)}
-            for p, values in sums
+            for p, values in zip(question.read, totals.values, strict=True)
+            if p.total.width is None
             for name in p.names
         }
+
+    @property
+    def only_in_both(self) -> frozenset[str]:
+        """The totals whose sensitivity is about groups that both tables have; see `Question.only_in_both`."""
+        return self._question.only_in_both
 
     def epsilon_for(
         self,
@@ -204,10 +206,8 @@ class Query(Hints, Generic[Table_co]):
         [(0.1, 'count_units', 10.0), (1.0, 'count_units', 1.0)]
         """
         if epsilon is None and rho is None:
-            raise InvalidPrice(
-                "Say at what price: accuracy(epsilon=0.1), or accuracy(rho=0.01); or at several: "
-                "accuracy(epsilon=[0.1, 1])."
-            )
+            ways = "accuracy(epsilon=0.1), or accuracy(rho=0.01); or at several: accuracy(epsilon=[0.1, 1])"
+            raise InvalidPrice(f"Say at what price: {ways}.")
         table = self._errors(epsilon, delta, rho, alpha, noise, assume_rows, ci)
         warn_hopeless(table, assume_rows)
         return as_kind(table, source_of(self._question.step).data.kind)  # type: ignore[no-any-return]
@@ -402,8 +402,8 @@ class Query(Hints, Generic[Table_co]):
         return as_kind(table, source_of(self._question.step).data.kind)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        columns = ", ".join(output.name for output in self._question.outputs)
-        subject = columns or f"the keys of {', '.join(map(repr, self._question.by))}"
+        names = [output.name for output in self._question.outputs]
+        subject = visible(", ".join(names)) or f"the keys of {', '.join(map(repr, self._question.by))}"
         return f"Query of {subject}: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...)."
 
     def _repr_html_(self) -> str:

@@ -37,6 +37,7 @@ from dpframe.plan import (
 from dpframe.plan.steps import Step, rewrites, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.release.kinds.synthesis import SyntheticRelease
+from dpframe.safe_text import visible
 from dpframe.usage import PRICED, explains
 
 __all__ = ["FrameSynthesis", "SynthesisQuery"]
@@ -83,7 +84,7 @@ class SynthesisQuery(Hints, Generic[Table_co]):
         return self._query.sensitivity
 
     def __repr__(self) -> str:
-        names = ", ".join(column.name for column in self._query._question.columns)  # type: ignore[attr-defined]
+        names = ", ".join(visible(column.name) for column in self._query._question.columns)  # type: ignore[attr-defined]
         return f"Synthetic rows of {names}: not released. See .explain(), .release(epsilon=..., delta=...)."
 
     def _repr_html_(self) -> str:
@@ -108,6 +109,7 @@ class FrameSynthesis(AskedFrame[Table_co]):
         keys: Mapping[str, Sequence[Any]] | None = None,
         bins: Mapping[str, Sequence[Any]] | None = None,
         bounds: Mapping[str, Any] | None = None,
+        nulls: Sequence[str] = (),
         for_model: str | None = None,
         max_rows: int | None = None,
     ) -> SynthesisQuery[Table_co]:
@@ -119,9 +121,10 @@ class FrameSynthesis(AskedFrame[Table_co]):
                 list of its values; bins, the edges of its bins; bounds, a pair that is cut into 16 bins, or into single
                 values if it has at most 32 whole numbers. Boolean and Enum columns, and those with bounds from an
                 earlier `clip`, need none. A row with a value that keys= does not list does not count. A value outside
-                of bins or bounds counts in the nearest bin. Where a column may have nulls, null is one more value.
-                for_model: a column that a model is to predict; its tables get four times the weight. max_rows: how many
-                rows of one unit count
+                of bins or bounds counts in the nearest bin. nulls: the columns in which null is one more value, beside
+                those whose keys= list None. In any other column a row with null does not count, and no synthetic row
+                has null. for_model: a column that a model is to predict; its tables get four times the weight.
+                max_rows: how many rows of one unit count
         Output: a query whose release has the rows, `out.table`, and the noisy tables, `out.marginals`
         Bound:  tables are chosen in rounds by the exponential mechanism and measured with Gaussian noise. Their costs
                 in ρ add up to that of the release: see `dpframe.release.kinds.synthesis.rounds`
@@ -139,9 +142,7 @@ class FrameSynthesis(AskedFrame[Table_co]):
         (True, 100)
         """
         names = self._columns(columns)
-        typed = _Typed(
-            names, *(_mapping(one, name) for one, name in ((keys, "keys"), (bins, "bins"), (bounds, "bounds")))
-        )
+        typed = _Typed.read(names, keys, bins, bounds, nulls)
         step, synthetic, levels = _coded(self._step, names, typed)
         target = None if for_model is None else read_name(for_model, "synthesize: for_model=")
         if target is not None and target not in names:
@@ -188,16 +189,24 @@ class _Typed:
     keys: Mapping[str, Any]
     bins: Mapping[str, Any]
     bounds: Mapping[str, Any]
+    nulls: tuple[str, ...]
+
+    @classmethod
+    def read(cls, names: tuple[str, ...], keys: object, bins: object, bounds: object, nulls: Any) -> _Typed:
+        """The arguments of `synthesize`, checked. Errors: InvalidArgument."""
+        dicts = _mapping(keys, "keys"), _mapping(bins, "bins"), _mapping(bounds, "bounds")
+        return cls(names, *dicts, read_names([nulls], "synthesize: nulls=", names))
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
-        for verb, mapping in (("keys", self.keys), ("bins", self.bins), ("bounds", self.bounds)):
-            for name in mapping:
+        ways = {"keys": self.keys, "bins": self.bins, "bounds": self.bounds, "nulls": self.nulls}
+        for verb, named in ways.items():
+            for name in named:
                 if name not in self.names:
                     raise InvalidArgument(
                         f"synthesize: {verb}= names {name!r}, which is none of {', '.join(self.names)}."
                     )
-                if name in seen:
+                if name in seen and verb != "nulls":
                     raise InvalidArgument(f"synthesize: give one of keys=, bins= and bounds= for {name!r}.")
                 seen.add(name)
 
@@ -249,7 +258,7 @@ def _coded(
             columns.append(SyntheticColumn(name, domain.dtype, lows, highs, _own_type(first, name)))
             step = steps.Cut(rewrites.Clip(step, name, *ends), name, intervals, name)
             level = intervals.labels
-        levels.append((*level, None) if _may_be_null(first, name) and None not in level else tuple(level))
+        levels.append((*level, None) if name in typed.nulls and None not in level else tuple(level))
     if missing:
         raise UnsupportedOperation(
             f"synthesize: say what values columns may have, without looking at the data: {_lines(missing)}."
@@ -257,21 +266,11 @@ def _coded(
     return step, tuple(columns), tuple(levels)
 
 
-def _may_be_null(step: Step, name: str) -> bool:
-    """Whether a column may have nulls: not where it was never rewritten, and its type in the table has none."""
-    typed = _is_as_read(step, name) and name in source_of(step).data.gapless
-    return step.table.columns[name].domain.nullable and not typed
-
-
 def _own_type(step: Step, name: str) -> Any:
     """The type of a column in the user's table, where it was never rewritten and the plan's type says less."""
-    return source_of(step).data.own_types.get(name) if _is_as_read(step, name) else None
-
-
-def _is_as_read(step: Step, name: str) -> bool:
-    """Whether a column is one of the table, never rewritten."""
     own = source_of(step).table.columns.get(name)
-    return own is not None and own.id == step.table.columns[name].id
+    as_read = own is not None and own.id == step.table.columns[name].id
+    return source_of(step).data.own_types.get(name) if as_read else None
 
 
 def _lines(missing: Sequence[tuple[str, ColumnDomain]]) -> str:

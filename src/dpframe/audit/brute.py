@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from html import escape
 from typing import Any
 
 from dpframe.api import PrivateFrame, Query, protect
@@ -27,7 +28,9 @@ class QueryCheck:
     """The result of brute force: for each noisy total the claim and the largest change, in its column's unit.
 
     `worst` holds, for each total, the first two neighbouring tables with the largest l1 change, or two tables that
-    break a claim; it is None if nothing changes. `tables` and `pairs` are the numbers of tables and pairs that were
+    break a claim; it is None if nothing changes. The totals of `only_in_both` are compared in groups that both tables
+    have: see `Query.only_in_both`. In any other total, a group that a table lacks counts as 0, also in the number of
+    units that decides which groups are found. `tables` and `pairs` are the numbers of tables and pairs that were
     tried.
     """
 
@@ -38,6 +41,7 @@ class QueryCheck:
     pairs: int
     relation: str
     left_out: tuple[str, ...] = field(default=())
+    only_in_both: tuple[str, ...] = field(default=())
 
     @property
     def holds(self) -> bool:
@@ -60,7 +64,11 @@ class QueryCheck:
         sentence = f"No claim is exceeded by {extent}; l1 is reached for {tight}."
         more = " Larger tables were not tried."
         unseen = f" Not measured, since a choice of ranks has no total: {', '.join(self.left_out)}."
-        return sentence + more + (unseen if self.left_out else "")
+        alone = (
+            f" Of {', '.join(self.only_in_both)} only groups that both tables have were compared: a group of one table "
+            "alone is an event of keys, which δ covers."
+        )
+        return sentence + more + (unseen if self.left_out else "") + (alone if self.only_in_both else "")
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = []
@@ -75,7 +83,7 @@ class QueryCheck:
         return f"{self.verdict}\n{render_text(_HEADER, self._rows())}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.verdict}</p>{render_html(_HEADER, self._rows())}"
+        return f"<p>{escape(self.verdict)}</p>{render_html(_HEADER, self._rows())}"
 
 
 def within(distance: Sensitivity, claim: Sensitivity) -> bool:
@@ -131,7 +139,7 @@ def check_query(
         return taken(rows, [kind for kind, count in enumerate(tables[number]) for _ in range(count)])
 
     answers = [query.exact_totals(table(i)) for i in watched(range(len(tables)), len(tables), "tables", progress)]
-    comparison = _Comparison({name: claim for name, claim in claims.items() if name in answers[0]})
+    comparison = _Comparison({name: claim for name, claim in claims.items() if name in answers[0]}, query.only_in_both)
     for i, j in pairs(tables, owners, neighbors, max_rows):  # type: ignore[arg-type]
         comparison.compare(i, j, answers)
     farthest = {name: comparison.farthest.get(name) for name in comparison.claims}
@@ -143,14 +151,15 @@ def check_query(
         comparison.pairs,
         neighbors,
         tuple(name for name in claims if name not in answers[0]),
+        tuple(name for name in comparison.claims if name in query.only_in_both),
     )
 
 
 class _Comparison:
     """The largest distances between the answers of neighbours, and the tables between which each total moves most."""
 
-    def __init__(self, claims: Mapping[str, Sensitivity]) -> None:
-        self.claims = claims
+    def __init__(self, claims: Mapping[str, Sensitivity], in_both: frozenset[str]) -> None:
+        self.claims, self.in_both = claims, in_both
         self.reached = dict.fromkeys(claims, (0, Fraction(0), Fraction(0), Fraction(0)))
         self.farthest: dict[str, tuple[int, int]] = {}
         self.pairs = 0
@@ -159,7 +168,7 @@ class _Comparison:
         """One more pair of neighbours, by their places among the answers."""
         self.pairs += 1
         for name, claim in self.claims.items():
-            norms = distances(answers[first][name], answers[second][name])
+            norms = distances(answers[first][name], answers[second][name], in_both=name in self.in_both)
             if norms[1] > self.reached[name][1] or not within(_sensitivity(norms), claim):
                 self.farthest[name] = first, second
             self.reached[name] = tuple(map(max, self.reached[name], norms))

@@ -16,6 +16,7 @@ from dpframe.budget.allowance import Pace, losses_of
 from dpframe.budget.entries import Entry, loss_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.verbs import offered, registered
+from dpframe.safe_text import visible
 
 __all__ = ["Forecast", "forecast"]
 
@@ -51,7 +52,7 @@ class Forecast:
         return registered("forecast chart")(self)
 
     def __repr__(self) -> str:
-        return "\n".join(self.words)
+        return "\n".join(map(visible, self.words))
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{escape(line)}</p>" for line in self.words)

@@ -9,6 +9,7 @@ from dpframe.budget.account import Budget
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.parts import PartName
 from dpframe.budget.receipts import Receipt, Stored
+from dpframe.safe_text import visible
 
 __all__ = ["PartBudget"]
 
@@ -61,4 +62,4 @@ class PartBudget:
         self._budget.fail(receipt)
 
     def __repr__(self) -> str:
-        return f"part {self._part.key} of {self._budget!r}"
+        return visible(f"part {self._part.key} of {self._budget!r}")

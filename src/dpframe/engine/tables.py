@@ -41,7 +41,6 @@ class Data:
     - `names` maps a column's name to the name under which it is scanned, for engines that cannot tell some names apart;
       a column that it does not list is scanned under its own name;
     - `files()` gives the files that the table scans, where they are known;
-    - `gapless` are columns whose type has no missing value, such as numpy's whole numbers and Booleans;
     - `own_types` are the user's types of columns where the plan's types say less, without categories;
     - `height` is the number of rows of a table of Polars, pandas or PyArrow in memory, which is not public; None for
       other tables.
@@ -54,7 +53,6 @@ class Data:
     engine: str = "polars"
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     files: Callable[[], list[Path]] = field(default=list, repr=False)
-    gapless: frozenset[str] = frozenset()
     own_types: Mapping[str, Any] = field(default_factory=dict, repr=False)
     height: int | None = field(default=None, repr=False)
 

@@ -234,7 +234,8 @@ TEXT = _table(
         "get": "Type .str.split(',').list.get(0) for a piece, or .str.slice(0, 1) for a character.",
         "strip strip_chars lstrip rstrip zfill cat title capitalize": "There is none. Do it before the table is "
         "protected; of texts there are .str.to_lowercase(), .str.slice(0, 3) and .str.replace_all(' ', '').",
-        "replace_many extract findall match": "There are no patterns: type .str.replace_all('a', 'b'), "
+        "replace_many extract extract_all findall find count count_matches match fullmatch contains_any": "There are "
+        "no patterns: type .str.replace_all('a', 'b'), "
         ".str.contains('a') or .str.split(',').list.get(0).",
         "tail": "Type .str.split(',').list.get(-1) for the last piece, or .str.ends_with('a').",
         "upper": "Type .str.to_uppercase().",

@@ -102,6 +102,17 @@ class Question:
         return bool(self.by) and self.keys is None
 
     @property
+    def only_in_both(self) -> frozenset[str]:
+        """The totals whose sensitivity is about groups that both neighbouring tables have.
+
+        These are totals of columns with limits of their own, in groups that are found in the data. Which groups a table
+        has follows from the limits of the grouping. A group of one table alone is an event of keys: it has one unit, so
+        it is shown with probability δ at most. A column with wider limits may count other units there.
+        """
+        found = self.read if self.private_keys else ()
+        return frozenset(name for paid in found if paid.total.limits is not None for name in paid.names)
+
+    @property
     def in_rounds(self) -> bool:
         """Whether keys alone are found in rounds, by weights: where no limit says how many groups a unit may have."""
         limits = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())

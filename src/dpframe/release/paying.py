@@ -10,6 +10,7 @@ from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored, Terms
 from dpframe.plan import Question, unit_words
 from dpframe.plan.steps import source_of, sources_of
+from dpframe.safe_text import visible
 
 _LOG = logging.getLogger("dpframe")
 
@@ -73,8 +74,8 @@ def told(receipt: Receipt, name: str | None) -> dict[str, str]:
     """What is said, and logged, of an answer that came from the store, or that was paid for again."""
     if receipt.stored is not None:
         words = f"Stored answer of {receipt.stored.when:%Y-%m-%d %H:%M} UTC, nothing charged."
-        _LOG.info("%s: %s", name, words)
+        _LOG.info("%s: %s", visible(str(name)), visible(words))
         return {"stored": words}
     if receipt.again:
-        _LOG.info("%s: measured again, which costs %s", name, receipt.loss)
+        _LOG.info("%s: measured again, which costs %s", visible(str(name)), receipt.loss)
     return {}

@@ -646,3 +646,29 @@ def test_every_column_has_a_panel_and_what_is_not_known_is_named():
 def test_an_error_of_nothing_is_drawn():
     chart = frame().count_units().plot(epsilon=[100, 1000])
     assert [row["error"] for row in rows_of(chart)] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("size", [4, 30])
+@pytest.mark.parametrize("ask", ["crosstab", "bars", "by two"])
+def test_what_is_wholly_suppressed_is_in_the_picture(ask, size, tmp_path):
+    """With numbers in its cells or without, a chart has each released key, and says that numbers are not there."""
+    keys = {name: [f"{name}{i}" for i in range(size)] for name in ("down", "across")}
+    few = {name: listed[:4] for name, listed in keys.items()}
+    levels = (pl.DataFrame({name: listed[1:]}) for name, listed in keys.items())
+    cells = next(levels).join(next(levels), how="cross")
+    rows = pl.concat([cells] * 20).with_row_index("u")
+    frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=900))
+    queries = {
+        "crosstab": lambda: frame.crosstab("down", "across", keys=keys, max_rows=1),
+        "bars": lambda: frame.histogram("down", keys=keys["down"], max_rows=1),
+        "by two": lambda: frame.group_by("down", "across", keys=few, max_rows=1).count(),
+    }
+    chart = queries[ask]().release(epsilon=90).suppress(below=5).plot(height=900)
+    chart.save(tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    assert ">down0<" in text, "a key whose numbers are all suppressed"
+    assert ask == "bars" or ">across0<" in text
+    words = "no number is released" if ask == "crosstab" else "Suppressed: "
+    assert words in text
+    full = frame.drop_nulls().histogram("down", keys=keys["down"][1:], max_rows=1).release(epsilon=90)
+    assert "Suppressed" not in str(full.plot().to_dict()["title"])

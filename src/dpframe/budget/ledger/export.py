@@ -11,6 +11,7 @@ from typing import Any
 from dpframe.budget.account import Budget
 from dpframe.budget.entries import Entry, statement_of
 from dpframe.errors import InvalidArgument
+from dpframe.safe_text import for_spreadsheets
 
 __all__ = ["exported"]
 
@@ -73,15 +74,10 @@ def _as_csv(books: Mapping[str, tuple[Budget, Sequence[Entry]]]) -> str:
     for name, (budget, entries) in books.items():
         for charge, entry in zip(budget.history(), _charges(entries), strict=False):
             cells = (charge.epsilon, charge.delta, "" if charge.rho is None else charge.rho, charge.status)
-            texts = (_cell(charge.name or ""), _cell(charge.query))
-            row = (_cell(name), charge.number, charge.when.isoformat(), *texts, *cells)
-            writer.writerow((*row, _cell(entry.body["subject"]), entry.hash))
+            texts = (for_spreadsheets(charge.name or ""), for_spreadsheets(charge.query))
+            row = (for_spreadsheets(name), charge.number, charge.when.isoformat(), *texts, *cells)
+            writer.writerow((*row, for_spreadsheets(entry.body["subject"]), entry.hash))
     return text.getvalue()
-
-
-def _cell(text: str) -> str:
-    """A text with a leading quote if a spreadsheet would otherwise run it as a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def _composed(charges: Sequence[Entry]) -> dict[str, Any]:

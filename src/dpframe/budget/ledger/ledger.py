@@ -20,6 +20,7 @@ from dpframe.budget.limits import read_min_units, warn_of_weak
 from dpframe.budget.losses import Loss
 from dpframe.budget.names import is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
+from dpframe.safe_text import visible
 from dpframe.usage import LEDGER, explains
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ class Ledger:
         self._store.close()
 
     def __repr__(self) -> str:
-        return f"Ledger({self._store.place})"
+        return visible(f"Ledger({self._store.place})")
 
 
 def _reopened(where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str) -> account.Budget:

@@ -169,12 +169,10 @@ def from_pandas(frame: Any) -> Data | None:
     schema = dict(_arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()]))
     schema |= {name: ColumnDomain(Unread(reason)) for name, dtype in dtypes.items() if (reason := _unread(name, dtype))}
     unread = _unread_of(schema.items())
-    gapless = frozenset(name for name, dtype in dtypes.items() if isinstance(dtype, np.dtype) and dtype.kind in "iub")
     return Data(
         "pandas",
         _and_unnamed(tuple(schema.items()), frame.columns),
         scan,
-        gapless=gapless,
         own_types=pandas_types(dtypes),
         height=len(frame),
     )
@@ -208,9 +206,7 @@ def from_modin(frame: Any) -> Data | None:
         part = frame[list(selection)].modin.to_pandas()
         return pl.DataFrame({name: of_type(part[name], dtypes[name]) for name in selection}).lazy()
 
-    return Data(
-        "pandas", _and_unnamed(types.schema, frame.columns), scan, gapless=types.gapless, own_types=types.own_types
-    )
+    return Data("pandas", _and_unnamed(types.schema, frame.columns), scan, own_types=types.own_types)
 
 
 def _pandas_type(dtype: Any) -> pa.DataType:

@@ -24,6 +24,7 @@ from dpframe.plan.types import (
     plain,
     real,
 )
+from dpframe.safe_text import visible
 
 __all__ = [
     "Expr",
@@ -62,7 +63,7 @@ class Expr(Hints):
         self._node, self._name = node, name
 
     def __repr__(self) -> str:
-        return f"dp.Expr: {text(self._node, short=True)}"
+        return visible(f"dp.Expr: {text(self._node, short=True)}")
 
     def __bool__(self) -> bool:
         raise UnsupportedOperation(

@@ -58,7 +58,7 @@ _PLAIN = {
 _LISTED = {
     **{"Pow.Generic": "pow", "FillNull": "fill_null", "TemporalExpr.Truncate": "dt.truncate"},
     **{"StringExpr.StartsWith": "str.starts_with", "StringExpr.EndsWith": "str.ends_with"},
-    **{"StringExpr.Slice": "str.slice", "StringExpr.Head": "str.head", "StringExpr.Split": "str.split"},
+    **{"StringExpr.Slice": "str.slice", "StringExpr.Head": "str.head"},
     "ListExpr.Get": "get",
 }
 
@@ -152,7 +152,7 @@ def _called(function: Tree) -> tuple[str, Mapping[str, Any]]:
         parts.append(name)
     if isinstance(function, str):
         parts.append(function)
-    return ".".join(parts), function if isinstance(function, dict) else {}
+    return ".".join(parts), function if isinstance(function, dict) else {"flag": function}
 
 
 def _function(name: str, options: Mapping[str, Any], value: Any, rest: Sequence[Tree]) -> Any:
@@ -180,10 +180,12 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
             return value.is_in(list(values))
         case "Boolean.IsBetween", {"closed": "Both"}, [low, high]:
             return value.is_between(low, high)
-        case "StringExpr.Contains", {"literal": True}, [text]:
-            return value.str.contains(text)
-        case "StringExpr.Replace", {"literal": True, "n": n}, [old, new]:
-            return value.str.replace(old, new, n=n)
+        case "StringExpr.Contains", {"literal": literal}, [text]:
+            return value.str.contains(text, literal=literal)
+        case "StringExpr.Replace", {"literal": literal, "n": n}, [old, new]:
+            return value.str.replace(old, new, literal=literal, n=n)
+        case "StringExpr.Split", {"flag": False}, [by]:  # not inclusive
+            return value.str.split(by, literal=True)
     raise _unknown(f"{name.rpartition('.')[2]}, as it is asked," if name else "a function")
 
 

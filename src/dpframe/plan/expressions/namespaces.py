@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.hints import CALENDAR, PIECES, TEXT, Hints
 from dpframe.plan.operations import Every
 from dpframe.plan.types import check_text, real
@@ -19,6 +19,7 @@ __all__ = ["CalendarNamespace", "Pieces", "TextNamespace"]
 _PLACES = 2**31 - 1  # of a character, as engines count them
 _PIECES = 2**20  # of a text that are looked at
 _LONG = 100  # times the characters that are replaced
+_SIGNS = frozenset(r"\.^$*+?{}[]()|")  # of a regular expression
 
 
 def _word(value: object, what: str) -> str:
@@ -26,6 +27,24 @@ def _word(value: object, what: str) -> str:
         raise InvalidArgument(f"{what} takes a text, such as 'a'.")
     check_text(value, what)
     return value
+
+
+def _literally(value: object, call: str, literal: object, rest: str = "", also: str = "") -> str:
+    """Characters to look for in a text, which other libraries may read as a pattern: a regular expression.
+
+    Input:  value: the characters; call: the method; literal: whether literal=True was typed; rest: the other arguments
+            as they were typed; also: further signs that are not taken literally elsewhere
+    Errors: InvalidArgument; UnsupportedOperation for signs of a pattern without literal=True, with the line to type
+    """
+    text = _word(value, call)
+    if not isinstance(literal, bool):
+        raise InvalidArgument(f"{call}: literal= is True or False.")
+    if not literal and not _SIGNS.isdisjoint(text + also):
+        raise UnsupportedOperation(
+            f"{call}: {text!r} has signs of a pattern, and there are no patterns here. If just these characters are "
+            f"meant, type .{call}({text!r}{rest}, literal=True)."
+        )
+    return text
 
 
 @dataclass(frozen=True)
@@ -47,9 +66,9 @@ class TextNamespace(Hints):
         """Number of characters."""
         return self._expr._call("str.len_chars")
 
-    def contains(self, literal: str) -> Expr:
-        """Whether the text contains these characters, literally (no pattern)."""
-        return self._expr._call("str.contains", literal=_word(literal, "str.contains"))
+    def contains(self, pattern: str, *, literal: bool = False) -> Expr:
+        """Whether the text contains these characters. A pattern is refused; with literal=True nothing is a pattern."""
+        return self._expr._call("str.contains", literal=_literally(pattern, "str.contains", literal))
 
     def starts_with(self, literal: str) -> Expr:
         """Whether the text starts with these characters."""
@@ -76,24 +95,25 @@ class TextNamespace(Hints):
             )
         return self._expr._call("str.slice", offset=first, length=most)
 
-    def replace(self, old: str, new: str, *, literal: bool = True, n: int = 1) -> Expr:
-        """Other characters in place of some, literally (no pattern): the first time, as in Polars; n=-1 for each time.
+    def replace(self, pattern: str, value: str, *, literal: bool = False, n: int = 1) -> Expr:
+        """Other characters in place of some: the first time, as in Polars; n=-1 for each time.
 
-        Null where the text, of n characters, could become longer than 2^24: n times the growth, rounded up.
+        A pattern is refused; with literal=True nothing is a pattern. Null where the text, of n characters, could become
+        longer than 2^24: n times the growth, rounded up.
         """
-        if literal is not True or n not in (1, -1):
+        if n not in (1, -1):
             raise InvalidArgument(
-                "str.replace has no patterns: type str.replace('a', 'b') for the first 'a', and "
-                "str.replace_all('a', 'b') for each of them."
+                "str.replace: type str.replace('a', 'b') for the first 'a', and str.replace_all('a', 'b') for each."
             )
-        return self._replaced("str.replace", old, new, every=n == -1)
+        return self._replaced("str.replace", pattern, value, literal, every=n == -1)
 
-    def replace_all(self, old: str, new: str, *, literal: bool = True) -> Expr:
-        """Other characters in place of some, literally (no pattern), each time; see `replace`."""
-        return self.replace(old, new, literal=literal, n=-1)
+    def replace_all(self, pattern: str, value: str, *, literal: bool = False) -> Expr:
+        """Other characters in place of some, each time; see `replace`."""
+        return self._replaced("str.replace_all", pattern, value, literal, every=True)
 
-    def _replaced(self, call: str, old: str, new: str, *, every: bool) -> Expr:
-        have, want = _word(old, call), _word(new, call)
+    def _replaced(self, call: str, pattern: str, value: str, literal: bool, *, every: bool) -> Expr:
+        want = _word(value, call)
+        have = _literally(pattern, call, literal, f", {want!r}", "$" * ("$" in want))  # "$1" is a part of a match
         if not have or len(want) > _LONG * len(have):
             raise InvalidArgument(
                 f"{call}: the first text has at least one character, and the second at most {_LONG} times as many, as "
@@ -101,9 +121,14 @@ class TextNamespace(Hints):
             )
         return self._expr._call("str.replace", old=have, new=want, every=every)
 
-    def split(self, by: str) -> Pieces:
-        """The pieces of a text between separators, literally: `str.split(",").list.get(0)` is the first piece."""
-        if not _word(by, "str.split"):
+    def split(self, by: str, *, literal: bool = False) -> Pieces:
+        """The pieces of a text between separators: `str.split(",").list.get(0)` is the first piece.
+
+        A separator of one character is that character. A longer one could be a pattern, as in pandas, and is refused if
+        it has signs of one; with literal=True nothing is a pattern.
+        """
+        single = isinstance(by, str) and len(by) == 1
+        if not _literally(by, "str.split", literal is True or (single and literal is False) or literal):
             raise InvalidArgument("str.split takes a separator of at least one character, as in str.split(',').")
         return Pieces(self._expr, by)
 

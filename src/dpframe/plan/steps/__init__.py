@@ -2,6 +2,7 @@
 
 from dpframe.plan.steps.basic import (
     MOST,
+    Cut,
     Filter,
     Rows,
     Source,
@@ -31,6 +32,7 @@ from dpframe.plan.steps.periods import (
 __all__ = [
     "MOST",
     "Concat",
+    "Cut",
     "Feature",
     "Filter",
     "FirstPeriods",

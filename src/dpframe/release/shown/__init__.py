@@ -15,7 +15,7 @@ from dpframe.release.shown.error_tables import (
     noise_rows,
     noise_table,
 )
-from dpframe.release.shown.files import check_installed, write_excel, write_parquet
+from dpframe.release.shown.files import check_installed, write_csv, write_excel, write_latex, write_parquet
 from dpframe.release.shown.heading import heading_of, in_words, title_of
 from dpframe.release.shown.ledger_page import ledger_page, price_words
 from dpframe.release.shown.left_out import bias_words
@@ -55,6 +55,8 @@ __all__ = [
     "statement",
     "title_of",
     "warn_hopeless",
+    "write_csv",
     "write_excel",
+    "write_latex",
     "write_parquet",
 ]

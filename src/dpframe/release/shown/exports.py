@@ -10,7 +10,7 @@ import polars as pl
 from dpframe.engine import Kind, as_kind
 from dpframe.release.answer import Numbers
 from dpframe.release.shown.error_tables import error_table
-from dpframe.release.shown.files import check_installed, write_excel, write_parquet
+from dpframe.release.shown.files import write_csv, write_excel, write_latex, write_parquet
 from dpframe.release.shown.report import Report
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class Exports:
     def to_csv(self, path: Any = None) -> str | None:
         """The released table as CSV: a text, or a file if there is a path. A crosstab has one line of names.
 
-        Durations are written as in ISO 8601: PT5H is five hours. Beside marks of suppressed numbers they are 5:00:00.
+        Durations are written as in ISO 8601: PT5H is five hours. Beside marks of suppressed numbers they are 5:00:00. A
+        key or name that a spreadsheet would run as a formula has a quote before it.
 
         >>> import polars as pl, dpframe as dp
         >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
@@ -59,11 +60,7 @@ class Exports:
         >>> out.to_csv().splitlines()[0]
         'city,count'
         """
-        table: pl.DataFrame = self._marked("polars").with_columns(pl.selectors.duration().dt.to_string("iso"))
-        if path is None:
-            return table.write_csv()
-        table.write_csv(path)
-        return None
+        return write_csv(self._marked("polars"), path)
 
     def to_parquet(self, path: Any) -> None:
         """The released table as a Parquet file, with the privacy statement as JSON in its metadata.
@@ -90,13 +87,11 @@ class Exports:
     def to_latex(self, path: Any = None, **options: Any) -> str | None:
         """The released table in LaTeX: a text, or a file where a path is given; needs the extra `latex`.
 
-        The options are those of pandas' `DataFrame.to_latex`.
+        The options are those of pandas' `DataFrame.to_latex`. Keys and names are escaped: `escape=False` leaves them.
 
         Errors: UnsupportedOperation without the extra
         """
-        check_installed("jinja2", "to_latex() needs Jinja2", "latex")
-        options.setdefault("index", not self._numbers.layout.is_long)
-        return self._to_text().to_latex(path, **options)  # type: ignore[no-any-return]
+        return write_latex(self._to_text(), path, not self._numbers.layout.is_long, options)
 
     def to_html(self, path: Any = None, **options: Any) -> str | None:
         """The released table in plain HTML: a text, or a file where a path is given.

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
 from typing import Any
@@ -16,12 +16,12 @@ import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.release.shown.charts import margin, margins, shown
-from dpframe.release.shown.crosstab import Crosstab, Key
+from dpframe.release.shown.crosstab import Crosstab, Key, unlike
+from dpframe.safe_text import MAY_RUN, for_latex, for_spreadsheets, printable
 
-__all__ = ["check_installed", "grid_html", "long_html", "write_excel", "write_parquet"]
+__all__ = ["check_installed", "grid_html", "long_html", "write_csv", "write_excel", "write_latex", "write_parquet"]
 
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # not allowed in the name of a sheet, which has at most 31 characters
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # characters that XML, and so Excel, cannot hold
 STATEMENT = b"dpframe.privacy_statement"  # the key of the statement in the metadata of a Parquet file
 _ROWS = 60  # the largest number of rows of a table in a notebook
 _SMALL = "font-size:75%;opacity:.7;white-space:nowrap"
@@ -57,14 +57,16 @@ def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str, 
     ready = []
     for number, (name, (table, index)) in enumerate(sheets.items(), 1):
         title = f"{number} {name}" if numbered and len(sheets) > 1 else name
-        ready.append((_FORBIDDEN.sub("_", title)[:31], _for_excel(table), index))
-    ready.append(("privacy", _for_excel(pd.DataFrame({"Privacy statement": report.splitlines()[1:]})), False))
+        ready.append((_FORBIDDEN.sub("_", printable(title))[:31], _with_texts(table, _excel_cell), index))
+    statement = pd.DataFrame({"Privacy statement": report.splitlines()[1:]})
+    ready.append(("privacy", _with_texts(statement, _excel_cell), False))
     with pd.ExcelWriter(path, engine="openpyxl") as book:
         for title, table, index in ready:
             table.to_excel(book, sheet_name=title, index=index, index_label=_corner(table) if index else None)
         for cell in (cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row):
-            if cell.data_type == "f":
-                cell.data_type = "s"  # A text that begins with "=" must not become a formula.
+            if cell.data_type in ("f", "e"):
+                cell.data_type = "s"  # A text such as "=1" or "#N/A" must become neither a formula nor an error.
+                cell.quotePrefix = True  # nor when somebody edits it
             if cell.number_format == "0":  # Pandas gives durations this format, which would show whole days.
                 cell.number_format = "[h]:mm:ss"
 
@@ -81,26 +83,57 @@ def _corner(table: Any) -> list[str] | None:
     return [*down[:-1], f"{down[-1]} \\ {across[0]}"]
 
 
-def _for_excel(table: Any) -> Any:
-    """A pandas table whose values Excel can hold: see `_excel_cell`."""
+def _with_texts(table: Any, change: Callable[[object], object]) -> Any:
+    """A pandas table whose cells, labels and names of labels are changed one by one; numbers are not."""
     table = table.copy()
     for at, dtype in enumerate(table.dtypes):
         if dtype.kind not in "iufbm":  # Columns are addressed by position, since two may have one name.
-            table.isetitem(at, table.iloc[:, at].map(_excel_cell))
-    return table.set_axis(_excel_axis(table.index), axis=0).set_axis(_excel_axis(table.columns), axis=1)
+            table.isetitem(at, table.iloc[:, at].map(change))
+    return table.set_axis(_axis(table.index, change), axis=0).set_axis(_axis(table.columns, change), axis=1)
 
 
-def _excel_axis(axis: Any) -> Any:
-    """The labels of rows or columns, and the names of these, as Excel can hold them."""
-    labels = axis.map(_excel_cell if axis.nlevels == 1 else lambda key: tuple(map(_excel_cell, key)))
-    return labels.set_names([_excel_cell(name) for name in axis.names])
+def _axis(axis: Any, change: Callable[[object], object]) -> Any:
+    """The labels of rows or columns, and the names of these, each changed."""
+    labels = axis.map(change if axis.nlevels == 1 else lambda key: tuple(map(change, key)))
+    return labels.set_names([change(name) for name in axis.names])
 
 
 def _excel_cell(value: object) -> object:
     """A value that Excel can hold: a time with a zone becomes text, and control characters are replaced."""
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.isoformat(" ")
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
+    return printable(value) if isinstance(value, str) else value
+
+
+def write_latex(table: Any, path: Any, index: bool, options: Mapping[str, Any]) -> str | None:
+    """A pandas table in LaTeX, with pandas' options. All texts are escaped, unless escape=False is among these."""
+    check_installed("jinja2", "to_latex() needs Jinja2", "latex")
+    more = {"index": index, **options}
+    if more.pop("escape", True):
+        table = _with_texts(table, lambda value: for_latex(value) if isinstance(value, str) else value)
+    return table.to_latex(path, escape=False, **more)  # type: ignore[no-any-return]
+
+
+def write_csv(table: pl.DataFrame, path: Any) -> str | None:
+    """A table as CSV: a text, or a file if there is a path. No cell and no name is a formula to a spreadsheet.
+
+    Durations are written as in ISO 8601.
+    """
+    texts = [column for column in table if column.dtype in (pl.String, pl.Categorical, pl.Enum)]
+    table = table.with_columns(*map(_harmless, texts), pl.selectors.duration().dt.to_string("iso"))
+    names: list[str] = []
+    for name in table.columns:
+        names.append(unlike(for_spreadsheets(name), set(names)))
+    table.columns = names
+    return table.write_csv(path)  # type: ignore[no-any-return]
+
+
+def _harmless(column: pl.Series) -> pl.Series:
+    column = column.cast(pl.String)
+    if not column.str.contains(MAY_RUN).any():
+        return column
+    texts = [None if text is None else for_spreadsheets(text) for text in column]
+    return pl.Series(column.name, texts, dtype=pl.String)
 
 
 def long_html(

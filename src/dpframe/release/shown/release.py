@@ -38,6 +38,7 @@ from dpframe.release.shown.margins import crosstab
 from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES, Report
 from dpframe.release.shown.shrinking import Shrinks
 from dpframe.release.shown.usefulness import mostly_noise
+from dpframe.safe_text import visible
 from dpframe.usage import RELEASED, explains, warn
 
 __all__ = ["Release"]
@@ -351,7 +352,7 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
 
     def __repr__(self) -> str:
         notes = (*self._from_store, *self._unseen, *self._about_bounds, *mostly_noise(self._numbers))
-        return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *notes])
+        return visible("\n".join([f"{self.table}\n\nReleased at {self.cost}.", *notes]), keep="\n")
 
     @property
     def _from_store(self) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from dpframe.budget import Loss
 from dpframe.plan import Derivation, render_html, render_text
+from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS, zcdp_to_epsilon
 
 __all__ = ["BIAS", "UNKNOWN", "Report", "loss_json", "statement"]
@@ -166,7 +167,7 @@ class Report(str):
 
     def __new__(cls, items: Mapping[str, Any], errors: tuple[tuple[str, str], ...] = ()) -> Report:
         """The text, from the statement's values."""
-        report = super().__new__(cls, _text(items, errors))
+        report = super().__new__(cls, visible(_text(items, errors), keep="\n"))
         report.items, report.errors = items, errors
         return report
 

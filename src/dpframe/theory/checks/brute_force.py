@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -317,7 +318,8 @@ def _table_sensitivity(
     def ask(units: list[int]) -> Any:
         return query.exact_totals(rows.iloc[[i for u in units for i in places[u]]].reset_index(drop=True))
 
-    largest = _largest(every, distance, relation, ask, _sensitivities, progress)
+    in_both: frozenset[str] = getattr(query, "only_in_both", frozenset())
+    largest = _largest(every, distance, relation, ask, partial(_sensitivities, in_both=in_both), progress)
     if largest is None:
         raise InvalidArgument("empirical_sensitivity: there are no two neighbours; is the universe too small?")
     return {
@@ -325,14 +327,19 @@ def _table_sensitivity(
     }
 
 
-def _sensitivities(a: Any, b: Any) -> dict[str, tuple[Any, ...]]:
+def _sensitivities(a: Any, b: Any, in_both: frozenset[str]) -> dict[str, tuple[Any, ...]]:
     """(l0, l1, l2², linf) between two answers, for each noisy total."""
-    return {name: distances(a[name], b[name]) for name in a}
+    return {name: distances(a[name], b[name], in_both=name in in_both) for name in a}
 
 
-def distances(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> tuple[Any, ...]:
-    """(l0, l1, l2², linf) between two answers by group, exact; a group that is missing counts as 0."""
-    parts = [abs(Fraction(a.get(k, 0)) - Fraction(b.get(k, 0))) for k in {**a, **b}]
+def distances(a: Mapping[Any, Any], b: Mapping[Any, Any], *, in_both: bool = False) -> tuple[Any, ...]:
+    """(l0, l1, l2², linf) between two answers by group, exact.
+
+    A group that is missing counts as 0. With `in_both`, a group that one answer lacks is an event of keys, which δ
+    pays for, and no distance.
+    """
+    groups = [k for k in {**a, **b} if not in_both or (k in a and k in b)]
+    parts = [abs(Fraction(a.get(k, 0)) - Fraction(b.get(k, 0))) for k in groups]
     return (
         sum(1 for p in parts if p),
         sum(parts, Fraction(0)),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.drawing import altair, finished
 from dpframe.theory.checks.divergence import event_mass, max_divergence
 
 __all__ = ["averaged_pair", "densities", "event", "histograms", "relative_errors", "sensitivities"]
@@ -22,12 +23,17 @@ _COLOURS = ["#1f5a92", "#d1662a", "#4d8f4d", "#8a5ba6", "#6b6b6b"]
 _WIDTH, _HEIGHT = 480, 240
 
 
-def _altair() -> Any:
-    try:
-        import altair
-    except ImportError as problem:
-        raise UnsupportedOperation("Charts need Altair. Install it with: pip install 'dpframe[charts]'") from problem
-    return altair
+Plot = TypeVar("Plot", bound=Callable[..., Any])
+
+
+def _plot(draw: Plot) -> Plot:
+    """A function that draws, whose chart is finished."""
+
+    @wraps(draw)
+    def drawn(*args: Any, **options: Any) -> Any:
+        return finished(draw(*args, **options))
+
+    return drawn  # type: ignore[return-value]
 
 
 def _rows(**columns: Iterable[Any]) -> Any:
@@ -48,6 +54,7 @@ def _span(distributions: Sequence[Any], tail: float) -> np.ndarray[Any, Any]:
     return np.unique(np.concatenate([np.linspace(low, high, 401), kinks]))
 
 
+@_plot
 def densities(
     p: Any,
     q: Any,
@@ -60,7 +67,7 @@ def densities(
     Input:  p and q: continuous scipy distributions; over: an interval in the unit of the release
     Output: Altair chart
     """
-    alt = _altair()
+    alt = altair()
     x = _span([p, q], 0.002)
     data = _rows(x=[*x, *x], density=[*p.pdf(x), *q.pdf(x)], name=[names[0]] * len(x) + [names[1]] * len(x))
     lines = (
@@ -86,6 +93,7 @@ def densities(
     return (areas + lines).properties(width=_WIDTH, height=_HEIGHT, title=title)
 
 
+@_plot
 def event(
     p: Any,
     q: Any,
@@ -98,7 +106,7 @@ def event(
     Input:  as `densities`
     Output: Altair chart
     """
-    alt = _altair()
+    alt = altair()
     masses = [event_mass(d, over) for d in (p, q)]
     ratio = abs(max_divergence(p, q, over=over))
     data = _rows(name=names, mass=masses, label=[f"{m:.3g}" for m in masses])
@@ -111,6 +119,7 @@ def event(
     return (bars + text).properties(width=_WIDTH, height=90, title=title or f"The log ratio of the two is {ratio:.3g}")
 
 
+@_plot
 def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Any:
     """The loss of the average of two Laplace releases at ε each, compared with the bound 2ε.
 
@@ -120,7 +129,7 @@ def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Any:
     Input:  epsilon of each release; sensitivity (unit of the release)
     Output: Altair chart
     """
-    alt = _altair()
+    alt = altair()
     scale = sensitivity / epsilon
     x = np.linspace(-6 * scale, 6 * scale + sensitivity, 601)
 
@@ -151,13 +160,14 @@ def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Any:
     )
 
 
+@_plot
 def relative_errors(errors: Mapping[str, Sequence[float]], title: str = "Error of the cells of a table") -> Any:
     """The spread of the relative errors of the cells of several tables, one row per table, on a log scale.
 
     Input:  {table: relative error of each of its cells}; errors below 0.1% are drawn there
     Output: Altair chart
     """
-    alt = _altair()
+    alt = altair()
     names = list(errors)
     data = _rows(
         name=[n for n in names for _ in errors[n]], error=[max(float(e), 1e-3) for n in names for e in errors[n]]
@@ -176,6 +186,7 @@ def relative_errors(errors: Mapping[str, Sequence[float]], title: str = "Error o
     return (ticks + middle).properties(width=_WIDTH, height=34 * len(names) + 10, title=title)
 
 
+@_plot
 def sensitivities(
     figures: Mapping[str, Mapping[int, float]],
     unit: str = "",
@@ -186,7 +197,7 @@ def sensitivities(
     Input:  {query: {distance: sensitivity}}, as `empirical_sensitivity` finds them; unit: of the answers
     Output: Altair chart
     """
-    alt = _altair()
+    alt = altair()
     names = list(figures)
     points = [(n, d, s) for n in names for d, s in figures[n].items()]
     data = _rows(name=[p[0] for p in points], distance=[p[1] for p in points], sensitivity=[p[2] for p in points])
@@ -203,6 +214,7 @@ def sensitivities(
     )
 
 
+@_plot
 def histograms(
     first: Sequence[float] | Sequence[str],
     second: Sequence[float] | Sequence[str],
@@ -214,7 +226,7 @@ def histograms(
     Input:  first, second: the outcomes, numbers or texts; the 20 most common texts are shown
     Output: Altair chart
     """
-    alt = _altair()
+    alt = altair()
     texts = any(isinstance(value, str) for value in (*first, *second))
     if texts:
         frequencies = Counter([*first, *second])

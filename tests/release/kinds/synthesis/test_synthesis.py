@@ -34,6 +34,7 @@ DAYS = (dt.date(2026, 1, 1), dt.date(2026, 12, 31))
 SAID = {
     "keys": {"city": ["Bonn", "Kiel"]},
     "bounds": {"age": (0, 100), "wage": (0.0, 50.0), "day": DAYS},
+    "nulls": ["wage"],
     "max_rows": 3,
 }
 
@@ -109,27 +110,53 @@ def test_values_outside_of_bins_count_as_the_nearest_inside():
     rows = pl.DataFrame({"u": range(300), "x": [float("-inf"), 5.0, float("inf")] * 100})
     query = protected(rows).synthesize(bins={"x": [0, 1, 9, 10]}, max_rows=1)
     noisy = query.release(epsilon=500, delta=1e-3).marginals["x",]
-    assert noisy["count"].to_list() == pytest.approx([100, 100, 100, 0], abs=5)
+    assert noisy["count"].to_list() == pytest.approx([100, 100, 100], abs=5)
 
 
-def test_null_is_a_value_unless_nulls_were_dropped():
+def test_null_is_a_value_where_it_is_asked_for():
     rows = pl.DataFrame({"u": range(300), "x": [1.0, None, float("nan")] * 100})
     said = {"bins": {"x": [0, 9]}, "max_rows": 1}
-    (noisy,) = protected(rows).synthesize(**said).release(epsilon=500, delta=1e-3).marginals.values()
+    (noisy,) = protected(rows).synthesize(**said, nulls=["x"]).release(epsilon=500, delta=1e-3).marginals.values()
     assert noisy["count"].to_list() == pytest.approx([100, 200], abs=5)
-    frame = protected(rows).drop_nulls("x")
-    assert frame.synthesize(**said).release(epsilon=500, delta=1e-3).table["x"].null_count() == 0
+    out = protected(rows).synthesize(**said).release(epsilon=500, delta=1e-3)
+    assert out.marginals["x",]["count"].to_list() == pytest.approx([100], abs=5), "other rows are left out"
+    assert out.table["x"].null_count() == 0
+    with pytest.raises(InvalidArgument, match="nulls= names 'y'"):
+        protected(rows).synthesize(**said, nulls=["y"])
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "pyarrow"])
+def test_no_null_is_made_up(kind):
+    """So much noise that each cell of each table is noise: no value appears that no list, bin or type has."""
+    when, day = dt.datetime(2026, 1, 1), dt.date(2026, 1, 1)
+    columns = {
+        **{"whole": [1, 2], "real": [0.5, 1.5], "text": ["a", ""], "yes": [True, False]},
+        **{"when": [when] * 2, "day": [day] * 2, "long": [dt.timedelta(1), dt.timedelta(2)]},
+    }
+    rows = pl.DataFrame({"u": range(200), **{name: cells * 100 for name, cells in columns.items()}})
+    spans = {"when": (when, when + dt.timedelta(9)), "day": (day, day + dt.timedelta(9))}
+    bounds = {"real": (0, 9), "long": (dt.timedelta(0), dt.timedelta(9)), **spans}
+    ways = (
+        {"keys": {"whole": [1, 2], "text": ["a", ""]}, "bounds": bounds},
+        {"keys": {name: cells for name, cells in columns.items() if name not in spans}, "bounds": spans},
+    )
+    for said in ways:
+        out = protected(bring(rows, kind)).synthesize(**said, rows=300, max_rows=1).release(epsilon=0.01, delta=1e-9)
+        assert sum(out.to_polars().null_count().row(0)) == 0
+        assert all(None not in level for level in out._tables.levels)
+    asked = protected(bring(rows, kind)).synthesize(**ways[0], nulls=["real", "text"], max_rows=1)
+    levels = dict(zip(columns, asked._query._question.keys.levels, strict=True))
+    assert [name for name, level in levels.items() if None in level] == ["real", "text"]
 
 
 def test_types_of_pandas_that_have_no_missing_value_stay_as_they_are():
     rows = pd.DataFrame({"u": range(200), "n": [1, 2] * 100, "yes": [True, False] * 100, "text": ["a", None] * 100})
     frame = protected(rows)
-    table = frame.synthesize(keys={"n": [1, 2], "text": ["a"]}, max_rows=1).release(epsilon=0.01, delta=1e-9).table
+    keys = {"n": [1, 2], "text": ["a", None]}
+    table = frame.synthesize(keys=keys, max_rows=1).release(epsilon=0.01, delta=1e-9).table
     assert [str(dtype) for dtype in table.dtypes[["n", "yes"]]] == ["int64", "bool"]
-    query = frame.with_columns(n=dp.when(dp.col("yes")).then(dp.col("n"))).synthesize(
-        keys={"n": [1, 2], "text": ["a"]}, max_rows=1
-    )
-    assert [None in level for level in query._query._question.keys.levels] == [True, False, True]
+    query = frame.synthesize(keys=keys, nulls=["yes"], max_rows=1)
+    assert [None in level for level in query._query._question.keys.levels] == [False, True, True]
 
 
 def test_whole_numbers_of_any_size_and_times_are_drawn_within_their_bins():

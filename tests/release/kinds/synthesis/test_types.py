@@ -50,6 +50,7 @@ def test_pandas():
         table,
         keys={**{name: ["a", "b"] for name in texts}, "number": [2, 1]},
         bounds={**dict.fromkeys(numbers, (0, 100)), "zoned": span, "duration": day},
+        nulls=[name for name in columns if table[name].isna().any()],
     )
     rows = out.table
     unlike = {
@@ -72,7 +73,7 @@ def test_polars():
         {"u": range(100), "c": ["hidden", None] * 50, "e": ["b", "a"] * 50, "t": [ZONED] * 100},
         schema_overrides={"c": pl.Categorical, "e": pl.Enum(["b", "a"]), "t": pl.Datetime("ms", "Asia/Tokyo")},
     )
-    out = made(table, keys={"c": ["x", "y"]}, bounds={"t": (ZONED, ZONED + dt.timedelta(9))})
+    out = made(table, keys={"c": ["x", "y"]}, bounds={"t": (ZONED, ZONED + dt.timedelta(9))}, nulls=["c"])
     assert dict(out.table.schema) == {**table.drop("u").schema, "c": pl.Enum(["x", "y"])}
     assert made(table.select("u", "e")).table.schema == {"e": pl.Enum(["b", "a"])}
 
@@ -89,7 +90,7 @@ def test_arrow(index):
         }
     )
     keys = [f"k{i}" for i in range(130)]
-    rows = made(table, keys={"d": keys, "s": ["a"]}, bounds={"i": (0, 9)}).table
+    rows = made(table, keys={"d": keys, "s": ["a", None]}, bounds={"i": (0, 9)}, nulls=["i"]).table
     types = [rows.schema.field(name).type for name in ("s", "i")]
     assert types == [pa.string(), pa.int32()]
     assert rows.schema.field("d").type == pa.dictionary(pa.int32(), pa.string()), "130 keys do not fit into int8"
@@ -107,7 +108,7 @@ def test_a_rewritten_column_has_the_type_of_its_expression():
 @pytest.mark.skipif(not hasattr(pl, "Int128"), reason="this Polars has no whole numbers of 128 bits")
 def test_whole_numbers_of_128_bits_become_decimals_where_a_library_has_none():
     table = pl.DataFrame({"u": range(100), "x": pl.Series([1, 10**29, None, 2] * 25, dtype=pl.Int128)})
-    out = made(table, bins={"x": [0, 5, 1e30]})
+    out = made(table, bins={"x": [0, 5, 1e30]}, nulls=["x"])
     held = out.to_polars()["x"]
     assert held.dtype == pl.Int128
     assert out.to_arrow().schema.field("x").type == pa.decimal256(39, 0)

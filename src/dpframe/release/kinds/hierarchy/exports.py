@@ -16,7 +16,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Tree
 from dpframe.release.answer import Suppression
 from dpframe.release.kinds.hierarchy.agreeing import Agreeing
-from dpframe.release.shown import Report, as_text, check_installed, write_excel, write_parquet
+from dpframe.release.shown import Report, as_text, check_installed, write_csv, write_excel, write_latex, write_parquet
 
 __all__ = ["HierarchyExports"]
 
@@ -100,11 +100,7 @@ class HierarchyExports:
 
     def to_csv(self, path: Any = None, level: str | None = None) -> str | None:
         """A level, or all of them together, as CSV: a text, or a file if there is a path; see `to_polars`."""
-        table = self._marked(level)
-        if path is None:
-            return table.write_csv()
-        table.write_csv(path)
-        return None
+        return write_csv(self._marked(level), path)
 
     def to_parquet(self, path: Any, level: str | None = None) -> None:
         """A level, or all of them together, as a Parquet file with the privacy statement in its metadata."""
@@ -127,10 +123,7 @@ class HierarchyExports:
 
     def to_latex(self, path: Any = None, level: str | None = None, **options: Any) -> str | None:
         """A level, or all of them together, in LaTeX, by pandas' `DataFrame.to_latex`; needs the extra `latex`."""
-        check_installed("jinja2", "to_latex() needs Jinja2", "latex")
-        options.setdefault("index", False)
-        options.setdefault("escape", True)
-        return as_kind(self._marked(level), "pandas").to_latex(path, **options)  # type: ignore[no-any-return]
+        return write_latex(as_kind(self._marked(level), "pandas"), path, False, options)
 
     def to_html(self, path: Any = None, level: str | None = None, **options: Any) -> str | None:
         """A level, or all of them together, in plain HTML, by pandas' `DataFrame.to_html`."""

@@ -35,6 +35,7 @@ from dpframe.release.shown import (
     read_look,
     title_of,
 )
+from dpframe.safe_text import visible
 from dpframe.usage import RELEASED, explains
 
 __all__ = ["HierarchyRelease"]
@@ -327,4 +328,5 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
         sentence = (
             f"A hierarchy of {len(self)} levels: {sizes}.\n\nReleased at {self.cost}. Read one: out[{self.levels[1]!r}]"
         )
-        return "\n".join([sentence, *([self._statement["stored"]] if "stored" in self._statement else [])])
+        stored = [self._statement["stored"]] if "stored" in self._statement else []
+        return visible("\n".join([sentence, *stored]), keep="\n")

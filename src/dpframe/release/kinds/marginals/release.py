@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from typing import Any, Generic
 
 import numpy as np
@@ -22,9 +23,10 @@ from dpframe.release.kinds.marginals.draw import interaction_variances, measured
 from dpframe.release.pricing import NoisePlan
 from dpframe.release.shown.crosstab import ALL, as_text, unlike
 from dpframe.release.shown.error_tables import error_table, largest_errors, noise_table
-from dpframe.release.shown.files import write_excel, write_parquet
+from dpframe.release.shown.files import write_csv, write_excel, write_parquet
 from dpframe.release.shown.release import Release
 from dpframe.release.shown.report import Report
+from dpframe.safe_text import visible
 from dpframe.theory.formulas.error import Attributes, marginal
 from dpframe.usage import RELEASED, explains
 
@@ -241,12 +243,13 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
         tables = ", ".join(titled(names) for names in self)
         word = "marginal" if len(self) == 1 else "marginals"
         sentence = f"{len(self)} {word}: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
-        return "\n".join([sentence, *([self._statement["stored"]] if "stored" in self._statement else [])])
+        stored = [self._statement["stored"]] if "stored" in self._statement else []
+        return visible("\n".join([sentence, *stored]), keep="\n")
 
     def _repr_html_(self) -> str:
         tables = "".join(self[names]._table_html() for names in list(self)[:_SHOWN])
         more = f"<p>… and {len(self) - _SHOWN} more tables.</p>" if len(self) > _SHOWN else ""
-        origin = f" {self._statement['stored']}" if "stored" in self._statement else ""
+        origin = f" {escape(self._statement['stored'])}" if "stored" in self._statement else ""
         sentence = f"All released together at {self.cost}. In small type: 95% margins of error of the noise.{origin}"
         return f"<div class='dpframe'>{tables}{more}<p>{sentence}</p></div>"
 
@@ -254,10 +257,7 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
 
     def to_csv(self, path: Any = None) -> str | None:
         """All tables as one CSV: a text, or a file if there is a path; see `table`."""
-        if path is None:
-            return self.to_polars().write_csv()
-        self.to_polars().write_csv(path)
-        return None
+        return write_csv(self.to_polars(), path)
 
     def to_parquet(self, path: Any) -> None:
         """All tables as one Parquet file with the privacy statement as JSON in its metadata; see `table`."""

@@ -15,6 +15,7 @@ from dpframe.engine import as_kind
 from dpframe.plan import MATRIX, Hints, render_html
 from dpframe.release.answer import Moments, nearest_psd
 from dpframe.release.shown import Release
+from dpframe.safe_text import visible
 
 __all__ = ["MatrixRelease"]
 
@@ -82,7 +83,7 @@ class MatrixRelease(Hints):
 
     def __repr__(self) -> str:
         title = f"{'Correlations' if self._corr else 'Covariances'} of {', '.join(self._moments.names)}"
-        return f"{title}\n{self.table}\n\nReleased at {self.cost}. Intervals: .accuracy()"
+        return visible(f"{title}\n{self.table}\n\nReleased at {self.cost}. Intervals: .accuracy()", keep="\n")
 
 
 def _matrix(matrix: Floats, moments: Moments, corr: bool, *, project: bool) -> Floats:

@@ -18,6 +18,7 @@ from dpframe.plan import REGRESSION, Covers, Derivation, Hints, render_html
 from dpframe.release.answer import Moments, influences_of
 from dpframe.release.estimators import sampling_variance
 from dpframe.release.shown import Grouped, Release, grouped_chart, heading_of, read_look
+from dpframe.safe_text import visible
 
 __all__ = ["INTERCEPT", "Regression"]
 
@@ -123,7 +124,7 @@ class Regression(Hints):
         return grouped_chart(grouped, heading, look)
 
     def __repr__(self) -> str:
-        return f"{self.table}\n\n{self._words}"
+        return visible(f"{self.table}\n\n{self._words}", keep="\n")
 
     def _repr_html_(self) -> str:
         table = self._table(0.05)

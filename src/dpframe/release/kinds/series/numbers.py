@@ -15,6 +15,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.plan import render_html
 from dpframe.release.accuracy import check_column
 from dpframe.release.shown import Grouped, Heading, Report, as_text, grouped_chart, read_look
+from dpframe.safe_text import visible
 
 __all__ = ["SeriesNumbers"]
 
@@ -136,7 +137,7 @@ class SeriesNumbers:
         return Report({**self.statement, **({"stored": self.stored} if self.stored else {})}, errors)
 
     def __repr__(self) -> str:
-        return "\n".join([self.title, str(self.table), *([self.stored] if self.stored else [])])
+        return visible("\n".join([self.title, str(self.table), *([self.stored] if self.stored else [])]), keep="\n")
 
     def _repr_html_(self) -> str:
         rows = [tuple(map(_cell, row)) for row in self._long.head(_SHOWN).rows()]

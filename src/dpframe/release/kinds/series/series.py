@@ -38,6 +38,7 @@ from dpframe.release.kinds.series.questions import (
 from dpframe.release.kinds.series.settings import Settings, bought, kept, opening_plan
 from dpframe.release.kinds.series.unit_change import UnitChange
 from dpframe.release.paying import subject_of, told
+from dpframe.safe_text import visible
 
 __all__ = ["Series"]
 
@@ -239,7 +240,8 @@ class Series:
         label = opening.calendar.label(number)
         origin = told(receipt, f"{self._name} {label}").get("stored", "")
         if not origin and not receipt.again:
-            _LOG.info("%s %s: added, nothing charged beside the price of the series", self._name, label)
+            name = visible(f"{self._name} {label}")
+            _LOG.info("%s: added, nothing charged beside the price of the series", name)
         estimates = self._estimates(opening)
         weights = (np.array(estimates.periods)[None] == number).astype(np.float64)
         return self._numbers(opening, estimates, f"{self._name}, {label}", weights, cost=receipt.loss, stored=origin)

@@ -27,7 +27,8 @@ from dpframe.release.kinds.synthesis.rounds import Exact, measured_and_fitted
 from dpframe.release.kinds.synthesis.rows import drawn_rows
 from dpframe.release.kinds.synthesis.values import values_of
 from dpframe.release.pricing import Gaussian, NoisePlan, TableRounds
-from dpframe.release.shown import Report, distances_chart, read_look, write_parquet
+from dpframe.release.shown import Report, distances_chart, read_look, write_csv, write_parquet
+from dpframe.safe_text import visible
 from dpframe.theory.formulas.error import Attributes
 
 __all__ = ["SyntheticRelease", "synthetic_answer"]
@@ -144,11 +145,7 @@ class SyntheticRelease(Hints, Generic[Table_co]):
 
     def to_csv(self, path: Any = None) -> str | None:
         """The synthetic rows as CSV: a text, or a file if there is a path."""
-        table = self.to_polars().with_columns(pl.selectors.duration().dt.to_string("iso"))
-        if path is None:
-            return table.write_csv()
-        table.write_csv(path)
-        return None
+        return write_csv(self.to_polars(), path)
 
     def to_parquet(self, path: Any) -> None:
         """The synthetic rows as a Parquet file, with the privacy statement as JSON in its metadata."""
@@ -298,7 +295,8 @@ class SyntheticRelease(Hints, Generic[Table_co]):
     def __repr__(self) -> str:
         number, tables = len(self._codes), ", ".join(titled(self._tables.names(one.part)) for one in self._measured)
         stored = f"\n{self._statement['stored']}" if "stored" in self._statement else ""
-        return (
+        sentence = (
             f"{number:,} synthetic rows of {len(self._tables.by)} columns, from noisy tables: {tables}.\n\n"
             f"Released at {self.cost}. Read them: .table, .marginals, .accuracy(), .report(){stored}"
         )
+        return visible(sentence, keep="\n")

@@ -20,6 +20,7 @@ from dpframe.release.shown.charts.look import (
 from dpframe.release.shown.charts.marks import Key, Mark, tooltips
 from dpframe.release.shown.charts.parts import Parts
 from dpframe.release.shown.charts.places import Bins, Numbers
+from dpframe.safe_text import for_script
 
 __all__ = ["below_one_another", "beside_one_another", "color_of", "how_many_fit", "label_every", "steps_axis"]
 
@@ -111,7 +112,7 @@ def _row(mark: Mark, name: str, parts: Parts, **where: Any) -> dict[str, Any]:
 def steps_axis(ticks: Mapping[float, str], title: str) -> Any:
     """An axis of places that has exactly these labels."""
     alt = altair()
-    texts = json.dumps({f"{place:g}": text for place, text in ticks.items()})
+    texts = json.dumps({f"{place:g}": for_script(text) for place, text in ticks.items()})
     return alt.Axis(
         title=title,
         values=list(ticks),

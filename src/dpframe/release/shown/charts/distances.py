@@ -22,7 +22,7 @@ def distances_chart(distances: pl.DataFrame, look: Look) -> Any:
     alt = altair()
     shown = distances.drop_nulls("distance").head(_MOST)
     place = alt.Y("table:N", sort=shown["table"].to_list(), title=None, axis=alt.Axis(labelLimit=look.label))
-    base = alt.Chart(shown)
+    base = alt.Chart(alt.InlineData(values=shown.to_dicts()))
     axis = alt.X("distance:Q", title="total variation", axis=alt.Axis(format=".1%"))
     bars = base.mark_bar(color=SERIES[0], height=9).encode(x=axis, y=place)
     ticks = base.mark_tick(color=SERIES[1], thickness=3, size=13).encode(x="noise:Q", y=place)

@@ -100,6 +100,9 @@ def heatmap(
     ]
     if sheet.numbers:
         layers += _numbers(base, _ink(deep))
+    elif any(row["text"] == _MISSING for row in rows):  # a row or column of them alone would not be on the axis
+        missing = base.transform_filter(f"datum.text == '{_MISSING}'")
+        layers.append(missing.mark_text(fontSize=12, color=GREY).encode(text="text:N"))
     meanings = _meanings(sheet, shared_error, covers, hatched=any(row["noise"] for row in rows))
     size = {"width": alt.Step(sheet.width), "height": alt.Step(sheet.height)}
     chart = alt.layer(*layers, data=alt.InlineData(values=rows))
@@ -372,4 +375,6 @@ def _meanings(sheet: _Sheet, shared_error: str | None, covers: Covers, *, hatche
         lines.append(f"95% margins of error {covers.margins}: up to ± {margin(float(errors.max()))}.")
     if hatched:
         lines.append("Hatched: no larger than the margin of error.")
+    if any(value is None for value in grid.values.flat):
+        lines.append(f"{_MISSING}: no number is released.")
     return [" ".join(lines)] if lines else []

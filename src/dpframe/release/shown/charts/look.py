@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.drawing import altair, finished
+from dpframe.errors import InvalidArgument
 from dpframe.plan import real
 
 __all__ = [
@@ -104,15 +105,6 @@ def read_look(title: object, width: object, height: object, sort: object) -> Loo
     return Look(title, wide, high, None if sort is None else Order(sort))
 
 
-def altair() -> Any:
-    """The module Altair. Errors: UnsupportedOperation, with the line to install it."""
-    try:
-        import altair as module
-    except ImportError as problem:
-        raise UnsupportedOperation("plot() needs Altair. Install it with: pip install 'dpframe[charts]'") from problem
-    return module
-
-
 # Texts
 
 
@@ -184,10 +176,11 @@ def drawn(chart: Any, heading: Heading, look: Look, size: Mapping[str, Any], *, 
     autosize = {"autosize": alt.AutoSizeParams(type=kind, contains="padding")} if fit else {}
     chart = chart.properties(title=text, background="transparent", **size, **autosize)
     words = {"labelColor": GREY, "titleColor": GREY, "labelFontSize": 12, "titleFontSize": 12}
-    return (
+    chart = (
         chart.configure_view(stroke=None)
         .configure_axis(
             **words, titleFontWeight="normal", gridColor=FAINT, gridWidth=0.5, domainColor=FAINT, tickColor=FAINT
         )
         .configure_legend(**words, titleFontWeight="normal", labelLimit=0, titleLimit=0, symbolOpacity=1)
     )
+    return finished(chart)

@@ -9,12 +9,14 @@ from html import escape
 
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
+from dpframe.plan.explain.sentences import released_groups
 from dpframe.plan.grid import Product
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
 from dpframe.plan.tables import titled
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, counted, kind, moment, number, show
+from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS
 
 __all__ = [
@@ -28,13 +30,6 @@ __all__ = [
     "render_text",
     "unit_words",
 ]
-
-
-_OTHER = " The last row adds up the groups that are not released, with noise of its own."
-_LARGEST = (
-    " Of the groups that are found, the {} with the largest noisy numbers are kept, or all if there are fewer. "
-    "Intervals hold for all found groups together, so also for the kept ones."
-)
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,8 @@ class Derivation:
 
     def __str__(self) -> str:
         tables = render_text(self.STEPS, self.steps), render_text(self.MEASURES, self.totals)
-        return "\n\n".join([self.title, tables[0], self.keys, tables[1], *([self.work] if self.work else [])])
+        parts = [self.title, tables[0], self.keys, tables[1], *([self.work] if self.work else [])]
+        return "\n\n".join(visible(part, keep="\n") for part in parts)
 
     __repr__ = __str__
 
@@ -78,7 +74,7 @@ def derivation(question: Question, also: str = "") -> Derivation:
     lines = _lines(question.step)
     steps = (*(line for _, line in lines), (asked(question), _at_ask(question), ""))
     full_lines = (*(line for line, _ in lines), asked(question))
-    keys = f"{_keys(question)}{_together(question)}{also and ' '}{also}"
+    keys = f"{released_groups(question)}{_together(question)}{also and ' '}{also}"
     totals = tuple(_measure(question, p) for p in question.allotments)
     words = tuple((name, aggregate.words) for name, aggregate in question.aggregates)
     where = tuple(_condition(step) for step in lineage(question.step) if isinstance(step, Filter))
@@ -234,59 +230,6 @@ def _value_in_words(value: float, total: Total) -> str:
     return number(moment(value, dtype)) if kind(dtype) in TIMES else f"{value:g}"
 
 
-def _keys(question: Question) -> str:
-    if question.layout.is_description:
-        return "One table is released: a row for each statistic, a column for each column."
-    if not question.by:
-        return "One row is released." if question.rounds == 1 else f"{question.rounds} rows are released."
-    if question.tables_in_words:
-        return question.tables_in_words
-    if question.keys is not None:
-        sentence = f"Keys are public: all {question.keys.size} listed groups are released, whatever the data holds."
-        return sentence if question.shape is None else f"{sentence} {_shares(question)}"
-    also = "" if question.other is None else _OTHER
-    if question.layout.largest is not None:
-        also = _LARGEST.format(question.layout.largest)
-    return f"{_key_rule(question)}{also}"
-
-
-def _key_rule(question: Question) -> str:
-    """The rule by which groups found in the data are released."""
-    noun = "units" if question.table.unit else "rows"
-    if question.in_rounds:
-        return (
-            f"Keys are found in the data, in {ROUNDS} rounds (needs δ). In each round, each unit spreads a weight of 1 "
-            "over its keys that are still in play: 1/√t to each of t keys. Gaussian noise is added to the weights of "
-            "each key. A key is released when the sum of its noisy weights so far reaches a threshold, and drops out "
-            "when this sum is far behind on the way to the last threshold: below a fifth of it at first, and below "
-            "four fifths before the last round."
-        )
-    if any(p.hidden and p.total.sensitivity.exact_linf == 1 for p in question.allotments):
-        return (
-            f"Keys are found in the data: the more {noun} a group has, the likelier it is released (needs δ). Either "
-            f"the optimal rule decides, or a threshold on the noisy number of {noun}: whichever releases more keys at "
-            "this price."
-        )
-    return (
-        f"Keys are found in the data: a group is released when its noisy number of {noun} reaches a threshold "
-        "(needs δ)."
-    )
-
-
-def _shares(question: Question) -> str:
-    """How the price is split over cells and measured margins, for each kind of noise."""
-    if len(question.allotments) == 1:
-        return "Margins are not worth measuring in a table of this shape: they are derived from the cells."
-    parts = [(allotment.total.merged or "cells", allotment) for allotment in question.allotments]
-    normal = ", ".join(f"{float(p.share):.2%} {name}" for name, p in parts)
-    pure = ", ".join(f"{float(p.epsilon_share):.2%} {name}" for name, p in parts if p.epsilon_share)
-    alone = " (margins are then derived)" if question.allotments[0].epsilon_share == 1 else ""
-    return (
-        "Margins are measured and reconciled with the cells by weighted least squares; the shares follow from the "
-        f"table's shape alone. With Gaussian noise, of ρ: {normal}. With Laplace noise, of ε: {pure}{alone}."
-    )
-
-
 def _measure(question: Question, allotment: Allotment) -> tuple[str, ...]:
     total = allotment.total
     bound = total.sensitivity.scaled(total.unit)
@@ -346,10 +289,11 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.kind == TotalKind.VALUES:
         return f"values of {' and '.join([column, *others])}", ""
     if total.of_different_values:
-        return f"different values of {column}", ""
+        return f"different values of {column}", "null is none of them" if total.column.domain.nullable else ""
     if total.values:
         number = f"the {total.rounds} most frequent" if total.rounds > 1 else "one"
-        return f"rows at each value of {column}", f"{number} of {len(total.values)} listed values"
+        no_null = ", null is none" if total.column.domain.nullable and None not in total.values else ""
+        return f"rows at each value of {column}", f"{number} of {len(total.values)} listed values{no_null}"
     auto = open_bounds_of(question, total)
     if auto is not None:
         what = total.computed.noun if total.computed else "rank" if total.candidates is not None else "sum"
@@ -376,7 +320,7 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
 
 def render_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in plain text."""
-    table = [tuple(header), *rows]
+    table = [tuple(map(visible, row)) for row in (header, *rows)]
     widths = [max(len(row[i]) for row in table) for i in range(len(header))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])

@@ -1,0 +1,25 @@
+"""The derivation of a query in words."""
+
+from dpframe.plan.explain.derivation import (
+    Derivation,
+    asked,
+    derivation,
+    describe,
+    limits_in_words,
+    open_bounds_of,
+    render_html,
+    render_text,
+    unit_words,
+)
+
+__all__ = [
+    "Derivation",
+    "asked",
+    "derivation",
+    "describe",
+    "limits_in_words",
+    "open_bounds_of",
+    "render_html",
+    "render_text",
+    "unit_words",
+]
