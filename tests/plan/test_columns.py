@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pandas as pd
 import polars as pl
 import pytest
@@ -200,3 +202,15 @@ def test_a_text_that_is_no_unicode_is_refused_where_it_is_typed(what):
     frame = dp.protect(pl.DataFrame({"s": ["a", "b"], "x": [1, 2]}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1))
     with pytest.raises(InvalidArgument, match=r"'\\ud800' is half of a pair"):
         TYPED[what](frame)
+
+
+def test_keys_with_a_zone_at_the_first_and_last_year_are_refused_by_name():
+    rows = pl.DataFrame({"u": [1], "t": [dt.datetime(2026, 1, 1)]}).with_columns(
+        pl.col("t").dt.replace_time_zone("UTC")
+    )
+    frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1))
+    for edge in (dt.datetime.min, dt.datetime.max):
+        for hours in (-12, 0, 14):
+            key = edge.replace(tzinfo=dt.timezone(dt.timedelta(hours=hours)))
+            with pytest.raises(dp.errors.WrongType, match="outside of the column's type"):
+                frame.group_by("t", keys=[key], max_groups=1)

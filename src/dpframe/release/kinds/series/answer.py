@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,8 +90,3 @@ def _stream(table: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
     table.write_ipc_stream(buffer)
     return buffer.getvalue()
-
-
-def by_period(tables: Mapping[int, bytes], lines: Mapping[int, int]) -> dict[int, Measured]:
-    """Stored answers by period. Input: tables by the number of the charge, and the period of each charge."""
-    return {lines[number]: unpacked_blocks(data) for number, data in tables.items() if number in lines}
