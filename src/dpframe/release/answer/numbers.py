@@ -14,7 +14,7 @@ from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import Covers, Formula, Layout, Limits, ReleasedColumn
 from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
 from dpframe.release.answer.postprocess import adds_up, known_nonnegative, spread, table_of
-from dpframe.release.answer.suppression import OTHER, SMALL, Reader, Suppression
+from dpframe.release.answer.suppression import SMALL, Reader, Suppression
 from dpframe.release.answer.upscaling import is_scaled
 from dpframe.release.estimators import Shrunk, estimator_of
 from dpframe.release.pricing import NoisePlan
@@ -160,14 +160,14 @@ class Numbers:
     def marks(self) -> np.ndarray | None:
         """The texts that stand for hidden numbers: of groups, or of the cells and margins of a crosstab.
 
-        None if no text was typed, or nothing is suppressed.
+        None if no text was typed, or nothing is suppressed; a cell of a crosstab that is not hidden has none.
         """
         if self.suppression is None or self.suppression.marks is None:
             return None
         small, other = self.suppression.marks
         if self.hidden_grid is None:
             return np.where(self.hidden, small, "")
-        return np.where(self.hidden_grid[0] == OTHER, other, small).astype(object)
+        return np.array([None, small, other], object)[self.hidden_grid[0]]
 
     @property
     def _counting(self) -> ReleasedColumn | None:

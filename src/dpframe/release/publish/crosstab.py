@@ -196,9 +196,13 @@ def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
     dtype: pl.DataType = pl.Int64() if grid.whole else pl.Float64()
     values = grid.values
     if grid.marks is not None:
-        dtype, values = pl.String(), np.vectorize(str, otypes=[object])(grid.marked)
+        dtype, values = pl.String(), np.vectorize(_as_mark, otypes=[object])(grid.marked)
     series = zip(labels, values.T.tolist(), strict=True)
     return keys.with_columns([pl.Series(label, values, dtype=dtype) for label, values in series])
+
+
+def _as_mark(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def as_text(keys: pl.Series) -> pl.Series:
