@@ -63,9 +63,10 @@ from dpframe.plan.totals import choices as choice_totals
 from dpframe.plan.totals import sums as measures
 from dpframe.release import batch, failing, narrowing, run
 from dpframe.release.accuracy import intervals, picked
-from dpframe.release.answer import GROUPS_FOUND, draw
+from dpframe.release.answer import GROUPS_FOUND, draw, suppression
 from dpframe.release.answer import key_rounds as rounds_of_keys
 from dpframe.release.answer import selection as choices
+from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
 from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
@@ -80,6 +81,7 @@ from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss import quantile_selection as ranks
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from dpframe.theory.formulas.sensitivity import one_signed
+from hidden_numbers import table_equations, widths
 from prices import Price, noise_plan, priced
 from strategies import hashed_by
 
@@ -884,6 +886,25 @@ def nodes_share_their_noise():
     return query.release(epsilon=0.1).table["count"].n_unique() < 50
 
 
+def hidden_numbers_are_narrow():
+    """Small tables in which a reader who knows signs and limits finds a hidden number within less than promised."""
+    reader = suppression.Reader(10, 0.0, whole=True)
+    for small in ([0.0, 12.0, 11.0, 2.0], [9.0, 9.0, 9.0, 9.0]):
+        table = np.array([[*small[:2], 40.0], [*small[2:], 50.0], [60.0, 70.0, 80.0]])
+        values, codes = with_margins(table).ravel(), hidden_in_table(table, reader).ravel()
+        if (widths(table_equations(3, 3), values, codes, 10) < 5).any():
+            return True
+    return False
+
+
+def intervals_stand_beside_hidden_numbers():
+    """They are about the numbers before `nonnegative`, from which readers compute hidden ones."""
+    table = pl.DataFrame({"a": [1, 1, 2, 2] * 100 + [3], "b": [1, 2, 1, 2] * 100 + [1]})
+    frame = table.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=100.0))
+    out = frame.crosstab("a", "b", keys={"a": [1, 2, 3], "b": [1, 2]}, margins=True).release(epsilon=50.0)
+    return out.nonnegative().suppress(9, secondary=True).accuracy()["lower"].count() > 0
+
+
 PLANTS = [
     Plant(
         "the middle of whole numbers is rounded down",
@@ -905,6 +926,27 @@ PLANTS = [
         "min(abs(turn) * rows // per, _LARGEST) * (1 if turn > 0 else -1)",
         "min(turn * rows // per, _LARGEST)",
         the_median_of_one_to_five_may_be_four,
+    ),
+    Plant(
+        "readers of hidden numbers know nothing of signs",
+        suppression.Reader.room,
+        "values - self.floor",
+        "self.width",
+        hidden_numbers_are_narrow,
+    ),
+    Plant(
+        "readers of hidden numbers do not know the limit",
+        suppression.Reader.room,
+        "most - values",
+        "self.width",
+        hidden_numbers_are_narrow,
+    ),
+    Plant(
+        "intervals beside hidden numbers",
+        Numbers.veiled,
+        "self.lifted and",
+        "False and",
+        intervals_stand_beside_hidden_numbers,
     ),
     Plant(
         "numbers of both signs share noise",

@@ -1,4 +1,9 @@
-"""What is hidden beside small numbers: nothing hidden follows from what is shown, by linear algebra on all of it."""
+"""What is hidden beside small numbers: no reader finds a hidden number within less than the promised width."""
+
+import csv
+import io
+import itertools
+import math
 
 import numpy as np
 import pandas as pd
@@ -6,98 +11,281 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.errors import InvalidArgument
-from dpframe.release.answer.suppression import hidden_in_table, hidden_in_tree, with_margins
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.release.answer.hidden_tables import _Lines, hidden_in_table, with_margins
+from dpframe.release.answer.postprocess import nonnegative
+from dpframe.release.answer.suppression import OTHER, Reader, hidden_in_tree
 from dpframe.theory.formulas.hierarchies import Levels
+from hidden_numbers import random_table, random_tree, table_equations, tree_equations, widths
 
 TABLE = pl.DataFrame({"age": list("aaaabbbbcc") * 30, "town": list("xxyyxxyzxx") * 30})
 KEYS = {"age": ["a", "b", "c"], "town": ["x", "y", "z"]}
 
 
-def revealed(equations, hidden):
-    """The hidden numbers that are fixed by equations (rows) and shown numbers: those at which the null space is 0."""
-    matrix = equations[:, hidden]
-    _, sizes, right = np.linalg.svd(matrix, full_matrices=True)
-    null = right[int((sizes > 1e-9).sum()) :]
-    return int((np.abs(null).max(axis=0, initial=0.0) < 1e-9).sum()) if len(null) else int(hidden.sum())
+class Former(Reader):
+    """A reader as the rule before took them to be: one who knows nothing of signs, of limits and of marks."""
+
+    def room(self, values, small, *, told):
+        return np.full(values.shape, self.width), np.full(values.shape, self.width)
 
 
-def table_equations(height, width):
-    full = np.zeros((height + 1, width + 1), int)
-    rows = []
-    for i in range(height + 1):
-        one = full.copy()
-        one[i, :-1], one[i, -1] = 1, -1
-        rows.append(one.ravel())
-    for j in range(width + 1):
-        one = full.copy()
-        one[:-1, j], one[-1, j] = 1, -1
-        rows.append(one.ravel())
-    return np.array(rows)
+def narrow_in_table(cells, reader, known):
+    """How many hidden numbers of a table are narrower than promised, how many are known, how many are hidden."""
+    values, codes = with_margins(cells), hidden_in_table(cells, reader)
+    there = np.isfinite(values)
+    values = np.where(there, values, 0.0)
+    small = there & (values < known.below)
+    assert np.all(codes[small] > 0)
+    assert not codes[~there].any()
+    told = not (codes[small] == OTHER).any()
+    equations = table_equations(*cells.shape, there[:-1, :-1])
+    found = widths(equations, values.ravel(), codes.ravel(), known.below, known.floor, whole=known.whole, told=told)
+    return np.array([(found < known.width - 1e-6).sum(), (found < 1e-6).sum(), len(found)])
 
 
-def tree_equations(tree):
-    offsets = np.concatenate([[0], np.cumsum(tree.sizes)])
-    rows = []
-    for level, first in enumerate(tree.first):
-        for node, (start, number) in enumerate(zip(first, tree.children[level], strict=True)):
-            one = np.zeros(offsets[-1])
-            one[offsets[level] + node] = -1
-            one[offsets[level + 1] + start : offsets[level + 1] + start + number] = 1
-            rows.append(one)
-    return np.array(rows)
+def narrow_in_tree(tree, values, reader, known):
+    """The same of a tree."""
+    codes = hidden_in_tree(tree, values, reader)
+    total = np.zeros(3, int)
+    for cell in range(values[0].shape[1]):
+        numbers = np.concatenate([level[:, cell] for level in values])
+        code = np.concatenate([level[:, cell] for level in codes])
+        assert np.all(code[numbers < known.below] > 0)
+        told = not any((c[v < known.below] == OTHER).any() for c, v in zip(codes, values, strict=True))
+        found = widths(tree_equations(tree), numbers, code, known.below, known.floor, whole=known.whole, told=told)
+        total += [(found < known.width - 1e-6).sum(), (found < 1e-6).sum(), len(found)]
+    return total
 
 
-@pytest.mark.parametrize("part", [0.05, 0.3, 0.7])
-def test_no_hidden_cell_of_a_table_follows_from_the_others_and_the_margins(part):
-    rng, told = np.random.default_rng(0), 0
-    for _ in range(150):
-        shape = rng.integers(1, 7, 2)
-        cells = np.where(rng.random(shape) < part, rng.integers(-3, 10, shape), rng.integers(10, 300, shape)) * 1.0
-        equations = table_equations(*shape)
-        small = hidden_in_table(cells, 10, secondary=False)
-        hidden = hidden_in_table(cells, 10, secondary=True)
-        assert np.array_equal(small, with_margins(cells) < 10)
-        assert np.all(hidden[small])
-        assert not revealed(equations, hidden.ravel())
-        told += revealed(equations, small.ravel()) > 0
-    assert told > 10  # the control: without the second step much follows
+@pytest.mark.parametrize("number", [18, pytest.param(400, marks=pytest.mark.long)])
+def test_every_hidden_number_of_a_table_is_as_wide_as_promised(number):
+    rng, total, control = np.random.default_rng(0), 0, 0
+    for i in range(number):
+        reader = Reader(float(rng.choice([2, 3, 5, 10, 20])), 0.0, whole=True)
+        cells = random_table(rng, i % 3)
+        total += narrow_in_table(cells, reader, reader)
+        if i < 60:
+            control += narrow_in_table(cells, Former(reader.below, 0.0, whole=True), reader)
+    assert total[2] > 8 * number
+    assert total[0] == total[1] == 0
+    assert control[0] > number / 5  # the control: closed walks alone leave numbers narrow, and some known
+    assert control[1] > 0
 
 
-def test_no_hidden_node_follows_from_its_parent_and_siblings():
-    rng, told = np.random.default_rng(1), 0
-    for _ in range(150):
-        first, nodes = [], 1
-        for _ in range(3):
-            children = rng.integers(1, 5, nodes)
-            first.append(np.concatenate([[0], np.cumsum(children)[:-1]]))
-            nodes = int(children.sum())
-        tree = Levels(tuple(first), nodes)
-        values = [rng.integers(0, 40, (nodes, 2)).astype(float)]
-        for level in range(2, -1, -1):
-            values.append(tree.up(values[-1], level))
-        values = values[::-1]
-        for secondary in (False, True):
-            hidden = hidden_in_tree(tree, values, 10, secondary=secondary)
-            for cell in range(2):
-                number = revealed(tree_equations(tree), np.concatenate([level[:, cell] for level in hidden]))
-                assert not (secondary and number)
-                told += bool(number)
-    assert told > 10
+@pytest.mark.parametrize("number", [8, pytest.param(100, marks=pytest.mark.long)])
+def test_every_hidden_number_of_a_tree_is_as_wide_as_promised(number):
+    rng, total, control = np.random.default_rng(1), 0, 0
+    for i in range(number):
+        reader = Reader(float(rng.choice([2, 3, 5, 10, 20])), 0.0, whole=True)
+        tree, values = random_tree(rng, i % 2, 1 + i % 2)
+        total += narrow_in_tree(tree, values, reader, reader)
+        control += narrow_in_tree(tree, values, Former(reader.below, 0.0, whole=True), reader)
+    assert total[2] > 3 * number
+    assert total[0] == total[1] == 0
+    assert control[0] > number / 5
+
+
+@pytest.mark.parametrize("floor", [0.0, -math.inf])
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_promise_holds_for_numbers_as_drawn_and_where_cells_are_missing(floor, whole):
+    rng, total = np.random.default_rng(2), 0
+    for i in range(15):
+        cells = random_table(rng, i % 3)
+        if floor:
+            cells += rng.integers(-4, 5, cells.shape)
+        if not whole:
+            cells += rng.random(cells.shape)
+        if i % 2 and min(cells.shape) > 1:
+            cells[np.arange(min(cells.shape)), np.arange(min(cells.shape))] = (
+                np.nan
+            )  # one in a line, so no line is empty
+        reader = Reader(7.5, floor, whole=whole)
+        total += narrow_in_table(cells, reader, reader)
+    assert total[2] > 100
+    assert total[0] == 0
+
+
+def test_numbers_that_are_wide_by_flows_through_one_point_are_wide_by_their_own():
+    rng, sure = np.random.default_rng(3), 0
+    for kind in range(3):
+        cells = rng.poisson(1, (30, 25)) if kind == 0 else rng.poisson(rng.gamma(0.5, 20, (30, 25)))
+        full = with_margins(cells * 1.0 * (1 + 4 * (kind == 2)))
+        small = full < 10
+        lines = _Lines.of(full, small, np.ones_like(small), Reader(10, 0.0, whole=True), told=True)
+        wide = np.argwhere(lines._surely_wide())
+        for row, column in wide[:: max(len(wide) // 60, 1)].tolist():
+            assert not lines._missing(row, column)
+        sure += len(wide)
+    assert sure > 1000
+
+
+def test_where_marks_alone_would_tell_everything_there_is_one_mark():
+    cells = np.array([[1.0, 1.0], [2.0, 2.0]])  # below 3 and at least 3, these marks fit no other whole numbers
+    codes = hidden_in_table(cells, Reader(3, 0.0, whole=True))
+    assert set(codes.ravel().tolist()) <= {0, OTHER}
+    tree = Levels((np.array([0]),), 2)
+    codes = hidden_in_tree(tree, [np.array([[2.0]]), np.array([[1.0], [1.0]])], Reader(2, 0.0, whole=True))
+    assert [level.ravel().tolist() for level in codes] == [[OTHER], [OTHER, OTHER]]
+
+
+def test_few_more_numbers_are_hidden_than_are_needed():
+    """On 2 to 3 rows and columns the fewest are found by trying all sets: no more than a tenth beyond these."""
+    rng, ours, fewest = np.random.default_rng(5), 0, 0
+    for i in range(20):
+        cells = random_table(rng, i % 3)[:2, :3]
+        values, reader = with_margins(cells), Reader(10, 0.0, whole=True)
+        small = values < 10
+        codes = hidden_in_table(cells, reader)
+        if (codes[small] == OTHER).any():
+            continue
+        ours += int((codes > 0).sum())
+        fewest += int(small.sum()) + fewest_more(values, small, reader, int((codes == OTHER).sum()))
+    assert fewest <= ours <= 1.1 * fewest
+
+
+def fewest_more(values, small, reader, most):
+    shown = np.argwhere(~small).tolist()
+    for number in range(most):
+        for more in itertools.combinations(shown, number):
+            lines = _Lines.of(values, small, np.ones_like(small), reader, told=True)
+            lines._hide(more)
+            if not any(lines._missing(*step) for step in np.argwhere(lines.hidden).tolist()):
+                return number
+    return most
 
 
 def test_as_few_cells_as_one_more_pair_of_lines_are_hidden():
     cells = np.array([[3.0, 50, 60], [40, 60, 70], [80, 90, 99]])
-    hidden = hidden_in_table(cells, 10, secondary=True)
-    assert hidden.sum() == 4
-    assert not hidden[-1].any()
-    assert not hidden[:, -1].any()
+    codes = hidden_in_table(cells, Reader(10, 0.0, whole=True))
+    assert (codes > 0).sum() == 4
+    assert not codes[-1].any()
+    assert not codes[:, -1].any()
+
+
+# Whole releases
 
 
 @pytest.fixture
 def out():
-    frame = dp.protect(TABLE.to_pandas(), unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
-    return frame.crosstab("age", "town", keys=KEYS, margins=True).release(epsilon=1000)
+    return asked().release(epsilon=1000)
+
+
+def asked(table=TABLE, **how):
+    frame = dp.protect(table.to_pandas(), unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
+    return frame.crosstab("age", "town", keys=KEYS, **({"margins": True} | how))
+
+
+def read(text):
+    """The numbers of a CSV file with margins: NaN for marks; and the marks."""
+    cells = [row[1:] for row in csv.reader(io.StringIO(text))][1:]
+    numbers = [[float(cell) if cell.lstrip("-").isdigit() else math.nan for cell in row] for row in cells]
+    return np.array(numbers), np.array(cells)
+
+
+@pytest.mark.parametrize("measured", [True, "measured"])
+def test_no_reader_of_a_file_finds_a_hidden_number(measured):
+    rng, hidden = np.random.default_rng(6), 0
+    for _ in range(4):
+        cells = [(a, t) for a in "abc" for t in "xyz" for _ in range(rng.choice([0, 1, 3, 8, 30]))]
+        out = asked(pl.DataFrame(cells, ["age", "town"], orient="row"), margins=measured).release(epsilon=2)
+        steps = out.nonnegative().round()
+        values = with_margins(np.asarray(steps.table)[:-1, :-1].astype(float))
+        texts = [
+            made.to_csv()
+            for made in (
+                steps.suppress(10, "s", secondary=True),
+                out.suppress(10, ("s", "*"), secondary=True).nonnegative().round(),
+                out.nonnegative().suppress(10, secondary=True).round().suppress(3, "s"),
+            )
+        ]
+        assert len(set(texts)) == 1
+        shown, marks = read(texts[0])
+        codes = np.where(marks == "s", 1, np.where(marks == "*", 2, 0))
+        assert np.array_equal(shown[codes == 0], values[codes == 0])
+        found = widths(table_equations(3, 3), values.ravel(), codes.ravel(), 10)
+        assert np.all(found > 5 - 1e-6)
+        hidden += len(found)
+    assert hidden > 20
+
+
+def test_shares_are_hidden_where_their_numbers_are(out):
+    shares = asked(normalize="index", margins=False).release(epsilon=1000).suppress(40, secondary=True)
+    cells = out.suppress(40, secondary=True).table.isna().to_numpy()
+    assert np.array_equal(shares.table.isna().to_numpy(), (cells | cells[:, -1:])[:-1, :-1])
+
+
+def test_a_crosstab_of_listed_pairs_hides_more_than_small_cells():
+    frame = dp.protect(TABLE, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
+    pairs = [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"), ("b", "z")]
+    out = frame.crosstab("age", "town", keys=pairs, margins=True).release(epsilon=1000)
+    shown = out.nonnegative().round().suppress(31, "s", secondary=True)
+    numbers, marks = read(shown.to_csv())
+    assert (marks == "s").sum() == 3  # two cells, and the margin of the column of one
+    assert (marks == "*").sum() >= 1
+    assert numbers[-1, -1] == 240 or np.isnan(numbers[-1, -1])
+
+
+def test_both_states_of_the_shown_numbers_would_tell_which_hidden_ones_are_0():
+    """The attack that intervals of the numbers as drawn would allow; of hidden cells it reads sums alone."""
+    drawn = np.array([[-6.0, 36, 170], [40, 60, 180], [190, 195, 199]])
+    lifted = nonnegative(drawn)
+    codes = hidden_in_table(lifted, Reader(18, 0.0, whole=False))
+    hidden = codes[:-1, :-1] > 0
+    assert np.argwhere(hidden).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    values = with_margins(lifted)
+    assert np.all(widths(table_equations(3, 3), values.ravel(), codes.ravel(), 18, whole=False) >= 9)
+    fell = drawn - lifted  # of a cell above 0 it is one number for its row and one for its column
+    would = fell[:2, 2:] + fell[2:, :2] - fell[2, 2]
+    risen = [(lifted[:2, :2] - drawn[:2, :2] + would).sum(axis=axis) for axis in (1, 0)]
+    for (
+        line
+    ) in risen:  # in the first row and column, and in no other, some cell was lifted to 0: it is their common one
+        assert line[0] > 1
+        assert abs(line[1]) < 1e-6
+    assert lifted[0, 0] == 0
+
+
+def test_beside_hidden_numbers_that_were_lifted_there_are_no_intervals(out, tmp_path):
+    tree = dp.protect(TABLE, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
+    tree = tree.hierarchy(["age", "town"], [(a, b) for a in "abc" for b in "xyz"]).release(epsilon=1000)
+    for release in (out, tree):
+        veiled = release.nonnegative().round().suppress(40, secondary=True)
+        assert pl.DataFrame(veiled.accuracy()).select(pl.col("error", "lower", "upper").count()).row(0) == (0, 0, 0)
+        for fine in (release.round().suppress(40, secondary=True), release.nonnegative().suppress(40)):
+            errors = pl.DataFrame(fine.accuracy())
+            assert errors["lower"].count() == errors["value"].count() > 0
+        assert str(veiled.report())
+        assert veiled._repr_html_()
+        assert veiled.plot().to_dict()
+        veiled.to_excel(tmp_path / "t.xlsx")
+    assert tree.nonnegative().suppress(40, secondary=True).with_ci()["age"]["count_low"].count() == 0
+
+
+def test_what_reads_hidden_numbers_is_refused_beside_them():
+    counts = {(a, t): 5 if (a, t) == ("a", "x") else 100 for a in "abc" for t in "xyz"}
+    table = pl.DataFrame([key for key, n in counts.items() for _ in range(n)], ["age", "town"], orient="row")
+    cells = asked(table).release(epsilon=1000)
+    hidden = cells.suppress(40, secondary=True)
+    shown = [("a", "z"), ("c", "z")]
+    with pytest.raises(UnsupportedOperation, match="Test before"):
+        hidden.independence()
+    cells.suppress(40).independence()
+    hidden.difference(*shown)
+    with pytest.raises(UnsupportedOperation, match="Compare before"):
+        hidden.nonnegative().difference(*shown)
+
+
+def test_part_of_a_table_that_was_released_with_it_has_other_tables_beside_it():
+    frame = dp.protect(TABLE, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6, delta=1e-3))
+    out = frame.marginals(["age", "town"], [("age", "town")], keys=KEYS).release(epsilon=10, delta=1e-6)
+    out["age", "town"].suppress(10, secondary=True)
+    with pytest.raises(UnsupportedOperation, match="other tables"):
+        out["age"].suppress(10, secondary=True)
+
+
+def test_a_limit_that_tells_the_number_is_refused(out):
+    with pytest.raises(InvalidArgument, match="below=2"):
+        out.suppress(1, secondary=True)
 
 
 def test_marks_are_in_every_file_and_numbers_stay_numbers_in_the_table(out, tmp_path):
@@ -117,7 +305,7 @@ def test_marks_are_in_every_file_and_numbers_stay_numbers_in_the_table(out, tmp_
     assert table["z"].tolist()[0] == "<40"
     assert table["x"].tolist()[-1] == 180
     intervals = sheets["95% intervals"]
-    assert intervals["lower"].isna().sum() == shown.table.isna().to_numpy().sum()
+    assert intervals["lower"].isna().all()
     assert any("nor others" in step for step in shown.report().to_dict()["post_processing"])
 
 
@@ -147,10 +335,6 @@ def test_long_tables_and_hierarchies_are_marked(out, tmp_path):
     assert "<10" in tree.to_latex()
     tree.to_excel(tmp_path / "h.xlsx")
     assert "<10" in pd.read_excel(tmp_path / "h.xlsx", sheet_name="3 town")["count"].tolist()
-    assert (
-        tree["town"]["count"].null_count() == tree.accuracy()["error"].null_count() - tree["age"]["count"].null_count()
-    )
-    assert tree.with_ci()["town"]["count_low"].null_count() == tree["town"]["count"].null_count()
 
 
 @pytest.mark.parametrize(

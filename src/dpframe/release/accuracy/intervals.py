@@ -26,12 +26,14 @@ def intervals(
 ) -> tuple[Floats, Floats]:
     """Intervals that hold each true number of a column with probability 1 - alpha; NaN if there is none.
 
+    There is none either beside hidden numbers that it would tell: see `Numbers.veiled`.
+
     Where the largest numbers were picked, all intervals hold together: see `release.accuracy.picked.alpha_of_each`.
 
     Input:  rows: how many values each group has, if the release does not say; covers: what they are about, by default
             what the release covers
     """
-    if not estimator_of(output).is_number:
+    if not estimator_of(output).is_number or numbers.veiled:
         return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
     value = numbers.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
     values = _rows_of(numbers, output) if rows is None else np.full(len(value), rows)

@@ -46,8 +46,10 @@ from dpframe.release.answer.shrinking import (
     shrunk_numbers,
 )
 from dpframe.release.answer.suppression import (
+    OTHER,
+    SMALL,
+    Reader,
     Suppression,
-    hidden_in_table,
     hidden_in_tree,
     read_suppression,
 )
@@ -63,9 +65,12 @@ from dpframe.release.answer.upscaling import (
 __all__ = [
     "GROUPS_FOUND",
     "LEFT_OUT",
+    "OTHER",
+    "SMALL",
     "JointTables",
     "Moments",
     "Numbers",
+    "Reader",
     "RemainingRows",
     "Suppression",
     "compared_groups",
@@ -74,7 +79,6 @@ __all__ = [
     "family_of",
     "found_words",
     "has_noisy_differences",
-    "hidden_in_table",
     "hidden_in_tree",
     "influences_of",
     "is_scaled",

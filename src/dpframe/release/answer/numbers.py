@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,8 +12,9 @@ import polars as pl
 
 from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import Covers, Formula, Layout, Limits, ReleasedColumn
-from dpframe.release.answer.postprocess import adds_up, table_of
-from dpframe.release.answer.suppression import Suppression, hidden_in_table, with_margins
+from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
+from dpframe.release.answer.postprocess import adds_up, known_nonnegative, spread, table_of
+from dpframe.release.answer.suppression import SMALL, Reader, Suppression
 from dpframe.release.answer.upscaling import is_scaled
 from dpframe.release.estimators import Shrunk, estimator_of
 from dpframe.release.pricing import NoisePlan
@@ -112,54 +114,80 @@ class Numbers:
         if self.suppression is None:
             return np.zeros(self.long.height, np.bool_)
         if self.hidden_grid is not None:
-            hidden, places = self.hidden_grid
-            return np.asarray(hidden[:-1, :-1].ravel()[places])
+            codes, places = self.hidden_grid
+            return np.asarray(codes[:-1, :-1].ravel()[places] > 0)
         return np.asarray(self.counted < self.suppression.below)
 
     @cached_property
-    def hidden_grid(self) -> tuple[Booleans, Integers] | None:
-        """Which cells and margins of a crosstab are hidden, and the place of each group; None if only small ones are.
+    def hidden_grid(self) -> tuple[Integers, Integers] | None:
+        """Why cells and margins of a crosstab are hidden, and the place of each group; None for other tables.
 
-        Margins are in one row and one column more. Only a crosstab with margins or shares says how its cells add up.
+        Margins are in one row and one column more. The codes are those of `release.answer.suppression`. Only a crosstab
+        with margins or shares says how its cells add up.
         """
-        suppression, layout = self.suppression, self.layout
-        if suppression is None or not suppression.secondary or not (layout.margins or layout.normalize):
+        if self.suppression is None or self.layout.form != "crosstab":
             return None
-        down = [name for name in self.by if name not in layout.across]
-        grid = table_of(self.counted, self.long.select(down), self.long.select(layout.across))
-        if grid is None:
-            return None
-        return hidden_in_table(grid[0], suppression.below, secondary=True), grid[1]
+        down = [name for name in self.by if name not in self.layout.across]
+        cells, places = spread(self.counted, self.long.select(down), self.long.select(self.layout.across))
+        if self.protects:
+            return hidden_in_table(cells, self.reader), places
+        return np.where(with_margins(cells) < self.suppression.below, SMALL, 0), places
+
+    @property
+    def protects(self) -> bool:
+        """Whether more is hidden than small numbers, because the table says how its cells add up."""
+        shares = bool(self.layout.margins or self.layout.normalize)
+        return self.suppression is not None and self.suppression.secondary and shares
+
+    @property
+    def reader(self) -> Reader:
+        """What readers of a suppressed table know of its hidden numbers."""
+        assert self.suppression is not None
+        output = self._counting
+        if output is None:  # the noisy counts of a mean, which no step changes
+            return Reader(self.suppression.below, -math.inf, whole=False)
+        floor = 0.0 if self.lifted and known_nonnegative(output) else -math.inf
+        return Reader(self.suppression.below, floor, whole=self.long.schema[output.name].is_integer())
+
+    @property
+    def veiled(self) -> bool:
+        """Whether intervals would tell what is hidden: they are about the numbers before `nonnegative`.
+
+        The numbers of a line before and after it differ by what was added to its negative cells. From the shown numbers
+        of all lines, before and after, one may compute which hidden cells had been negative, and are 0.
+        """
+        return self.lifted and self.protects
 
     @property
     def marks(self) -> np.ndarray | None:
         """The texts that stand for hidden numbers: of groups, or of the cells and margins of a crosstab.
 
-        An empty text stands for a number that is shown. None if no text was typed, or nothing is suppressed.
+        None if no text was typed, or nothing is suppressed; a cell of a crosstab that is not hidden has none.
         """
         if self.suppression is None or self.suppression.marks is None:
             return None
         small, other = self.suppression.marks
-        if self.layout.form != "crosstab":
+        if self.hidden_grid is None:
             return np.where(self.hidden, small, "")
-        down = [name for name in self.by if name not in self.layout.across]
-        grid = table_of(self.counted, self.long.select(down), self.long.select(self.layout.across))
-        if grid is None:
-            sides = [self.long.select(names).n_unique() + 1 for names in (down, self.layout.across)]
-            return np.full(sides, small, dtype=object)
-        return np.where(with_margins(grid[0]) < self.suppression.below, small, other)
+        return np.array([None, small, other], object)[self.hidden_grid[0]]
+
+    @property
+    def _counting(self) -> ReleasedColumn | None:
+        """The column that says how large a group is: a count, else the first number; None for the count of a mean."""
+        for output in self.outputs:
+            if output.formula is Formula.COUNT:
+                return output
+        if any(len(output.totals) > 1 for output in self.outputs):
+            return None
+        return next(output for output in self.outputs if estimator_of(output).is_number)
 
     @property
     def counted(self) -> Floats:
         """The count of each group, as released: a count column, else the count of a mean, else the first number."""
-        for output in self.outputs:
-            if output.formula is Formula.COUNT:
-                return self.long.get_column(output.name).cast(pl.Float64).to_numpy()
-        for output in self.outputs:
-            if len(output.totals) > 1:
-                return self.parts[output.totals[-1][0]]
-        first = next(output for output in self.outputs if estimator_of(output).is_number)
-        return self.long.get_column(first.name).cast(pl.Float64).to_numpy()
+        output = self._counting
+        if output is None:
+            return next(self.parts[output.totals[-1][0]] for output in self.outputs if len(output.totals) > 1)
+        return self.long.get_column(output.name).cast(pl.Float64).to_numpy()
 
     def changed(
         self, outputs: Sequence[ReleasedColumn], change: Callable[[Floats], np.ndarray], dtype: pl.DataType

@@ -22,6 +22,7 @@ __all__ = [
     "nearest_with_sums",
     "nonnegative",
     "rounded",
+    "spread",
     "table_of",
 ]
 
@@ -202,11 +203,15 @@ def table_of(values: Floats, rows: pl.DataFrame, columns: pl.DataFrame) -> tuple
     Input:  rows, columns: the keys of each value, along each side of the table, which are in the order of their first
             value
     """
+    table, places = spread(values, rows, columns)
+    return None if np.isnan(table).any() else (table, places)
+
+
+def spread(values: Floats, rows: pl.DataFrame, columns: pl.DataFrame) -> tuple[Floats, NDArray[np.int64]]:
+    """Values as a table with NaN where there is none, and the place of each in it; see `table_of`."""
     down, across = (keys.unique(maintain_order=True) for keys in (rows, columns))
-    if len(values) != down.height * across.height:
-        return None
     places = _numbers_of(rows, down) * across.height + _numbers_of(columns, across)
-    table = np.zeros(len(values))
+    table = np.full(down.height * across.height, np.nan)
     table[places] = values
     return table.reshape(down.height, across.height), places
 

@@ -6,19 +6,20 @@ Roth 2014, proposition 2.1).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.arrays import Booleans, Floats
+from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.errors import InvalidArgument
 from dpframe.plan import real
 from dpframe.theory.formulas.hierarchies import Levels
 
-__all__ = ["Suppression", "hidden_in_table", "hidden_in_tree", "read_suppression", "with_margins"]
+__all__ = ["OTHER", "SMALL", "Reader", "Suppression", "hidden_in_tree", "read_suppression"]
 
-_OTHER = "*"  # marks a number that is hidden to protect a small one, unless another mark was typed
+_MARK = "*"  # marks a number that is hidden to protect a small one, unless another mark was typed
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,11 @@ class Suppression:
     @property
     def sentence(self) -> str:
         """What was done, for the report."""
-        also = ", nor others from which these could be computed" if self.secondary else "; margins count them"
+        also = (
+            ", nor others from which these could be found within less than half of that"
+            if self.secondary
+            else "; margins count them"
+        )
         return f"suppress(below={self.below:g}): groups with fewer are not shown{also}."
 
 
@@ -53,9 +58,14 @@ def read_suppression(below: object, marker: object, secondary: object) -> Suppre
         raise InvalidArgument("suppress(below=): give a number above 0, such as suppress(below=10).")
     if not isinstance(secondary, bool):
         raise InvalidArgument("suppress(secondary=) is True or False.")
+    if secondary and least <= 1:
+        raise InvalidArgument(
+            "suppress(secondary=True): no whole number but 0 is below 1, so whoever knows the limit knows what is "
+            "hidden. Type a higher limit: suppress(below=2, secondary=True)."
+        )
     marks: tuple[str, str] | None = None
     if isinstance(marker, str):
-        marks = (marker, _OTHER)
+        marks = (marker, _MARK)
     elif isinstance(marker, tuple) and len(marker) == 2 and all(isinstance(mark, str) for mark in marker):
         marks = marker
     elif marker is not None:
@@ -66,135 +76,158 @@ def read_suppression(below: object, marker: object, secondary: object) -> Suppre
     return Suppression(float(least), marks, secondary)
 
 
-def hidden_in_tree(tree: Levels, values: Sequence[Floats], below: float, *, secondary: bool) -> list[Booleans]:
+SMALL, OTHER = 1, 2  # why a number is hidden: it is small, or it is hidden to protect others; 0 if it is shown
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What a reader of a table knows of its hidden numbers, and what is promised about them.
+
+    Input:  below: the limit; floor: the least that a number can be, 0 or minus infinity; whole: whether all numbers are
+            whole
+    """
+
+    below: float
+    floor: float
+    whole: bool
+
+    @property
+    def width(self) -> float:
+        """The promise: the largest and the smallest value that a hidden number may have are at least so far apart.
+
+        It is half of the limit, rounded down for whole numbers, and at least 1 for these.
+        """
+        return max(math.floor(self.below / 2), 1.0) if self.whole else self.below / 2
+
+    def room(self, values: Floats, small: Booleans, *, told: bool) -> tuple[Floats, Floats]:
+        """How far each number may rise and fall for all that is known of it alone, up to the promised width.
+
+        Input:  values; small: which are below the limit; told: whether marks tell small numbers from others. If not,
+                readers are still taken to know that small numbers are small
+        """
+        least = math.ceil(self.below) if self.whole else self.below  # a number that is not small is at least this
+        most = least - 1 if self.whole else least
+        up = np.where(small, most - values, self.width)
+        down = np.where(small | (not told), values - self.floor, values - least)
+        return np.clip(up, 0.0, self.width), np.clip(down, 0.0, self.width)
+
+
+def hidden_in_tree(tree: Levels, values: Sequence[Floats], reader: Reader) -> list[Integers]:
     """Which numbers of a tree are hidden.
 
-    Input:  for each level from the root the released numbers, nodes by crossed keys; below: smaller ones are hidden;
-            secondary: whether others are hidden too, so that no hidden number follows from those that are shown
-    Output: arrays of these shapes
-    Bound:  what is published of a tree is that children add up to their parent. While some parent and its children have
-            exactly one hidden number among them, the smallest shown child is hidden (or the parent, if no child is
-            shown). In the end each such equation has none or at least two. Numbers and equations form a forest, as each
-            number is in at most two equations. From a hidden number one can thus walk through equations to another
-            hidden number of each, without returning, until numbers that are in no further equation. Adding and taking
-            any amount in turn along this walk changes nothing that is shown, so the number can be any
+    Input:  for each level from the root the released numbers, nodes by crossed keys; what the reader knows
+    Output: arrays of these shapes: 0 for a shown number, else SMALL or OTHER. If no choice keeps the promise beside two
+            marks, all hidden numbers are OTHER
+    Bound:  what is published of a tree is that children add up to their parent. `_widths` says how far the values that
+            a hidden number may have lie apart, exactly. While that is too little, a number is hidden in the sum that
+            holds it: of the shown children the smallest that leaves room, else the parent, else in the sum above
     """
-    hidden = [np.asarray(level) < below for level in values]
-    changed = secondary
-    while changed:
-        changed = False
-        for level in range(len(tree.first)):
-            alone = hidden[level] + tree.up(hidden[level + 1].astype(np.int64), level) == 1
-            if not alone.any():
-                continue
-            changed = True
-            for cell in np.flatnonzero(alone.any(axis=0)):
-                shown = np.where(hidden[level + 1][:, cell], np.inf, values[level + 1][:, cell])
-                smallest = _smallest_child(tree, level, shown)
-                at = np.flatnonzero(alone[:, cell])
-                none = np.isinf(shown[smallest[at]])
-                hidden[level][at[none], cell] = True
-                hidden[level + 1][smallest[at[~none]], cell] = True
-    return hidden
+    small = [np.asarray(level) < reader.below for level in values]
+    for told in (True, False):
+        hidden = _widened(tree, values, small, reader, told=told)
+        if hidden is not None:
+            return [
+                np.where(is_small & told, SMALL, np.where(h, OTHER, 0))
+                for is_small, h in zip(small, hidden, strict=True)
+            ]
+    return [np.full(level.shape, OTHER) for level in small]
 
 
-def _smallest_child(tree: Levels, level: int, values: Floats) -> np.ndarray:
-    """The place of the smallest child of each node of a level."""
-    node = np.repeat(np.arange(tree.sizes[level]), tree.children[level])
-    return np.asarray(np.lexsort((values, node))[tree.first[level]])
+def _widened(
+    tree: Levels, values: Sequence[Floats], small: Sequence[Booleans], reader: Reader, *, told: bool
+) -> list[Booleans] | None:
+    """What is hidden of a tree in the end; None if some number stays narrow whatever is hidden."""
+    rooms = [reader.room(level, is_small, told=told) for level, is_small in zip(values, small, strict=True)]
+    hidden = [level.copy() for level in small]
+    while True:
+        needs = _needs(tree, hidden, rooms, reader.width)
+        if not any(need.any() for need in needs):
+            return hidden
+        if not _hide_one_each(tree, values, hidden, needs, [down for _, down in rooms]):
+            return None
 
 
-def hidden_in_table(cells: Floats, below: float, *, secondary: bool) -> Booleans:
-    """Which cells and margins of a table are hidden.
+def _needs(
+    tree: Levels, hidden: Sequence[Booleans], rooms: Sequence[tuple[Floats, Floats]], width: float
+) -> list[Floats]:
+    """For each sum of children, how much room its hidden numbers lack.
 
-    Input:  released counts, rows by columns, whose margins are published; below, secondary as in `hidden_in_tree`
-    Output: an array with one row and one column more, for the margins
-    Bound:  take rows and columns (and the margins' own) as points of a graph, and each hidden number as a line between
-            its row and its column. What is published says how much the lines at each point add up to. A hidden number
-            can be computed just if its line is a bridge, on no closed walk: along a closed walk, any amount can be
-            added and taken in turn. While there is a bridge, the numbers on the cheapest other way between its ends are
-            hidden, where a number costs its size
-    Source: Gusfield 1988, doi:10.1137/0217034, for bridges; the choice of the way is ours
-
-    One small cell takes three others with it, so that no line has a hidden number alone:
-
-    >>> hidden_in_table(np.array([[3.0, 50.0], [40.0, 60.0]]), 10, secondary=True).astype(int).tolist()
-    [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
+    Bound:  by how much a number may rise or fall, for all that is known of its own subtree, is the least of its own
+            room and that of its children together; then, from the root, also of its parent's and its siblings'
+            together. The equations form a tree, so nothing else is known. Room is counted up to the promised width
     """
-    full = with_margins(cells)
-    hidden = full < below
-    cost = np.maximum(full, 0.0) + 1.0
-    while secondary and (bridge := _bridge(hidden)) is not None:
-        for row, column in _way(hidden, cost, *bridge):
-            hidden[row, column] = True
-    return np.asarray(hidden)
+    own = [(np.where(h, up, 0.0), np.where(h, down, 0.0)) for h, (up, down) in zip(hidden, rooms, strict=True)]
+    for level in range(len(tree.first) - 1, -1, -1):
+        up, down = (np.minimum(a, tree.up(b, level)) for a, b in zip(own[level], own[level + 1], strict=True))
+        own[level] = up, down
+    needs = []
+    above = own[0]
+    lacks = [np.where(hidden[0], width - above[0] - above[1], 0.0)]
+    for level in range(len(tree.first)):
+        up, down = own[level + 1]
+        others_up, others_down = (tree.down(tree.up(room, level), level) - room for room in (up, down))
+        above = (
+            np.minimum(up, tree.down(above[0], level) + others_down),
+            np.minimum(down, tree.down(above[1], level) + others_up),
+        )
+        lacks.append(np.where(hidden[level + 1], width - above[0] - above[1], 0.0))
+    tiny = width * 1e-9
+    for level in range(len(tree.first)):
+        up, down = own[level]
+        inside = hidden[level] & (up + down < width - tiny)  # its children leave no room
+        below = np.where(hidden[level + 1], lacks[level + 1], 0.0)
+        if level + 1 < len(tree.first):
+            below = np.where(sum(own[level + 1]) < width - tiny, 0.0, below)
+        need = np.maximum(
+            np.where(inside, width - up - down, 0.0), np.maximum.reduceat(below, tree.first[level], axis=0)
+        )
+        needs.append(np.where(need > tiny, need, 0.0))
+    return needs
 
 
-def with_margins(cells: Floats) -> Floats:
-    """A table with its margins, in one row and one column more."""
-    full = np.zeros((cells.shape[0] + 1, cells.shape[1] + 1))
-    full[:-1, :-1] = cells
-    full[-1, :-1], full[:-1, -1], full[-1, -1] = cells.sum(axis=0), cells.sum(axis=1), cells.sum()
-    return full
+def _hide_one_each(
+    tree: Levels, values: Sequence[Floats], hidden: Sequence[Booleans], needs: Sequence[Floats], down: Sequence[Floats]
+) -> bool:
+    """Hide one more number in each sum that lacks room, in place; whether there was one.
 
-
-def _bridge(hidden: Booleans) -> tuple[int, int] | None:
-    """A hidden number that is on no closed walk of hidden numbers; None if there is none.
-
-    Depth-first search; a line is a bridge if nothing below it has a line to above it (Tarjan 1974).
+    Where all numbers of a sum are hidden, one in the sum above it is hidden; if there is none up to the root, one in
+    every sum below.
     """
-    height, number = hidden.shape[0], sum(hidden.shape)
-    near = [
-        np.flatnonzero(hidden[i]) + height if i < height else np.flatnonzero(hidden[:, i - height])
-        for i in range(number)
-    ]
-    order, lowest = np.full(number, -1), np.full(number, -1)
-    count = 0
-    for start in range(number):
-        if order[start] >= 0:
-            continue
-        order[start] = lowest[start] = count
-        count += 1
-        stack = [(start, -1, iter(near[start].tolist()))]
-        while stack:
-            point, before, rest = stack[-1]
-            onward = next(rest, None)
-            if onward is None:
-                stack.pop()
-                if before >= 0:
-                    lowest[before] = min(lowest[before], lowest[point])
-                    if lowest[point] > order[before]:
-                        row, column = sorted((point, before))
-                        return row, column - height
-            elif onward != before:
-                if order[onward] < 0:
-                    order[onward] = lowest[onward] = count
-                    count += 1
-                    stack.append((onward, point, iter(near[onward].tolist())))
-                else:
-                    lowest[point] = min(lowest[point], order[onward])
-    return None
+    changed = False
+    for level in range(len(tree.first) - 1, -1, -1):
+        for cell in np.flatnonzero(needs[level].any(axis=0)).tolist():
+            at, need = np.flatnonzero(needs[level][:, cell]), needs[level][:, cell]
+            left = at[
+                ~_hide_children(
+                    tree, level, cell, at, values, hidden, down[level + 1][:, cell] < tree.down(need, level)
+                )
+            ]
+            changed |= len(left) < len(at) or not hidden[level][left, cell].all()
+            full = left[hidden[level][left, cell]]
+            hidden[level][left, cell] = True
+            if level:
+                above = np.searchsorted(tree.first[level - 1], full, side="right") - 1
+                np.maximum.at(needs[level - 1][:, cell], above, need[full])
+            elif len(full):
+                for lower in range(1, len(tree.first)):
+                    every = np.arange(tree.sizes[lower])
+                    tight = np.zeros(tree.sizes[lower + 1], np.bool_)
+                    changed |= bool(_hide_children(tree, lower, cell, every, values, hidden, tight).any())
+    return changed
 
 
-def _way(hidden: Booleans, cost: Floats, row: int, column: int) -> list[tuple[int, int]]:
-    """The numbers on the cheapest way from a row to a column but by their own number; hidden ones cost nothing."""
-    height, width = hidden.shape
-    weight = np.where(hidden, 0.0, cost)
-    weight[row, column] = np.inf
-    distance, done = np.full(height + width, np.inf), np.zeros(height + width, np.bool_)
-    before = np.full(height + width, -1)
-    distance[row] = 0.0
-    while not done[height + column]:
-        point = int(np.argmin(np.where(done, np.inf, distance)))
-        done[point] = True
-        beside = slice(height, None) if point < height else slice(0, height)
-        through = distance[point] + (weight[point] if point < height else weight[:, point - height])
-        nearer = (through < distance[beside]) & ~done[beside]
-        distance[beside] = np.where(nearer, through, distance[beside])
-        before[beside] = np.where(nearer, point, before[beside])
-    numbers, point = [], height + column
-    while point != row:
-        ends = sorted((point, int(before[point])))
-        numbers.append((ends[0], ends[1] - height))
-        point = int(before[point])
-    return numbers
+def _hide_children(
+    tree: Levels,
+    level: int,
+    cell: int,
+    at: Integers,
+    values: Sequence[Floats],
+    hidden: Sequence[Booleans],
+    tight: Booleans,
+) -> Booleans:
+    """Hide a shown child of some nodes: the smallest that is not tight, else the smallest. Which nodes had one."""
+    children, node = hidden[level + 1][:, cell], np.repeat(np.arange(tree.sizes[level]), tree.children[level])
+    first = np.lexsort((values[level + 1][:, cell], tight, children, node))[tree.first[level]][at]
+    had = ~children[first]
+    children[first] = True
+    return np.asarray(had)

@@ -114,6 +114,11 @@ class Compares:
         numbers = self._numbers
         if numbers.layout.form != "crosstab" or numbers.outputs[0].formula is not Formula.COUNT:
             raise UnsupportedOperation("independence(): this is no crosstab of counts: frame.crosstab('a', 'b').")
+        if numbers.protects:
+            raise UnsupportedOperation(
+                "independence(): the test reads hidden numbers too, and readers could learn these from it. Test before "
+                "suppress(secondary=True)."
+            )
         if numbers.noise.reconciled or numbers.factor != 1:
             raise UnsupportedOperation(
                 "independence(): cells that were fitted to margins or scaled up have another noise. Ask for the "
@@ -156,6 +161,11 @@ class Compares:
             raise UnsupportedOperation(
                 f"{verb}(): compares groups by their counts, sums, means or variances, and there are none in this "
                 "release."
+            )
+        if numbers.veiled:
+            raise UnsupportedOperation(
+                f"{verb}(): compares the numbers before nonnegative(), and readers could learn hidden numbers from "
+                "these. Compare before suppress(secondary=True)."
             )
         output = formulas[0] if column is None else next(o for o in numbers.outputs if o.name == column)
         if output not in formulas or not estimator_of(output).is_number:

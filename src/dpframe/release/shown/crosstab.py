@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Booleans, Floats
 from dpframe.engine import Kind, as_kind
 from dpframe.plan import Layout
 
@@ -66,9 +66,19 @@ class Crosstab:
 
 
 def grid_of(
-    table: pl.DataFrame, by: Sequence[str], layout: Layout, cells: CellColumns, merged: Merged, *, whole: bool
+    table: pl.DataFrame,
+    by: Sequence[str],
+    layout: Layout,
+    cells: CellColumns,
+    merged: Merged,
+    hidden: Booleans | None,
+    *,
+    whole: bool,
 ) -> Crosstab:
-    """The crosstab of a long table, with margins or as parts of the margins, as the layout says."""
+    """The crosstab of a long table, with margins or as parts of the margins, as the layout says.
+
+    What is `hidden` of cells and margins is null, and so are shares of it.
+    """
     across = layout.across
     down = tuple(name for name in by if name not in across)
     (rows, lines), (columns, stacks) = _lines(table, down), _lines(table, across)
@@ -88,6 +98,8 @@ def grid_of(
     for j, stack in enumerate(stacks):
         values[-1, j], lower[-1, j], upper[-1, j] = merged(stack)
     values[-1, -1], lower[-1, -1], upper[-1, -1] = merged(np.arange(table.height))
+    if hidden is not None:
+        values[hidden], lower[hidden], upper[hidden] = None, np.nan, np.nan
     rows, columns = [*rows, _margin(rows)], [*columns, _margin(columns)]
     full = Crosstab(down, across, rows, columns, values, lower, upper, sizes, whole and not layout.normalize)
     return _shares(full, layout) if layout.normalize else full
@@ -184,9 +196,13 @@ def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
     dtype: pl.DataType = pl.Int64() if grid.whole else pl.Float64()
     values = grid.values
     if grid.marks is not None:
-        dtype, values = pl.String(), np.vectorize(str, otypes=[object])(grid.marked)
+        dtype, values = pl.String(), np.vectorize(_as_mark, otypes=[object])(grid.marked)
     series = zip(labels, values.T.tolist(), strict=True)
     return keys.with_columns([pl.Series(label, values, dtype=dtype) for label, values in series])
+
+
+def _as_mark(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def as_text(keys: pl.Series) -> pl.Series:

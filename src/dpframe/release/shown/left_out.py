@@ -24,7 +24,8 @@ _SOURCE = {
 def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
     """A table of errors with what is left out of each count and sum; as it is where `dp.Auto` chose nothing.
 
-    A line is null where nothing says how much is left out: it is unknown, not 0. So are margins, and suppressed groups.
+    A line is null where nothing says how much is left out: it is unknown, not 0. So are margins, and suppressed
+    groups; and all lines where they would tell what is hidden.
     """
     if not any(name in numbers.parts for output in numbers.outputs for name in left_out_names(output.name)):
         return errors
@@ -35,7 +36,7 @@ def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
             values = numbers.parts.get(left_out_names(output.name)[place])
             cells += [None] * height if values is None else values.tolist()
         columns[column] = cells + [None] * (errors.height - len(cells))
-    shown = pl.col("value").is_not_null()
+    shown = pl.col("value").is_not_null() & pl.lit(not numbers.veiled)
     return errors.with_columns(
         pl.when(shown).then(pl.Series(name, cells, pl.Float64).fill_nan(None)).alias(name)
         for name, cells in columns.items()

@@ -29,7 +29,8 @@ def crosstab(numbers: Numbers, alpha: float | None = None) -> Crosstab | None:
     whole, ends = numbers.long.schema[output.name].is_integer(), _ends(numbers, output, sure)
     values = np.array(numbers.shown.get_column(output.name).to_list(), np.object_)
     merged = _merged(numbers, output, sure, *ends)
-    grid = grid_of(numbers.long, numbers.by, numbers.layout, (values, *ends), merged, whole=whole)
+    hidden = None if numbers.hidden_grid is None else numbers.hidden_grid[0] > 0
+    grid = grid_of(numbers.long, numbers.by, numbers.layout, (values, *ends), merged, hidden, whole=whole)
     marks = numbers.marks
     return grid if marks is None else replace(grid, marks=marks[: len(grid.rows), : len(grid.columns)])
 
@@ -62,18 +63,16 @@ def _ends(numbers: Numbers, output: ReleasedColumn, alpha: float | None) -> tupl
 
 def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower: Floats, upper: Floats) -> Merged:
     """The function from some groups to their margin: a count, a sum or a mean over all of them, with its interval."""
-    values, counts = numbers.long.get_column(output.name), numbers.counted
+    values = numbers.long.get_column(output.name)
     before = numbers.drawn.get_column(output.name).to_numpy()  # the numbers without post-processing
     sizes: dict[tuple[int, bool], float] = {}
 
     def merged(at: NDArray[Any]) -> tuple[int | float | None, float, float]:
-        if numbers.below is not None and (float(counts[at].sum()) < numbers.below or _is_hidden(numbers, at)):
-            return None, math.nan, math.nan
         cells = values[at].to_list()
         if len(cells) == 1:
             return cells[0], lower[at].item(), upper[at].item()
         value = _mean_of(numbers, output, at) if output.formula is Formula.MEAN else sum(cells)
-        if alpha is None:
+        if alpha is None or numbers.veiled:
             return value, math.nan, math.nan
         if output.formula is Formula.MEAN:
             sum_name, number = (float(numbers.parts[name][at].sum()) for name, _ in output.totals)
@@ -87,23 +86,6 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
         return value, low, high
 
     return merged
-
-
-def _is_hidden(numbers: Numbers, at: NDArray[Any]) -> bool:
-    """Whether the margin of some groups is hidden to protect another number."""
-    if numbers.hidden_grid is None:
-        return False
-    hidden, places = numbers.hidden_grid
-    (height, width), own = (side - 1 for side in hidden.shape), places[at]
-    rows, columns = np.unique(own // width), np.unique(own % width)
-    margins = []
-    if len(rows) == 1 and len(at) == width:
-        margins.append(hidden[rows[0], -1])
-    if len(columns) == 1 and len(at) == height:
-        margins.append(hidden[-1, columns[0]])
-    if len(at) == height * width:
-        margins.append(hidden[-1, -1])
-    return bool(any(margins))
 
 
 def _mean_of(numbers: Numbers, output: ReleasedColumn, at: NDArray[Any]) -> float:

@@ -198,14 +198,19 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
                 the noisy number of values of its first mean, otherwise with its first column of numbers; marker: the
                 text that stands for them in CSV, Excel, LaTeX and HTML, such as "<10"; a pair has a second text for
                 numbers that are hidden with them, "*" by default; secondary: whether other numbers are hidden too, so
-                that no hidden number can be computed from shown ones and margins
+                that no hidden number can be pinned down: see Bound
         Output: a release in which groups and margins with a smaller number are null. The other margins still include
                 the suppressed groups. Of several such steps the strictest applies. Privacy does not need this step,
                 since the numbers are noisy; it hides groups whose numbers are mostly noise. In a crosstab with margins
-                a single hidden cell of a row is the margin less the others; `secondary` hides more cells, the smallest
-                that are enough, until each is on a closed walk of hidden ones. Rounding leaves no more than that to
-                find, and neither does a table without margins
-        Bound:  what is hidden follows from the released numbers: see `dpframe.release.answer.suppression`
+                a single hidden cell of a row is the margin less the others; `secondary` hides more, the smallest
+                numbers that are enough. After `nonnegative()` it also leaves out intervals and what limits leave out,
+                since they would tell the numbers before that step; `out.accuracy()` before `suppress` has them
+        Bound:  with secondary=True, readers who know the limit, the marks, and that numbers are whole and not negative
+                (where they are) find no hidden number of the table within less than half of the limit: the largest and
+                the smallest value that it may have are at least below // 2 apart, and at least 1; below / 2 where
+                numbers are not whole. For means, this holds for their counts. If two marks would tell more, all hidden
+                numbers have the second one. What other tables say is not looked at. See
+                `dpframe.release.answer.suppression`
         Errors: InvalidArgument; UnsupportedOperation if no number was released
 
         >>> import polars as pl, dpframe as dp

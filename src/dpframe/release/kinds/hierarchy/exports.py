@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.arrays import Booleans
+from dpframe.arrays import Integers
 from dpframe.budget import Loss
 from dpframe.engine import as_kind
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Tree
-from dpframe.release.answer import Suppression
-from dpframe.release.kinds.hierarchy.agreeing import Agreeing
+from dpframe.release.answer import OTHER, Suppression
 from dpframe.release.shown import Report, as_text, check_installed, write_csv, write_excel, write_latex, write_parquet
 
 __all__ = ["HierarchyExports"]
@@ -42,13 +41,8 @@ class HierarchyExports:
 
     @property
     @abstractmethod
-    def _hidden(self) -> list[Booleans] | None:
-        """Which numbers of each level are not shown; None if all are."""
-
-    @property
-    @abstractmethod
-    def _numbers(self) -> Agreeing:
-        """The numbers of all levels."""
+    def _hidden(self) -> list[Integers] | None:
+        """Why numbers of each level are not shown; None if all are."""
 
     @abstractmethod
     def report(self) -> Report:
@@ -92,8 +86,8 @@ class HierarchyExports:
             return table
         small, other = self._suppression.marks
         places = range(len(self._tree.names)) if level is None else [self._place(level)]
-        is_small = np.concatenate([self._numbers.floats(place).ravel() < self._suppression.below for place in places])
-        mark = pl.when(pl.Series(is_small)).then(pl.lit(small)).otherwise(pl.lit(other))
+        is_other = np.concatenate([self._hidden[place].ravel() == OTHER for place in places])
+        mark = pl.when(pl.Series(is_other)).then(pl.lit(other)).otherwise(pl.lit(small))
         number = pl.col(self._value)
         text = pl.when(number.is_null()).then(mark).otherwise(number.cast(pl.String))
         return table.with_columns(text.alias(self._value))

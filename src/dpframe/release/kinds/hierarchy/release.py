@@ -12,13 +12,21 @@ from typing import Any, Generic, cast
 import numpy as np
 import polars as pl
 
-from dpframe.arrays import Booleans, Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.budget import Loss
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
 from dpframe.plan import HIERARCHY, Derivation, Hints, ReleasedColumn, Tree
 from dpframe.release.accuracy import check_alpha, read_ci
-from dpframe.release.answer import Suppression, hidden_in_tree, keys_beside, known_nonnegative, read_suppression
+from dpframe.release.answer import (
+    SMALL,
+    Reader,
+    Suppression,
+    hidden_in_tree,
+    keys_beside,
+    known_nonnegative,
+    read_suppression,
+)
 from dpframe.release.kinds.hierarchy.agreeing import Agreeing, nonnegative_levels, on_grid, whole_levels
 from dpframe.release.kinds.hierarchy.chart import drawn_level, labelled
 from dpframe.release.kinds.hierarchy.errors import level_errors
@@ -132,7 +140,7 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
             series = pl.Series(self._value, numbers.floats(level).ravel())
         if self._hidden is None:
             return series
-        shown = pl.Series(~self._hidden[level].ravel())
+        shown = pl.Series(self._hidden[level].ravel() == 0)
         return pl.select(pl.when(shown).then(series).alias(self._value)).to_series()
 
     @cached_property
@@ -193,21 +201,31 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
 
         Input:  below: a number above 0: smaller ones are hidden; marker: the text that stands for them in files, such
                 as "<10"; a pair has a second text for numbers that are hidden with them; secondary: whether others are
-                hidden too, so that no hidden number follows from its parent and siblings
-        Output: a release in which these numbers are null, on every level. Of several such steps the strictest applies
+                hidden too, so that each hidden number can have values that are half of the limit apart, whatever all
+                levels say together; see `Release.suppress`
+        Output: a release in which these numbers are null, on every level. Of several such steps the strictest applies.
+                After `nonnegative()`, a release with secondary=True has no intervals
         Bound:  what is hidden follows from the released numbers: see `dpframe.release.answer.suppression`
         """
         step = read_suppression(below, marker, secondary)
         return replace(self, _suppression=step.after(self._suppression), _steps=(*self._steps, step.sentence))
 
     @cached_property
-    def _hidden(self) -> list[Booleans] | None:
-        """Which numbers of each level are not shown; None if all are."""
+    def _hidden(self) -> list[Integers] | None:
+        """Why numbers of each level are not shown, by the codes of `release.answer.suppression`; None if all are."""
         if self._suppression is None:
             return None
-        values = [self._numbers.floats(level) for level in range(len(self.levels))]
-        below, secondary = self._suppression.below, self._suppression.secondary
-        return hidden_in_tree(self._tree.shape, values, below, secondary=secondary)
+        numbers, below = self._numbers, self._suppression.below
+        values = [numbers.floats(level) for level in range(len(self.levels))]
+        if not self._suppression.secondary:
+            return [np.where(level < below, SMALL, 0) for level in values]
+        reader = Reader(below, 0.0 if self._lifted else -math.inf, whole=numbers.exponent == 0)
+        return hidden_in_tree(self._tree.shape, values, reader)
+
+    @property
+    def _veiled(self) -> bool:
+        """Whether intervals would tell what is hidden: see `dpframe.release.answer.numbers`."""
+        return self._lifted and self._suppression is not None and self._suppression.secondary
 
     # Errors
 
@@ -264,7 +282,7 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
         return cast("Table_co", as_kind(table, self._kind))
 
     def _ends(self, level: int, alpha: float) -> tuple[Floats, Floats]:
-        """The ends of the intervals of a level's numbers; NaN for suppressed ones."""
+        """The ends of the intervals of a level's numbers; NaN for suppressed ones, and where they would tell these."""
         middle = self._fitted.floats(level)
         error = level_errors(self._tree.shape, self._noise, self._variances, alpha)[level][:, None]
         error = error + 2.0**self._fitted.exponent * 2  # what the grid of exact sums moves
@@ -272,7 +290,8 @@ class HierarchyRelease(HierarchyExports, Hints, Mapping[str, Any], Generic[Table
         if self._lifted:
             lower, upper = np.maximum(lower, 0.0), np.maximum(upper, 0.0)
         if self._hidden is not None:
-            lower, upper = (np.where(self._hidden[level], math.nan, end) for end in (lower, upper))
+            told = (self._hidden[level] == 0) & (not self._veiled)
+            lower, upper = (np.where(told, end, math.nan) for end in (lower, upper))
         return lower.ravel(), upper.ravel()
 
     @property

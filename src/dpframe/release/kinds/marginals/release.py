@@ -109,7 +109,8 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
         drawn = None if self._changed is None else before
         numbers = Numbers(long, names, outputs, noise, tables.layout(table), before=drawn, lifted=self._lifted)
         about = self._kind, self.when, self._statement, self._steps
-        return Release(self.cost, self.derivation, numbers, *about, _set=len(tables.workload))
+        others = len(tables.workload) - 1 if set(table) in map(set, tables.workload) else len(tables.workload)
+        return Release(self.cost, self.derivation, numbers, *about, _set=1 + others)
 
     def _values(self, table: Attributes) -> NDArray[Any]:
         """The numbers of a table as they are shown."""
