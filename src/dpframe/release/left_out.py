@@ -53,7 +53,6 @@ _TAILS = (0.005, 0.5, 0.99)
 _SURE = 0.02  # how often a released number may be further from the number without noise
 _GUESSED = 0.05  # relative error of the number of rows that count, as a case predicts it
 _GRID = 200  # of released numbers, where there are more groups
-_HIDDEN = 3.0  # units that noise hides beyond a bound, at twice the bound or at 0, in scales of the noise
 _HALF = 0.5  # probability that there are units after the end of a curve
 _STEEPEST = 2.8  # fall of a curve from one node to the next, in its logarithm: seven levels of 0.4
 _SUMMED = (TotalKind.ROWS, TotalKind.VALUES, TotalKind.SUM)
@@ -141,13 +140,18 @@ def _hidden(part: _Part, seen: Seen) -> int:
     """How many units with far more rows, or far larger values, than all others noise may hide.
 
     A curve comes again after a gap where a count is high enough (`MODEL.back_scales`). Units of one size may be at two
-    nodes, and noise may make each count smaller. Values are seen in narrower bins: noise alone may hide them.
+    nodes, and noise may make each count smaller. Values far away are seen where one bin is high enough.
     """
     least = [
-        2 * (max(MODEL.back_scales * scale, MODEL.back_units) + _HIDDEN * scale) for _, scale in seen.sizes.values()
+        2 * (max(MODEL.back_scales * scale, MODEL.back_units) + MODEL.hidden_scales * scale)
+        for _, scale in seen.sizes.values()
     ]
     binned = seen.values.get(part.column) if part.column is not None else None
-    return math.ceil(max([*least, *([] if binned is None else [_HIDDEN * binned.scale])], default=0.0))
+    return math.ceil(
+        max(
+            [*least, *([] if binned is None else [(MODEL.clear_bin + MODEL.hidden_scales) * binned.scale])], default=0.0
+        )
+    )
 
 
 def _together(part: _Part, limits: tuple[Ends, Ends], bounds: tuple[Ends, Ends]) -> tuple[Ends, Ends]:
@@ -319,7 +323,7 @@ class _Part:
         above = binned.parts @ np.maximum(binned.middles - high, 0.0) * binned.units
         below = binned.parts @ np.maximum(low - binned.middles, 0.0) * binned.units
         least, likely, most = self._rows_each(units)
-        hidden = _HIDDEN * binned.scale
+        hidden = MODEL.hidden_scales * binned.scale  # units at twice the bound, or at 0
         up, down = np.quantile(above, _TAILS), np.quantile(below, _TAILS)
         estimate = likely * (up[1] - down[1])
         lower = least * up[0] - most * (down[2] + hidden * abs(low))
