@@ -12,6 +12,11 @@ difference`; and `rows=7`, for one limit on rows alone.
 
 `python benchmarks/coverage.py levels 300 2000`: how often tests of equal groups reject at 5%. With `shared` in
 place of `levels` so where the groups share people.
+
+`python benchmarks/coverage.py shapes 300`: coverage on skewed, heavy and tied columns, beside that of the interval that
+people compute without noise, and the median width beside that one's. Each of 300 listed groups is one repeat. Names of
+statistics, e=4, n=300 and k=3 choose statistics, prices, people of a group and rows of a person. `!` marks coverage
+surely below 0.92 where the interval without noise has 0.94. `heldout` in place of `shapes`: so on other shapes.
 """
 
 from __future__ import annotations
@@ -245,10 +250,141 @@ def shared(people: int = 300, repeats: int = 2000) -> None:
         print(f"{people:6} {epsilon:5}     {shares}", flush=True)
 
 
+SHAPES = {  # bounds, and a function from a generator and a size to values
+    "zeros 90%": ((0, 100), lambda rng, size: rng.uniform(20, 100, size) * (rng.random(size) < 0.1)),
+    "zeros 98%": ((0, 100), lambda rng, size: rng.uniform(20, 100, size) * (rng.random(size) < 0.02)),
+    "Pareto 3": ((0, 60), lambda rng, size: 1 + rng.pareto(3, size)),
+    "lognormal": ((0, 60), lambda rng, size: rng.lognormal(0, 1, size)),
+    "ties": ((0, 40), lambda rng, size: np.where(rng.random(size) < 0.6, 2, np.rint(rng.gamma(0.5, 8, size)))),
+    "normal": ((-10, 10), lambda rng, size: rng.normal(0, 1, size)),
+}
+HELD_OUT = {
+    "gamma 0.1": ((0, 30), lambda rng, size: rng.gamma(0.1, 4, size)),
+    "Weibull 0.4": ((0, 150), lambda rng, size: rng.weibull(0.4, size)),
+    "two points": ((-50, 50), lambda rng, size: np.where(rng.random(size) < 0.03, 50.0, -1.0)),
+    "t 3": ((-40, 40), lambda rng, size: rng.standard_t(3, size)),
+    "salaries": ((0, 1000), lambda rng, size: np.exp(3.5 + 0.6 * rng.normal(size=size)) * (rng.random(size) < 0.7)),
+}
+_ASKED = ("mean", "sum", "var", "std", "ratio", "cov", "corr", "weighted", "rate", "difference")
+
+
+def shaped(rng, shape, groups, units, rows):
+    """A table of groups, each a sample of units with so many rows; half of a unit's rows have one value.
+
+    The column y is x in half of the rows, w is above 0, and b says whether x is above a quarter of its bounds.
+    """
+    size = groups * units * rows
+    (low, high), draw = shape
+    first, fresh, other = draw(rng, groups * units), draw(rng, size), draw(rng, size)
+    x = np.where(rng.random(size) < 0.5, np.repeat(first, rows), fresh)
+    y = np.clip(np.where(rng.random(size) < 0.5, x, other), low, high)
+    x = np.clip(x, low, high)
+    ids = np.repeat(np.arange(groups * units), rows)
+    return pl.DataFrame(
+        {"u": ids, "g": ids // units, "x": x, "y": y, "w": 1 + (y - low), "b": x > low + (high - low) / 4}
+    )
+
+
+def influences(table, name):
+    """A statistic of each group and the root of its Σ ψ² over units: arrays of length groups."""
+    g, u = table["g"].to_numpy(), table["u"].to_numpy()
+    x, y, w, b = (table[c].to_numpy().astype(float) for c in "xywb")
+    groups = g.max() + 1
+
+    def mean(values):
+        return (np.bincount(g, values, groups) / np.bincount(g, minlength=groups))[g]
+
+    dx, dy = x - mean(x), y - mean(y)
+    vx, vy, c = mean(dx**2), mean(dy**2), mean(dx * dy)
+    if name in ("mean", "difference"):
+        value, psi = mean(x), dx
+    elif name == "rate":
+        value, psi = mean(b), b - mean(b)
+    elif name == "sum":
+        n = np.bincount(g, minlength=groups)[g]
+        value, psi = n * mean(x), n * x
+    elif name == "var":
+        value, psi = vx, dx**2 - vx
+    elif name == "std":
+        value, psi = np.sqrt(vx), (dx**2 - vx) / (2 * np.sqrt(vx) + 1e-12)
+    elif name in ("ratio", "weighted"):
+        over, under = (x, w) if name == "ratio" else (x * w, w)
+        r = mean(over) / mean(under)
+        value, psi = r, (over - r * under) / mean(under)
+    elif name == "cov":
+        value, psi = c, dx * dy - c
+    else:
+        s = np.sqrt(vx * vy) + 1e-12
+        value, psi = c / s, dx * dy / s - c / s / 2 * (dx**2 / (vx + 1e-12) + dy**2 / (vy + 1e-12))
+    per_unit = np.bincount(u, psi)
+    of = np.arange(len(per_unit)) // (len(per_unit) // groups)
+    n = np.bincount(g, minlength=groups)
+    first = np.searchsorted(g, np.arange(groups))
+    return value[first], np.sqrt(np.bincount(of, per_unit**2, groups)) / n
+
+
+def released(frame, name, bounds, groups, rows, epsilon):
+    """The ends of the intervals of each group."""
+    low, high = bounds
+    both = {"x": bounds, "y": bounds}
+    aggregates = {
+        "mean": dp.mean("x", bounds=bounds),
+        "difference": dp.mean("x", bounds=bounds),
+        "rate": dp.mean("b"),
+        "sum": dp.sum("x", bounds=bounds),
+        "var": dp.var("x", bounds=bounds),
+        "std": dp.std("x", bounds=bounds),
+        "ratio": dp.ratio(dp.sum("x", bounds=bounds), dp.sum("w", bounds=(1, 1 + high - low))),
+        "weighted": dp.mean("x", weights="w", bounds=bounds, weight_bounds=(1, 1 + high - low)),
+        "cov": dp.cov("x", "y", bounds=both),
+        "corr": dp.corr("x", "y", bounds=both),
+    }
+    limits = {"max_rows": rows} if rows == 1 else {"max_groups": 1, "max_rows_per_group": rows}
+    by = frame.group_by("g", keys=list(range(groups)), **limits)
+    table = by.agg(v=aggregates[name]).release(epsilon=epsilon, covers="population")
+    if name == "difference":
+        pairs = [table.difference(i, i + 1) for i in range(0, groups, 2)]
+        return np.array([(p["lower"][0], p["upper"][0]) for p in pairs]).T
+    table = table.accuracy()
+    return table["lower"].to_numpy(), table["upper"].to_numpy()
+
+
+def of_shapes(which: str = "shapes", repeats: int = 300, *words: str) -> None:
+    """Coverage beside that of the interval without noise, on columns of many shapes: each group is one repeat."""
+    chosen = SHAPES if which == "shapes" else HELD_OUT
+    names = [w for w in words if w in _ASKED] or [n for n in _ASKED if n != "difference"]
+    prices = [float(w[2:]) for w in words if w.startswith("e=")] or [1, 4]
+    sizes = [int(w[2:]) for w in words if w.startswith("n=")] or [300, 1000, 3000]
+    limits = [int(w[2:]) for w in words if w.startswith("k=")] or [1]
+    rng = np.random.default_rng(7)
+    print("shape         rows     n statistic  without noise  " + "  ".join(f"ε={e:<10}" for e in prices), flush=True)
+    for shape, rows in ((s, r) for s in chosen for r in limits):
+        truth = {n: influences(shaped(rng, chosen[shape], 1, 2_000_000 // rows, rows), n)[0][0] for n in names}
+        for units in sizes:
+            table = shaped(rng, chosen[shape], repeats, units, rows)
+            frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e6))
+            for name in names:
+                value, deviation = influences(table, name)
+                goal = truth[name] * (units * rows / (2_000_000 // rows * rows) if name == "sum" else 1)
+                if name == "difference":
+                    value, deviation, goal = value[1::2] - value[::2], np.hypot(deviation[::2], deviation[1::2]), 0.0
+                plain = np.mean(np.abs(value - goal) <= 1.96 * deviation)
+                cells = []
+                for epsilon in prices:
+                    lower, upper = released(frame, name, chosen[shape][0], repeats, rows, epsilon)
+                    held = np.mean((lower <= goal) & (goal <= upper))
+                    width = np.median(upper - lower) / np.median(3.92 * deviation)
+                    low = "!" if held < 0.92 - 2.6 * np.sqrt(0.92 * 0.08 / len(value)) and plain >= 0.94 else " "
+                    cells.append(f"{held:.3f}{low}{width:5.1f}w")
+                print(f"{shape:13} {rows:4} {units:5} {name:10}     {plain:.3f}      " + "   ".join(cells), flush=True)
+
+
 if __name__ == "__main__":
     words = sys.argv[1:]
     if words[:1] == ["levels"]:
         levels(*(int(word) for word in words[1:]))
+    elif words[:1] in (["shapes"], ["heldout"]):
+        of_shapes(words[0], *(int(word) for word in words[1:2]), *words[2:])
     elif words[:1] == ["shared"]:
         shared(*(int(word) for word in words[1:]))
     elif words[:1] == ["statistics"]:

@@ -117,6 +117,24 @@ def test_groups_bounds_and_several_columns():
 
 
 @pytest.mark.long
+def _with_far_more_rows(people):
+    """A released count of 2,000 people with 1 to 5 rows, and so many with 5,000; what its limits leave out."""
+    sizes = np.concatenate([np.random.default_rng(1).integers(1, 6, 2000), np.full(people, 5000)])
+    out = protect(pl.DataFrame({"id": np.repeat(np.arange(len(sizes)), sizes)})).count(**AUTO).release(epsilon=4)
+    most = out.report().to_dict()["chosen"]["limits"]["max_rows"]
+    return out, float(np.maximum(sizes - most, 0).sum())
+
+
+def test_people_whom_the_noise_hides_are_in_no_interval_and_the_report_says_up_to_how_many():
+    out, lost = _with_far_more_rows(1)
+    (line,) = out.report().to_dict()["left_out"]
+    assert lost > line["upper"]
+    assert f"Noise may hide up to {line['hidden']:,} people with far more rows than all others" in str(out.report())
+    out, lost = _with_far_more_rows(2 * line["hidden"])  # at least 10 scales above what is seen, at each of two nodes
+    (line,) = out.report().to_dict()["left_out"]
+    assert line["lower"] <= lost <= line["upper"]
+
+
 def test_of_different_values_it_is_unknown():
     out = protect(panel(5)).n_unique("x", **AUTO).release(epsilon=2)
     assert "left_out" not in out.accuracy().columns or out.accuracy()["left_out"].null_count() == 1

@@ -86,7 +86,8 @@ def share_of(total: Total) -> Fraction:
         places = range(1, total.moment.groups)
         return _BETWEEN * total.moment.others / sum(_others(place, total.moment.most_groups) for place in places)
     if total.of_influence:
-        return Fraction(1, 2) if total.moment.counts is None else Fraction(1, 4)
+        of_mean = total.moment.counts is not None and len(total.moment.parts) == 2
+        return Fraction(1, 4) if of_mean else Fraction(1, 2)
     return Fraction(1, 4) if total.moment.product is Product.SQUARE else Fraction(1, 8)
 
 
@@ -257,8 +258,10 @@ def _of_sum(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[
 
 
 def _of_influence(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
-    """Σ ψ² over people, with ψ the influence of a person on the statistic: see `influence_total`."""
-    return [influence_total([total for _, total in output.totals], unit_limits, what)]
+    """Σ ψ² over people, with ψ the influence of a person on the statistic; where rows are counted, less their part."""
+    totals = [total for _, total in output.totals]
+    squares = _centred_square if totals[-1].counts_rows else influence_total
+    return [squares(totals, unit_limits, what)]
 
 
 def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str, place: int = 0) -> Total:
@@ -325,11 +328,12 @@ def _is_compared(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> 
 
 
 def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, what: str) -> Total:
-    """The sum over units of the squared influence on a mean, less half of the largest square for each row.
+    """The sum over units of the squared influence on a statistic, less half of the largest square for each row.
 
-    It replaces Σ S², Σ S·N and Σ N² where influences are read anyway: one total, with the mean known.
+    So it moves by half as much as the squares alone. For a mean it replaces Σ S², Σ S·N and Σ N² where influences are
+    read anyway: one total, with the mean known.
 
-    Input:  totals: the sum and the number of rows; unit_limits; what was asked
+    Input:  totals: those that the statistic follows from, the number of rows last; unit_limits; what was asked
     Output: a total in units of the squared clip
     Bound:  with at most k rows in a group, let n be a unit's rows there and x its influence, an integer in [-M, M]
             whatever the weights are. The unit adds x² - s·n with s = M²/2k, clipped last to [-s·n, s·n] (rounded up),

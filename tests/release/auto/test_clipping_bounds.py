@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +14,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.engine import EXPONENTS
 from dpframe.plan import Bounds
+from dpframe.release.auto import tails
 from dpframe.release.auto.clipping_bounds import _are_many, _best, _most_inside, _rounded
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import nobody_there
@@ -141,10 +143,52 @@ def test_a_tail_may_end_at_zero():
     at, units = tail_start(bins)
     assert (at, units[0] < 300 < units[1]) == (0, True)
     points, draw = np.array([1.0, 1.5, 2.0, 3.0]), np.random.default_rng(1)
-    ending = draw_tail(bins, 2.0, units, points, draw)
+    ending = draw_tail(bins, 2.0, units, points, math.inf, draw)
     assert np.mean(ending[:, 2:].sum(axis=1) == 0) > 0.5
     bins = Bins(begins, bins.ends, np.array([300.0, 300.0, 300.0]), bins.scales)  # control: there is somebody
-    assert (draw_tail(bins, 2.0, tail_start(bins)[1], points, draw)[:, 2:].sum(axis=1) > 0).all()
+    assert (draw_tail(bins, 2.0, tail_start(bins)[1], points, math.inf, draw)[:, 2:].sum(axis=1) > 0).all()
+
+
+def _beyond_1994():
+    """The part of 3,000 years from 1940 to 2009 above 1994, as a histogram with two bins of years says."""
+    edges = np.append(0.0, 1938 + 36.5 * np.arange(-20, 21))
+    counts = np.zeros(len(edges) + 1)
+    counts[[21, 22, 23]] = 3, 1500, 1500
+    bins = Bins(np.append(-math.inf, edges), np.append(edges, math.inf), counts, np.full(len(counts), 7.0))
+    octaves = powers_of_two(magnitudes(np.full(3000, 1970)), 13.0, whole=True)
+    values = read_values(octaves, bins, 1024.0, 2048.0, whole=True)
+    return float((values.parts @ (values.ends[1:] > 1995)).mean())
+
+
+def test_a_wide_bin_with_nothing_beyond_is_not_all_at_its_start(monkeypatch):
+    """Values become rarer outward. So a tail is not far denser than the bin before it. The noise is not drawn here."""
+    assert _beyond_1994() > 0.05  # 15 of 70 years are
+    monkeypatch.setattr(tails, "MODEL", replace(MODEL, tail_denser=math.inf))
+    assert _beyond_1994() < 0.01
+
+
+def _one_row_each(values):
+    table = pl.DataFrame({"u": range(len(values)), "x": values})
+    return dp.protect(table, unit="u", budget=dp.Budget(epsilon=1.0))
+
+
+@pytest.mark.parametrize("rank", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("draw", [np.random.default_rng(2).normal, np.random.default_rng(3).random])
+def test_right_quantiles_are_no_guess(rank, draw):
+    """The noisy count of 3,000 people is 30 scales above its limit."""
+    values = draw(size=3000)
+    out = _one_row_each(values).quantile("x", rank, bounds=dp.Auto(), max_rows=1).release(epsilon=1)
+    assert "unseen" not in out.report().items["chosen"]
+    assert out.value == pytest.approx(np.quantile(values, rank), abs=0.1)
+
+
+def test_a_median_of_few_people_is_a_guess():
+    out = (
+        _one_row_each(np.random.default_rng(4).normal(size=30))
+        .median("x", bounds=dp.Auto(), max_rows=1)
+        .release(epsilon=1)
+    )
+    assert "unseen" in out.report().items["chosen"]
 
 
 def test_a_heap_far_out_is_no_noise():

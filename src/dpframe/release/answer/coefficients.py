@@ -18,8 +18,6 @@ from dpframe.release.pricing import NoisePlan
 
 __all__ = ["coefficient_influences", "influences_of"]
 
-_LEAST = 1e-4  # of a residual variance, where outcomes are within [-1, 1]
-
 
 def coefficient_influences(
     outputs: Sequence[ReleasedColumn], plan: NoisePlan, long: pl.DataFrame
@@ -37,7 +35,6 @@ def influences_of(outputs: Sequence[ReleasedColumn], moments: Moments) -> list[t
     assert regressors is not None
     inverse, matrix = moments.inverse(), moments.matrix
     residual = np.append(-inverse @ matrix[:-1, -1], 1.0)
-    variance = max(float(residual @ matrix @ residual) / moments.rows, _LEAST)
     limits = outputs[0].moments[0][1].moment
     assert limits is not None
     result = []
@@ -46,8 +43,7 @@ def influences_of(outputs: Sequence[ReleasedColumn], moments: Moments) -> list[t
         whole[:-1] = np.outer(row, residual)
         upper = np.triu(whole) + np.tril(whole, -1).T
         weights = {name: np.array([value]) for name, value in moments.derivatives(upper).items()}
-        spread = np.sqrt(max(variance * float(row @ matrix[:-1, :-1] @ row), 0.0) / moments.rows)
         largest = limits.most_rows * np.abs(row).sum() * np.abs(residual).sum()
         column = ReleasedColumn(term, Formula.SUM, regressors.entries, False, moments=(pair,))
-        result.append((column, Influence(weights, np.array([spread]), np.array([largest]), np.array([moments.rows]))))
+        result.append((column, Influence(weights, np.array([largest]))))
     return result

@@ -104,7 +104,7 @@ def drawn_influences(
         return {name: np.zeros(table.height) for _, _, name, _ in moments}
     held = _released_of(raw, table, question.by)
     numbers = {p.total.key: i for i, p in enumerate(question.read)}
-    weights = {numbers[total.key]: influence_weights(o, total, plan, influence) for o, influence, _, total in moments}
+    weights = {numbers[total.key]: influence_weights(o, total, influence) for o, influence, _, total in moments}
     second = read((held, weights))
     noisy = {}
     for _, _, name, total in moments:

@@ -49,7 +49,8 @@ _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).a
 _AND_VALUES = " and noisy numbers of different values in all groups together"
 _CHOSEN = (
     "Bounds of {!r}, for {}: from {} to {}. Their expected error of the released columns, from clipping and noise "
-    "together, is the smallest. It is estimated from noisy histograms of values in which each unit counts once."
+    "together, is the smallest. It is estimated from noisy histograms of values in which each unit counts once. Noise "
+    "may hide up to {} people with values far beyond these bounds."
 )
 _TOO_FEW = "Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.4)."
 _UNSEEN = (
@@ -138,7 +139,8 @@ def choose(
         cost = statement["cost"][column] = float(price.amount * auto.share)
         low, high = (number(x) for x in as_typed(bounds[column], question.table.columns[column]))
         words = _CHOSEN if clipping.seen else _UNSEEN if clipping.values is None else _DOUBTFUL
-        statement["reason"].append(words.format(column, f"{price.terms.sign} = {cost:.4g}", low, high))
+        paid = f"{price.terms.sign} = {cost:.4g}"
+        statement["reason"].append(words.format(column, paid, low, high, f"{clipping.hidden:,}"))
         if not clipping.seen:
             statement.setdefault("unseen", {})[column] = f"from {low} to {high}"
     if question.narrowing:

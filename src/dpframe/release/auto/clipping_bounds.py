@@ -56,6 +56,12 @@ class Clipping:
     seen: bool
     values: BinnedValues | None = None
 
+    @property
+    def hidden(self) -> int:
+        """How many units may be in one bin far away and still be taken for noise."""
+        scale = 0.0 if self.values is None else self.values.scale
+        return math.ceil((MODEL.clear_bin + MODEL.hidden_scales) * scale)
+
 
 def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> Clipping:
     """Bounds of a column (as the engine holds it) for its statistics in a question.
@@ -89,7 +95,9 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
 def _most_inside(question: Question, column: Column, price: Price, bounds: Bounds, values: BinnedValues | None) -> bool:
     """Whether a noisy count shows that most units lie between the bounds.
 
-    For the bounds of a high quantile, which need not hold the median, the range counts that reaches to the median.
+    Bounds of quantiles alone are narrow around these, and hold few units. The histogram says where the quantile is, so
+    the count tells whether the histogram is right: its range holds all units but a part `MODEL.outside_central` on
+    either side.
 
     Output: true with a probability of at most `MODEL.false_alarm` where at most half of the units are in the range
     Bound:  a unit has a weight of at most ONE in all, so when it joins, the weight inside less that outside moves by
@@ -97,8 +105,13 @@ def _most_inside(question: Question, column: Column, price: Price, bounds: Bound
             and Laplace noise of scale b exceeds b · ln(1 / 2a) with probability a
     """
     low, high = float(bounds.lower), float(bounds.upper)
-    if values is not None:
-        low, high = min(low, float(values.ends[values.middle])), max(high, float(values.ends[values.middle + 1]))
+    ranks = [
+        o.rank for o in question.outputs if any(t.column is not None and t.column.id == column.id for _, t in o.totals)
+    ]
+    if values is not None and None not in ranks:
+        cumulative, part = np.cumsum(values.parts.mean(axis=0)), MODEL.outside_central
+        first, last = np.minimum(np.searchsorted(cumulative, [part, 1 - part]), len(cumulative) - 1)
+        low, high = min(low, float(values.ends[first])), max(high, float(values.ends[last + 1]))
     edges = [low, math.nextafter(high, math.inf)]  # a bin does not contain its upper edge
     below, inside, above = engine.value_profile(question, column, edges)
     (difference,), scale = noisy_histogram(price, question, np.array([inside - below - above]))

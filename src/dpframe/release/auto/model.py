@@ -110,10 +110,15 @@ class Model:
     units_in_bin: float = 8.0  # units in one of these bins, per scale of its noise
     tail_octaves: int = 6  # how often the distance doubles beyond that range
     tail_scales: float = 20.0  # units in a tail, in scales of the noise: so many tell the law
+    # How much denser than the bin before it a tail may begin. Values become rarer outward, save in heaps. Without it,
+    # 12% of 3,000 years from 1940 to 2009 were clipped in half of the releases. By hand.
+    tail_denser: float = 2.0
     value_cases: int = 128  # that are drawn
     # Units in one bin, per scale of its noise, that are taken for real: noise alone is that large with probability
     # e^-8 / 2, about 0.0002.
     clear_bin: float = 8.0
+    # By how many scales noise may make a count smaller: by more with a probability of 2.5%.
+    hidden_scales: float = 3.0
     false_alarm: float = 0.01  # probability that a range is taken for one of most units that is not
 
     # Clipping bounds.
@@ -122,6 +127,9 @@ class Model:
     # Allowed error of the number of units below a quantile, in standard deviations: normal noise exceeds it in 1.2%. By
     # hand.
     quantile_doubt: float = 2.5
+    outside_central: float = (
+        0.025  # part of the units, on either side of the range that shows that a histogram is right
+    )
     outside_tail: float = 0.005  # part of the units, on either side, that may be outside of the candidates. By hand
     outside_cost: float = 1e3  # penalty for a larger part outside, as a factor in the exponent. By hand
 

@@ -77,12 +77,14 @@ def tail_start(bins: Bins) -> tuple[int, tuple[float, float]]:
 
 
 def draw_tail(
-    bins: Bins, zero: float, units: tuple[float, float], distances: Floats, draw: np.random.Generator
+    bins: Bins, zero: float, units: tuple[float, float], distances: Floats, dense: float, draw: np.random.Generator
 ) -> Floats:
     """The units between growing distances, and beyond the last one, in `MODEL.value_cases` cases.
 
     Input:  bins: those beyond the start; zero: the distance of zero, or infinity where it is on the other side; units:
-            the least and the most that there may be; distances: the first is the start; draw: not noise
+            the least and the most that there may be; distances: the first is the start; dense: units for each distance
+            just before the start. Laws by which values are far denser after it are left out: in one wide bin with
+            nothing beyond, a steep law would have all units at its start; draw: not noise
     """
     start, size = float(distances[0]), len(_STEEP)
     law = _survival(bins.begins / start, _STEEP, _BENT) - _survival(bins.ends / start, _STEEP, _BENT)
@@ -90,7 +92,9 @@ def draw_tail(
     numbers = np.geomspace(*units, _NUMBERS)
     expected = np.concatenate(laws)[:, None] * numbers[:, None]  # laws by numbers by bins
     width = np.sqrt(bins.scales**2 + expected / 2)
-    nats = (-np.abs(bins.counts - expected) / width - np.log(width)).sum(axis=-1).ravel()
+    nats = (-np.abs(bins.counts - expected) / width - np.log(width)).sum(axis=-1)
+    denser = np.tile(_STEEP, len(laws))[:, None] * numbers / start > MODEL.tail_denser * dense
+    nats = np.where(denser & ~denser.all(), -math.inf, nats).ravel()
     cumulative = np.cumsum(np.exp(nats - nats.max()))
     cases = MODEL.value_cases
     at = np.searchsorted(cumulative, (draw.permutation(cases) + 0.5) / cases * cumulative[-1])

@@ -138,9 +138,14 @@ def read_values(octaves: Bins, fine: Bins, low: float, high: float, *, whole: bo
         places.append(near + sign * at)
         points = _possible_bounds(float(edges[places[-1]]), centre, sign, whole=whole)
         distances = sign * (points - centre)
+        beside = [places[-1] + (sign < 0), places[-1] + (sign > 0)]  # the bins before and after the start
+        most = fine.counts[beside] + 3 * fine.scales[beside]
+        dense, beyond = (most / (fine.ends[beside] - fine.begins[beside])).tolist()
+        if beyond > MODEL.tail_denser * dense:  # a heap
+            dense = math.inf
         bins = bins.beyond(distances[0]).and_also(octaves.outward(centre, sign).beyond(distances[0]))
         zero = -sign * centre if sign * centre <= 0 else math.inf
-        cases = draw_tail(bins, zero, units, distances, draw)
+        cases = draw_tail(bins, zero, units, distances, dense, draw)
         last = int(np.flatnonzero((cases > 0).mean(axis=0) > _RARE).max(initial=0)) + 1
         last = min(last, len(points) - 1)
         tails.append(np.column_stack([cases[:, :last], cases[:, last:].sum(axis=1)])[:, ::sign])

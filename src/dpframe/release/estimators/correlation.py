@@ -105,8 +105,7 @@ class CorrelationEstimator(Estimator):
         x, y = ((half * tried[:, None] - mean) / np.sqrt(spread) for mean, half, spread in ((a, g, u), (b, h, v)))
         places = x[:, None] * y[None] - r / 2 * (x[:, None] ** 2 + y[None] ** 2)
         rows = reach_of(output, output.totals[-1][1])[1]
-        spread = np.maximum(1 - r**2, 0.25) / number
-        return Influence(weights, spread, rows * np.abs(places).max(axis=(0, 1)) / number, number)
+        return Influence(weights, rows * np.abs(places).max(axis=(0, 1)) / number)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """2, the largest there is: values that hardly differ have a correlation that is all noise.

@@ -65,8 +65,7 @@ class CovarianceEstimator(Estimator):
         (x, g), (y, h) = ((mean, half) for mean, half in zip(pair.means, pair.halves, strict=True))
         largest = ((np.abs(x) + g) * (np.abs(y) + h) + np.abs(pair.covariance)) / number
         rows = reach_of(output, output.totals[-1][1])[1]
-        spread = np.sqrt(np.maximum(g**2 - x**2, 0.0) * np.maximum(h**2 - y**2, 0.0)) / number
-        return Influence(weights, spread, rows * largest, number)
+        return Influence(weights, rows * largest)
 
     def _interval(
         self,

@@ -6,12 +6,11 @@ statistic is about Σ ψ² over them, whatever the rows of one person have in co
 chapters 6 and 9; Liang, Zeger 1986, Biometrika 73, for clusters). Sums of ψ are 0 for a statistic of degree 0, such as
 a ratio, so nothing is taken from Σ ψ².
 
-The derivatives are those at the noisy totals, which are drawn first. An influence is clipped to [-c, c], and one more
-noisy number per group is Σ ψ²/c². A small clip c has little noise; a clip that is too small makes intervals too narrow.
-So c is the largest influence that the bounds and limits allow, where noise of that size is small beside the variance
-that is known already. Else it is the largest clip whose noise is small in this sense, and never less than eight times
-what a person with the most rows is expected to have, if rows of one person are about as alike as `_ALIKE` says. All of
-this follows from noisy totals, so it has no privacy cost.
+The derivatives are those at the noisy totals, which are drawn first. One more noisy number per group is Σ ψ²/c², where
+c is the largest influence that the bounds and limits allow. So no influence is clipped, whatever the values are. A
+smaller c would have less noise; but it must be found without the values. Several times the spread that normal values
+have is too small where most values are zero and few are large: then few people have most of Σ ψ², and intervals are too
+narrow, the more so the less noise there is. What follows from noisy totals has no privacy cost.
 """
 
 from __future__ import annotations
@@ -42,28 +41,22 @@ __all__ = [
 
 Parts = Mapping[str, Floats]  # noisy totals under a derived column, by name (column unit)
 
-_FEWEST = 8.0  # deviations of a person's influence that are never clipped
-_ALIKE = 0.75  # k rows of one person are taken to have k^0.75 times the deviation of one row: 1/2 if unlike, 1 if equal
-_AFFORDED = 0.1  # the noise in a variance, beside the variance, up to which a larger clip is taken
-
 
 @dataclass(frozen=True)
 class Influence:
     """What moves a statistic: its derivatives, by the name of a total, one number per group.
 
-    `spread` is the standard deviation of one row's influence, as far as it is known, else infinite; `most` is the
-    largest influence of a person that bounds and limits allow (unit of the statistic). `rows` is the number of rows.
+    `most` is the largest influence of a person that bounds and limits allow (unit of the statistic). With n rows of k
+    that the limits allow, it is at most n/k of that.
     """
 
     weights: Mapping[str, Floats]
-    spread: Floats
     most: Floats
-    rows: Floats
 
     @property
-    def variance(self) -> Floats:
-        """Σ ψ² if rows are unlike each other: the least that is expected; 0 where nothing is known."""
-        return np.where(np.isfinite(self.spread), self.spread**2 * self.rows, 0.0)
+    def clip(self) -> Floats:
+        """What an influence is divided by: the largest, or 1 where it is not known to be above 0."""
+        return np.where(np.isfinite(self.most) & (self.most > 0), self.most, 1.0)
 
 
 @dataclass(frozen=True)
@@ -104,16 +97,16 @@ def reach_of(output: ReleasedColumn, total: Total) -> tuple[float, float]:
     return min(low, 0.0), max(high, 0.0)
 
 
-def influence_weights(output: ReleasedColumn, total: Total, plan: NoisePlan, influence: Influence) -> Integers:
+def influence_weights(output: ReleasedColumn, total: Total, influence: Influence) -> Integers:
     """The whole numbers by which the engine multiplies partials, of shape (groups, totals).
 
     A weight is g/c in units of the lifted partials, times 2^40, so that an influence of c becomes `INFLUENCE_MOST`.
     Weights that are too large for this are cut by the engine.
     """
     assert total.moment is not None
-    clip, columns = _clip(output, total, plan, influence), []
+    columns = []
     for (name, part), lift in zip(output.totals, total.moment.lifts, strict=True):
-        worth = influence.weights[name] * float(part.unit) / clip
+        worth = influence.weights[name] * float(part.unit) / influence.clip
         columns.append(np.clip(np.nan_to_num(worth * 2.0**-lift * INFLUENCE_MOST * 2.0**24), -(2.0**30), 2.0**30))
     return np.rint(np.array(columns)).T.astype(np.int64)
 
@@ -130,7 +123,7 @@ def sampled_influence(output: ReleasedColumn, plan: NoisePlan, influence: Influe
     squared = influence_moment(output)
     assert squared is not None
     name, total = squared
-    square, moment = _clip(output, total, plan, influence) ** 2, total.moment
+    square, moment = influence.clip**2, total.moment
     assert moment is not None
     value, deviation = parts[name], plan.of(total).deviation
     if moment.counts is not None:  # half of the largest square was taken away for each row
@@ -153,7 +146,7 @@ def covariances(output: ReleasedColumn, plan: NoisePlan, influence: Influence, p
     values, scales = np.zeros((number, number)), np.zeros((number, number))
     for name, total in pairs:
         assert total.moment is not None
-        place, clip = total.moment.place, _clip(output, total, plan, influence)
+        place, clip = total.moment.place, influence.clip
         worth = clip[:place] * clip[place]
         values[:place, place] = values[place, :place] = parts[name][:place] * worth
         scales[:place, place] = scales[place, :place] = plan.of(total).deviation / np.sqrt(2) * worth
@@ -164,14 +157,3 @@ def _noise_variance(output: ReleasedColumn, plan: NoisePlan, influence: Influenc
     """The variance that the noise of the totals gives to the statistic."""
     terms = [(influence.weights[name] * plan.of(total).deviation) ** 2 for name, total in output.totals]
     return np.asarray(np.sum(terms, axis=0))
-
-
-def _clip(output: ReleasedColumn, total: Total, plan: NoisePlan, influence: Influence) -> Floats:
-    """The clip c of each group: see the head of this module."""
-    assert total.moment is not None
-    rows = total.moment.most_rows
-    known = _noise_variance(output, plan, influence) + influence.variance
-    afforded = np.sqrt(_AFFORDED * known / max(plan.of(total).deviation, 1e-300))
-    least = _FEWEST * influence.spread * rows**_ALIKE
-    clip = np.minimum(influence.most, np.maximum(least, afforded))
-    return np.where(np.isfinite(clip) & (clip > 0), clip, 1.0)

@@ -79,7 +79,7 @@ class RatioEstimator(Estimator):
             ratio = np.clip(ratio, least, most)
             corners = [reach_of(output, under)[1] * np.abs(end - ratio) for end in (least, most)]
         largest = np.max(corners, axis=0) / whole
-        return Influence({name: 1 / whole, divisor: -ratio / whole}, np.full_like(whole, np.inf), largest, whole)
+        return Influence({name: 1 / whole, divisor: -ratio / whole}, largest)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error where the divisor's values are, on average, in the middle of their bounds.

@@ -79,7 +79,7 @@ def mean_influence(output: ReleasedColumn, parts: Parts) -> Influence:
     moment = adaptive_moments(output)[0][1].moment
     assert moment is not None
     largest = moment.most_rows * np.maximum(*ends) / number
-    return Influence({name: 1 / number, size: -distance / number}, np.full_like(number, np.inf), largest, number)
+    return Influence({name: 1 / number, size: -distance / number}, largest)
 
 
 def sampled_mean(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Sampled:

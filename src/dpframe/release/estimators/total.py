@@ -61,7 +61,7 @@ class SumEstimator(Estimator):
         assert moment is not None
         ones = np.ones(moment.groups)
         largest = max(map(abs, reach_of(output, total)))
-        return Influence({name: ones}, np.full_like(ones, np.inf), largest * ones, ones)
+        return Influence({name: ones}, largest * ones)
 
     def sampled(self, output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled:
         """The sampling variance from a second moment, or from the number itself."""

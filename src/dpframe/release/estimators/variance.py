@@ -146,7 +146,7 @@ def _influence(output: ReleasedColumn, parts: Parts) -> Influence:
     weights[size] = -(weights[name] * parts[name] + weights[squares] * parts[squares]) / number
     largest = np.maximum((np.abs(mean) + half) ** 2 - variance, variance) / number
     rows = reach_of(output, count)[1]
-    return Influence(weights, np.sqrt(2) * variance / number, rows * largest, number)
+    return Influence(weights, rows * largest)
 
 
 def _for_people(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:

@@ -19,6 +19,12 @@ _SOURCE = {
     (False, True): "chosen bounds leave out",
     (False, False): "what is left out:",
 }
+_MORE = {
+    (True, True): "more rows or larger values",
+    (True, False): "more rows",
+    (False, True): "larger values",
+    (False, False): "more rows",
+}
 
 
 def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
@@ -76,7 +82,12 @@ def _sentence(line: Mapping[str, Any], *, grouped: bool) -> str:
     parts = [f"{part:.1%}" for part in line.get("parts", ())]
     share = f"; that is {parts[0]} ({parts[1]} to {parts[2]}) of the whole" if parts else ""
     source = _SOURCE[line["limits"], line["bounds"]]
-    return f"{name}: {source} likely {numbers[0]} (95% interval: {numbers[1]} to {numbers[2]}){share}."
+    said = f"{name}: {source} likely {numbers[0]} (95% interval: {numbers[1]} to {numbers[2]}){share}."
+    hidden = line.get("hidden")
+    if not hidden:
+        return said
+    more = _MORE[line["limits"], line["bounds"]]
+    return f"{said} Noise may hide up to {hidden:,} people with far {more} than all others, whom no interval holds."
 
 
 def _rounded(number: float) -> str:

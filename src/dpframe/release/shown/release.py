@@ -283,8 +283,9 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
                 or bounds, there are `left_out`, `left_out_lower` and `left_out_upper` too: what these leave out of each
                 count and sum, with a 95% interval whatever alpha is (column unit). It is null where nothing says it,
                 which is unknown and not 0: for other statistics, and margins. After scaling it is what is still left
-                out, and may be negative. These intervals rest on a model of units: see
-                `dpframe.release.left_out`. What typed limits and bounds leave out is unknown
+                out, and may be negative. These intervals rest on a model of units, and hold nothing of a few
+                units with far more rows than all others, whom the noise hides: see `dpframe.release.left_out`. The
+                report says how many these may be. What typed limits and bounds leave out is unknown
         Bound:  the interval holds the number that the release would have without its noise, under the stated limits and
                 bounds, times the factor by which `dp.Auto` scaled it. This is proved for counts, sums, means, variances
                 and standard deviations. It is also proved for a quantile of `release(..., ci=0.95)` if alpha is at
