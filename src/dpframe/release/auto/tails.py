@@ -83,7 +83,7 @@ def draw_tail(
 
     Input:  bins: those beyond the start; zero: the distance of zero, or infinity where it is on the other side; units:
             the least and the most that there may be; distances: the first is the start; dense: units for each distance
-            just before the start. Laws by which values are far denser after it are left out: in one wide bin with
+            just before the start. Laws by which values are far denser after it are unlikely: in one wide bin with
             nothing beyond, a steep law would have all units at its start; draw: not noise
     """
     start, size = float(distances[0]), len(_STEEP)
@@ -94,7 +94,7 @@ def draw_tail(
     width = np.sqrt(bins.scales**2 + expected / 2)
     nats = (-np.abs(bins.counts - expected) / width - np.log(width)).sum(axis=-1)
     denser = np.tile(_STEEP, len(laws))[:, None] * numbers / start > MODEL.tail_denser * dense
-    nats = np.where(denser & ~denser.all(), -math.inf, nats).ravel()
+    nats = (nats - MODEL.tail_doubt * denser).ravel()
     cumulative = np.cumsum(np.exp(nats - nats.max()))
     cases = MODEL.value_cases
     at = np.searchsorted(cumulative, (draw.permutation(cases) + 0.5) / cases * cumulative[-1])
