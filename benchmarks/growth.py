@@ -171,7 +171,8 @@ def crosstab_cases() -> Iterator[Case]:
 
         def published(asked: Any = asked) -> None:
             out = asked.release(epsilon=1)
-            for one in (out, out.nonnegative().round()):
+            whole = out.nonnegative().round()
+            for one in (out, whole, whole.suppress(10, secondary=True)):
                 one.table, one.accuracy(), one.report(), one._repr_html_()
             with TemporaryDirectory() as folder:
                 out.to_parquet(f"{folder}/t.parquet")
