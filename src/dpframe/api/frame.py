@@ -41,7 +41,6 @@ from dpframe.plan import (
 )
 from dpframe.plan.steps import Rows, Source, combine, rewrites, source_of
 from dpframe.plan.steps import basic as steps
-from dpframe.safe_text import visible
 from dpframe.usage import STEPS, explained, explains
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
 
     def __repr__(self) -> str:
         title, rows = describe(self._step)
-        return f"PrivateFrame. {visible(title)}\n{render_text(('column', 'type', 'known'), rows)}"
+        return f"PrivateFrame. {title}\n{render_text(('column', 'type', 'known'), rows)}"
 
     def _repr_html_(self) -> str:
         title, rows = describe(self._step)

@@ -121,7 +121,7 @@ def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
     """A protected table in words: its unit, and its columns with type, bounds and keys. Never a row."""
     columns = [(name, show(c.domain.dtype), _domain(c.domain)) for name, c in step.table.columns.items()]
-    return f"{_title(step)} One unit has {_unit_rows(step)}.", columns
+    return visible(f"{_title(step)} One unit has {_unit_rows(step)}."), columns
 
 
 def _title(step: Step) -> str:
