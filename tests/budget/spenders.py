@@ -122,7 +122,9 @@ def written(seen):
 
 
 def integrity(path):
-    """What SQLite says of its file."""
+    """What SQLite says of its file, if it has been made."""
+    if not os.path.exists(path):
+        return "ok"
     connection = sqlite3.connect(path, timeout=60)
     try:
         return connection.execute("PRAGMA integrity_check").fetchone()[0]
