@@ -87,9 +87,9 @@ def another_subject(own: str, other: str) -> str:
     >>> another_subject("unit 'id', add-remove", "unit 'user', add-remove").partition("protect: ")[2][:30]
     "table.rename({'user': 'id'}), "
     """
-    (unit, relation), other_unit = own.rsplit(", ", 1), other.rsplit(", ", 1)[0]
+    (unit, _, relation), other_unit = own.rpartition(", "), other.rpartition(", ")[0]
     said = f"This budget protects {own}; the release is about {other}. Nothing was spent. "
-    if unit == other_unit:
+    if unit and unit == other_unit:
         return f"{said}Protect this table under the same relation: neighbors={relation!r}."
     names = [text.removeprefix("unit ") for text in (other_unit, unit)]
     if any(text.count("'") != 2 or name == text for name, text in zip(names, (other_unit, unit), strict=True)):

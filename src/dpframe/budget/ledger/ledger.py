@@ -70,7 +70,8 @@ class Ledger:
         timeout: float = 60.0,
         clock_skew: dt.timedelta = SKEW,
     ) -> None:
-        from dpframe.budget.ledger.store import POSTGRES, PostgresStore, SqliteStore
+        from dpframe.budget.ledger.postgres import POSTGRES, PostgresStore
+        from dpframe.budget.ledger.store import SqliteStore
 
         is_url = isinstance(where, str) and ("://" in where or (where.startswith("postgres") and "@" in where))
         if not is_url:

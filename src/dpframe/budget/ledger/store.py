@@ -1,8 +1,7 @@
-"""A ledger's database: connections for forks and threads, locked transactions, and typed errors for every failure."""
+"""A ledger's database: connections for forks and threads, locked transactions, typed errors; and SQLite's files."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import sqlite3
@@ -19,9 +18,9 @@ import sqlalchemy as sa
 from dpframe.budget.ledger.filesystem import refuse_network
 from dpframe.budget.ledger.tables import BUDGETS, ENTRIES, FORMAT, LEDGER, METADATA
 from dpframe.budget.ledger.witness import Witness
-from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable, UnsupportedOperation
+from dpframe.errors import LedgerDamaged, LedgerUnavailable
 
-__all__ = ["PostgresStore", "SqliteStore", "Store"]
+__all__ = ["SqliteStore", "Store"]
 
 LOGLESS = 4  # the first format that is kept without a write-ahead log
 INDEXES = ("dpframe_entries_name", "dpframe_entries_about", "sqlite_autoindex_dpframe_entries_1")
@@ -73,6 +72,7 @@ class Store:
     def transaction(self, *, write: bool = False) -> Iterator[sa.Connection]:
         """One transaction; if it writes, it is locked from its first statement on. Errors: LedgerError."""
         problem = None
+        self._check_before()
         try:
             with self.engine.connect().execution_options(dpframe_write=write) as connection, connection.begin():
                 self._check(connection)
@@ -87,6 +87,9 @@ class Store:
             self._check_after()
         if problem is not None:
             raise LedgerUnavailable(f"The ledger {self.place} cannot be used: {problem}. Nothing is released.")
+
+    def _check_before(self) -> None:
+        """Check this before a database is opened. Errors: LedgerError."""
 
     def _check(self, connection: sa.Connection) -> None:
         """Check that the database is still the one that was opened. Errors: LedgerError."""
@@ -276,26 +279,28 @@ class SqliteStore(Store):
         """Bring a ledger of a format before 4 out of its write-ahead log. Errors: LedgerError.
 
         Without that log it opens as an older ledger, and only a witness could tell. From format 4 on, `_check` sees to
-        it that no charge is written to a log.
+        it that no charge is written to a log. A log beside such a ledger would take its place, and is none of its own.
         """
-        had_log, until = os.path.exists(self._log), time.monotonic() + self.timeout
-        while True:
-            connection = sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True, timeout=self.timeout)
+        had_log, until = self._has_log(), time.monotonic() + self.timeout
+        in_file = self._format("immutable=1")  # without the log
+        if in_file is not None and in_file >= LOGLESS:
+            self._check_before()
+        while (in_log := self._format("mode=rw", logged=True)) is not None and in_log <= FORMAT:
+            if in_log < LOGLESS and not had_log and not witnessed:
+                break
+            connection = self._opened_file("mode=rw")
             try:
-                if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                    return
-                row = connection.execute("SELECT format FROM dpframe_ledger").fetchone()
-                if row is None or row[0] > FORMAT:
-                    return
-                if row[0] < LOGLESS and not had_log and not witnessed:
-                    break
                 connection.execute("PRAGMA journal_mode = DELETE")  # brings the log into the file
             except sqlite3.OperationalError:  # another process has it open
                 if time.monotonic() > until:
                     raise
+            else:
+                return
             finally:
                 connection.close()
             time.sleep(random.uniform(0.01, 0.05))
+        else:
+            return
         line = f"sqlite3.connect({str(self.path)!r}).execute('PRAGMA journal_mode = DELETE')"
         raise LedgerDamaged(
             f"An earlier version of dpframe wrote the last charges of {self.place} to {self._log!r} first, and that "
@@ -303,6 +308,36 @@ class SqliteStore(Store):
             "copied without it, charges are missing: put it back. Nothing is released. To go on without it, once: "
             f'python -c "import sqlite3; {line}"'
         )
+
+    def _has_log(self) -> bool:
+        return os.path.exists(self._log) and os.path.getsize(self._log) > 0
+
+    def _check_before(self) -> None:
+        if self._has_log():  # SQLite would use it as soon as the file is opened
+            raise LedgerDamaged(
+                f"{self._log!r} is not of the ledger {self.place}, and SQLite would take it for later charges. Nothing "
+                "is released. End the program that has the ledger open, or remove that file."
+            )
+
+    def _opened_file(self, how: str) -> sqlite3.Connection:
+        uri = f"{self.path.as_uri()}?{how}"
+        return sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False)
+
+    def _format(self, how: str, *, logged: bool = False) -> int | None:
+        """The format of the ledger in the file; None if it is none, and with `logged` if it has no write-ahead log."""
+        connection = self._opened_file(how)
+        try:
+            if logged and connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                return None
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (LEDGER.name,)).fetchone()
+            row = None if tables is None else connection.execute(f"SELECT format FROM {LEDGER.name}").fetchone()
+            return row[0] if row is not None and isinstance(row[0], int) else None
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            return None  # no database, or half of one, which is refused when it is opened
+        finally:
+            connection.close()
 
     def _connecting(self) -> sa.Engine:
         alive = weakref.ref(self)  # A strong reference would keep the store alive, and the engine would never close.
@@ -324,8 +359,7 @@ class SqliteStore(Store):
         return engine
 
     def _connect(self) -> sqlite3.Connection:
-        uri = f"{self.path.as_uri()}?mode=rw"
-        connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False)
+        connection = self._opened_file("mode=rw")
         try:
             for setting in ("synchronous = EXTRA", "fullfsync = ON"):
                 connection.execute(f"PRAGMA {setting}")
@@ -358,6 +392,7 @@ class SqliteStore(Store):
                 "If the new file is the latest copy, open it again: dp.Ledger(...)."
             )
         if connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "delete":
+            connection.invalidate()  # it would keep the file locked
             raise LedgerUnavailable(
                 f"Another program changed the journal mode of the ledger {self.place}, so its file alone would not "
                 "hold every charge. Nothing is released. End that program, and open the ledger again: dp.Ledger(...)."
@@ -387,93 +422,3 @@ class SqliteStore(Store):
     def _check_after(self) -> None:
         if self._file is not None and self._identity() != self._file:
             raise LedgerDamaged(f"The ledger {self.place} was replaced while it was written. Nothing is released.")
-
-
-# The first schema of the search path with a ledger, or else the schema in which tables are made.
-SCHEMA = """
-SELECT coalesce(
-    (SELECT s FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (s, i)
-     WHERE to_regclass(quote_ident(s) || '.dpframe_ledger') IS NOT NULL ORDER BY i LIMIT 1),
-    current_schema())"""
-SETTLED = """
-SELECT current_setting('transaction_isolation'), set_config('synchronous_commit', 'on', true),
-    set_config('row_security', 'off', true), set_config('lock_timeout', %s, true),
-    set_config('search_path', quote_ident(%s) || ', pg_temp', true)"""
-TABLES = """
-SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = %s AND c.relname = ANY(%s) AND c.relkind = 'r' AND c.relpersistence = 'p'"""
-
-
-POSTGRES = "dp.Ledger('postgresql+psycopg://user@host/database')"
-# The parameters of a URL that are shown; any other may be a password.
-SHOWN = frozenset(
-    {"host", "port", "dbname", "user", "service", "options", "sslmode", "target_session_attrs", "application_name"}
-)
-
-
-class PostgresStore(Store):
-    """A PostgreSQL database, for several machines. The row of a budget is locked during a charge."""
-
-    def __init__(self, url: str, timeout: float) -> None:
-        try:
-            parsed = sa.make_url(url)
-        except (sa.exc.ArgumentError, ValueError):  # whose words may hold a part of the password
-            parsed = None
-        if parsed is None:
-            raise InvalidArgument(f"This is no URL of a database. Type {POSTGRES}; %40 stands for @ in a password.")
-        query = {key: value if key in SHOWN else "***" for key, value in parsed.query.items()}
-        hidden = [parsed.password, *(text for key in set(query) - SHOWN for text in parsed.normalized_query[key])]
-        self._url, self._secrets = parsed, [text for text in hidden if text]
-        self.place = repr(parsed.set(query=query).render_as_string(hide_password=True))
-        self._schema: str | None = None
-        super().__init__(timeout)
-
-    def _shown(self, problem: str) -> str:
-        return "its URL or password is refused" if any(text in problem for text in self._secrets) else problem
-
-    def _connecting(self) -> sa.Engine:
-        if importlib.util.find_spec(self._url.get_driver_name()) is None:
-            raise UnsupportedOperation(
-                f"A ledger in PostgreSQL needs its driver: pip install 'psycopg[binary]', and {POSTGRES}."
-            )
-        return sa.create_engine(
-            self._url,
-            pool_pre_ping=True,
-            max_overflow=-1,
-            hide_parameters=True,
-            isolation_level="READ COMMITTED",
-        )
-
-    def _check(self, connection: sa.Connection) -> None:
-        """Set, for this transaction, the settings that a role, a database or a pooler may have changed.
-
-        A commit waits for the disk. Only this ledger's schema is searched, before temporary tables. If a policy would
-        hide rows, the statement fails. Each statement sees all earlier commits, so a process that waited for the lock
-        reads the latest charge.
-        """
-        if self._schema is None:
-            self._schema = connection.exec_driver_sql(SCHEMA).scalar()
-            if self._schema is None:
-                raise LedgerUnavailable(f"The ledger {self.place} has no schema. Set the search_path of its role.")
-        level = connection.exec_driver_sql(SETTLED, (str(int(self.timeout * 1000)), self._schema)).scalar()
-        if level != "read committed":
-            raise LedgerUnavailable(
-                f"The ledger {self.place} is read at the isolation level {level!r}; it needs 'read committed'. Nothing "
-                "is released."
-            )
-
-    def _check_tables(self, connection: sa.Connection) -> None:
-        ordinary = connection.exec_driver_sql(TABLES, (self._schema, list(METADATA.tables))).scalar()
-        if ordinary != len(METADATA.tables):
-            raise LedgerDamaged(
-                f"The tables of the ledger {self.place} are not ordinary, logged tables of the schema "
-                f"{self._schema!r}, so charges could be lost. Nothing is released."
-            )
-        if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
-            raise LedgerUnavailable(
-                f"The server of the ledger {self.place} runs with fsync = off, so a crash could lose charges. Nothing "
-                "is released. Set fsync = on."
-            )
-
-    def _one_at_a_time(self, connection: sa.Connection) -> None:
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7305242117)")
