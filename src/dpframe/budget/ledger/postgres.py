@@ -44,7 +44,7 @@ class PostgresStore(Store):
             parsed = None
         if parsed is None:
             raise InvalidArgument(f"This is no URL of a database. Type {POSTGRES}; %40 stands for @ in a password.")
-        query = {key: value if key in SHOWN else "***" for key, value in parsed.query.items()}
+        query = {key: value if key in SHOWN else "hidden" for key, value in parsed.query.items()}
         hidden = [parsed.password, *(text for key in set(query) - SHOWN for text in parsed.normalized_query[key])]
         self._url, self._secrets = parsed, [text for text in hidden if text]
         self.place = repr(parsed.set(query=query).render_as_string(hide_password=True))

@@ -115,7 +115,7 @@ class HierarchyExports:
 
         Errors: UnsupportedOperation without the extra, and for a level with more rows than a sheet can hold
         """
-        check_installed("openpyxl", "to_excel() needs openpyxl", "excel")
+        check_installed("openpyxl", "to_excel() needs openpyxl")
         names = self._tree.names
         if self._tree.shape.leaves * self._tree.cells > _LONGEST:
             raise UnsupportedOperation(
@@ -127,7 +127,7 @@ class HierarchyExports:
 
     def to_latex(self, path: Any = None, level: str | None = None, **options: Any) -> str | None:
         """A level, or all of them together, in LaTeX, by pandas' `DataFrame.to_latex`; needs the extra `latex`."""
-        check_installed("jinja2", "to_latex() needs Jinja2", "latex")
+        check_installed("jinja2", "to_latex() needs Jinja2")
         options.setdefault("index", False)
         options.setdefault("escape", True)
         return as_kind(self._marked(level), "pandas").to_latex(path, **options)  # type: ignore[no-any-return]

@@ -94,7 +94,7 @@ class Exports:
 
         Errors: UnsupportedOperation without the extra
         """
-        check_installed("jinja2", "to_latex() needs Jinja2", "latex")
+        check_installed("jinja2", "to_latex() needs Jinja2")
         options.setdefault("index", not self._numbers.layout.is_long)
         return self._to_text().to_latex(path, **options)  # type: ignore[no-any-return]
 

@@ -26,7 +26,7 @@ def _altair() -> Any:
     try:
         import altair
     except ImportError as problem:
-        raise UnsupportedOperation("Charts need Altair. Install it with: pip install 'dpframe[charts]'") from problem
+        raise UnsupportedOperation("Charts need Altair. Install it with: pip install altair") from problem
     return altair
 
 

@@ -109,7 +109,7 @@ def altair() -> Any:
     try:
         import altair as module
     except ImportError as problem:
-        raise UnsupportedOperation("plot() needs Altair. Install it with: pip install 'dpframe[charts]'") from problem
+        raise UnsupportedOperation("plot() needs Altair. Install it with: pip install altair") from problem
     return module
 
 
