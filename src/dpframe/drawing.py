@@ -16,7 +16,7 @@ def altair() -> Any:
     try:
         import altair as module
     except ImportError as problem:
-        raise UnsupportedOperation("Charts need Altair. Install it with: pip install 'dpframe[charts]'") from problem
+        raise UnsupportedOperation("Charts need Altair. Install it with: pip install altair") from problem
     return module
 
 

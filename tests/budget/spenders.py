@@ -3,11 +3,13 @@
 python spenders.py spend PLACE PROCESSES SPENDS    # fork, charge, and say how many were granted, as JSON
 python spenders.py raw PATH PROCESSES SPENDS       # as many bare synced SQLite transactions
 python spenders.py kills PATH SEEN KILLS           # fork, charge, store and write down what was seen; kill; check
+python spenders.py copies PATH SEEN KILLS          # the same, and copy the file and its journal after each kill
 """
 
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import sys
@@ -122,7 +124,9 @@ def written(seen):
 
 
 def integrity(path):
-    """What SQLite says of its file."""
+    """What SQLite says of its file, if it has been made."""
+    if not os.path.exists(path):
+        return "ok"
     connection = sqlite3.connect(path, timeout=60)
     try:
         return connection.execute("PRAGMA integrity_check").fetchone()[0]
@@ -130,7 +134,7 @@ def integrity(path):
         connection.close()
 
 
-def kills(path, seen, number):
+def kills(path, seen, number, copies=None):
     """Kill a process that charges and stores, over and over; the file must be sound after each.
 
     As often as was asked, and until as many charges were seen. Where a process got nowhere the next one has more time:
@@ -145,9 +149,22 @@ def kills(path, seen, number):
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         now = written(seen)
+        if copies is not None:
+            copies(len(reports), now)
         patience, before = (max(1.0, patience * 0.7) if now > before else patience * 1.5), now
         reports.append("ok" if "://" in path else integrity(path))
     return {"integrity": sorted(set(reports)), "kills": len(reports)}
+
+
+def copying(path):
+    """A function that copies a ledger as a kill left it, beside the number of charges that were seen by then."""
+
+    def copy(number, seen):
+        for part in (path, f"{path}-journal"):
+            if os.path.exists(part):
+                shutil.copy(part, f"{path}.{number}.{seen}.copy{part.removeprefix(path)}")
+
+    return copy
 
 
 if __name__ == "__main__":
@@ -160,4 +177,4 @@ if __name__ == "__main__":
         from dpframe.budget.ledger import store
 
         assert store  # imported beforehand, so that each child starts at once
-        print(json.dumps(kills(place, rest[0], int(rest[1]))))
+        print(json.dumps(kills(place, rest[0], int(rest[1]), copying(place) if verb == "copies" else None)))

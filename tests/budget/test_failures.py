@@ -304,11 +304,138 @@ def test_a_witness_cannot_be_left_out_or_lost(witnessed, tmp_path):
         paid(budget)
 
 
+def test_a_witness_that_is_missing_is_not_made_anew(witnessed, tmp_path):
+    """An older copy put back and the witness deleted: nothing is released, and the message says how to go on."""
+    path, opened = witnessed
+    budget = opened().budget("visits", epsilon=1)
+    for _ in range(3):
+        paid(budget)
+        if not (tmp_path / "backup").exists():
+            copied(path, tmp_path / "backup")
+    put_back(path, tmp_path / "backup")
+    witness = tmp_path / "witness" / "seen.sqlite"
+    kept = witness.read_bytes()
+    witness.unlink()
+    for _ in range(2):
+        with pytest.raises(errors.LedgerDamaged, match="new_witness=True"):
+            opened()
+    assert not witness.exists()
+    witness.write_bytes(b"")
+    with pytest.raises(errors.LedgerDamaged, match="new_witness=True"):
+        opened()
+    witness.write_bytes(kept)
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        paid(opened().budget("visits"))
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        paid(opened(new_witness=True).budget("visits"))
+
+
+def test_the_witness_of_another_ledger_is_not_taken(witnessed, tmp_path):
+    path, opened = witnessed
+    paid(opened().budget("visits", epsilon=1))
+    other = tmp_path / "witness" / "other.sqlite"
+    (tmp_path / "other").mkdir()
+    paid(Ledger(tmp_path / "other" / "b.sqlite", witness=other).budget("visits", epsilon=1))
+    with pytest.raises(errors.LedgerDamaged, match="that of another ledger"):
+        Ledger(path, witness=other)
+    anew = tmp_path / "witness" / "anew.sqlite"
+    with pytest.raises(errors.LedgerDamaged, match="made anew"):
+        Ledger(path, witness=anew)
+    paid(Ledger(path, witness=other, new_witness=True).budget("visits"))  # one witness may serve two ledgers
+    paid(Ledger(path, witness=other).budget("visits"))
+    with pytest.raises(errors.LedgerDamaged, match="this is not the one"):
+        opened()  # the first one has not seen the last charges
+
+
+def test_a_witness_that_is_replaced_under_an_open_ledger_is_noticed(witnessed, tmp_path):
+    _, opened = witnessed
+    budget, witness = opened().budget("visits", epsilon=1), tmp_path / "witness" / "seen.sqlite"
+    paid(budget)
+    other = tmp_path / "other.sqlite"
+    (tmp_path / "other").mkdir()
+    Ledger(tmp_path / "other" / "b.sqlite", witness=other).budget("visits", epsilon=1)
+    os.replace(other, witness)
+    with pytest.raises(errors.LedgerUnavailable, match="replaced by another"):
+        paid(budget)
+    with pytest.raises(errors.LedgerDamaged, match="this is not the one"):
+        opened()
+
+
+def test_a_witness_knows_all_budgets_of_the_ledger_that_it_is_given_to(tmp_path):
+    """What was spent before a ledger had a witness is seen from the first opening on."""
+    (tmp_path / "ledger").mkdir()
+    path = tmp_path / "ledger" / "study.sqlite"
+    budget = Ledger(path).budget("visits", epsilon=1)
+    paid(budget)
+    copied(path, tmp_path / "backup")
+    paid(budget)
+    Ledger(path, witness=tmp_path / "seen").close()
+    put_back(path, tmp_path / "backup")
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        paid(Ledger(path, witness=tmp_path / "seen").budget("visits"))
+
+
+def test_a_ledger_without_a_budget_is_known_to_its_witness_too(witnessed):
+    path, opened = witnessed
+    opened().close()
+    path.unlink()
+    with pytest.raises(errors.LedgerDamaged, match="no new ledger is made"):
+        opened()
+
+
+def test_a_witness_of_an_earlier_version_is_taken_over(witnessed, tmp_path):
+    """It recorded no id. One that has never seen the ledger is refused all the same."""
+    path, opened = witnessed
+    paid(opened().budget("visits", epsilon=1))
+    for file, changes in (
+        (path, ("ALTER TABLE dpframe_ledger DROP COLUMN witness", "UPDATE dpframe_ledger SET format = 3")),
+        (tmp_path / "witness" / "seen.sqlite", ("DROP TABLE witness", "DELETE FROM seen WHERE budget = ''")),
+    ):
+        connection = sqlite3.connect(file, isolation_level=None)
+        for change in changes:
+            connection.execute(change)
+        connection.close()
+    with pytest.raises(errors.LedgerDamaged, match="this is not the one"):
+        Ledger(path, witness=tmp_path / "witness" / "anew.sqlite")
+    with pytest.raises(errors.LedgerDamaged, match="has a witness"):
+        Ledger(path)
+    paid(opened().budget("visits"))
+    paid(opened().budget("visits"))
+    assert opened().verify() == {"visits": 7}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://nobody@/none?host=/nowhere&password=s3cr3t",
+        "postgresql+psycopg://nobody:s3cr3t@/none?host=/nowhere",
+        "postgresql+psycopg://nobody@/none?host=/nowhere&sslpassword=s3cr3t&sslmode=disable",
+        "postgresql+psycopg://nobody@/none?host=/nowhere&token=s3cr3t",
+        "postgresql+psycopg://nobody:s3cr3t@localhost:s3cr3t/none",
+        "postgresql+psycopg:/nobody:s3cr3t@localhost/none",
+        "postgresql+psycopg://nobody@/none?host=/nowhere&options=-c&connect_timeout=s3cr3t",
+        "postgres://nobody:s3cr3t@localhost/none",
+    ],
+)
+def test_no_password_of_a_url_is_shown(url, capsys):
+    from dpframe.__main__ import main
+
+    pytest.importorskip("psycopg")
+    with pytest.raises(errors.DpFrameError) as refused:
+        Ledger(url)
+    shown, problem = [str(refused.value)], refused.value
+    while problem is not None:
+        shown.append(repr(problem))
+        problem = problem.__cause__ or problem.__context__
+    assert main(["ledger", "show", url]) == 1
+    assert not [text for text in (*shown, *capsys.readouterr()) if "s3cr3t" in text]
+
+
 def test_a_server_has_a_witness_too(postgres, tmp_path):
     """A database that is restored from a backup has lost charges."""
     import sqlalchemy as sa
 
-    url, witness = postgres.replace("dpframe@", "dpframe:secret@"), tmp_path / "seen.sqlite"
+    url, witness = postgres.replace("dpframe@", "dpframe:secret@") + "&sslpassword=secret", tmp_path / "seen.sqlite"
     budget = Ledger(url, witness=witness).budget("visits", epsilon=1)
     paid(budget)
     paid(budget)

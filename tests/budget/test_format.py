@@ -125,6 +125,7 @@ def test_a_ledger_of_the_format_before_is_brought_forward(old):
     Ledger(old).close()
     connection = sqlite3.connect(old)
     connection.execute("UPDATE dpframe_ledger SET format = 2")
+    connection.execute("ALTER TABLE dpframe_ledger DROP COLUMN witness")
     connection.commit()
     connection.close()
     assert Ledger(old).verify() == {"parts": 4, "squares": 3, "visits": 6}
@@ -149,6 +150,7 @@ def test_an_old_ledger_on_a_server_is_brought_forward(postgres):
     engine = sa.create_engine(postgres)
     with engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE dpframe_budgets DROP COLUMN failures, DROP COLUMN acknowledged"))
+        connection.execute(sa.text("ALTER TABLE dpframe_ledger DROP COLUMN witness"))
         connection.execute(sa.text("UPDATE dpframe_ledger SET format = 1"))
     engine.dispose()
     budget = Ledger(postgres).budget("visits", epsilon=1)

@@ -378,14 +378,15 @@ def test_a_charge_while_a_ledger_is_verified_is_no_damage(tmp_path, monkeypatch)
     witness.parent.mkdir()
     ledger, other = Ledger(path, witness=witness), Ledger(path, witness=witness)
     paid(ledger.budget("visits", epsilon=1), 0.1)
-    compared, budget = verify._unwitnessed, other.budget("visits")
+    read, budget = verify._read_all, other.budget("visits")
 
     def charging(*arguments):
-        monkeypatch.setattr(verify, "_unwitnessed", compared)
+        monkeypatch.setattr(verify, "_read_all", read)
         paid(budget, 0.1)
-        return compared(*arguments)
+        return read(*arguments)
 
-    monkeypatch.setattr(verify, "_unwitnessed", charging)
+    monkeypatch.setattr(verify, "_read_all", charging)
+    assert ledger.verify() == {"visits": 3}
     assert ledger.verify() == {"visits": 5}
 
 
@@ -448,3 +449,95 @@ def test_the_clock_may_not_be_far_behind_the_last_entry(place, monkeypatch):
     monkeypatch.setattr(account, "now", lambda: today + dt.timedelta(days=400))
     paid(budget, 0.1)
     assert Ledger(place).verify() == {"visits": 9}
+
+
+def test_a_clock_that_was_once_years_ahead_does_not_stop_a_ledger(place, monkeypatch):
+    """The message has the line that fits, and after one charge with it the ledger goes on without."""
+    today = account.now()
+    monkeypatch.setattr(account, "now", lambda: today + dt.timedelta(days=3650))
+    paid(Ledger(place).budget("visits", epsilon=1), 0.1)
+    monkeypatch.setattr(account, "now", lambda: today)
+    budget = Ledger(place).budget("visits")
+    with pytest.raises(errors.LedgerUnavailable, match="clock_skew") as refused:
+        paid(budget, 0.1)
+    days = int(str(refused.value).partition("timedelta(")[2].partition(")")[0])
+    paid(Ledger(place, clock_skew=dt.timedelta(days)).budget("visits"), 0.1)
+    paid(budget, 0.1)
+    assert Ledger(place).verify() == {"visits": 7}
+    monkeypatch.setattr(account, "now", lambda: today - dt.timedelta(days=1))
+    with pytest.raises(errors.LedgerUnavailable, match="clock"):
+        paid(budget, 0.1)
+
+
+# Names that look alike
+
+CAFE = "caf\N{LATIN SMALL LETTER E WITH ACUTE}"
+ALIKE = [
+    ("cafe\N{COMBINING ACUTE ACCENT}", CAFE),
+    *((name, "visits") for name in ("visits ", " visits", "visits\t", "visits\n", "\N{NO-BREAK SPACE}visits")),
+    *(
+        (f"vis{letter}its", "visits")
+        for letter in "\u200b\u200c\u200d\u2060\ufeff\u00ad\u202e\u2066\ufe0f\u034f\u3164\u2800\x07"
+    ),
+    *(
+        (name, "all visits")
+        for name in ("all  visits", "all\N{NO-BREAK SPACE}visits", "all\nvisits", "all\u3000visits")
+    ),
+]
+
+
+@pytest.mark.parametrize(("other", "name"), ALIKE)
+def test_names_that_look_alike_are_one_name_or_refused(tmp_path, other, name):
+    """Of a budget, a release, a batch, a series and an allowance, in memory and in a ledger."""
+    ledger = Ledger(tmp_path / "study.sqlite")
+    kept = ledger.budget(name, epsilon=2)
+    with pytest.raises(errors.InvalidArgument) as refused:
+        ledger.budget(other, epsilon=2)
+    assert repr(name) in str(refused.value)
+    assert ledger.budgets() == [name]
+    for budget in (kept, Budget(epsilon=2)):
+        frame = dp.protect(pl.DataFrame({"u": [1, 2], "day": [dt.date(2026, 1, 1)] * 2}), unit="u", budget=budget)
+        query, series = frame.count_units(), {"every": "1d", "horizon": 9, "epsilon": 0.1, "unit_periods": 1}
+        asked = {
+            "release": lambda text: query.release(epsilon=0.1, name=text),  # noqa: B023 (called in this turn)
+            "batch": lambda text: budget.plan([query], epsilon=0.1).release(name=text),  # noqa: B023
+            "series": lambda text: budget.series(text, **series).add(query, period=dt.date(2026, 1, 1)),  # noqa: B023
+            "allowance": lambda text: budget.allocate(nights=3, epsilon=0.1, name=text),  # noqa: B023
+        }
+        for what, ask in asked.items():
+            ask(f"{what} {name}")
+            spent, entries = budget.spent, len(budget.entries())
+            with pytest.raises(errors.InvalidArgument, match="looks like"):
+                ask(f"{what} {other}")
+            assert (budget.spent, len(budget.entries())) == (spent, entries)
+
+
+def test_a_name_that_an_earlier_version_allowed_is_still_opened(tmp_path):
+    path = tmp_path / "study.sqlite"
+    budget = Ledger(path).budget("visits", epsilon=1)
+    paid(budget, 0.1)
+    for table, column in (("budgets", "name"), ("entries", "budget"), ("data", "budget")):
+        rows_of(path, f"UPDATE dpframe_{table} SET {column} = 'visits '")
+    assert Ledger(path).budget("visits ").spent.epsilon == 0.1
+
+
+# Units
+
+
+def test_a_budget_of_another_unit_says_how_to_name_the_same_people_alike(tmp_path):
+    """A second budget would double ε: the message advises the rename, in the columns of both tables, and it works."""
+    budget = Budget(epsilon=1)
+    dp.protect(pl.DataFrame({"user_id": [1, 2]}), unit="user_id", budget=budget).count_units().release(epsilon=0.25)
+    orders = pl.DataFrame({"customer": [1, 2]})
+    with pytest.raises(errors.BudgetMismatch) as refused:
+        dp.protect(orders, unit="customer", budget=budget).count_units().release(epsilon=0.25)
+    said = str(refused.value)
+    assert "table.rename({'customer': 'user_id'})" in said
+    assert "one budget for each" not in said
+    renamed = orders.rename({"customer": "user_id"})
+    dp.protect(renamed, unit="user_id", budget=budget).count_units().release(epsilon=0.25)
+    assert budget.spent.epsilon == 0.5
+    with pytest.raises(errors.BudgetMismatch, match="neighbors='add-remove'"):
+        dp.protect(renamed, unit="user_id", budget=budget, neighbors="replace").count_units().release(epsilon=0.25)
+    with pytest.raises(errors.BudgetMismatch, match="the same unit, unit 'user_id'"):
+        dp.protect(renamed, unit=dp.Rows(2), budget=budget).count_units().release(epsilon=0.25)

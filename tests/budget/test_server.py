@@ -105,7 +105,7 @@ def test_settings_under_which_nothing_can_be_kept_are_typed_refusals(postgres, a
 
 
 def test_an_idle_transaction_that_is_ended_by_the_server_releases_nothing(postgres, admin):
-    admin("ALTER ROLE dpframe SET idle_in_transaction_session_timeout = 50")
+    admin("ALTER ROLE dpframe SET idle_in_transaction_session_timeout = 400")
     budget = Ledger(postgres).budget("visits", epsilon=1)
 
     def idle():
@@ -323,7 +323,7 @@ def test_verify_finds_what_was_changed_on_a_server_and_no_charge_in_between(post
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("name", ["été", "日本 😀", "a'b\"c;--", "%s %(b)s", "x" * 3000, "tab\tand\nline"])
+@pytest.mark.parametrize("name", ["été", "日本 😀", "a'b\"c;--", "%s %(b)s", "x" * 3000, "=cmd() | \\ `"])
 def test_names_of_any_letters(place, name):
     budget = Ledger(place).budget(name, epsilon=1)
     paid(budget, name=name, plan={"p": name})

@@ -212,3 +212,17 @@ def test_replace_and_batches_of_distributions_are_refused():
         parted(dp.Budget(epsilon=1, delta=1e-5, accountant="pld"))
     with pytest.raises(errors.BudgetRequired):
         dp.protect(rows(), unit="id").partition("region", KEYS)
+
+
+def test_an_allowance_is_told_that_the_whole_budget_can_be_partitioned():
+    budget = dp.Budget(epsilon=2)
+    rows = pl.DataFrame({"u": [1, 2], "region": ["north", "south"]})
+    frame = dp.protect(rows, unit="u", budget=budget.allocate(nights=2, epsilon=1))
+    with pytest.raises(errors.UnsupportedOperation, match="an Allowance cannot count parts in parallel") as refused:
+        frame.partition("region", keys=["north", "south"])
+    assert "budget=budget).partition('region', keys=[...])" in str(refused.value)
+    assert "group_by('region'" in str(refused.value)
+    assert set(dp.protect(rows, unit="u", budget=budget).partition("region", keys=["north", "south"])) == {
+        "north",
+        "south",
+    }

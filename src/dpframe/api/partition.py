@@ -8,7 +8,7 @@ from typing import Any
 from dpframe.api.arguments import read_name
 from dpframe.api.settings import resolve_budget
 from dpframe.budget import Budget, PartBudget
-from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.noise import bits
 from dpframe.plan import described_table, read_keys
 from dpframe.plan.steps import PartitionPart, Step, check_limit, lineage
@@ -21,8 +21,14 @@ def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_group
     name = read_name(by, "partition")
     most = check_limit(max_groups, "max_groups")
     paying = resolve_budget(budget)
-    if not isinstance(paying, Budget) or any(isinstance(s, PartitionPart) for s in lineage(step)):
+    if isinstance(paying, PartBudget) or any(isinstance(s, PartitionPart) for s in lineage(step)):
         raise UnsupportedOperation("partition: a part of a partition cannot be partitioned again.")
+    if not isinstance(paying, Budget):
+        raise UnsupportedOperation(
+            f"partition: {kind_of(paying)} cannot count parts in parallel, and a whole budget can. Protect the table "
+            f"with the budget itself, dp.protect(table, ..., budget=budget).partition({name!r}, keys=[...]), or ask "
+            f"a grouped question: frame.group_by({name!r}, keys=[...])."
+        )
     domain = step.table.column(name, "partition").domain
     levels = read_keys(keys, (name,), [domain], f"partition({name!r})")
     if levels is None or any(key is None for key in levels.levels[0]):

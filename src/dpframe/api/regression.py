@@ -255,7 +255,7 @@ def _parsed(formula: str) -> tuple[str, list[str], list[str]]:
         from formulaic import Formula
     except ImportError:
         raise UnsupportedOperation(
-            "ols: formulas need the extra: pip install 'dpframe[formula]'. Or type ols(y='wage', x=['education'])."
+            "ols: formulas need formulaic: pip install formulaic. Or type ols(y='wage', x=['education'])."
         ) from None
     refused = UnsupportedOperation(
         "ols: a formula is an outcome, columns and C(category), added up: 'wage ~ education + C(region)'. Make other "

@@ -11,10 +11,10 @@ from typing import Any
 from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.earlier import check_same, is_pending, stored_answer
 from dpframe.budget.entries import Charge, Entry, Failures, digest_of, loss_of, packed_statement, texts_of
-from dpframe.budget.limits import exceeded, warn_of_weak
+from dpframe.budget.limits import another_subject, exceeded, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
-from dpframe.budget.names import fingerprint, is_text
+from dpframe.budget.names import check_plain, fingerprint, is_text
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
 from dpframe.budget.verbs import Verbs, registered
@@ -172,6 +172,8 @@ class Budget(Verbs):
         with self._book.write() as page:
             self._check_subject(page, subject)
             earlier, running = page.latest(name) if name is not None else None, False
+            if earlier is None and name is not None:
+                check_plain(name)
             if earlier is not None:
                 check_same(earlier, body)
                 running = is_pending(page, earlier.number)
@@ -226,6 +228,7 @@ class Budget(Verbs):
             if earlier is not None:
                 check_same(earlier, body)
                 return earlier
+            check_plain(name)
             check_failures(page.failures)
             page.spent = self._within_limit(page, loss)
             page.subject = page.subject if subject is None else subject
@@ -377,10 +380,7 @@ class Budget(Verbs):
 
     def _check_subject(self, page: Page, subject: str) -> None:
         if page.subject not in (None, subject):
-            raise BudgetMismatch(
-                f"This budget protects {page.subject}; the release is about {subject}. Losses about different "
-                "units do not add up: use one budget for each kind of unit, dp.Budget(epsilon=...)."
-            )
+            raise BudgetMismatch(another_subject(str(page.subject), subject))
 
     def __repr__(self) -> str:
         return f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r})"

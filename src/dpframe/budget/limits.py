@@ -11,7 +11,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
 from dpframe.usage import warn
 
-__all__ = ["exceeded", "read_min_units", "warn_of_weak"]
+__all__ = ["another_subject", "exceeded", "read_min_units", "warn_of_weak"]
 
 MOST_EPSILON = 10
 MOST_DELTA = Fraction(1, 1000)
@@ -79,6 +79,31 @@ def _smaller_delta(limit: Loss, least: int | None) -> float:
     while least is not None and delta * least * _SMALL_SHARE > 1:
         delta /= 10
     return float(delta)
+
+
+def another_subject(own: str, other: str) -> str:
+    """The message that a budget is about other units than a release, with the line to type.
+
+    >>> another_subject("unit 'id', add-remove", "unit 'user', add-remove").partition("protect: ")[2][:30]
+    "table.rename({'user': 'id'}), "
+    """
+    (unit, _, relation), other_unit = own.rpartition(", "), other.rpartition(", ")[0]
+    said = f"This budget protects {own}; the release is about {other}. Nothing was spent. "
+    if unit and unit == other_unit:
+        return f"{said}Protect this table under the same relation: neighbors={relation!r}."
+    names = [text.removeprefix("unit ") for text in (other_unit, unit)]
+    if any(text.count("'") != 2 or name == text for name, text in zip(names, (other_unit, unit), strict=True)):
+        line = f"protect this table with the same unit, {unit}"
+    else:
+        renamed = "{" + ": ".join(names) + "}"
+        line = (
+            f"give the column one name before dp.protect: table.rename({renamed}), in pandas "
+            f"table.rename(columns={renamed})"
+        )
+    return (
+        f"{said}If both name the same people, {line}. A second budget would double what these people can lose. Only "
+        "other units, such as houses instead of people, take a budget of their own."
+    )
 
 
 def exceeded(charged: Loss, limit: Loss, remaining: Loss) -> str:

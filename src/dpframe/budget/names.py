@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpframe.budget.entries import canonical
+from dpframe.errors import InvalidArgument
 
-__all__ = ["differences", "fingerprint", "is_text"]
+__all__ = ["check_plain", "differences", "fingerprint", "is_text"]
 
 SHOWN = 8  # differences in a message
 
@@ -31,6 +34,38 @@ def is_text(value: object) -> bool:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         return False
     return value.encode(errors="ignore").decode() == value
+
+
+# Letters and marks that nobody sees, beside control and format characters (Unicode: Default_Ignorable_Code_Point, and
+# the blank of Braille).
+UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
+
+
+def plain(name: str) -> str:
+    r"""The one spelling of a name among those that look alike: composed letters, single blanks, nothing unseen.
+
+    >>> plain("cafe\u0301 "), plain("visits\u200b"), plain("a\u00a0\tb")
+    ('café', 'visits', 'a b')
+    """
+    blanks = "".join(" " if letter.isspace() or unicodedata.category(letter) == "Zs" else letter for letter in name)
+    seen = (letter for letter in UNSEEN.sub("", blanks) if unicodedata.category(letter) not in ("Cc", "Cf"))
+    return unicodedata.normalize("NFC", " ".join("".join(seen).split()))
+
+
+def check_plain(name: str) -> None:
+    r"""Check the name of something new that is kept under it: two names that look alike would pass for one.
+
+    Errors: InvalidArgument, with the name to type
+    """
+    alike = plain(name)
+    if name != alike:
+        raise InvalidArgument(
+            f"The name {name!a} looks like {alike!r}, and would be another one: it has blanks at an end or side "
+            "by side, characters that nobody sees, or accents apart from their letters. Type "
+            + (f"{alike!r}." if alike else "one with letters.")
+        )
 
 
 def differences(before: Any, after: Any) -> list[str]:

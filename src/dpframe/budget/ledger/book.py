@@ -27,6 +27,11 @@ STATE = sa.select(BUDGETS).where(BUDGETS.c.name == B("b")).with_for_update()
 SPENT = sa.select(BUDGETS.c.spent).where(BUDGETS.c.name == B("b"))
 FAILURES = sa.select(BUDGETS.c.failures, BUDGETS.c.acknowledged).where(BUDGETS.c.name == B("b"))
 HASH = sa.select(ENTRIES.c.hash).where(ENTRIES.c.budget == B("b"), ENTRIES.c.number == B("n"))
+NEWEST = (  # the entry that a budget's row names, and the next one, which there must not be
+    sa.select(ENTRIES.c.number, ENTRIES.c.hash)
+    .where(ENTRIES.c.budget == B("b"), ENTRIES.c.number >= B("n"))
+    .order_by(ENTRIES.c.number)
+)
 WRITTEN = (
     sa.select(BUDGETS, ENTRIES.c.hash)
     .join(ENTRIES, sa.and_(ENTRIES.c.budget == BUDGETS.c.name, ENTRIES.c.number == B("n")))
@@ -195,6 +200,14 @@ class LedgerPage:
             self.failures = failures_of(row)
             self.number, self.head, self._at = int(row.number), row.head, row.at
             dt.datetime.fromisoformat(self._at)
+        with quick(connection, NEWEST, {"b": name, "n": self.number}) as found:
+            newest = [tuple(entry) for entry in found.fetchmany(2)]
+        if newest != [(self.number, self.head)]:
+            raise LedgerDamaged(
+                f"The row of {name!r} does not name the last of its entries: the ledger was changed, or copied while "
+                "it was written, or a process was killed and the ledger's journal is lost. Nothing is released. Put "
+                "the latest ledger back. ledger.verify() names what was changed."
+            )
         self.moved = False
         self._moved_to: dict[str, Any] = {}
 
@@ -204,11 +217,13 @@ class LedgerPage:
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         """Add an entry, and update the budget's row in the same transaction."""
-        if kind == "charge" and at < dt.datetime.fromisoformat(self._at) - self._skew:
+        behind = dt.datetime.fromisoformat(self._at) - at
+        if kind == "charge" and behind > self._skew:
             raise LedgerUnavailable(
                 f"This machine's clock says {at:%Y-%m-%d %H:%M} UTC, before the last entry of {self._name!r} "
-                f"({self._at[:16]}): one of the two clocks is wrong. Nothing was spent. Set this clock; if it is "
-                "right, allow for the error of the other: dp.Ledger(..., clock_skew=dt.timedelta(days=1))."
+                f"({self._at[:16]}): one of the two clocks is wrong. Nothing was spent. Set this clock. If it is "
+                f"right, open the ledger once with dp.Ledger(..., clock_skew=datetime.timedelta({behind.days + 1})): "
+                "after one charge the ledger goes on from this clock."
             )
         number, time, text = self.number + 1, at.isoformat(timespec="microseconds"), canonical(body)
         entry = Entry(number, kind, time, body, chained(self.head, number, kind, time, text))
@@ -218,7 +233,7 @@ class LedgerPage:
         if data is not None:
             table = {"budget": self._name, "number": entry.about, "data": data}
             self._one_row(quick(self._connection, KEEP, table))
-        self.number, self.head, self._at, self.moved = entry.number, entry.hash, max(self._at, entry.at), True
+        self.number, self.head, self._at, self.moved = entry.number, entry.hash, entry.at, True
         move = {"to_spent": canonical(texts_of(self.spent)), "to_subject": self.subject, "to_number": self.number}
         failed, unacknowledged = self.failures
         move |= {"to_parts": canonical(self.parts), "to_failures": failed, "to_acknowledged": failed - unacknowledged}

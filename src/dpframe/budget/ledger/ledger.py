@@ -18,7 +18,7 @@ from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.limits import read_min_units, warn_of_weak
 from dpframe.budget.losses import Loss
-from dpframe.budget.names import is_text
+from dpframe.budget.names import check_plain, is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
 from dpframe.safe_text import visible
 from dpframe.usage import LEDGER, explains
@@ -36,12 +36,14 @@ class Ledger:
     """Budgets that survive restarts, crashes and other processes.
 
     Input:  where: the path of a file, which is made if it is missing, or a URL "postgresql+psycopg://..." for several
-            machines (needs dpframe[postgres]); witness: a file outside the ledger's folder that records the last entry
-            of each budget, so that a restored older copy or a new ledger in its place is noticed; create: whether to
-            make a missing file; timeout: how long to wait for other processes that are charging (seconds); clock_skew:
-            how far this machine's clock may be behind the last entry
+            machines (needs psycopg); witness: a file outside the ledger's folder that records the last entry
+            of each budget, so that a restored older copy or a new ledger in its place is noticed. From then on the
+            ledger is opened with it alone; new_witness: give a ledger whose witness is lost a new one, once; create:
+            whether to make a missing file; timeout: how long to wait for other processes that are charging (seconds);
+            clock_skew: how far this machine's clock may be behind the last entry
     Errors: LedgerUnavailable for a file that is missing, read-only, full or on a network drive; LedgerDamaged for a
-            file that was replaced or is an older copy; InvalidArgument
+            file that was replaced, is an older copy or was not copied as a whole, and for a witness that is not the
+            ledger's own; InvalidArgument
 
     A charge is one locked, synced transaction. If the ledger cannot be read, written or trusted, nothing is released.
     It may be used from several threads, and after a fork.
@@ -64,46 +66,27 @@ class Ledger:
         where: str | Path,
         *,
         witness: str | Path | None = None,
+        new_witness: bool = False,
         create: bool = True,
         timeout: float = 60.0,
         clock_skew: dt.timedelta = SKEW,
     ) -> None:
-        from dpframe.budget.ledger.store import PostgresStore, SqliteStore
+        from dpframe.budget.ledger.postgres import POSTGRES, PostgresStore
+        from dpframe.budget.ledger.store import SqliteStore
 
-        if isinstance(where, Path) or "://" not in where:
+        is_url = isinstance(where, str) and ("://" in where or (where.startswith("postgres") and "@" in where))
+        if not is_url:
             where = Path(where).absolute()  # A later change of the working directory must not change the ledger.
         self._opened = (where, witness, timeout, clock_skew)
         self._skew = clock_skew
-        if isinstance(where, str) and "://" in where:
-            if not where.startswith("postgresql"):
-                raise InvalidArgument(
-                    "A ledger is a file, dp.Ledger('study.sqlite'), or PostgreSQL, "
-                    "dp.Ledger('postgresql+psycopg://user@host/database')."
-                )
-            self._store: Store = PostgresStore(where, timeout)
+        if isinstance(where, Path):
+            self._store: Store = SqliteStore(where, timeout, create=create)
+        elif where.startswith("postgresql") and "://" in where:
+            self._store = PostgresStore(where, timeout)
         else:
-            self._store = SqliteStore(Path(where), timeout, create=create)
-        self._witness = None
-        witnessed_id = None
-        if witness is not None:
-            self._witness = Witness(Path(witness), self._place, self._store.folder)
-            witnessed_id = self._witness.known_here()
-            if witnessed_id is not None and self._store.folder is not None and not Path(where).exists():
-                raise LedgerDamaged(
-                    f"The witness knows a ledger in {self._store.place}, but there is no file now. Without it nobody "
-                    "knows what was spent, so no new ledger is made. Put the file back."
-                )
-        self._store.prepare(witnessed=witness is not None)
-        if witnessed_id is not None and witnessed_id != self._store.id:
-            raise LedgerDamaged(
-                f"The witness knows another ledger in {self._store.place}: the file was replaced. Nothing is released. "
-                "Put the file back that the witness knows."
-            )
-        if self._store.witnessed and witness is None:
-            raise LedgerDamaged(
-                f"The ledger {self._store.place} has a witness, and only the witness shows whether this is the latest "
-                "copy. Open it with its witness: dp.Ledger(..., witness='...')."
-            )
+            raise InvalidArgument(f"A ledger is a file, dp.Ledger('study.sqlite'), or PostgreSQL, {POSTGRES}.")
+        self._witness = None if witness is None else Witness(Path(witness), self._place, self._store.folder)
+        self._store.prepare(self._witness, new_witness=new_witness)
 
     @property
     def _place(self) -> str:
@@ -133,6 +116,8 @@ class Ledger:
             raise InvalidArgument("A budget has a name: ledger.budget('visits-2026', epsilon=1.0).")
         typed = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
         state = self._state(name)
+        if state is None:
+            check_plain(name)
         if state is None and typed is None:
             raise InvalidPrice(
                 f"There is no budget {name!r} yet. To make it, give its limit: ledger.budget({name!r}, epsilon=1.0)."
@@ -173,8 +158,9 @@ class Ledger:
 
         with self._store.transaction() as connection:
             row = connection.execute(sa.select(BUDGETS).where(BUDGETS.c.name == name)).first()
-        if row is None:
-            return None
+            if row is None:
+                return None
+            self._store.check_whole(connection, name, row.number)
         with readable(name):
             limit = replace(loss_of(json.loads(row.allowed)), left=True)
         return row.accountant, limit, "/" not in row.allowed, (row.number, row.head)
@@ -199,6 +185,11 @@ class Ledger:
             self._store._one_at_a_time(connection)
             if connection.execute(sa.select(BUDGETS.c.name).where(BUDGETS.c.name == name)).first() is not None:
                 return
+            if connection.execute(sa.select(ENTRIES.c.number).where(ENTRIES.c.budget == name)).first() is not None:
+                raise LedgerDamaged(
+                    f"There are entries of a budget {name!r} and no row: it was removed. Without it nobody knows what "
+                    "was spent, so it is not made anew. Put the latest ledger back."
+                )
             connection.execute(BUDGETS.insert().values(**row, number=1, head=first.hash, at=at))
             body = {"budget": name, "number": 1, "kind": "open", "at": at, "body": canonical(first.body)}
             connection.execute(ENTRIES.insert().values(**body, hash=first.hash))
@@ -219,7 +210,9 @@ class Ledger:
         """
         from dpframe.budget.ledger.verify import findings, unowned
 
-        lines = [f"{name!r}: {problem}" for name, problem in unowned(self._store, self._witness).items()]
+        damage = self._store.damage()
+        lines = [] if damage is None else [f"SQLite says of its file: {damage}"]
+        lines += [f"{name!r}: {problem}" for name, problem in unowned(self._store, self._witness).items()]
         numbers: dict[str, int] = {}
         for name in self.budgets():
             numbers[name], problems = findings(self._store, name, self._witness)

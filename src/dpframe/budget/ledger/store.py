@@ -1,10 +1,11 @@
-"""A ledger's database: connections for forks and threads, locked transactions, and typed errors for every failure."""
+"""A ledger's database: connections for forks and threads, locked transactions, typed errors; and SQLite's files."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import random
 import sqlite3
+import time
 import uuid
 import weakref
 from collections.abc import Iterator
@@ -15,11 +16,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from dpframe.budget.ledger.filesystem import refuse_network
-from dpframe.budget.ledger.tables import BUDGETS, FORMAT, LEDGER, METADATA
-from dpframe.errors import LedgerDamaged, LedgerUnavailable, UnsupportedOperation
+from dpframe.budget.ledger.tables import BUDGETS, ENTRIES, FORMAT, LEDGER, METADATA
+from dpframe.budget.ledger.witness import Witness
+from dpframe.errors import LedgerDamaged, LedgerUnavailable
 
-__all__ = ["PostgresStore", "SqliteStore", "Store"]
+__all__ = ["SqliteStore", "Store"]
 
+LOGLESS = 4  # the first format that is kept without a write-ahead log
+INDEXES = ("dpframe_entries_name", "dpframe_entries_about", "sqlite_autoindex_dpframe_entries_1")
 INHERITED: list[Any] = []  # engines of the parent process of a fork; closing them would close the parent's files
 
 
@@ -29,18 +33,22 @@ def _close(engine: sa.Engine, process: int) -> None:
         engine.dispose()
 
 
+def make_tables(connection: sa.Connection) -> None:
+    """Make an empty ledger."""
+    METADATA.create_all(connection)
+    connection.execute(LEDGER.insert().values(one=1, id=uuid.uuid4().hex, format=FORMAT, witnessed=False))
+
+
 class Store:
     """A database that holds a ledger. Input: timeout, how long to wait for a lock (seconds)."""
 
     place: str  # the path or URL, for messages
     folder: Path | None = None  # the folder of the file
-    created: bool = False  # whether this object made the ledger
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
         self._engine, self._process = self._opened(), os.getpid()
         self.id = ""
-        self.witnessed = False
 
     def _connecting(self) -> sa.Engine:
         """An engine whose transactions take locks; it connects when it is first used."""
@@ -64,6 +72,7 @@ class Store:
     def transaction(self, *, write: bool = False) -> Iterator[sa.Connection]:
         """One transaction; if it writes, it is locked from its first statement on. Errors: LedgerError."""
         problem = None
+        self._check_before()
         try:
             with self.engine.connect().execution_options(dpframe_write=write) as connection, connection.begin():
                 self._check(connection)
@@ -71,7 +80,7 @@ class Store:
         except sa.exc.TimeoutError:
             problem = "no connection was free in time"
         except sa.exc.DBAPIError as error:
-            problem = str(error.orig).strip().splitlines()[0]
+            problem = self._shown(str(error.orig).strip().splitlines()[0])
         except sqlite3.Error as error:
             problem = str(error)
         else:
@@ -79,45 +88,110 @@ class Store:
         if problem is not None:
             raise LedgerUnavailable(f"The ledger {self.place} cannot be used: {problem}. Nothing is released.")
 
+    def _check_before(self) -> None:
+        """Check this before a database is opened. Errors: LedgerError."""
+
     def _check(self, connection: sa.Connection) -> None:
         """Check that the database is still the one that was opened. Errors: LedgerError."""
 
     def _check_after(self) -> None:
         """Check this again after a transaction. Errors: LedgerError."""
 
-    def prepare(self, *, witnessed: bool) -> None:
-        """Make the tables if there are none, and read the ledger's id. Errors: LedgerError."""
+    def _shown(self, problem: str) -> str:
+        """The words of a database without passwords."""
+        return problem
+
+    def prepare(self, witness: Witness | None, *, new_witness: bool) -> None:
+        """Read the ledger's id, and bind it to its witness. Errors: LedgerError."""
         with self.transaction(write=True) as connection:
             self._one_at_a_time(connection)
-            METADATA.create_all(connection)
+            self._find_tables(connection)
             self._check_tables(connection)
-            row = connection.execute(sa.select(LEDGER)).first()
-            if row is None:
-                self.created = True
-                values = {"one": 1, "id": uuid.uuid4().hex, "format": FORMAT, "witnessed": witnessed}
-                connection.execute(LEDGER.insert().values(**values))
-                row = connection.execute(sa.select(LEDGER)).one()
-            elif witnessed and not row.witnessed:
-                connection.execute(LEDGER.update().values(witnessed=True))
-            if not isinstance(row.format, int):
+            row = connection.execute(sa.select(LEDGER.c.id, LEDGER.c.format, LEDGER.c.witnessed)).first()
+            if row is None or not isinstance(row.format, int):
                 raise LedgerDamaged(f"The ledger {self.place} has no number of its format: it was changed.")
+            if row.format > FORMAT:
+                raise LedgerUnavailable(f"The ledger {self.place} was written by a later version of dpframe.")
             if row.format < FORMAT:
                 self._bring_forward(connection, row.format)
-        if row.format > FORMAT:
-            raise LedgerUnavailable(f"The ledger {self.place} was written by a later version of dpframe.")
-        self.id, self.witnessed = row.id, bool(row.witnessed)
+            self.id = row.id
+            recorded = connection.execute(sa.select(LEDGER.c.witness)).scalar()
+            self._bind(connection, witness, recorded, had=bool(row.witnessed), new_witness=new_witness)
+
+    def _find_tables(self, connection: sa.Connection) -> None:
+        """Find the tables of a ledger; a table that is missing is never made anew. Errors: LedgerDamaged."""
+        found = {name for name in METADATA.tables if sa.inspect(connection).has_table(name)}
+        if not found:
+            self._without_tables(connection)
+        elif missing := sorted(set(METADATA.tables) - found):
+            raise LedgerDamaged(
+                f"The ledger {self.place} has no table {missing[0]!r} any more, so nobody knows what was spent. "
+                "Nothing is released. Put the latest ledger back."
+            )
+
+    def _without_tables(self, connection: sa.Connection) -> None:
+        """Make the tables of a new ledger. Errors: LedgerDamaged."""
+        make_tables(connection)
+
+    def _bind(
+        self, connection: sa.Connection, witness: Witness | None, recorded: str | None, *, had: bool, new_witness: bool
+    ) -> None:
+        """Check that a ledger is opened with its own witness, or give it one, under the lock. Errors: LedgerDamaged.
+
+        Input:  recorded: the id of its witness; had: whether it ever had one, which earlier versions recorded alone
+        """
+        if witness is None:
+            if had:
+                raise LedgerDamaged(
+                    f"The ledger {self.place} has a witness, and only the witness shows whether this is the latest "
+                    "copy. Open it with its witness: dp.Ledger(..., witness='...')."
+                )
+            return
+        here = witness.known_here()
+        if here and self.id not in here:
+            raise LedgerDamaged(
+                f"The witness knows another ledger in {self.place}: the file was replaced. Nothing is released. Put "
+                "the file back that the witness knows."
+            )
+        known = witness.knows(self.id, recorded)
+        if had and not known and not new_witness:
+            raise LedgerDamaged(
+                f"The ledger {self.place} has a witness, and this is not the one: it is missing, was made anew, or is "
+                "that of another ledger. Only its own shows whether this is the latest copy. Nothing is released. Put "
+                "it back. If it is lost, make sure that no later copy of the ledger exists, and give it a new one: "
+                "dp.Ledger(..., witness='...', new_witness=True)."
+            )
+        if recorded is not None and known:
+            return
+        states = connection.execute(sa.select(BUDGETS.c.name, BUDGETS.c.number, BUDGETS.c.head)).all()
+        at = sa.select(ENTRIES.c.hash).where(
+            ENTRIES.c.budget == sa.bindparam("b"), ENTRIES.c.number == sa.bindparam("n")
+        )
+        own = witness.take(
+            self.id, [tuple(row) for row in states], lambda b, n: connection.execute(at, {"b": b, "n": n}).scalar()
+        )
+        connection.execute(LEDGER.update().values(witnessed=True, witness=own))
 
     def _bring_forward(self, connection: sa.Connection, earlier: int) -> None:
         """Convert a ledger of an earlier format to this one, under the lock, in the transaction that opens it.
 
         Entries and their hashes do not change: `loss_of` also reads the losses of format 1, and `statement_of` the
-        statements of formats 1 and 2. The row of a budget gets the number of its failures; format 1 recorded none.
+        statements of formats 1 and 2. The row of a budget gets the number of its failures; format 1 recorded none. The
+        row of the ledger gets the id of its witness, which formats before 4 did not record.
         """
         for column in (BUDGETS.c.failures, BUDGETS.c.acknowledged) if earlier < 2 else ():
             connection.exec_driver_sql(
                 f"ALTER TABLE {BUDGETS.name} ADD COLUMN {column.name} INTEGER NOT NULL DEFAULT 0"
             )
+        connection.exec_driver_sql(f"ALTER TABLE {LEDGER.name} ADD COLUMN {LEDGER.c.witness.name} TEXT")
         connection.execute(LEDGER.update().values(format=FORMAT))
+
+    def check_whole(self, connection: sa.Connection, name: str, number: int) -> None:
+        """Check that the last transaction on a budget was written as a whole. Errors: LedgerDamaged."""
+
+    def damage(self) -> str | None:
+        """What the database says of its own files, if they are damaged."""
+        return None
 
     def _one_at_a_time(self, connection: sa.Connection) -> None:
         """Make other processes wait while tables are made."""
@@ -131,13 +205,19 @@ class Store:
 
 
 class SqliteStore(Store):
-    """A SQLite file, with write-ahead log, full sync, and a lock from the beginning of a transaction that writes."""
+    """A SQLite file, with rollback journal, full sync, and a lock from the beginning of a transaction that writes.
+
+    The file alone holds every charge that was granted: a transaction ends with the file synced and the journal gone. So
+    a journal that is lost takes no charge with it. It holds the former pages of a transaction that did not end. If that
+    is lost, the file may be half-written, and `check_whole` and `LedgerPage` refuse it. With a write-ahead log the last
+    charges would be in a second file, and SQLite opens the first one without it as an older ledger without a word.
+    """
 
     def __init__(self, path: Path, timeout: float, *, create: bool) -> None:
         self.path = path.absolute()
         self.place, self.folder = repr(str(path)), self.path.parent
+        self._log, self._journal = f"{path.resolve()}-wal", f"{path.resolve()}-journal"
         refuse_network(self.path.resolve())
-        self._mode = "rwc" if create else "rw"
         if not create and not self.path.exists():
             raise LedgerUnavailable(f"There is no ledger {self.place}; dp.Ledger({self.place}) makes one.")
         if not os.path.isdir(self.folder):  # unlike Path.is_dir, it is false where it may not look
@@ -148,10 +228,116 @@ class SqliteStore(Store):
         self._file: tuple[int, int] | None = None
         super().__init__(timeout)
 
-    def prepare(self, *, witnessed: bool) -> None:
-        """Make the tables. After that, a file that disappears is not made again."""
-        super().prepare(witnessed=witnessed)
-        self._mode, self._file = "rw", self._identity()
+    def prepare(self, witness: Witness | None, *, new_witness: bool) -> None:
+        """Make the file if there is none. It gets its name when it is whole, so an empty file is never a new ledger."""
+        problem = None
+        try:
+            if not self.path.exists():
+                self._make(witness)
+            self._leave_log(witnessed=witness is not None)
+        except (OSError, sqlite3.Error) as error:
+            problem = str(error)
+        if problem is not None:
+            raise LedgerUnavailable(f"The ledger {self.place} cannot be used: {problem}. Nothing is released.")
+        super().prepare(witness, new_witness=new_witness)
+        self._file = self._identity()
+
+    def _make(self, witness: Witness | None) -> None:
+        """Make an empty ledger under a name of its own, and move it here unless another process was faster."""
+        if witness is not None and witness.known_here():
+            raise LedgerDamaged(
+                f"The witness knows a ledger in {self.place}, but there is no file now. Without it nobody knows what "
+                "was spent, so no new ledger is made. Put the file back."
+            )
+        if left := next((path for path in (self._log, self._journal) if os.path.exists(path)), None):
+            raise LedgerDamaged(
+                f"There is no ledger {self.place}, and {left!r} is left of one: the file was removed. Without it "
+                "nobody knows what was spent, so no new ledger is made. Put the file back."
+            )
+        new = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}.new")
+        try:
+            engine = sa.create_engine(sa.URL.create("sqlite", database=str(new)), poolclass=sa.NullPool)
+            with engine.begin() as connection:
+                make_tables(connection)
+            try:
+                os.link(new, self.path)  # unlike a rename, it never replaces a file
+            except FileExistsError:
+                pass
+            except OSError:  # a file system without links
+                if not self.path.exists():
+                    os.rename(new, self.path)
+        finally:
+            new.unlink(missing_ok=True)
+
+    def _without_tables(self, connection: sa.Connection) -> None:
+        raise LedgerDamaged(
+            f"{self.place} has none of a ledger's tables: it is another file, or was not copied as a whole. Nothing is "
+            "released. Put the ledger back. If there never was one, remove the file, and a new ledger is made."
+        )
+
+    def _leave_log(self, *, witnessed: bool) -> None:
+        """Bring a ledger of a format before 4 out of its write-ahead log. Errors: LedgerError.
+
+        Without that log it opens as an older ledger, and only a witness could tell. From format 4 on, `_check` sees to
+        it that no charge is written to a log. A log beside such a ledger would take its place, and is none of its own.
+        """
+        had_log, until = self._has_log(), time.monotonic() + self.timeout
+        in_file = self._format("immutable=1")  # without the log
+        if in_file is not None and in_file >= LOGLESS:
+            self._check_before()
+        while (in_log := self._format("mode=rw", logged=True)) is not None and in_log <= FORMAT:
+            if in_log < LOGLESS and not had_log and not witnessed:
+                break
+            connection = self._opened_file("mode=rw")
+            try:
+                connection.execute("PRAGMA journal_mode = DELETE")  # brings the log into the file
+            except sqlite3.OperationalError:  # another process has it open
+                if time.monotonic() > until:
+                    raise
+            else:
+                return
+            finally:
+                connection.close()
+            time.sleep(random.uniform(0.01, 0.05))
+        else:
+            return
+        line = f"sqlite3.connect({str(self.path)!r}).execute('PRAGMA journal_mode = DELETE')"
+        raise LedgerDamaged(
+            f"An earlier version of dpframe wrote the last charges of {self.place} to {self._log!r} first, and that "
+            "file is not here. It is not needed if every job ended by itself. If a job was killed, or the ledger was "
+            "copied without it, charges are missing: put it back. Nothing is released. To go on without it, once: "
+            f'python -c "import sqlite3; {line}"'
+        )
+
+    def _has_log(self) -> bool:
+        return os.path.exists(self._log) and os.path.getsize(self._log) > 0
+
+    def _check_before(self) -> None:
+        if self._has_log():  # SQLite would use it as soon as the file is opened
+            raise LedgerDamaged(
+                f"{self._log!r} is not of the ledger {self.place}, and SQLite would take it for later charges. Nothing "
+                "is released. End the program that has the ledger open, or remove that file."
+            )
+
+    def _opened_file(self, how: str) -> sqlite3.Connection:
+        uri = f"{self.path.as_uri()}?{how}"
+        return sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False)
+
+    def _format(self, how: str, *, logged: bool = False) -> int | None:
+        """The format of the ledger in the file; None if it is none, and with `logged` if it has no write-ahead log."""
+        connection = self._opened_file(how)
+        try:
+            if logged and connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                return None
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (LEDGER.name,)).fetchone()
+            row = None if tables is None else connection.execute(f"SELECT format FROM {LEDGER.name}").fetchone()
+            return row[0] if row is not None and isinstance(row[0], int) else None
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            return None  # no database, or half of one, which is refused when it is opened
+        finally:
+            connection.close()
 
     def _connecting(self) -> sa.Engine:
         alive = weakref.ref(self)  # A strong reference would keep the store alive, and the engine would never close.
@@ -173,15 +359,12 @@ class SqliteStore(Store):
         return engine
 
     def _connect(self) -> sqlite3.Connection:
-        uri = f"{self.path.as_uri()}?mode={self._mode}"
-        connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False)
+        connection = self._opened_file("mode=rw")
         try:
-            for setting in ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON"):
+            for setting in ("synchronous = EXTRA", "fullfsync = ON"):
                 connection.execute(f"PRAGMA {setting}")
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-                if mode != "wal":
-                    raise sqlite3.OperationalError(f"this file system gives no write-ahead log, only {mode!r}")
+                connection.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error:
             connection.close()
             raise
@@ -208,77 +391,34 @@ class SqliteStore(Store):
                 f"The ledger {self.place} was replaced by another file while it was open. Nothing is released. "
                 "If the new file is the latest copy, open it again: dp.Ledger(...)."
             )
+        if connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "delete":
+            connection.invalidate()  # it would keep the file locked
+            raise LedgerUnavailable(
+                f"Another program changed the journal mode of the ledger {self.place}, so its file alone would not "
+                "hold every charge. Nothing is released. End that program, and open the ledger again: dp.Ledger(...)."
+            )
+
+    def check_whole(self, connection: sa.Connection, name: str, number: int) -> None:
+        """As many entries must be in each index as in the budget's row.
+
+        A process that is killed writes a part of its pages. If its journal is lost too, an index may lack entries: the
+        ones of an allowance, say, which add up to what may still be spent.
+        """
+        for index in INDEXES:
+            counted = f"SELECT count(*) FROM {ENTRIES.name} INDEXED BY {index} WHERE budget = ?"
+            if connection.exec_driver_sql(counted, (name,)).scalar() != number:
+                raise LedgerDamaged(
+                    f"The ledger {self.place} is half-written: {index} does not have the {number} entries of {name!r}. "
+                    f"A process was killed and {self._journal!r} is lost; or the file was copied while it was written, "
+                    "or changed. Nothing is released. Put the journal or a later copy back. ledger.verify() says more."
+                )
+
+    def damage(self) -> str | None:
+        """What SQLite finds wrong with the pages of the file."""
+        with self.transaction() as connection:
+            found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+        return None if found == "ok" else str(found)
 
     def _check_after(self) -> None:
         if self._file is not None and self._identity() != self._file:
             raise LedgerDamaged(f"The ledger {self.place} was replaced while it was written. Nothing is released.")
-
-
-# The first schema of the search path with a ledger, or else the schema in which tables are made.
-SCHEMA = """
-SELECT coalesce(
-    (SELECT s FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (s, i)
-     WHERE to_regclass(quote_ident(s) || '.dpframe_ledger') IS NOT NULL ORDER BY i LIMIT 1),
-    current_schema())"""
-SETTLED = """
-SELECT current_setting('transaction_isolation'), set_config('synchronous_commit', 'on', true),
-    set_config('row_security', 'off', true), set_config('lock_timeout', %s, true),
-    set_config('search_path', quote_ident(%s) || ', pg_temp', true)"""
-TABLES = """
-SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = %s AND c.relname = ANY(%s) AND c.relkind = 'r' AND c.relpersistence = 'p'"""
-
-
-class PostgresStore(Store):
-    """A PostgreSQL database, for several machines. The row of a budget is locked during a charge."""
-
-    def __init__(self, url: str, timeout: float) -> None:
-        self._url = sa.make_url(url)
-        self.place = repr(self._url.render_as_string(hide_password=True))
-        self._schema: str | None = None
-        super().__init__(timeout)
-
-    def _connecting(self) -> sa.Engine:
-        if importlib.util.find_spec(self._url.get_driver_name()) is None:
-            raise UnsupportedOperation("A ledger in PostgreSQL needs its driver: pip install 'dpframe[postgres]'.")
-        return sa.create_engine(
-            self._url,
-            pool_pre_ping=True,
-            max_overflow=-1,
-            hide_parameters=True,
-            isolation_level="READ COMMITTED",
-        )
-
-    def _check(self, connection: sa.Connection) -> None:
-        """Set, for this transaction, the settings that a role, a database or a pooler may have changed.
-
-        A commit waits for the disk. Only this ledger's schema is searched, before temporary tables. If a policy would
-        hide rows, the statement fails. Each statement sees all earlier commits, so a process that waited for the lock
-        reads the latest charge.
-        """
-        if self._schema is None:
-            self._schema = connection.exec_driver_sql(SCHEMA).scalar()
-            if self._schema is None:
-                raise LedgerUnavailable(f"The ledger {self.place} has no schema. Set the search_path of its role.")
-        level = connection.exec_driver_sql(SETTLED, (str(int(self.timeout * 1000)), self._schema)).scalar()
-        if level != "read committed":
-            raise LedgerUnavailable(
-                f"The ledger {self.place} is read at the isolation level {level!r}; it needs 'read committed'. Nothing "
-                "is released."
-            )
-
-    def _check_tables(self, connection: sa.Connection) -> None:
-        ordinary = connection.exec_driver_sql(TABLES, (self._schema, list(METADATA.tables))).scalar()
-        if ordinary != len(METADATA.tables):
-            raise LedgerDamaged(
-                f"The tables of the ledger {self.place} are not ordinary, logged tables of the schema "
-                f"{self._schema!r}, so charges could be lost. Nothing is released."
-            )
-        if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
-            raise LedgerUnavailable(
-                f"The server of the ledger {self.place} runs with fsync = off, so a crash could lose charges. Nothing "
-                "is released. Set fsync = on."
-            )
-
-    def _one_at_a_time(self, connection: sa.Connection) -> None:
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7305242117)")

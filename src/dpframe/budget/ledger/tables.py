@@ -8,8 +8,8 @@ __all__ = ["BUDGETS", "DATA", "ENTRIES", "FORMAT", "LEDGER", "METADATA"]
 
 # The version of these tables and of the numbers in them. A ledger of a later format is refused.
 # 1: losses in whole units of 1e-12 (ε, ρ) and 1e-18 (δ), rounded up; 2: exact fractions, and failures;
-# 3: compressed statements.
-FORMAT = 3
+# 3: compressed statements; 4: SQLite without a write-ahead log, the id of the witness, the time of the last entry.
+FORMAT = 4
 
 METADATA = sa.MetaData()
 
@@ -20,6 +20,7 @@ LEDGER = sa.Table(
     sa.Column("id", sa.Text, nullable=False),
     sa.Column("format", sa.Integer, nullable=False),
     sa.Column("witnessed", sa.Boolean, nullable=False),
+    sa.Column("witness", sa.Text),  # the id of its witness
 )
 
 # The current state of each budget. It follows from the budget's entries; its row is locked while an entry is added.

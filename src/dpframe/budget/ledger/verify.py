@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 
-from dpframe.budget.accountants import accountant_named
+from dpframe.budget.accountants import Accountant, accountant_named
 from dpframe.budget.entries import GENESIS, Entry, Failures, chained, digest_of, loss_of
-from dpframe.budget.ledger.book import ALL, HASH, UNREADABLE, entry_of, failures_of
+from dpframe.budget.ledger.book import HASH, UNREADABLE, B, entry_of, failures_of
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.tables import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.witness import Witness
@@ -20,6 +21,21 @@ from dpframe.budget.parts import PartName, Parts, compared, opened, raised
 from dpframe.errors import LedgerDamaged, UnsupportedOperation
 
 __all__ = ["findings", "unowned"]
+
+PART = (  # the next entries, each result with its table
+    sa.select(ENTRIES, DATA.c.data)
+    .outerjoin(
+        DATA,
+        sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.about, ENTRIES.c.kind == "result"),
+    )
+    .where(ENTRIES.c.budget == B("b"), ENTRIES.c.number > B("n"), ENTRIES.c.number <= B("m"))
+    .order_by(ENTRIES.c.number)
+    .limit(1000)
+)
+ANSWER = sa.exists().where(ENTRIES.c.budget == B("b"), ENTRIES.c.about == DATA.c.number, ENTRIES.c.kind == "result")
+ORPHAN = sa.select(sa.func.min(DATA.c.number)).where(DATA.c.budget == B("b"), ~ANSWER)
+LAST = sa.select(sa.func.max(ENTRIES.c.number)).where(ENTRIES.c.budget == B("b")).scalar_subquery()
+COUNTED = sa.select(BUDGETS.c.number, LAST).where(BUDGETS.c.name == B("b"))
 
 
 def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, list[str]]:
@@ -34,19 +50,48 @@ def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, lis
 
 
 def _findings(store: Store, name: str, witness: Witness | None, *, locked: bool) -> tuple[int, list[str]]:
-    """As `findings`; locked: whether nobody can charge the budget while it is read."""
+    """As `findings`; locked: whether nobody can charge the budget while it is read.
+
+    Entries are read in parts. Without the lock each part is a transaction of its own, so that nobody waits for long.
+    """
     with store.transaction(write=locked) as connection:
         row = sa.select(BUDGETS).where(BUDGETS.c.name == name)
         state = connection.execute(row.with_for_update() if locked else row).one()
-        rows = connection.execute(ALL, {"b": name}).all()
-        tables = connection.execute(sa.select(DATA.c.number, DATA.c.data).where(DATA.c.budget == name))
-        digests = {number: digest_of(data) for number, data in tables}
         problems = [] if witness is None else _unwitnessed(store, connection, name, state, witness)
+        reading = _Reading(problems)
+        if locked:
+            _read_all(reading, state, lambda: nullcontext(connection))
+    if not locked:
+        _read_all(reading, state, store.transaction)
+    return reading.place, reading.problems
+
+
+def _read_all(reading: _Reading, state: Any, transaction: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
+    """Read all entries, and compare the budget's row with what follows from them."""
     try:
-        _read(_Reading(digests, problems), state, rows)
+        reading.total = accountant_named(state.accountant).total([])
+        more = True
+        while more and reading.linked:
+            with transaction() as connection:
+                part = connection.execute(PART, {"b": state.name, "n": reading.place, "m": state.number})
+                before = reading.place
+                for row in part:
+                    reading.read(row, accountant_named(state.accountant))
+                    if not reading.linked:
+                        break
+                more = reading.place > before
+        with transaction() as connection:
+            orphan = connection.execute(ORPHAN, {"b": state.name}).scalar()
+            counted, present = connection.execute(COUNTED, {"b": state.name}).one()
+        if orphan is not None:
+            reading.problems.append(f"there is a table of charge {orphan} without an entry")
+        reading.compare(state)
+        if reading.linked and (counted != present or reading.place != state.number):
+            reading.problems.append(
+                f"its row counts {counted} entries, and there are {present}: the last ones are missing"
+            )
     except (*UNREADABLE, UnsupportedOperation):
-        problems.append("a value in its row or in an entry is none that dpframe writes")
-    return len(rows), problems
+        reading.problems.append("a value in its row or in an entry is none that dpframe writes")
 
 
 def unowned(store: Store, witness: Witness | None) -> dict[str, str]:
@@ -64,18 +109,6 @@ def unowned(store: Store, witness: Witness | None) -> dict[str, str]:
         for name, words in sentences.items()
         if name not in names
     }
-
-
-def _read(reading: _Reading, state: sa.Row, rows: Sequence[sa.Row]) -> None:  # type: ignore[type-arg]
-    """Read all entries, and compare the budget's row with what follows from them."""
-    for place, row in enumerate(rows, 1):
-        if not reading.linked(place, row):
-            break
-        reading.read(place, entry_of(row), (row.name, row.about))
-    reading.compare(state)
-    if not reading.problems:
-        total = accountant_named(state.accountant).total(reading.charges.values())
-        reading.problems += _sums(state, rows, reading.head, total)
 
 
 def _unwitnessed(
@@ -101,48 +134,52 @@ def _unwitnessed(
 
 @dataclass
 class _Reading:
-    """The state that follows from a budget's entries, read in order, and the problems with them."""
+    """The state that follows from a budget's entries, read in order, and the problems with them.
 
-    digests: Mapping[int, str]  # digests of the stored tables, by charge
+    Of the charges it holds only those without an answer, so it does not grow with the number of entries.
+    """
+
     problems: list[str]
+    place: int = 0  # the number of entries that were read
     head: str = GENESIS
-    charges: dict[int, Loss] = field(default_factory=dict)
-    answered: set[int | None] = field(default_factory=set)  # charges that have a result
-    failed: set[int | None] = field(default_factory=set)
-    lost: set[int | None] = field(default_factory=set)
+    linked: bool = True  # whether the chain of hashes holds so far; if not, no later entry can be trusted
+    opening: Mapping[str, Any] = field(default_factory=dict)  # the body of the first entry
+    total: Loss = field(default_factory=Loss.none)
+    charged: set[int | None] = field(default_factory=set)  # charges without a result
+    failed: set[int | None] = field(default_factory=set)  # of these
+    lost: set[int | None] = field(default_factory=set)  # of these
     failures: Failures = field(default_factory=Failures)
     parts: Parts = field(default_factory=dict)
     openings: dict[int | None, Mapping[str, Any]] = field(default_factory=dict)  # charges that pay for later ones
-    within: dict[int | None, list[Loss]] = field(default_factory=dict)  # the losses within each of these openings
+    within: dict[int | None, Loss] = field(default_factory=dict)  # what was spent of each of these
     subject: str | None = None  # of the last charge whose subject is known
-    at: str = ""  # the latest time of an entry
+    at: str = ""  # the time of the last entry
+    latest: str = ""  # the latest time of an entry
 
-    def linked(self, place: int, row: sa.Row) -> bool:  # type: ignore[type-arg]
-        """Whether a row is the next entry of the chain. If it is not, no later entry can be trusted."""
-        if row.number != place:
-            self.problems.append(f"entry {place} is missing")
-            return False
-        if chained(self.head, place, row.kind, row.at, row.body) != row.hash:
-            self.problems.append(f"entry {place} was changed, or the one before it")
-            return False
-        self.head = row.hash
-        return True
-
-    def read(self, place: int, entry: Entry, index: tuple[str | None, int | None]) -> None:
-        """Add one entry to the state, and note its problems. `index` is where its row says that it is found."""
-        if index != (entry.name, entry.about):
+    def read(self, row: Any, accountant: Accountant) -> None:
+        """Add one entry to the state, and note its problems."""
+        place = self.place + 1
+        if row.number != place or chained(self.head, place, row.kind, row.at, row.body) != row.hash:
+            what = "is missing" if row.number != place else "was changed, or the one before it"
+            self.problems.append(f"entry {place} {what}")
+            self.linked = False
+            return
+        entry = entry_of(row)
+        self.place, self.head, self.at, self.latest = place, row.hash, entry.at, max(self.latest, entry.at)
+        if (row.name, row.about) != (entry.name, entry.about):
             self.problems.append(f"entry {place} is indexed under another name than its own")
-        self.at = max(self.at, entry.at)
         match entry.kind:
+            case "open":
+                self.opening = self.opening or entry.body
             case "charge":
-                self._charge(place, entry)
+                self._charge(place, entry, accountant)
             case "partition":
                 body = entry.body
                 self.parts = opened(self.parts, body["partition"], body["groups"], body["salt"])
             case "result":
-                self._result(place, entry)
+                self._result(place, entry, row.data)
             case "failure":
-                if entry.about not in self.charges or entry.about in self.answered or entry.about in self.failed:
+                if entry.about not in self.charged or entry.about in self.failed:
                     self.problems.append(f"entry {place} is the failure of no earlier charge")
                 self.failed.add(entry.about)
                 self.failures = Failures(self.failures.failed + 1, self.failures.unacknowledged + 1)
@@ -155,8 +192,10 @@ class _Reading:
                     self.problems.append(f"entry {place} acknowledges other failures than there were")
                 self.failures = Failures(self.failures.failed, 0)
 
-    def _charge(self, place: int, entry: Entry) -> None:
-        self.charges[place] = loss_of(entry.body["loss"])
+    def _charge(self, place: int, entry: Entry, accountant: Accountant) -> None:
+        loss = loss_of(entry.body["loss"])
+        self.charged.add(place)
+        self.total = accountant.total([self.total, loss])
         self.subject = entry.body.get("subject") or self.subject
         if "opens" in entry.body:
             self.openings[place] = entry.body["opens"]
@@ -168,7 +207,7 @@ class _Reading:
         part = PartName(body["partition"], body["key"])
         if part.partition in self.parts:
             added, self.parts = raised(self.parts, part, loss_of(body["loss"]))
-        if added != self.charges[place]:
+        if added != loss:
             self.problems.append(f"charge {place} is not the loss that its part of a partition adds")
 
     def _within(self, place: int, entry: Entry) -> None:
@@ -176,50 +215,51 @@ class _Reading:
         if entry.about not in self.openings:
             self.problems.append(f"charge {place} names no earlier charge that paid for it")
         elif "loss" in entry.body["within"]:
-            self.within.setdefault(entry.about, []).append(loss_of(entry.body["within"]["loss"]))
+            adds_up = accountant_named(self.openings[entry.about]["accountant"])
+            before = self.within.get(entry.about, adds_up.total([]))
+            self.within[entry.about] = adds_up.total([before, loss_of(entry.body["within"]["loss"])])
 
-    def _result(self, place: int, entry: Entry) -> None:
+    def _result(self, place: int, entry: Entry, data: object) -> None:
         if not self._is_open(entry.about):
             self.problems.append(f"entry {place} is the result of no earlier charge")
-        if self.digests.get(entry.about or 0) != entry.body["digest"]:
+        if digest_of(data) != entry.body["digest"]:
             self.problems.append(f"the table of charge {entry.about} was changed")
-        self.answered.add(entry.about)
+        for charges in (self.charged, self.failed, self.lost):
+            charges.discard(entry.about)
 
     def _is_open(self, charge: int | None) -> bool:
         """Whether there is such a charge, with neither a result nor the mark that it was lost."""
-        return charge in self.charges and charge not in self.answered and charge not in self.lost
+        return charge in self.charged and charge not in self.lost
 
-    def compare(self, state: sa.Row) -> None:  # type: ignore[type-arg]
-        """Compare the budget's own row and the stored tables with the entries."""
-        if orphans := sorted(set(self.digests) - self.answered):
-            self.problems.append(f"there is a table of charge {orphans[0]} without an entry")
+    def compare(self, state: Any) -> None:
+        """Compare the budget's own row with the entries."""
         if compared(json.loads(state.parts)) != compared(self.parts):
             self.problems.append("the losses of partitions in its row are not those that its charges add up to")
         if failures_of(state) != self.failures:
             self.problems.append("the numbers of failures in its row are not those of its entries")
         if state.subject != self.subject:
             self.problems.append(f"its row is about {state.subject!r}, and its charges are about {self.subject!r}")
-        if state.at != self.at:
+        if state.at not in (self.at, self.latest):  # formats before 4 wrote the latest time
             self.problems.append("the time in its row is not that of its latest entry")
-        for number, losses in self.within.items():
-            opening = self.openings[number]
-            if not accountant_named(opening["accountant"]).total(losses) <= loss_of(opening["limit"]):
+        for number, spent in self.within.items():
+            if not spent <= loss_of(self.openings[number]["limit"]):
                 self.problems.append(f"more than the allowance of charge {number} was spent")
+        if not self.problems:
+            self.problems += self._sums(state)
 
-
-def _sums(state: sa.Row, rows: Sequence[sa.Row], head: str, total: object) -> list[str]:  # type: ignore[type-arg]
-    """The differences between the budget's row and its entries."""
-    problems = []
-    limit, opening = loss_of(json.loads(state.allowed)), json.loads(rows[0].body) if rows else {}
-    if (state.number, state.head) != (len(rows), head):
-        problems.append(f"its row counts {state.number} entries, and there are {len(rows)}: the last ones are missing")
-    if opening.get("budget", state.name) != state.name:  # earlier versions did not write it
-        problems.append(f"its entries are those of the budget {opening['budget']!r}")
-    if opening.get("limit") is None or loss_of(opening["limit"]) != limit or opening["accountant"] != state.accountant:
-        problems.append("its limit is not the one that it was made with")
-    row_total = loss_of(json.loads(state.spent))
-    if row_total != total:
-        problems.append(f"its row says {row_total} was spent, and the charges add up to {total}")
-    if not row_total <= limit:
-        problems.append(f"more than its limit was spent: {row_total} of {limit}")
-    return problems
+    def _sums(self, state: Any) -> list[str]:
+        """The differences between the budget's row and its entries."""
+        problems, limit = [], loss_of(json.loads(state.allowed))
+        if state.head != self.head:
+            problems.append("the last entry is not the one that its row names")
+        if self.opening.get("budget", state.name) != state.name:  # earlier versions did not write it
+            problems.append(f"its entries are those of the budget {self.opening['budget']!r}")
+        made = self.opening.get("limit")
+        if made is None or loss_of(made) != limit or self.opening["accountant"] != state.accountant:
+            problems.append("its limit is not the one that it was made with")
+        row_total = loss_of(json.loads(state.spent))
+        if row_total != self.total:
+            problems.append(f"its row says {row_total} was spent, and the charges add up to {self.total}")
+        if not row_total <= limit:
+            problems.append(f"more than its limit was spent: {row_total} of {limit}")
+        return problems

@@ -1,79 +1,135 @@
 """A witness: the last entry of each budget of a ledger, in a file outside the ledger's folder.
 
 If somebody restores a backup of the ledger's folder, or copies an old file back, the witness is not restored. It then
-has entries that the ledger has lost. The state in a witness only moves forward.
+has entries that the ledger has lost. The state in a witness only moves forward. A witness has an id, which the ledger
+records. So a witness that is missing, or was made anew, is noticed too.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 
-__all__ = ["Witness"]
+__all__ = ["State", "Witness"]
 
-TABLE = """CREATE TABLE IF NOT EXISTS seen (
+State = tuple[str, int, str]  # a budget: its name, the number of its entries, the hash of the last one
+
+TABLES = (
+    """CREATE TABLE IF NOT EXISTS seen (
     ledger TEXT NOT NULL, place TEXT NOT NULL, budget TEXT NOT NULL, number INTEGER NOT NULL, head TEXT NOT NULL,
-    PRIMARY KEY (ledger, budget))"""
+    PRIMARY KEY (ledger, budget))""",
+    "CREATE TABLE IF NOT EXISTS witness (id TEXT NOT NULL)",
+)
+LAST = "SELECT number, head FROM seen WHERE ledger = ? AND budget = ?"
+ADVANCE = (
+    "INSERT INTO seen VALUES (?, ?, ?, ?, ?) ON CONFLICT (ledger, budget) DO UPDATE SET number = excluded.number, "
+    "head = excluded.head, place = excluded.place WHERE excluded.number >= seen.number"
+)
+NO_BUDGET = ("", 0, "")  # the line of a ledger itself, which may have no budget yet
 
 
 class Witness:
-    """The last known state of a ledger. Input: path of the witness; place: path or URL of the ledger; its folder."""
+    """The last known state of ledgers. Input: path of the witness; place: path or URL of the ledger; its folder."""
 
     def __init__(self, path: Path, place: str, folder: Path | None) -> None:
         self._path, self._place = path.absolute(), place
+        self._id: str | None = None
         if folder is not None and self._path.parent.resolve().is_relative_to(folder.resolve()):
             raise InvalidArgument(
                 f"witness={str(path)!r} is in the ledger's own folder, so a backup would restore both together. "
                 "Choose a file in another folder, best on another disk."
             )
-        with self._open(create=True) as connection:
-            connection.execute(TABLE)
 
-    def known_here(self) -> str | None:
-        """The id of the ledger that was last seen in this place."""
+    def known_here(self) -> set[str]:
+        """The ids of the ledgers that were last seen in this place."""
+        if not self._is_there():
+            return set()
         with self._open() as connection:
-            rows = connection.execute("SELECT ledger FROM seen WHERE place = ? ORDER BY rowid DESC", (self._place,))
-            latest = rows.fetchone()
-        return None if latest is None else str(latest[0])
+            rows = connection.execute("SELECT DISTINCT ledger FROM seen WHERE place = ?", (self._place,))
+            return {str(row[0]) for row in rows}
+
+    def knows(self, ledger: str, recorded: str | None) -> bool:
+        """Whether this is the witness that a ledger records; None: one of an earlier version, which recorded no id."""
+        if not self._is_there():
+            return False
+        with self._open() as connection:
+            known = connection.execute("SELECT 1 FROM seen WHERE ledger = ?", (ledger,)).fetchone() is not None
+            if known and recorded is not None:
+                known = connection.execute("SELECT id FROM witness").fetchone() == (recorded,)
+                move = "UPDATE seen SET place = ? WHERE ledger = ? AND place <> ?"
+                connection.execute(move, (self._place, ledger, self._place))
+        self._id = recorded if known else None
+        return known
+
+    def take(self, ledger: str, states: Iterable[State], hash_at: Callable[[str, int], str | None]) -> str:
+        """Record the state of every budget of a ledger. Make the witness if there is none.
+
+        Output: the id of the witness, for the ledger to record
+        Errors: LedgerDamaged if the witness has seen later entries
+        """
+        with self._open(make=True) as connection:
+            for budget, number, head in (NO_BUDGET, *states):
+                row = connection.execute(LAST, (ledger, budget)).fetchone()
+                if row is not None:
+                    check_forward(budget, tuple(row), (number, head), partial(hash_at, budget))
+                connection.execute(ADVANCE, (ledger, self._place, budget, number, head))
+            (own,) = connection.execute("SELECT id FROM witness").fetchone()
+        self._id = str(own)
+        return self._id
 
     def budgets(self, ledger: str) -> list[str]:
         """The names of the budgets that were seen in a ledger."""
         with self._open() as connection:
             rows = connection.execute("SELECT budget FROM seen WHERE ledger = ? ORDER BY budget", (ledger,))
-            return [str(row[0]) for row in rows]
+            return [str(row[0]) for row in rows if row[0]]
 
     def check(self, ledger: str, budget: str, number: int, head: str, hash_at: Callable[[int], str | None]) -> None:
-        """Compare a budget's state with the last known one. Errors: LedgerDamaged."""
+        """Compare a budget's state with the last known one. Errors: LedgerDamaged.
+
+        Who makes a budget may be stopped before the witness is told. So it need not know a budget without a charge.
+        """
         with self._open() as connection:
-            row = connection.execute(
-                "SELECT number, head FROM seen WHERE ledger = ? AND budget = ?", (ledger, budget)
-            ).fetchone()
+            row = connection.execute(LAST, (ledger, budget)).fetchone()
+            if row is None and number == 1:
+                connection.execute(ADVANCE, (ledger, self._place, budget, number, head))
         if row is not None:
             check_forward(budget, (int(row[0]), str(row[1])), (number, head), hash_at)
+        elif number != 1:
+            raise LedgerDamaged(
+                f"Budget {budget!r} has {number} entries, and the witness {str(self._path)!r} has seen none of them: "
+                "one of the two files was changed. Nothing is released."
+            )
 
     def advance(self, ledger: str, budget: str, number: int, head: str) -> None:
         """Record a budget's state, unless a later one is recorded."""
         with self._open() as connection:
-            connection.execute(
-                "INSERT INTO seen VALUES (?, ?, ?, ?, ?) ON CONFLICT (ledger, budget) DO UPDATE "
-                "SET number = excluded.number, head = excluded.head, place = excluded.place "
-                "WHERE excluded.number >= seen.number",
-                (ledger, self._place, budget, number, head),
-            )
+            connection.execute(ADVANCE, (ledger, self._place, budget, number, head))
+
+    def _is_there(self) -> bool:
+        return self._path.exists() and self._path.stat().st_size > 0
 
     @contextmanager
-    def _open(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+    def _open(self, *, make: bool = False) -> Iterator[sqlite3.Connection]:
+        """One locked transaction. Errors: LedgerUnavailable, also where another witness is in this place by now."""
         problem = None
         try:
-            uri = f"{self._path.as_uri()}?mode={'rwc' if create else 'rw'}"
+            uri = f"{self._path.as_uri()}?mode={'rwc' if make else 'rw'}"
             connection = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None)
             try:
-                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("BEGIN IMMEDIATE")
+                for table in TABLES if make else ():
+                    connection.execute(table)
+                if make and connection.execute("SELECT 1 FROM witness").fetchone() is None:
+                    connection.execute("INSERT INTO witness VALUES (?)", (uuid.uuid4().hex,))
+                if self._id is not None and connection.execute("SELECT id FROM witness").fetchone() != (self._id,):
+                    raise sqlite3.DatabaseError("it was replaced by another one")
                 yield connection
                 connection.execute("COMMIT")
             finally:

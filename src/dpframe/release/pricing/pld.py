@@ -72,5 +72,5 @@ def _import() -> tuple[Any, Any]:
     except ImportError:
         privacy_loss_distribution = None
     if privacy_loss_distribution is None:
-        raise UnsupportedOperation("The accountant 'pld' needs dp-accounting: pip install 'dpframe[pld]'.")
+        raise UnsupportedOperation("The accountant 'pld' needs dp-accounting: pip install dp-accounting.")
     return privacy_loss_distribution, common

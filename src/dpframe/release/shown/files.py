@@ -38,10 +38,10 @@ def write_parquet(table: Any, path: Any, statement: Mapping[str, Any]) -> None:
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), STATEMENT: encoded}), path)
 
 
-def check_installed(module: str, need: str, extra: str) -> None:
-    """Check that the module of an extra is installed. Errors: UnsupportedOperation, with the line to type."""
+def check_installed(module: str, need: str) -> None:
+    """Check that a module is installed, whose package has its name. Errors: UnsupportedOperation, with the line."""
     if find_spec(module) is None:
-        raise UnsupportedOperation(f"{need}. Install it with: pip install 'dpframe[{extra}]'")
+        raise UnsupportedOperation(f"{need}. Install it with: pip install {module}")
 
 
 def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str, *, numbered: bool = False) -> None:
@@ -51,7 +51,7 @@ def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str, 
 
     Errors: UnsupportedOperation
     """
-    check_installed("openpyxl", "to_excel() needs openpyxl", "excel")
+    check_installed("openpyxl", "to_excel() needs openpyxl")
     import pandas as pd
 
     ready = []

@@ -226,7 +226,7 @@ def _scipy(part: str) -> Any:
     try:
         return importlib.import_module(f"scipy.{part}")
     except ImportError as problem:
-        message = "Continuous distributions need SciPy. Install it with: pip install 'dpframe[theory]'"
+        message = "Continuous distributions need SciPy. Install it with: pip install scipy"
         raise UnsupportedOperation(message) from problem
 
 

@@ -210,7 +210,7 @@ def _connect_the_dots() -> Any:
         pld_pmf = None
     if pld_pmf is None:
         raise UnsupportedOperation(
-            "Composing different privacy profiles needs dp-accounting: pip install 'dpframe[pld]'. Without it, fix a δ "
+            "Composing different privacy profiles needs dp-accounting: pip install dp-accounting. Without it, fix a δ "
             "for each measurement with fix_delta(measurement, delta), or compose before zcdp_to_approx."
         )
     return pld_pmf.create_pmf_pessimistic_connect_dots

@@ -105,7 +105,7 @@ class HierarchyExports:
 
         Errors: UnsupportedOperation without the extra, and for a level with more rows than a sheet can hold
         """
-        check_installed("openpyxl", "to_excel() needs openpyxl", "excel")
+        check_installed("openpyxl", "to_excel() needs openpyxl")
         names = self._tree.names
         if self._tree.shape.leaves * self._tree.cells > _LONGEST:
             raise UnsupportedOperation(
