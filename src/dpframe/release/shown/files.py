@@ -107,7 +107,7 @@ def _excel_cell(value: object) -> object:
 
 def write_latex(table: Any, path: Any, index: bool, options: Mapping[str, Any]) -> str | None:
     """A pandas table in LaTeX, with pandas' options. All texts are escaped, unless escape=False is among these."""
-    check_installed("jinja2", "to_latex() needs Jinja2", "latex")
+    check_installed("jinja2", "to_latex() needs Jinja2")
     more = {"index": index, **options}
     if more.pop("escape", True):
         table = _with_texts(table, lambda value: for_latex(value) if isinstance(value, str) else value)
