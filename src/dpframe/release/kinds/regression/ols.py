@@ -176,8 +176,9 @@ class Regression(Hints):
             return np.full((1, draws.shape[-1] - 1), math.inf)
         draws = draws[keep]
         solved = np.linalg.solve(draws[:, :-1, :-1], draws[:, :-1, -1, None])[..., 0]
+        parts = {**numbers.parts, "rows": np.array([self._moments.rows])}
         variances = [
-            sampling_variance(column, numbers.noise, influence, alpha, numbers.parts).item()
+            sampling_variance(column, numbers.noise, influence, alpha, parts).item()
             for column, influence in influences_of(numbers.outputs, self._moments)
         ]
         return np.asarray(self._in_units(solved) + rng.normal(size=solved.shape) * np.sqrt(variances))
