@@ -9,7 +9,7 @@ from dpframe import engine
 from dpframe.plan import Question
 from dpframe.release.answer import Numbers, drawn_influences, drawn_table, keys_in_rounds
 from dpframe.release.kinds.answers import AnswerKind, Record
-from dpframe.release.pricing import NoisePlan, Price
+from dpframe.release.pricing import NoisePlan
 from dpframe.release.shown import Release
 from dpframe.release.stored import Answer
 
@@ -45,10 +45,6 @@ class KeysAnswer(TableAnswer):
     """The keys of groups, found in rounds."""
 
     alone = "keys() without max_groups= takes several rounds; release it by itself, or say max_groups=3."
-
-    def noise(self, question: Question, price: Price) -> NoisePlan:
-        """Noise and thresholds of the rounds."""
-        return price.rounds(question)
 
     def answer(self, question: Question, plan: NoisePlan, salt: int) -> Answer:
         """The released keys."""

@@ -123,6 +123,8 @@ class EpsilonPrice(Price):
         Source: Desfontaines et al. 2020, arXiv:2006.03684, for keys; and as `allocate_epsilon`
         """
         check_shared(question, self.noise)
+        if question.in_rounds:
+            return self.rounds(question)
         if not self.noise.pure and self.delta == 0:
             raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
         parts = parts_of(question)
@@ -136,7 +138,6 @@ class EpsilonPrice(Price):
         return min(plans, key=noisiness)
 
     def rounds(self, question: Question) -> NoisePlan:
-        check_shared(question, self.noise)
         return rounds_for_epsilon(question, self.amount, self.delta, self.noise)
 
     def tables(self, question: Synthesis) -> NoisePlan:
@@ -171,13 +172,14 @@ class RhoPrice(Price):
         Choices are made by the exponential mechanism, or by permute-and-flip if its error is smaller.
         """
         check_shared(question, self.noise)
+        if question.in_rounds:
+            return self.rounds(question)
         noise = self.noise if question.shape is None else self.gaussian(_MARGINS).noise
         allocations = allocate_rho(parts_of(question), self.amount, self.delta, noise)
         plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
         return min(plans, key=noisiness)
 
     def rounds(self, question: Question) -> NoisePlan:
-        check_shared(question, self.noise)
         return rounds_for_rho(question, self.amount, self.delta, self.noise)
 
     def tables(self, question: Synthesis) -> NoisePlan:
@@ -208,6 +210,8 @@ class EpsilonFromRho(Price):
     def plan(self, question: Question, noisiness: Callable[[NoisePlan], float] = log_noise) -> NoisePlan:
         """Laplace noise of each part of ε, and choices by permute-and-flip, which cost `choices_rho`."""
         check_shared(question, self.noise)
+        if question.in_rounds:
+            self.rounds(question)
         if question.shape is not None:
             self.gaussian(_MARGINS)
         if not self.noise.pure:
@@ -224,7 +228,6 @@ class EpsilonFromRho(Price):
         return planned(question, Allocation((*noises, *choices), self.delta), cost)
 
     def rounds(self, question: Question) -> NoReturn:
-        check_shared(question, self.noise)
         refuse_rounds(question)
 
     def tables(self, question: Synthesis) -> NoReturn:
