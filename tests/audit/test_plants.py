@@ -808,7 +808,7 @@ def tracebacks_hold_rows(place=pl.LazyFrame, name="collect"):
 
     def interrupted(*args, **named):
         held.append((args, real(*args, **named)))
-        if place is run or held[-1][1].height > 1:
+        if place is tables or held[-1][1].height > 1:
             raise KeyboardInterrupt
         return held[-1][1]
 
