@@ -6,9 +6,10 @@ from typing import Any
 
 from dpframe import engine
 from dpframe.plan import Synthesis
-from dpframe.release.kinds.answers import AnswerKind, Record
+from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.synthesis.release import SyntheticRelease, synthetic_answer
 from dpframe.release.pricing import NoisePlan, Price
+from dpframe.release.shown import Record
 from dpframe.release.stored import Answer
 
 
@@ -31,5 +32,4 @@ class SyntheticAnswer(AnswerKind[Synthesis]):
 
     def released(self, question: Synthesis, plan: NoisePlan, answer: Answer, record: Record) -> SyntheticRelease[Any]:
         """A `SyntheticRelease`."""
-        about = question.tables, record.kind, record.when, record.statement, question.columns
-        return SyntheticRelease(record.cost, record.derivation, answer.long, answer.parts, *about)
+        return SyntheticRelease(record, answer.long, answer.parts, question.tables, question.columns)
