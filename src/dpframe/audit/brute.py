@@ -9,8 +9,7 @@ from html import escape
 from typing import Any
 
 from dpframe.api import PrivateFrame, Query, protect
-from dpframe.audit.pairs import multisets, pairs
-from dpframe.audit.tables import Unit, eager, owners_of, taken
+from dpframe.audit.neighbouring import Unit, eager, multisets, owners_of, pairs, taken
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import real, render_html, render_text
 from dpframe.plan.steps import Rows

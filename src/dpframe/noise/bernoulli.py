@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from dpframe.arrays import Booleans, Floats
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
-from dpframe.noise.arguments import check_size, rational
 from dpframe.noise.certified import Ball, Number, ball
 from dpframe.noise.inversion import FUNCTION, UNIT, uniform_below
+from dpframe.noise.scales import check_size, rational
 
 __all__ = ["bernoulli", "bernoulli_exp", "flips"]
 

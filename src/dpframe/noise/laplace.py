@@ -37,8 +37,6 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, WideIntegers, Words
 from dpframe.noise import bits
-from dpframe.noise.arguments import check_scale, check_size
-from dpframe.noise.cells import place
 from dpframe.noise.certified import Ball, ball, precision
 from dpframe.noise.inversion import (
     BLOCK,
@@ -47,8 +45,10 @@ from dpframe.noise.inversion import (
     by_size,
     combine,
     magnitude_bits,
+    place,
     uniform_ball,
 )
+from dpframe.noise.scales import check_scale, check_size
 
 __all__ = ["discrete_laplace", "lower_cells", "rounded_laplace"]
 

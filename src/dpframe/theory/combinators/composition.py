@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.theory.datasets import like, relation_of
 from dpframe.theory.formulas.loss import composition
 from dpframe.theory.framework import Measurement
 from dpframe.theory.spaces import (
@@ -23,7 +24,6 @@ from dpframe.theory.spaces import (
     ZeroConcentratedDivergence,
     probability,
 )
-from dpframe.theory.vectors import like, relation_of
 
 __all__ = ["compose", "optimal_compose", "parallel"]
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
+from dpframe.theory.datasets import plain_value
 from dpframe.theory.exact import exact
 from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 from dpframe.theory.formulas.sensitivity.grouped import row_sums
@@ -32,7 +33,6 @@ from dpframe.theory.spaces import (
     VectorDomain,
 )
 from dpframe.theory.transformations.counting import reading
-from dpframe.theory.vectors import plain_value
 
 __all__ = ["grouped_counts", "grouped_pairs", "grouped_sums", "grouped_units"]
 

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument
-from dpframe.noise.arguments import positive, rational
 from dpframe.noise.certified import Ball, Number, ball, precision, round_up, upper
+from dpframe.noise.scales import positive, rational
 
 __all__ = [
     "TAILS",
@@ -28,8 +28,6 @@ __all__ = [
     "rounded_laplace_tail",
     "whole",
 ]
-
-# Certified floats
 
 
 def laplace_tail(scale: Number, x: Number) -> float:

@@ -1,4 +1,4 @@
-"""Measurements that add noise to a number or to every entry of a vector: laplace and gaussian."""
+"""Measurements that add noise to a number or to every entry of a vector, and the error that the noise causes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
+from dpframe.theory.datasets import like
 from dpframe.theory.exact import Root, exact, square, upward
-from dpframe.theory.formulas.loss import laplace as laplace_maps
+from dpframe.theory.formulas.loss import calibration, curves
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Measurement
-from dpframe.theory.measurements.grid_noise import Additive, Law, checked_granularity, checked_scale
-from dpframe.theory.measurements.vector_noise import noisy_array
+from dpframe.theory.measurements.grid_noise import Additive, Law, checked_granularity, checked_scale, noisy_array
 from dpframe.theory.spaces import (
     AbsoluteDistance,
     AtomDomain,
@@ -34,9 +34,15 @@ from dpframe.theory.spaces import (
     ZeroConcentratedDivergence,
     gaussian_profile,
 )
-from dpframe.theory.vectors import like
 
-__all__ = ["gaussian", "laplace"]
+__all__ = [
+    "gaussian",
+    "gaussian_error",
+    "gaussian_scale_for_error",
+    "laplace",
+    "laplace_error",
+    "laplace_scale_for_error",
+]
 
 Length = Fraction | Root
 
@@ -157,7 +163,7 @@ def laplace(
             effect. `output_measure` may be MaxDivergence() (the default); ZeroConcentratedDivergence(), with
             ρ = ε + e^-ε - 1 for real noise and ε·tanh(ε/2) for discrete noise; RenyiDivergence() or
             RenyiDivergence(alpha), exact; or, for one number, SmoothedMaxDivergence(), δ = 1 - e^((ε' - ε)/2) at ε'
-    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `loss.laplace`
+    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `loss.curves`
     Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
 
     >>> m = laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0)
@@ -210,20 +216,18 @@ def _in_steps(noise: Additive, l1: Length) -> tuple[Fraction, Fraction]:
 def _laplace_curve(noise: Additive, l1: Length) -> RenyiCurve:
     distance, scale = _in_steps(noise, l1)
     if noise.atom.is_float:
-        return RenyiCurve(lambda alpha: laplace_maps.laplace_renyi(exact(alpha, "alpha"), distance, scale))
-    return RenyiCurve(
-        lambda alpha: laplace_maps.discrete_laplace_renyi(exact(alpha, "alpha"), distance.numerator, scale)
-    )
+        return RenyiCurve(lambda alpha: curves.laplace_renyi(exact(alpha, "alpha"), distance, scale))
+    return RenyiCurve(lambda alpha: curves.discrete_laplace_renyi(exact(alpha, "alpha"), distance.numerator, scale))
 
 
 def _laplace_profile(noise: Additive, l1: Length) -> PrivacyProfile:
     distance, scale = _in_steps(noise, l1)
     if noise.atom.is_float:
         return PrivacyProfile(
-            lambda epsilon: laplace_maps.laplace_delta(exact(epsilon, "epsilon"), distance, scale), label="Laplace"
+            lambda epsilon: curves.laplace_delta(exact(epsilon, "epsilon"), distance, scale), label="Laplace"
         )
     return PrivacyProfile(
-        lambda epsilon: laplace_maps.discrete_laplace_delta(exact(epsilon, "epsilon"), distance.numerator, scale),
+        lambda epsilon: curves.discrete_laplace_delta(exact(epsilon, "epsilon"), distance.numerator, scale),
         label="discrete Laplace",
     )
 
@@ -281,3 +285,77 @@ def gaussian(
 
 def _renyi_curve(rho: Fraction) -> RenyiCurve:
     return RenyiCurve(lambda alpha: upward(rho * exact(alpha, "alpha")))
+
+
+def laplace_error(scale: Any, alpha: Any, T: Any = float) -> int | float:  # noqa: N803
+    """The error of `laplace` at a confidence: smallest e with P[|noise| > e] <= alpha.
+
+    Input:  scale > 0; alpha in (0, 1), the chance of a larger error; T: the type of the numbers, as in AtomDomain
+    Output: e in the unit of the numbers: float (rounded up) for floats, scale·ln(1/alpha); int for integers
+    Bound:  for integers P[|noise| > e] = P[|noise| >= e + 1]; for a strict bound |noise| < e at 1 - alpha, add 1
+    Source: `calibration.real_error`, `calibration.noise_error`
+    Errors: InvalidArgument (InvalidPrice for alpha)
+
+    >>> round(laplace_error(scale=25.0, alpha=0.05), 6), laplace_error(scale=25.0, alpha=0.05, T=int)
+    (74.893307, 75)
+    """
+    if _real(T):
+        return calibration.real_error("laplace", checked_scale(scale), exact(alpha, "alpha"))
+    return calibration.noise_error("discrete_laplace", checked_scale(scale), exact(alpha, "alpha"))
+
+
+def gaussian_error(scale: Any, alpha: Any, T: Any = float) -> int | float:  # noqa: N803
+    """The error of `gaussian` at a confidence: smallest e with P[|noise| > e] <= alpha.
+
+    Input:  scale: the standard deviation > 0; alpha and T as in `laplace_error`
+    Output: as `laplace_error`; for floats scale·√2·erfc⁻¹(alpha)
+    Source: `calibration.real_error`, `calibration.noise_error`
+    Errors: InvalidArgument (InvalidPrice for alpha)
+
+    >>> round(gaussian_error(scale=1.0, alpha=0.05), 6), gaussian_error(scale=1.0, alpha=0.05, T=int)
+    (1.959964, 2)
+    """
+    if _real(T):
+        return calibration.real_error("gaussian", checked_scale(scale), exact(alpha, "alpha"))
+    return calibration.noise_error("gaussian", checked_scale(scale), exact(alpha, "alpha"))
+
+
+def laplace_scale_for_error(error: Any, alpha: Any, T: Any = float) -> float:  # noqa: N803
+    """The largest scale at which `laplace_error` is at most this error.
+
+    Input:  error > 0 in the unit of the numbers (for integers its whole part is used); alpha and T as in
+            `laplace_error`
+    Output: scale (same unit), rounded down
+    Source: `calibration.real_scale_for_error`, `calibration.scale_for_error`
+    Errors: InvalidArgument (InvalidPrice for alpha)
+
+    >>> round(laplace_scale_for_error(error=1.0, alpha=0.05), 6)
+    0.333808
+    """
+    if _real(T):
+        return calibration.real_scale_for_error("laplace", exact(error, "error"), exact(alpha, "alpha"))
+    return calibration.scale_for_error("discrete_laplace", exact(error, "error"), exact(alpha, "alpha"))
+
+
+def gaussian_scale_for_error(error: Any, alpha: Any, T: Any = float) -> float:  # noqa: N803
+    """The largest standard deviation at which `gaussian_error` is at most this error.
+
+    Input:  as `laplace_scale_for_error`
+    Output: scale (unit of the numbers), rounded down
+    Source: `calibration.real_scale_for_error`, `calibration.scale_for_error`
+    Errors: InvalidArgument (InvalidPrice for alpha)
+
+    >>> round(gaussian_scale_for_error(error=1.0, alpha=0.05), 6)
+    0.510213
+    """
+    if _real(T):
+        return calibration.real_scale_for_error("gaussian", exact(error, "error"), exact(alpha, "alpha"))
+    return calibration.scale_for_error("gaussian", exact(error, "error"), exact(alpha, "alpha"))
+
+
+def _real(kind: Any) -> bool:
+    """True for a float type, False for an integer type. Errors: InvalidArgument for any other type."""
+    atom = AtomDomain(kind)
+    if not (atom.is_float or atom.is_integer):
+        raise InvalidArgument(f"T={kind!r}: noise is added to integers or floats.")
+    return atom.is_float
