@@ -35,7 +35,7 @@ class QueryCheck:
 
     claimed: Mapping[str, Sensitivity]
     reached: Mapping[str, Sensitivity]
-    worst: Mapping[str, tuple[Any, Any] | None]
+    worst: Mapping[str, tuple[Any, object] | None]
     tables: int
     pairs: int
     relation: str
@@ -134,7 +134,7 @@ def check_query(
     claims = query.sensitivity
     max_rows = unit.max_rows if isinstance(unit, Rows) else None
 
-    def table(number: int) -> Any:
+    def table(number: int) -> object:
         return taken(rows, [kind for kind, count in enumerate(tables[number]) for _ in range(count)])
 
     answers = [query.exact_totals(table(i)) for i in watched(range(len(tables)), len(tables), "tables", progress)]

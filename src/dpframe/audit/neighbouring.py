@@ -19,7 +19,7 @@ Unit = str | tuple[str, ...] | list[str] | Rows
 Owner = tuple[Any, ...]  # the identifiers of one unit
 
 
-def neighbours(table: Any, unit: Unit, *, exchange: Any = None) -> Iterator[Any]:
+def neighbours(table: object, unit: Unit, *, exchange: object = None) -> Iterator[object]:
     """Every table that differs from this one in the rows of one unit.
 
     Input:  table: pandas DataFrame, Polars DataFrame or LazyFrame (which is collected), PyArrow Table, made up; unit as
@@ -59,7 +59,7 @@ def _without(height: int, leaving: Sequence[int]) -> list[int]:
     return sorted(rest)
 
 
-def _sets(table: Any, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
+def _sets(table: object, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
     """The sets of rows that one unit can have: its own rows, or with `dp.Rows(k)` any 1 to k rows."""
     owners = owners_of(table, unit)
     if isinstance(unit, Rows):
@@ -87,14 +87,14 @@ def owners_of(table: Any, unit: Unit) -> list[Owner | None]:
     return [None if any(_missing(part) for part in row) else row for row in rows]
 
 
-def _missing(value: Any) -> bool:
+def _missing(value: object) -> bool:
     return value is None or bool(value != value) or type(value).__name__ in ("NAType", "NaTType")
 
 
 # Kinds of tables
 
 
-def eager(table: Any) -> Any:
+def eager(table: object) -> object:
     """The table itself; a lazy one collected. Errors: UnsupportedOperation for what is no table."""
     if isinstance(table, pl.LazyFrame):
         return table.collect()
@@ -106,21 +106,21 @@ def eager(table: Any) -> Any:
     )
 
 
-def _is(table: Any, library: str, name: str) -> bool:
+def _is(table: object, library: str, name: str) -> bool:
     return any(c.__module__.partition(".")[0] == library and c.__name__ == name for c in type(table).__mro__)
 
 
-def _columns(table: Any) -> list[Any]:
+def _columns(table: Any) -> list[object]:
     return list(table.column_names) if _is(table, "pyarrow", "Table") else list(table.columns)
 
 
-def _values(table: Any, name: str) -> list[Any]:
+def _values(table: Any, name: str) -> list[object]:
     column = table.column(name) if _is(table, "pyarrow", "Table") else table[name]
     values: list[Any] = column.to_pylist() if _is(table, "pyarrow", "Table") else column.to_list()
     return values
 
 
-def taken(table: Any, places: Sequence[int]) -> Any:
+def taken(table: Any, places: Sequence[int]) -> object:
     """Some rows of a table by their numbers, in this order; a number may repeat."""
     if isinstance(table, pl.DataFrame):
         return table[list(places)] if places else table.clear()

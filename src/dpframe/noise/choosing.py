@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Booleans, WideIntegers
+from dpframe.arrays import Array, Booleans, Integers, WideIntegers, Words
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
 from dpframe.noise.bernoulli import bernoulli
@@ -30,7 +29,7 @@ __all__ = [
 ]
 
 
-def permute_and_flip(scores: NDArray[np.int64], rate: Number) -> NDArray[np.int64]:
+def permute_and_flip(scores: Integers, rate: Number) -> Integers:
     """For each group, the index of one candidate. Candidates with higher scores are chosen more often.
 
     Input:  scores, integers of shape (groups, candidates), higher is better; rate, a positive int, float or Fraction,
@@ -48,7 +47,7 @@ def permute_and_flip(scores: NDArray[np.int64], rate: Number) -> NDArray[np.int6
     return _chosen("permute_and_flip", scores, rate, _exponential, lambda u: -u.log())
 
 
-def exponential_choice(scores: NDArray[np.int64], rate: Number) -> NDArray[np.int64]:
+def exponential_choice(scores: Integers, rate: Number) -> Integers:
     """For each group, the index of one candidate, chosen with a probability proportional to exp(rate·score).
 
     Input:  as in `permute_and_flip`
@@ -66,11 +65,11 @@ def exponential_choice(scores: NDArray[np.int64], rate: Number) -> NDArray[np.in
 
 def _chosen(
     name: str,
-    scores: NDArray[Any],
+    scores: Array,
     rate: Number,
-    sample: Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]],
+    sample: Callable[[Words], tuple[Array, Array]],
     exact: Callable[[Ball], Ball],
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return the argmax of x - rate·gap in each row, where the gap is the best score minus the score.
 
     Input:  sample(words): floats x and bounds on their errors; exact(U): x for a uniform real U, as a ball
@@ -88,14 +87,14 @@ def _chosen(
     return winners
 
 
-def _exponential(words: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _exponential(words: Words) -> tuple[Array, Array]:
     """Exponential draws and bounds on their errors: |y - ŷ| ≤ 16u·ŷ + 3u + 1.01·2^-63·e^ŷ; see `laplace`."""
     y = -np.log((words + 0.5) * 2.0**-64)
     off = FUNCTION * y + 3 * UNIT + 1.01 * 2.0**-63 * np.exp(np.minimum(y, 40))
     return y, np.where(y > 40, np.inf, off)
 
 
-def _gumbel(words: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _gumbel(words: Words) -> tuple[Array, Array]:
     """Gumbel draws and bounds on their errors.
 
     Let y = -ln U, with an error of at most e as in `_exponential`. If e ≤ ŷ/8, the error of -ln ŷ is at most 1.15·e/ŷ,
@@ -111,9 +110,9 @@ def _gumbel(words: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _best(
-    scores: NDArray[Any],
+    scores: Array,
     rate: Fraction,
-    sample: Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]],
+    sample: Callable[[Words], tuple[Array, Array]],
     exact: Callable[[Ball], Ball],
 ) -> NDArray[np.intp]:
     """Return the argmax of x - rate·gap in each row; see `_chosen`.
@@ -155,7 +154,7 @@ def _exact_best(gaps: list[int], words: list[int], rate: Fraction, exact: Callab
         count += 64
 
 
-def uniform_index(choices: int, size: int) -> NDArray[np.int64]:
+def uniform_index(choices: int, size: int) -> Integers:
     """Independent uniform integers in [0, choices).
 
     Input:  choices, an integer from 1 to 2^32; size draws
@@ -183,7 +182,7 @@ def uniform_index(choices: int, size: int) -> NDArray[np.int64]:
     return index
 
 
-def randomized_response(values: NDArray[Any], choices: int, keep: Number) -> NDArray[np.int64]:
+def randomized_response(values: Array, choices: int, keep: Number) -> Integers:
     """Keep each answer with probability `keep`; otherwise replace it by a uniform one of the other choices.
 
     Input:  values, integers (or booleans) in [0, choices); choices, at least 2; keep, an int, float or Fraction in
@@ -215,7 +214,7 @@ def keep_at_least(noisy: WideIntegers, threshold: int) -> Booleans:
     return np.asarray(noisy >= int(threshold), dtype=bool)
 
 
-def truncated_geometric_keep(counts: NDArray[Any], rate: Number, start: Number) -> Booleans:
+def truncated_geometric_keep(counts: Array, rate: Number, start: Number) -> Booleans:
     """Keep each key with the largest probability that privacy allows for its count.
 
     Input:  counts, integers (units per key), any shape; rate ≥ 0 and start in (0, 1), ints, floats or Fractions,

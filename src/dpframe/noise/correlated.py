@@ -27,12 +27,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import product
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import WideIntegers, Words
+from dpframe.arrays import Array, Floats, WideIntegers, Words
 from dpframe.noise import bits
 from dpframe.noise.certified import Ball, ball, precision, round_up
 from dpframe.noise.choosing import uniform_index
@@ -215,7 +215,7 @@ def rounded_contrasts(scale: float, shape: Sequence[int]) -> WideIntegers:
     lost = _sums(errors) + (len(shape) + 2) * UNIT * _sums(np.abs(normals))
     sure = np.abs(value - nearest) <= 0.5 - 2.0**-46 - scale * lost * (1 + 2.0**-40)
     fits = scale * _LONGEST * 2 ** len(shape) < _WHOLE
-    result: NDArray[Any] = nearest.astype(np.int64) if fits else np.empty(value.shape, dtype=object)
+    result: Array = nearest.astype(np.int64) if fits else np.empty(value.shape, dtype=object)
     table = _Exact(scale, shape, radii, angles)
     for index in np.argwhere(~sure if fits else np.ones_like(sure)):
         at = tuple(map(int, index))
@@ -223,7 +223,7 @@ def rounded_contrasts(scale: float, shape: Sequence[int]) -> WideIntegers:
     return result if fits else fit(result)
 
 
-def _sums(table: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sums(table: Floats) -> Floats:
     """Along every axis, the first entry plus each other entry."""
     for axis in range(table.ndim):
         table = np.take(table, [0], axis) + np.delete(table, 0, axis)

@@ -29,12 +29,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats, WideIntegers, Words
+from dpframe.arrays import Array, Floats, Integers, WideIntegers, Words
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
 from dpframe.noise.bernoulli import flips
@@ -79,7 +78,7 @@ def rounded_gaussian(scale: float | Floats, size: int) -> WideIntegers:
     )
 
 
-def _direct(scale: float | Floats, size: int, shift: float) -> NDArray[np.int64]:
+def _direct(scale: float | Floats, size: int, shift: float) -> Integers:
     """Draws of ⌊Z + 1/2 + shift⌋ for scales up to 2^31; shift is 0 or -1/2."""
     result = np.empty(size, np.int64)
     work = np.empty((5, (min(size, BLOCK) + 1) // 2))
@@ -219,7 +218,7 @@ def _split(scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> Wide
         cell, rate = cells[block], rates[block]
         variance = rate * rate
 
-        def distribution(i: int, x: Ball, cell: NDArray[np.int64] = cell, rate: Floats = rate) -> Ball:
+        def distribution(i: int, x: Ball, cell: Integers = cell, rate: Floats = rate) -> Ball:
             return cell_mass(int(cell[i]), x, float(rate[i])) / cell_mass(int(cell[i]), ball(1), float(rate[i]))
 
         inside[block] = place(words, exponents[block], cell / variance, 0.5 / variance, 0.0, _half, distribution)
@@ -238,7 +237,7 @@ def cell_mass(cell: int, x: Ball, scale: float) -> Ball:
     return (-(start + x) / root).erfc() - (-start / root).erfc()
 
 
-def whole_cells(scale: float, size: int) -> NDArray[np.int64]:
+def whole_cells(scale: float, size: int) -> Integers:
     """⌊Z⌋ for independent normal Z with a standard deviation of at most 2^31."""
     return _direct(scale, size, -0.5)
 
@@ -271,7 +270,7 @@ def discrete_gaussian(scale: float, size: int) -> WideIntegers:
     laplace_scale = float(int(sigma) + 1) if sigma < 2.0**52 else sigma
     variance, width = Fraction(sigma) ** 2, Fraction(laplace_scale)
     centre, spread = float(variance / width), float(2 * variance)
-    batches: list[NDArray[Any]] = []
+    batches: list[Array] = []
     missing = count
     while missing > 0:
         proposals = discrete_laplace(laplace_scale, missing + missing // 2 + 8)
@@ -287,5 +286,5 @@ def discrete_gaussian(scale: float, size: int) -> WideIntegers:
         batch = proposals[flips(away * away / spread, error, exact)][:missing]
         batches.append(batch)
         missing -= len(batch)
-    whole: NDArray[Any] = np.concatenate([np.empty(0, np.int64), *batches])
+    whole: Array = np.concatenate([np.empty(0, np.int64), *batches])
     return fit(whole) if whole.dtype == object else whole

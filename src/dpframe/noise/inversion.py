@@ -35,7 +35,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats, WideIntegers, Words
+from dpframe.arrays import Floats, Integers, WideIntegers, Words
 from dpframe.noise import bits
 from dpframe.noise.certified import Ball, ball, precision
 
@@ -65,7 +65,7 @@ FUNCTION = 16 * UNIT
 def by_size(
     scale: float | Floats,
     size: int,
-    direct: Callable[[float | Floats, int], NDArray[np.int64]],
+    direct: Callable[[float | Floats, int], Integers],
     split: Callable[[float | Floats, int, NDArray[np.intc]], WideIntegers],
     exact: Callable[[float], int],
 ) -> WideIntegers:
@@ -89,7 +89,7 @@ def by_size(
     return fit(draws)
 
 
-def combine(cells: NDArray[np.int64], exponent: NDArray[np.intc], inside: NDArray[np.int64]) -> WideIntegers:
+def combine(cells: Integers, exponent: NDArray[np.intc], inside: Integers) -> WideIntegers:
     """Return cells · 2^exponent + inside: int64 if every value fits, otherwise Python integers."""
     if not cells.size or (int(np.abs(cells).max()) + 2) << int(np.max(exponent)) < 1 << 63:
         return (cells << exponent) + inside
@@ -138,7 +138,7 @@ def place(
     shift: float | Floats,
     offset: Callable[[int], Ball],
     distribution: Callable[[int, Ball], Ball],
-) -> NDArray[np.int64]:
+) -> Integers:
     """floor(2^b·X + c) for X with the density above, by inversion at the upper 63 bits of each word.
 
     Input:  shift is c - 1/2 as a float, within 2^-47; offset(i) is c and distribution(i, x) is F(x) of draw i, as balls

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 from dpframe.errors import InvalidArgument
 from dpframe.noise.certified import Ball, Number, ball, precision, round_up, upper
@@ -96,7 +95,7 @@ def family_tail(family: str, scale: Number, k: int) -> float:
     return min(1.0, upper(lambda: TAILS[family](exact, point)))
 
 
-def whole(name: str, value: Any, least: int | None = None) -> int:
+def whole(name: str, value: object, least: int | None = None) -> int:
     """Return an argument as an int; any number with an integer value is accepted."""
     exact = rational(name, value)
     if exact.denominator != 1 or (least is not None and exact < least):

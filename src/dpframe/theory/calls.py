@@ -57,7 +57,7 @@ Type laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0).
         return f"{name}({', '.join(filter(None, (domain, metric, arguments)))})"
 
     @wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: object, **kwargs: object) -> object:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as problem:

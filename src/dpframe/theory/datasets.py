@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Array, Integers
 from dpframe.errors import DomainMismatch, MetricMismatch
 from dpframe.theory.exact import exact
 from dpframe.theory.formulas.sensitivity import Relation
@@ -63,7 +64,7 @@ def dataset(domain: Domain, metric: Metric, name: str) -> tuple[VectorDomain, Re
     return domain, relation_of(metric, name)
 
 
-def as_array(values: Any, atom: AtomDomain) -> np.ndarray[Any, Any]:
+def as_array(values: Any, atom: AtomDomain) -> Array:
     """A vector of members as an array of the domain's type; strings as Python objects."""
     if atom.dtype.kind == "O":
         array = np.empty(len(values), dtype=object)
@@ -72,14 +73,14 @@ def as_array(values: Any, atom: AtomDomain) -> np.ndarray[Any, Any]:
     return np.asarray(values if hasattr(values, "__array__") else list(values), dtype=atom.dtype)
 
 
-def like(array: np.ndarray[Any, Any], original: Any) -> Any:
+def like(array: Array, original: Any) -> object:
     """The result as an array if the caller passed an array or a Series, otherwise as a list of Python values."""
     if isinstance(original, np.ndarray) or (hasattr(original, "__array__") and not isinstance(original, list | tuple)):
         return array
     return array.tolist()
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: Any) -> object:
     """The value that is hashed in place of this one. Equal values of different types (2 and 2.0) have one such value.
 
     >>> plain_value(np.float64(2.0)), plain_value(-0.0), plain_value("a")
@@ -106,11 +107,11 @@ class Grid:
         """Distance between neighbouring points (unit of the values)."""
         return Fraction(2) ** self.exponent
 
-    def points(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def points(self, values: Array) -> Integers:
         """The index i of each value's nearest grid point; infinities get the lowest or highest index."""
         step = 2.0**self.exponent
         inside = np.clip(values.astype(np.float64), self.low * step, self.high * step)
-        points: np.ndarray[Any, np.dtype[np.int64]] = np.floor(inside / step + 0.5).astype(np.int64)
+        points: Integers = np.floor(inside / step + 0.5).astype(np.int64)
         np.clip(points, self.low, self.high, out=points)
         return points
 
@@ -148,7 +149,7 @@ def _ceil_log2(x: Fraction) -> int:
     return k if x <= Fraction(2) ** k else k + 1
 
 
-def integer_total(values: np.ndarray[Any, Any]) -> int:
+def integer_total(values: Array) -> int:
     """The exact sum of an integer array. Sums of 32-bit halves cannot overflow for fewer than 2^31 entries."""
     if values.dtype.kind == "b" or values.dtype.itemsize < 8:
         return int(values.sum(dtype=np.int64))

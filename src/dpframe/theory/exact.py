@@ -20,7 +20,7 @@ from dpframe.errors import InvalidArgument
 __all__ = ["Joint", "Root", "exact", "limit", "root_above", "square", "upward"]
 
 
-def exact(value: Any, name: str) -> Fraction:
+def exact(value: object, name: str) -> Fraction:
     """A finite real number as a fraction; a float is read as its shortest decimal.
 
     Input:  int, float, Fraction, Decimal or a numpy number; name: the argument's name for the message
@@ -43,7 +43,7 @@ def exact(value: Any, name: str) -> Fraction:
     return Fraction(repr(value) if type(value) is float else str(value))
 
 
-def limit(value: Any, name: str) -> Fraction:
+def limit(value: object, name: str) -> Fraction:
     """A finite upper limit as a fraction: the larger of its shortest decimal and its exact binary value.
 
     A limit that was typed means its decimal (0.3 is three tenths). A limit that a computation rounded up means its

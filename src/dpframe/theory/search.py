@@ -16,10 +16,10 @@ _REFUSALS = (DpFrameError, OverflowError, ZeroDivisionError)
 
 
 def binary_search(
-    predicate: Callable[[Any], bool],
-    bounds: tuple[Any, Any] | None = None,
+    predicate: Callable[[object], bool],
+    bounds: tuple[object, object] | None = None,
     T: type | None = None,  # noqa: N803
-) -> Any:
+) -> object:
     """The last argument for which a monotone predicate still holds.
 
     Input:  predicate: a function from a number to bool that changes once between the bounds; bounds: (lower, upper), or
@@ -51,7 +51,7 @@ def binary_search(
     return low if at_low else high
 
 
-def _kind(predicate: Callable[[Any], bool], bounds: tuple[Any, Any] | None, kind: type | None) -> type:
+def _kind(predicate: Callable[[object], bool], bounds: tuple[object, object] | None, kind: type | None) -> type:
     if kind is not None:
         if kind not in (int, float):
             raise InvalidArgument(f"binary_search: T={kind!r} is int or float.")
@@ -67,7 +67,7 @@ def _kind(predicate: Callable[[Any], bool], bounds: tuple[Any, Any] | None, kind
     return float
 
 
-def _ends(bounds: tuple[Any, Any], kind: type) -> tuple[Any, Any]:
+def _ends(bounds: tuple[Any, object], kind: type) -> tuple[Any, Any]:
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise InvalidArgument(f"binary_search: bounds={bounds!r} is a pair (lower, upper).")
     if not all(isinstance(b, int | float | np.number) and math.isfinite(b) for b in bounds) or bounds[0] > bounds[1]:
@@ -79,7 +79,7 @@ def _middle(low: Any, high: Any, kind: type) -> Any:
     return (low + high) // 2 if kind is int else low / 2 + high / 2
 
 
-def _runs(kind: type) -> Iterator[Iterator[Any]]:
+def _runs(kind: type) -> Iterator[Iterator[object]]:
     """Sequences of arguments in which to look for the change; each runs in one direction, in powers of two."""
     if kind is int:
         yield (v for v in [0, *(1 << k for k in range(63))])
@@ -90,7 +90,7 @@ def _runs(kind: type) -> Iterator[Iterator[Any]]:
     yield (v for v in [0.0, *(-(2.0**k) for k in range(1024))])
 
 
-def _bracket(predicate: Callable[[Any], bool], kind: type) -> tuple[Any, Any]:
+def _bracket(predicate: Callable[[Any], bool], kind: type) -> tuple[object, Any]:
     """Two neighbouring powers of two between which the predicate changes."""
     for run in _runs(kind):
         before: tuple[Any, bool] | None = None
@@ -132,12 +132,12 @@ def binary_search_param(
 
 
 def binary_search_chain(
-    make: Callable[[Any], Any],
-    d_in: Any,
-    d_out: Any,
-    bounds: tuple[Any, Any] | None = None,
+    make: Callable[[object], object],
+    d_in: object,
+    d_out: object,
+    bounds: tuple[object, object] | None = None,
     T: type | None = None,  # noqa: N803
-) -> Any:
+) -> object:
     """`make` at the parameter that `binary_search_param` finds.
 
     >>> import dpframe.theory as t

@@ -44,14 +44,14 @@ class TableQuery(Protocol):
         """The columns that identify the unit of a row; empty if each row is a unit of its own."""
         ...
 
-    def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, int | Fraction]]:
+    def exact_totals(self, table: Any) -> Mapping[str, Mapping[object, int | Fraction]]:
         """The exact totals of a pandas DataFrame with the protected columns: {name of a total: {group key: value}}."""
         ...
 
 
 def empirical_sensitivity(
     query: Any,
-    universe: Any,
+    universe: object,
     size: int,
     distance: int = 1,
     neighbors: str = "add-remove",
@@ -112,7 +112,7 @@ def empirical_sensitivity(
 
 def _of_records(
     query: Any,
-    records: list[Any],
+    records: list[object],
     shape: Callable[[list[Any]], Any],
     sampling: tuple[int, bool],
     near: tuple[int, Relation],
@@ -142,7 +142,7 @@ def _relation(neighbors: str) -> Relation:
 # The universe
 
 
-def _columns(universe: Any) -> dict[str, list[Any]] | None:
+def _columns(universe: Any) -> dict[str, list[object]] | None:
     """The columns of a mapping or a DataFrame; None for a sequence of records."""
     if isinstance(universe, Mapping):
         return {str(k): list(v) for k, v in universe.items()}
@@ -180,7 +180,7 @@ def _refuse(every: Universe, distance: int, relation: Relation, limit: int) -> N
 # The query
 
 
-def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[Any], Any], Callable[[Any, Any], float]]:
+def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[object], Any], Callable[[Any, Any], float]]:
     """The query as a function that returns None if it is undefined, and the function that compares two answers."""
     if isinstance(query, Transformation):
         compare = (metric or query.output_metric).distance
@@ -209,7 +209,7 @@ def _exactly(value: Any) -> int | Fraction:
     )
 
 
-def _defined(answer: Any) -> Any:
+def _defined(answer: Any) -> object:
     if answer is None or isinstance(answer, int | Fraction):
         return answer
     if hasattr(answer, "to_numpy"):
@@ -223,7 +223,7 @@ def _defined(answer: Any) -> Any:
     return None if np.isnan(flat).any() else flat
 
 
-def _difference(a: Any, b: Any) -> float:
+def _difference(a: Any, b: object) -> float:
     if isinstance(a, Mapping) or np.ndim(a) > 0:
         return float(L1Distance().distance(a, b))
     return float(abs(a - b))
@@ -236,7 +236,7 @@ def _answered(
     every: Universe,
     distance: int,
     relation: Relation,
-    ask: Callable[[list[Any]], Any],
+    ask: Callable[[list[Any]], object],
     compare: Callable[[Any, Any], Any],
     progress: bool | None,
     limit: int,
@@ -255,7 +255,7 @@ def _largest(
     every: Universe,
     distance: int,
     relation: Relation,
-    ask: Callable[[list[Any]], Any],
+    ask: Callable[[list[Any]], object],
     compare: Callable[[Any, Any], Any],
     progress: bool | None,
 ) -> Any:
@@ -315,7 +315,7 @@ def _table_sensitivity(
     every = Universe.of(range(len(places)), size)
     _refuse(every, distance, relation, limit)
 
-    def ask(units: list[int]) -> Any:
+    def ask(units: list[int]) -> object:
         return query.exact_totals(rows.iloc[[i for u in units for i in places[u]]].reset_index(drop=True))
 
     in_both: frozenset[str] = getattr(query, "only_in_both", frozenset())

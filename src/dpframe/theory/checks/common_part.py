@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Array, Integers
 from dpframe.progress import watched
 from dpframe.theory.checks.universes import Universe
 from dpframe.theory.formulas.sensitivity import Relation
@@ -42,7 +43,7 @@ def common_part_work(every: Universe, distance: int, relation: Relation) -> int:
 
 
 def largest_number(
-    every: Universe, distance: int, relation: Relation, ask: Callable[[list[Any]], Any], progress: bool | None
+    every: Universe, distance: int, relation: Relation, ask: Callable[[list[Any]], object], progress: bool | None
 ) -> Any:
     """The largest difference of answers between neighbours; None if no two neighbours both have an answer.
 
@@ -77,11 +78,11 @@ def largest_number(
 
 
 _NONE = -1
-Ranks = dict[int, np.ndarray[Any, np.dtype[np.int64]]]
+Ranks = dict[int, Integers]
 
 
 def _answers(
-    every: Universe, sizes: range, ask: Callable[[list[Any]], Any], progress: bool | None
+    every: Universe, sizes: range, ask: Callable[[list[Any]], object], progress: bool | None
 ) -> dict[int, list[Any]]:
     """The answer for each dataset of each size, in the order of the universe."""
     total = sum(replace(every, size=s).datasets for s in sizes)
@@ -129,7 +130,7 @@ class _Codes:
         self._codes: Ranks = {}
         self._order: Ranks = {}
 
-    def of(self, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def of(self, size: int) -> Integers:
         """The codes of the datasets of a size, in the order of the universe."""
         if size not in self._codes:
             counts = np.array(list(replace(self._every, size=size)), np.int64).reshape(-1, len(self._places))
@@ -137,7 +138,7 @@ class _Codes:
             self._order[size] = np.argsort(self._codes[size])
         return self._codes[size]
 
-    def above(self, size: int, ranks: np.ndarray[Any, Any], missing: int) -> np.ndarray[Any, Any]:
+    def above(self, size: int, ranks: Array, missing: int) -> Array:
         """For each dataset of a size, the ranks of those with one more record of an item; one row for each item."""
         own, larger = self.of(size), self.of(size + 1)
         order = self._order[size + 1]
@@ -148,7 +149,7 @@ class _Codes:
         return columns
 
 
-def _ends(codes: _Codes, ordered: Ranks, size: int, steps: list[tuple[int, int]]) -> Iterator[tuple[Any, Any]]:
+def _ends(codes: _Codes, ordered: Ranks, size: int, steps: list[tuple[int, int]]) -> Iterator[tuple[Any, object]]:
     """For each step, and either order of the two, the lowest and highest rank around each common part."""
     top = 1 << 60
     extremes: dict[tuple[int, int], tuple[Any, Any]] = {}

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Array
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 
 __all__ = ["event_mass", "hockey_stick_divergence", "max_divergence", "renyi_divergence"]
@@ -248,7 +249,7 @@ def _above(p: Any, q: Any, level: float) -> list[tuple[float, float]]:
     return list(zip(starts[::2], starts[1::2], strict=True))
 
 
-def _quantiles(p: Any) -> np.ndarray[Any, Any]:
+def _quantiles(p: Any) -> Array:
     """Quantiles from far in one tail to far in the other."""
     levels = np.concatenate([10.0 ** -np.arange(300, 3, -4.0), np.linspace(1e-3, 0.5, 2000)])
     points = np.concatenate([p.ppf(levels), p.isf(levels[::-1])])
@@ -305,7 +306,7 @@ def _searched_supremum(p: Any, q: Any) -> float:
     return max(0.0, float(ratio[best]), around, *tails)
 
 
-def _numbers_only(p: Any, points: np.ndarray[Any, Any], ratio: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+def _numbers_only(p: Any, points: Array, ratio: Array) -> tuple[Any, Any]:
     """The points at which both densities are numbers. Errors: UnsupportedOperation where that leaves too much open.
 
     A density may be NaN far out in the tails. The largest ratio can still be computed if the ratios decrease toward the
@@ -363,16 +364,16 @@ def _tail_supremum(p: Any, q: Any, start: float) -> float:
     return math.inf if last > 1e-9 and last > 0.5 * before else float(ratio[-1])
 
 
-def _log_density(p: Any, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _log_density(p: Any, points: Array) -> Array:
     """The log density; of a Laplace distribution from its formula, since scipy's underflows."""
     if getattr(getattr(p, "dist", None), "name", "") == "laplace":
         _, loc, scale = p.dist._parse_args(*p.args, **p.kwds)
-        result: np.ndarray[Any, Any] = -np.abs(points - loc) / scale - math.log(2 * scale)
+        result: Array = -np.abs(points - loc) / scale - math.log(2 * scale)
         return result
     return np.asarray(p.logpdf(points))
 
 
-def _ratio(p: Any, q: Any, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _ratio(p: Any, q: Any, points: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         top, bottom = _log_density(p, points), _log_density(q, points)
         return np.where(np.isneginf(top), -np.inf, top - bottom)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dpframe.arrays import Array
 from dpframe.drawing import altair, finished
 from dpframe.theory.checks.divergence import event_mass, max_divergence
 
@@ -47,7 +48,7 @@ def _colour(alt: Any, names: Sequence[str], title: str | None = None) -> Any:
     return alt.Color("name:N", scale=scale, legend=alt.Legend(title=title, orient="top"))
 
 
-def _span(distributions: Sequence[Any], tail: float) -> np.ndarray[Any, Any]:
+def _span(distributions: Sequence[Any], tail: float) -> Array:
     low = min(float(d.ppf(tail)) for d in distributions)
     high = max(float(d.isf(tail)) for d in distributions)
     kinks = [float(d.median()) for d in distributions]
@@ -133,10 +134,10 @@ def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Any:
     scale = sensitivity / epsilon
     x = np.linspace(-6 * scale, 6 * scale + sensitivity, 601)
 
-    def log_density(at: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def log_density(at: Array) -> Array:
         # The sum of two Laplace draws has density (1 + |s|/b)·exp(-|s|/b)/(4b), and the average is half of it.
         s = np.abs(2 * at) / scale
-        result: np.ndarray[Any, Any] = np.log1p(s) - s - math.log(2 * scale)
+        result: Array = np.log1p(s) - s - math.log(2 * scale)
         return result
 
     ratio = np.abs(log_density(x) - log_density(x - sensitivity))

@@ -57,7 +57,7 @@ def _common_domain(parts: list[Measurement], name: str) -> Domain:
     )
 
 
-def compose(*measurements: Any) -> Measurement:
+def compose(*measurements: object) -> Measurement:
     """Run several measurements on the same data and return the list of their answers (sequential composition).
 
     Input:  measurements, or one list of them, with the same input domain, input metric and output measure
@@ -75,7 +75,7 @@ def compose(*measurements: Any) -> Measurement:
     parts = _measurements(measurements, "compose")
     measure = parts[0].output_measure
 
-    def run(data: Any) -> list[Any]:
+    def run(data: object) -> list[object]:
         return [m.function(data) for m in parts]
 
     return Measurement(
@@ -128,7 +128,7 @@ def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
     )
 
 
-def parallel(*measurements: Any, by: Callable[[Any], int] | None = None) -> Measurement:
+def parallel(*measurements: Any, by: Callable[[object], int] | None = None) -> Measurement:
     """Run one measurement on each part of a partitioned dataset (parallel composition over disjoint groups).
 
     Input:  measurements, or one list of them, under SymmetricDistance() or InsertDeleteDistance(), each on a dataset.
@@ -186,7 +186,7 @@ def parallel(*measurements: Any, by: Callable[[Any], int] | None = None) -> Meas
 class _SumOverParts(SymmetricDistance):
     """The distance between two lists of datasets: the sum of the distances of their parts."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: object) -> None:
         object.__setattr__(self, "inner_metric", inner)
 
     def distance(self, a: Any, b: Any) -> int:

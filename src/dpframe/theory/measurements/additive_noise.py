@@ -116,7 +116,7 @@ def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, nam
     return grown
 
 
-def _function(domain: Domain, noise: Additive) -> Callable[[Any], Any]:
+def _function(domain: Domain, noise: Additive) -> Callable[[Any], object]:
     """The function that adds noise to every finite entry; infinite entries do not change."""
 
     def run_vector(values: Any) -> Any:
@@ -135,7 +135,7 @@ def _function(domain: Domain, noise: Additive) -> Callable[[Any], Any]:
     return run_mapping
 
 
-def _additive(domain: Domain, law: Law, scale: Any, granularity: Any, name: str) -> Additive:
+def _additive(domain: Domain, law: Law, scale: object, granularity: object, name: str) -> Additive:
     atom = number_domain(domain, name)
     noise = Additive(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
     noise.sampler_scale  # noqa: B018  # refuses an unsuitable grid here, not at the first call
@@ -147,7 +147,7 @@ def laplace(
     input_domain: Domain,
     input_metric: Metric,
     scale: Any,
-    granularity: Any = None,
+    granularity: object = None,
     output_measure: Measure | None = None,
 ) -> Measurement:
     """Add Laplace noise to a number or to every entry of a vector.
@@ -237,7 +237,7 @@ def gaussian(
     input_domain: Domain,
     input_metric: Metric,
     scale: Any,
-    granularity: Any = None,
+    granularity: object = None,
     output_measure: Measure | None = None,
 ) -> Measurement:
     """Add Gaussian noise to a number or to every entry of a vector.
@@ -287,7 +287,7 @@ def _renyi_curve(rho: Fraction) -> RenyiCurve:
     return RenyiCurve(lambda alpha: upward(rho * exact(alpha, "alpha")))
 
 
-def laplace_error(scale: Any, alpha: Any, T: Any = float) -> int | float:  # noqa: N803
+def laplace_error(scale: object, alpha: object, T: object = float) -> int | float:  # noqa: N803
     """The error of `laplace` at a confidence: smallest e with P[|noise| > e] <= alpha.
 
     Input:  scale > 0; alpha in (0, 1), the chance of a larger error; T: the type of the numbers, as in AtomDomain
@@ -304,7 +304,7 @@ def laplace_error(scale: Any, alpha: Any, T: Any = float) -> int | float:  # noq
     return calibration.noise_error("discrete_laplace", checked_scale(scale), exact(alpha, "alpha"))
 
 
-def gaussian_error(scale: Any, alpha: Any, T: Any = float) -> int | float:  # noqa: N803
+def gaussian_error(scale: object, alpha: object, T: object = float) -> int | float:  # noqa: N803
     """The error of `gaussian` at a confidence: smallest e with P[|noise| > e] <= alpha.
 
     Input:  scale: the standard deviation > 0; alpha and T as in `laplace_error`
@@ -320,7 +320,7 @@ def gaussian_error(scale: Any, alpha: Any, T: Any = float) -> int | float:  # no
     return calibration.noise_error("gaussian", checked_scale(scale), exact(alpha, "alpha"))
 
 
-def laplace_scale_for_error(error: Any, alpha: Any, T: Any = float) -> float:  # noqa: N803
+def laplace_scale_for_error(error: object, alpha: object, T: object = float) -> float:  # noqa: N803
     """The largest scale at which `laplace_error` is at most this error.
 
     Input:  error > 0 in the unit of the numbers (for integers its whole part is used); alpha and T as in
@@ -337,7 +337,7 @@ def laplace_scale_for_error(error: Any, alpha: Any, T: Any = float) -> float:  #
     return calibration.scale_for_error("discrete_laplace", exact(error, "error"), exact(alpha, "alpha"))
 
 
-def gaussian_scale_for_error(error: Any, alpha: Any, T: Any = float) -> float:  # noqa: N803
+def gaussian_scale_for_error(error: object, alpha: object, T: object = float) -> float:  # noqa: N803
     """The largest standard deviation at which `gaussian_error` is at most this error.
 
     Input:  as `laplace_scale_for_error`
@@ -353,7 +353,7 @@ def gaussian_scale_for_error(error: Any, alpha: Any, T: Any = float) -> float:  
     return calibration.scale_for_error("gaussian", exact(error, "error"), exact(alpha, "alpha"))
 
 
-def _real(kind: Any) -> bool:
+def _real(kind: object) -> bool:
     """True for a float type, False for an integer type. Errors: InvalidArgument for any other type."""
     atom = AtomDomain(kind)
     if not (atom.is_float or atom.is_integer):

@@ -18,7 +18,7 @@ __all__ = ["canonical_noise"]
 
 
 @ordered
-def canonical_noise(input_domain: Domain, input_metric: Metric, d_in: Any, d_out: Any) -> Measurement:
+def canonical_noise(input_domain: Domain, input_metric: Metric, d_in: Any, d_out: object) -> Measurement:
     """Add the canonical noise of (ε, δ) to a number. At this price no (ε, δ)-private noise allows more powerful tests.
 
     Input:  a number under AbsoluteDistance(); d_in > 0 in its unit; d_out = (ε, δ) with ε > 0 and 0 <= δ < 1

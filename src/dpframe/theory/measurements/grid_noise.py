@@ -26,6 +26,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpframe.arrays import Array
 from dpframe.errors import InvalidArgument
 from dpframe.noise import (
     ball,
@@ -189,7 +190,6 @@ def _inverted(law: Law, scale: float, point: Fraction) -> int:
         count += 64
 
 
-Array = np.ndarray[Any, Any]
 _BLOCK = 1 << 14  # values per pass; the arrays of a pass then fit in the processor's cache
 _WIDE = 2.0**31  # the scale (grid steps) above which a draw has two parts
 _LARGEST, _SMALLEST = 900, -960  # between these exponents of steps and scales, no sum of floats over- or underflows

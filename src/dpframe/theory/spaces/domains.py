@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Array
 from dpframe.errors import InvalidArgument, InvalidBounds
 
 __all__ = ["AtomDomain", "Domain", "MapDomain", "TupleDomain", "VectorDomain", "dtype_of", "inferred", "plain_type"]
@@ -168,7 +169,7 @@ class AtomDomain(Domain):
             value = float(self.dtype.type(value))  # The value is rounded when it is stored, and so were the bounds.
         return bool(self.bounds[0] <= value <= self.bounds[1])
 
-    def members(self, values: np.ndarray[Any, Any]) -> bool:
+    def members(self, values: Array) -> bool:
         """Whether every entry of an array is a member; the vectorised `member`."""
         if values.size == 0:
             return True
@@ -206,7 +207,7 @@ def _is_vector(value: Any) -> bool:
 _PLAIN_LISTS = {bool: np.bool_, int: np.int64, float: np.float64}
 
 
-def _numbers(vector: Any) -> np.ndarray[Any, Any] | None:
+def _numbers(vector: Any) -> Array | None:
     """The entries as an array, if all are bool, integers or floats of one type; None for any other vector."""
     if hasattr(vector, "__array__"):
         array = np.asarray(vector)

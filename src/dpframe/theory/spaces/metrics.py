@@ -2,7 +2,7 @@
 
 Metrics of datasets have counts as distances. Metrics of aggregates measure lengths of the difference of two numbers,
 vectors or mappings. `distance(a, b)` computes the distance of two values, so the claim of a map can be tested.
-`parse` turns a number that a caller passes into the exact form that maps compute with; `show` turns it back, rounded up.
+`parse` turns a number that a caller passes into the exact form that maps compute with; `show` turns it back.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def _end(profile: PrivacyProfile) -> float:
     return end
 
 
-def _dots(profile: PrivacyProfile, count: int, step: float) -> tuple[Any, Any]:
+def _dots(profile: PrivacyProfile, count: int, step: float) -> tuple[Any, object]:
     """The grid points, and the values of the largest convex function of e^ε that is not above the profile there."""
     positive = np.array([profile.delta(k * step) for k in range(count + 1)])
     ratios = np.exp(-step * np.arange(count + 1))

@@ -136,7 +136,7 @@ def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Any], tuple
     if _integers(atom):
         last = math.floor(top)
 
-        def whole(values: Any) -> tuple[Fraction, Fraction]:
+        def whole(values: object) -> tuple[Fraction, Fraction]:
             array = as_array(values, atom)
             above = array > last
             excess, small = int(above.sum()), array[~above].astype(object)
@@ -274,7 +274,7 @@ def _deviations(
 
 @ordered
 def quantile_scores(
-    input_domain: Domain, input_metric: Metric, candidates: Iterable[Any], alpha: Any
+    input_domain: Domain, input_metric: Metric, candidates: Iterable[Any], alpha: object
 ) -> Transformation:
     """The negative rank error of each candidate for the alpha-quantile. The best candidate has the largest score.
 

@@ -34,7 +34,7 @@ from dpframe.theory.spaces import (
 __all__ = ["consistent_tree", "count_by", "histogram", "reading", "tree"]
 
 
-def reading(metric: Metric, name: str) -> Callable[[Sensitivity], Any]:
+def reading(metric: Metric, name: str) -> Callable[[Sensitivity], object]:
     """The function that takes a metric's distance (L1, L2, …) from a `Sensitivity`. Errors: MetricMismatch."""
     if isinstance(metric, L1Distance):
         return lambda s: s.exact_l1
@@ -63,7 +63,7 @@ def histogram(
     input_domain: Domain,
     input_metric: Metric,
     categories: Iterable[Any] | None = None,
-    bins: Iterable[Any] | None = None,
+    bins: Iterable[object] | None = None,
     output_metric: Metric | None = None,
     null_category: bool = True,
 ) -> Transformation:
@@ -99,7 +99,7 @@ def histogram(
     metric = L1Distance() if output_metric is None else output_metric
     distance_of = reading(metric, "histogram")
 
-    def counted(values: Any) -> list[int]:
+    def counted(values: object) -> list[int]:
         result = run(values)
         return result if null_category else result[:-1]
 
@@ -113,7 +113,7 @@ def histogram(
     )
 
 
-def _categories(atom: AtomDomain, categories: list[Any]) -> tuple[int, Callable[[Any], list[int]]]:
+def _categories(atom: AtomDomain, categories: list[object]) -> tuple[int, Callable[[object], list[int]]]:
     """The number of categories, and the function that counts the records in each and in none."""
     if not categories:
         raise InvalidArgument("histogram: categories is empty; there is nothing to count.")
@@ -124,7 +124,7 @@ def _categories(atom: AtomDomain, categories: list[Any]) -> tuple[int, Callable[
         raise InvalidArgument(f"histogram: categories must be values of {atoms!r}.")
     keys = as_array(categories, atoms).tolist()
 
-    def run(values: Any) -> list[int]:
+    def run(values: object) -> list[int]:
         tally = Counter(as_array(values, atom).tolist())
         counts = [tally.get(k, 0) for k in keys]
         return [*counts, tally.total() - sum(counts)]
@@ -132,7 +132,7 @@ def _categories(atom: AtomDomain, categories: list[Any]) -> tuple[int, Callable[
     return len(keys), run
 
 
-def _bins(atom: AtomDomain, edges: list[Any]) -> tuple[int, Callable[[Any], list[int]]]:
+def _bins(atom: AtomDomain, edges: list[Any]) -> tuple[int, Callable[[object], list[int]]]:
     """The number of bins, and the function that counts the records in each and in none."""
     if atom.dtype.kind not in "iuf":
         raise DomainMismatch(f"histogram: bins are for numbers; the records are {atom!r}. Give categories instead.")
@@ -143,7 +143,7 @@ def _bins(atom: AtomDomain, edges: list[Any]) -> tuple[int, Callable[[Any], list
         raise InvalidArgument("histogram: the edges of bins must increase.")
     limits = np.array(edges, dtype=atom.dtype if all(AtomDomain(atom.T).member(e) for e in edges) else np.float64)
 
-    def run(values: Any) -> list[int]:
+    def run(values: object) -> list[int]:
         array = as_array(values, atom)
         index = np.searchsorted(limits, array, side="right") - 1
         index[array == limits[-1]] = len(limits) - 2
@@ -195,7 +195,7 @@ def count_by(
     output = MapDomain(atom, AtomDomain(int), keys)  # type: ignore[arg-type]  # any iterable; it is made a tuple there
     public = None if output.keys is None else set(output.keys)
 
-    def run(values: Any) -> dict[Any, int]:
+    def run(values: object) -> dict[Any, int]:
         counts = Counter(as_array(values, atom).tolist())
         return dict(counts) if public is None else {k: n for k, n in counts.items() if k in public}
 
@@ -262,7 +262,7 @@ def tree(input_domain: Domain, input_metric: Metric, branching: int = 2) -> Tran
 _LOW, _HIGH = (int(end) for end in AtomDomain(int).limits)
 
 
-def _branching(branching: Any) -> int:
+def _branching(branching: object) -> int:
     if isinstance(branching, bool) or not isinstance(branching, int | np.integer) or branching < 2:
         raise InvalidArgument(f"branching={branching!r}: a node has a whole number of children, at least 2.")
     return int(branching)

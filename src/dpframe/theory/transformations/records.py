@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Array
 from dpframe.errors import DomainMismatch, InvalidArgument, InvalidBounds, MetricMismatch
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import as_array, dataset, like, plain_value
@@ -32,21 +33,21 @@ __all__ = ["cast", "clamp", "impute", "join", "resize"]
 
 
 def _rowwise(
-    domain: VectorDomain, metric: Metric, atom: AtomDomain, function: Callable[[np.ndarray[Any, Any]], Any]
+    domain: VectorDomain, metric: Metric, atom: AtomDomain, function: Callable[[Array], Any]
 ) -> Transformation:
     """A transformation from a function of arrays that maps each entry by itself.
 
     d_out = d_in: equal records have equal images, so two outputs differ in at most as many records as their inputs.
     """
 
-    def run(values: Any) -> Any:
+    def run(values: object) -> Any:
         return like(function(as_array(values, domain.element_domain)), values)
 
     return Transformation(domain, metric, VectorDomain(atom, domain.size), metric, run, lambda d_in: d_in)
 
 
 @ordered
-def clamp(input_domain: Domain, input_metric: Metric, bounds: tuple[Any, Any]) -> Transformation:
+def clamp(input_domain: Domain, input_metric: Metric, bounds: tuple[Any, object]) -> Transformation:
     """Move every number that lies outside the bounds to the nearer bound.
 
     Input:  vectors of numbers; bounds (L, U) in their unit, L <= U, finite, members of T
@@ -122,13 +123,13 @@ def cast(input_domain: Domain, input_metric: Metric, T: Any, default: Any = None
         image = _image(value, target)
         return default if image is None or not target.member(image) else image
 
-    def run(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def run(values: Array) -> Array:
         return as_array([one(v) for v in values.tolist()], target)
 
     return _rowwise(domain, input_metric, target, run)
 
 
-def _image(value: Any, target: AtomDomain) -> Any:
+def _image(value: Any, target: AtomDomain) -> object:
     """The value in the target type; None if it cannot be converted."""
     kind = target.dtype.kind
     if kind == "O":
@@ -187,7 +188,7 @@ def resize(input_domain: Domain, input_metric: Metric, size: int, constant: Any)
     ordered = isinstance(input_metric, InsertDeleteDistance | HammingDistance)
     salt = os.urandom(16)
 
-    def run(values: Any) -> Any:
+    def run(values: object) -> Any:
         array = as_array(values, atom)
         if len(array) > length:
             array = array[:length] if ordered else array[_kept(array.tolist(), length, salt)]
@@ -274,7 +275,7 @@ def _table(domain: Any) -> TupleDomain:
     return rows
 
 
-def _rows_kept(rows: Any, limit: int, salt: bytes) -> dict[Any, list[Row]]:
+def _rows_kept(rows: Any, limit: int, salt: bytes) -> dict[object, list[Row]]:
     """For each key, the rows with the smallest hashes, without the key itself."""
     repeats: dict[bytes, int] = defaultdict(int)
     ranked: dict[Any, list[tuple[bytes, Row]]] = defaultdict(list)
