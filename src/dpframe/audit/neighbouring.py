@@ -13,13 +13,14 @@ from dpframe.plan.steps import Rows
 from dpframe.theory.checks import Counts, Universe
 from dpframe.theory.formulas.sensitivity import Relation
 
-__all__ = ["Owner", "Unit", "eager", "joined", "multisets", "neighbours", "owners_of", "pairs", "taken"]
+__all__ = ["Owner", "Table", "Unit", "eager", "joined", "multisets", "neighbours", "owners_of", "pairs", "taken"]
 
 Unit = str | tuple[str, ...] | list[str] | Rows
-Owner = tuple[Any, ...]  # the identifiers of one unit
+Table = Any  # of pandas, Polars or PyArrow
+Owner = tuple[object, ...]  # the identifiers of one unit
 
 
-def neighbours(table: object, unit: Unit, *, exchange: object = None) -> Iterator[object]:
+def neighbours(table: Table, unit: Unit, *, exchange: Table = None) -> Iterator[Table]:
     """Every table that differs from this one in the rows of one unit.
 
     Input:  table: pandas DataFrame, Polars DataFrame or LazyFrame (which is collected), PyArrow Table, made up; unit as
@@ -59,7 +60,7 @@ def _without(height: int, leaving: Sequence[int]) -> list[int]:
     return sorted(rest)
 
 
-def _sets(table: object, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
+def _sets(table: Table, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
     """The sets of rows that one unit can have: its own rows, or with `dp.Rows(k)` any 1 to k rows."""
     owners = owners_of(table, unit)
     if isinstance(unit, Rows):
@@ -72,7 +73,7 @@ def _sets(table: object, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
     return list(places.items())
 
 
-def owners_of(table: Any, unit: Unit) -> list[Owner | None]:
+def owners_of(table: Table, unit: Unit) -> list[Owner | None]:
     """The unit of each row of a table; None for a row without a unit, and for every row with `dp.Rows(k)`."""
     if isinstance(unit, Rows):
         return [None] * len(table)
@@ -94,7 +95,7 @@ def _missing(value: object) -> bool:
 # Kinds of tables
 
 
-def eager(table: object) -> object:
+def eager(table: Table) -> Table:
     """The table itself; a lazy one collected. Errors: UnsupportedOperation for what is no table."""
     if isinstance(table, pl.LazyFrame):
         return table.collect()
@@ -106,21 +107,21 @@ def eager(table: object) -> object:
     )
 
 
-def _is(table: object, library: str, name: str) -> bool:
+def _is(table: Table, library: str, name: str) -> bool:
     return any(c.__module__.partition(".")[0] == library and c.__name__ == name for c in type(table).__mro__)
 
 
-def _columns(table: Any) -> list[object]:
+def _columns(table: Table) -> list[object]:
     return list(table.column_names) if _is(table, "pyarrow", "Table") else list(table.columns)
 
 
-def _values(table: Any, name: str) -> list[object]:
+def _values(table: Table, name: str) -> list[object]:
     column = table.column(name) if _is(table, "pyarrow", "Table") else table[name]
-    values: list[Any] = column.to_pylist() if _is(table, "pyarrow", "Table") else column.to_list()
+    values: list[object] = column.to_pylist() if _is(table, "pyarrow", "Table") else column.to_list()
     return values
 
 
-def taken(table: Any, places: Sequence[int]) -> object:
+def taken(table: Table, places: Sequence[int]) -> Table:
     """Some rows of a table by their numbers, in this order; a number may repeat."""
     if isinstance(table, pl.DataFrame):
         return table[list(places)] if places else table.clear()
@@ -129,7 +130,7 @@ def taken(table: Any, places: Sequence[int]) -> object:
     return table.take(list(places)) if places else table.slice(0, 0)
 
 
-def joined(first: Any, second: Any) -> Any:
+def joined(first: Table, second: Table) -> Table:
     """The rows of two tables of one kind, one below the other. Errors: InvalidArgument."""
     if type(first) is not type(second) or _columns(first) != _columns(second):
         raise InvalidArgument("exchange= is a table of the same kind, with the same columns in the same order.")

@@ -77,7 +77,7 @@ def _words(outcome: Outcome) -> str:
 
 
 def audit(
-    release: Callable[[object], object],
+    release: Callable[[Any], object],
     table: object,
     neighbour: object,
     epsilon: float,

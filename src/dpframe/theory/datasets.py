@@ -10,6 +10,7 @@ multiplied by the step of the grid, which is exact.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -31,7 +32,9 @@ from dpframe.theory.spaces import (
     VectorDomain,
 )
 
-__all__ = ["Grid", "as_array", "dataset", "integer_total", "like", "plain_value", "relation_of", "sum_grid"]
+__all__ = ["Grid", "Vector", "as_array", "dataset", "integer_total", "like", "plain_value", "relation_of", "sum_grid"]
+
+Vector = Collection[Any]  # a list, tuple, array or Series
 
 _RELATIONS: dict[type[Metric], Relation] = {
     SymmetricDistance: "add-remove",
@@ -64,7 +67,7 @@ def dataset(domain: Domain, metric: Metric, name: str) -> tuple[VectorDomain, Re
     return domain, relation_of(metric, name)
 
 
-def as_array(values: Any, atom: AtomDomain) -> Array:
+def as_array(values: Vector, atom: AtomDomain) -> Array:
     """A vector of members as an array of the domain's type; strings as Python objects."""
     if atom.dtype.kind == "O":
         array = np.empty(len(values), dtype=object)

@@ -17,7 +17,9 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument
 
-__all__ = ["Joint", "Root", "exact", "limit", "root_above", "square", "upward"]
+__all__ = ["Joint", "Length", "Real", "Root", "Triple", "exact", "limit", "root_above", "square", "upward"]
+
+Real = int | float | Fraction | Decimal | np.integer[Any] | np.floating[Any]
 
 
 def exact(value: object, name: str) -> Fraction:
@@ -66,7 +68,11 @@ class Root:
     squared: Fraction
 
 
-def square(value: Fraction | Root) -> Fraction:
+Length = Fraction | Root
+Triple = tuple[int, Length, Length]  # of cells: how many change, the l1 or l2 of the change, the largest change
+
+
+def square(value: Length) -> Fraction:
     """The exact square of a length.
 
     >>> square(Root(Fraction(2)))
@@ -88,7 +94,7 @@ def root_above(squared: Fraction) -> Fraction:
     return Fraction(math.isqrt((top << shift) // bottom) + 1, 1 << shift // 2)
 
 
-def upward(value: Fraction | Root) -> float:
+def upward(value: Length) -> float:
     """The smallest float whose decimal or binary value is at least the exact value.
 
     Input:  a rational number or a root of one
@@ -114,7 +120,7 @@ def upward(value: Fraction | Root) -> float:
     return near
 
 
-def _near(value: Fraction | Root) -> float:
+def _near(value: Length) -> float:
     """Some float close to the value."""
     if isinstance(value, Root):
         top, bottom = value.squared.as_integer_ratio()

@@ -19,13 +19,17 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.progress import watched
-from dpframe.theory.checks.common_part import NotNumbers, common_part_work, largest_number
+from dpframe.theory.checks.common_part import Ask, NotNumbers, common_part_work, largest_number
 from dpframe.theory.checks.universes import Universe
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AbsoluteDistance, L1Distance, Metric
 
 __all__ = ["TableQuery", "distances", "empirical_sensitivity", "exact_statistic"]
+
+Compare = Callable[[Any, Any], Any]  # the distance of two answers, in whatever a metric gives
+Norms = tuple[int, Fraction, Fraction, Fraction]  # l0, l1, l2², linf
+Records = Any  # a sequence, a mapping of columns, or a table with columns
 
 
 @runtime_checkable
@@ -44,7 +48,7 @@ class TableQuery(Protocol):
         """The columns that identify the unit of a row; empty if each row is a unit of its own."""
         ...
 
-    def exact_totals(self, table: Any) -> Mapping[str, Mapping[object, int | Fraction]]:
+    def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, int | Fraction]]:
         """The exact totals of a pandas DataFrame with the protected columns: {name of a total: {group key: value}}."""
         ...
 
@@ -142,7 +146,7 @@ def _relation(neighbors: str) -> Relation:
 # The universe
 
 
-def _columns(universe: Any) -> dict[str, list[object]] | None:
+def _columns(universe: Records) -> dict[str, list[object]] | None:
     """The columns of a mapping or a DataFrame; None for a sequence of records."""
     if isinstance(universe, Mapping):
         return {str(k): list(v) for k, v in universe.items()}
@@ -151,7 +155,7 @@ def _columns(universe: Any) -> dict[str, list[object]] | None:
     return None
 
 
-def _records(universe: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+def _records(universe: Records) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     """The records, and the function that turns some of them into a dataset: a frame, an array of numbers, or a list."""
     columns = _columns(universe)
     if columns is not None:
@@ -180,7 +184,7 @@ def _refuse(every: Universe, distance: int, relation: Relation, limit: int) -> N
 # The query
 
 
-def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[object], Any], Callable[[Any, Any], float]]:
+def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[object], Any], Compare]:
     """The query as a function that returns None if it is undefined, and the function that compares two answers."""
     if isinstance(query, Transformation):
         compare = (metric or query.output_metric).distance
@@ -188,7 +192,7 @@ def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[object], Any], 
     if not callable(query):
         raise InvalidArgument(f"query={query!r}: give a function of a dataset, or the name of a statistic.")
 
-    def ask(data: Any) -> Any:
+    def ask(data: Any) -> object:
         if len(data) > 0:
             return _defined(query(data))
         try:
@@ -199,7 +203,7 @@ def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[object], Any], 
     return ask, metric.distance if metric is not None else _difference
 
 
-def _exactly(value: Any) -> int | Fraction:
+def _exactly(value: object) -> int | Fraction:
     if isinstance(value, bool | int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating) and math.isfinite(value):
@@ -223,7 +227,7 @@ def _defined(answer: Any) -> object:
     return None if np.isnan(flat).any() else flat
 
 
-def _difference(a: Any, b: object) -> float:
+def _difference(a: Any, b: Any) -> float:
     if isinstance(a, Mapping) or np.ndim(a) > 0:
         return float(L1Distance().distance(a, b))
     return float(abs(a - b))
@@ -236,8 +240,8 @@ def _answered(
     every: Universe,
     distance: int,
     relation: Relation,
-    ask: Callable[[list[Any]], object],
-    compare: Callable[[Any, Any], Any],
+    ask: Ask,
+    compare: Compare,
     progress: bool | None,
     limit: int,
 ) -> Any:
@@ -255,8 +259,8 @@ def _largest(
     every: Universe,
     distance: int,
     relation: Relation,
-    ask: Callable[[list[Any]], object],
-    compare: Callable[[Any, Any], Any],
+    ask: Ask,
+    compare: Compare,
     progress: bool | None,
 ) -> Any:
     """The largest distance between answers of neighbours; None if no two neighbours have an answer."""
@@ -291,7 +295,7 @@ def _greater(a: Any, b: Any) -> Any:
 
 def _table_sensitivity(
     query: TableQuery,
-    universe: Any,
+    universe: Records,
     size: int,
     distance: int,
     relation: Relation,
@@ -327,12 +331,12 @@ def _table_sensitivity(
     }
 
 
-def _sensitivities(a: Any, b: Any, in_both: frozenset[str]) -> dict[str, tuple[Any, ...]]:
+def _sensitivities(a: Any, b: Any, in_both: frozenset[str]) -> dict[str, Norms]:
     """(l0, l1, l2², linf) between two answers, for each noisy total."""
     return {name: distances(a[name], b[name], in_both=name in in_both) for name in a}
 
 
-def distances(a: Mapping[Any, Any], b: Mapping[Any, Any], *, in_both: bool = False) -> tuple[Any, ...]:
+def distances(a: Mapping[Any, Any], b: Mapping[Any, Any], *, in_both: bool = False) -> Norms:
     """(l0, l1, l2², linf) between two answers by group, exact.
 
     A group that is missing counts as 0. With `in_both`, a group that one answer lacks is an event of keys, which δ

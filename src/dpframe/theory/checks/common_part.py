@@ -17,12 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.arrays import Array, Integers
+from dpframe.arrays import Array, Floats, Integers
 from dpframe.progress import watched
 from dpframe.theory.checks.universes import Universe
 from dpframe.theory.formulas.sensitivity import Relation
 
 __all__ = ["NotNumbers", "common_part_work", "largest_number"]
+
+Answer = int | float | Fraction | None  # None where the query is undefined
+Ask = Callable[[list[Any]], object]
 
 
 class NotNumbers(Exception):  # noqa: N818
@@ -42,9 +45,7 @@ def common_part_work(every: Universe, distance: int, relation: Relation) -> int:
     return sum(replace(every, size=s).datasets for s in {*_sizes(every, distance, relation), *down})
 
 
-def largest_number(
-    every: Universe, distance: int, relation: Relation, ask: Callable[[list[Any]], object], progress: bool | None
-) -> Any:
+def largest_number(every: Universe, distance: int, relation: Relation, ask: Ask, progress: bool | None) -> Answer:
     """The largest difference of answers between neighbours; None if no two neighbours both have an answer.
 
     Input:  every dataset, the distance and the relation as in `empirical_sensitivity`; ask: a dataset to a number, None
@@ -81,13 +82,11 @@ _NONE = -1
 Ranks = dict[int, Integers]
 
 
-def _answers(
-    every: Universe, sizes: range, ask: Callable[[list[Any]], object], progress: bool | None
-) -> dict[int, list[Any]]:
+def _answers(every: Universe, sizes: range, ask: Ask, progress: bool | None) -> dict[int, list[Answer]]:
     """The answer for each dataset of each size, in the order of the universe."""
     total = sum(replace(every, size=s).datasets for s in sizes)
     datasets = ((s, counts) for s in sizes for counts in replace(every, size=s))
-    answers: dict[int, list[Any]] = {s: [] for s in sizes}
+    answers: dict[int, list[Answer]] = {s: [] for s in sizes}
     for size, counts in watched(datasets, total, "datasets", progress):
         value = ask(every.records(counts))
         if value is not None:
@@ -149,12 +148,14 @@ class _Codes:
         return columns
 
 
-def _ends(codes: _Codes, ordered: Ranks, size: int, steps: list[tuple[int, int]]) -> Iterator[tuple[Any, object]]:
+def _ends(
+    codes: _Codes, ordered: Ranks, size: int, steps: list[tuple[int, int]]
+) -> Iterator[tuple[Integers, Integers]]:
     """For each step, and either order of the two, the lowest and highest rank around each common part."""
     top = 1 << 60
-    extremes: dict[tuple[int, int], tuple[Any, Any]] = {}
+    extremes: dict[tuple[int, int], tuple[Integers, Integers]] = {}
 
-    def among(common: int, more: int) -> tuple[Any, Any] | None:
+    def among(common: int, more: int) -> tuple[Integers, Integers] | None:
         if common + more not in ordered:
             return None
         if (common, more) not in extremes:
@@ -177,7 +178,7 @@ def _ends(codes: _Codes, ordered: Ranks, size: int, steps: list[tuple[int, int]]
         yield own[0][answered], neighbours[1][answered]
 
 
-def _widest(low: Any, high: Any, values: Any) -> set[tuple[int, int]]:
+def _widest(low: Integers, high: Integers, values: Floats) -> set[tuple[int, int]]:
     """The pairs of ranks whose values differ most, as far as floats can tell."""
     if not len(low):
         return set()

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
-from dpframe.theory.datasets import like, relation_of
+from dpframe.theory.datasets import Vector, like, relation_of
+from dpframe.theory.exact import Real
 from dpframe.theory.formulas.loss import composition
 from dpframe.theory.framework import Measurement
 from dpframe.theory.spaces import (
@@ -57,7 +58,7 @@ def _common_domain(parts: list[Measurement], name: str) -> Domain:
     )
 
 
-def compose(*measurements: object) -> Measurement:
+def compose(*measurements: Measurement | Iterable[Measurement]) -> Measurement:
     """Run several measurements on the same data and return the list of their answers (sequential composition).
 
     Input:  measurements, or one list of them, with the same input domain, input metric and output measure
@@ -87,7 +88,7 @@ def compose(*measurements: object) -> Measurement:
     )
 
 
-def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
+def optimal_compose(*measurements: Measurement | Iterable[Measurement], delta: Real) -> Measurement:
     """Run several measurements on the same data, and state the smallest ε that holds for all of them at this δ.
 
     Input:  measurements in MaxDivergence() or Approximate(MaxDivergence()), as in `compose`; delta in [0, 1)
@@ -128,7 +129,7 @@ def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
     )
 
 
-def parallel(*measurements: Any, by: Callable[[object], int] | None = None) -> Measurement:
+def parallel(*measurements: Measurement | Iterable[Measurement], by: Callable[[Any], int] | None = None) -> Measurement:
     """Run one measurement on each part of a partitioned dataset (parallel composition over disjoint groups).
 
     Input:  measurements, or one list of them, under SymmetricDistance() or InsertDeleteDistance(), each on a dataset.
@@ -162,7 +163,7 @@ def parallel(*measurements: Any, by: Callable[[object], int] | None = None) -> M
         if not isinstance(d, VectorDomain) or d.size is not None:
             raise DomainMismatch(f"parallel: an input domain is {d!r}; parts are datasets whose size is not public.")
 
-    def run(datasets: Any) -> list[Any]:
+    def run(datasets: Iterable[object]) -> list[object]:
         return [m.function(d) for m, d in zip(parts, datasets, strict=True)]
 
     def privacy_map(d_in: Any) -> Any:
@@ -172,8 +173,8 @@ def parallel(*measurements: Any, by: Callable[[object], int] | None = None) -> M
         return Measurement(TupleDomain(*domains), _SumOverParts(metric), measure, run, privacy_map)
     split = by
 
-    def run_split(data: Any) -> list[Any]:
-        records: list[list[Any]] = [[] for _ in parts]
+    def run_split(data: Vector) -> list[object]:
+        records: list[list[object]] = [[] for _ in parts]
         for record in data.tolist() if hasattr(data, "tolist") else data:
             part = split(record)
             if isinstance(part, int | np.integer) and 0 <= part < len(parts):

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.noise import ball, bernoulli, float_down, round_down, whole
 from dpframe.noise import precision as at_precision
-from dpframe.theory.datasets import relation_of
-from dpframe.theory.exact import exact, upward
+from dpframe.theory.datasets import Vector, relation_of
+from dpframe.theory.exact import Real, exact, upward
 from dpframe.theory.formulas.loss import composition, curves
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
-from dpframe.theory.framework import Measurement
+from dpframe.theory.framework import Function, Measurement
 from dpframe.theory.spaces import (
     Approximate,
     MaxDivergence,
@@ -46,8 +45,10 @@ __all__ = [
     "zcdp_to_approx",
 ]
 
+Pair = tuple[Any, Any]  # (ε, δ), exact or rounded up
 
-def same_measure(measurement: Any, measures: tuple[Measure, ...], name: str) -> Measurement:
+
+def same_measure(measurement: object, measures: tuple[Measure, ...], name: str) -> Measurement:
     """Check that a measurement's output measure is one of `measures`. Errors: InvalidArgument, MetricMismatch."""
     if not isinstance(measurement, Measurement):
         raise InvalidArgument(f"{name}: {measurement!r} is not a measurement.")
@@ -59,11 +60,11 @@ def same_measure(measurement: Any, measures: tuple[Measure, ...], name: str) -> 
     return measurement
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[Real]:
     return isinstance(value, int | float | Fraction | np.number) and not isinstance(value, bool)
 
 
-def _converted(measurement: Measurement, measure: Measure, change: Callable[[Any], Any]) -> Measurement:
+def _converted(measurement: Measurement, measure: Measure, change: Function) -> Measurement:
     return Measurement(
         measurement.input_domain,
         measurement.input_metric,
@@ -176,7 +177,7 @@ def _of_curve(curve: RenyiCurve) -> PrivacyProfile:
     )
 
 
-def _profile(rho: Any) -> PrivacyProfile:
+def _profile(rho: Fraction | float) -> PrivacyProfile:
     if rho == 0:
         return PrivacyProfile(lambda epsilon: 0.0, lambda delta: 0.0, "no loss")
     if math.isinf(rho):
@@ -188,7 +189,7 @@ def _profile(rho: Any) -> PrivacyProfile:
     )
 
 
-def fix_delta(measurement: Any, delta: Any) -> Any:
+def fix_delta(measurement: Any, delta: Real) -> Any:
     """Read a privacy profile at one δ: the loss becomes the pair (ε, δ).
 
     Input:  a measurement in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()), or a PrivacyProfile;
@@ -226,7 +227,7 @@ def _epsilon_at(profile: PrivacyProfile, delta: Fraction) -> float:
     return profile.epsilon(max(0.0, down))
 
 
-def sample(measurement: Measurement, population_size: Any) -> Measurement:
+def sample(measurement: Measurement, population_size: int) -> Measurement:
     """State the smaller loss of a measurement on a secret sample of a larger population (without replacement).
 
     Input:  a measurement on a VectorDomain of public size n under ChangeOneDistance() or HammingDistance(), or under
@@ -255,7 +256,7 @@ def sample(measurement: Measurement, population_size: Any) -> Measurement:
         raise InvalidArgument(f"sample: population_size={population_size!r} is a whole number of at least {n}.")
     population = int(population_size)
 
-    def loss_of(replaced: int) -> tuple[Any, Any]:
+    def loss_of(replaced: int) -> Pair:
         loss = m.exact_map(replaced if relation == "replace" else 2 * replaced)
         return (loss, 0) if pure else loss
 
@@ -274,14 +275,14 @@ def sample(measurement: Measurement, population_size: Any) -> Measurement:
     return Measurement(domain, m.input_metric, m.output_measure, m.function, change)
 
 
-def amplified(loss: tuple[Any, Any], chance: Fraction) -> tuple[float, float]:
+def amplified(loss: Pair, chance: Fraction) -> tuple[float, float]:
     """The loss of a mechanism whose sample has a differing record only with this chance."""
     if math.isinf(loss[0]):
         return math.inf, 1.0
     return composition.amplification_by_sampling(*loss, chance.numerator, chance.denominator)
 
 
-def poisson_sample(measurement: Measurement, rate: Any, input_metric: Metric | None = None) -> Measurement:
+def poisson_sample(measurement: Measurement, rate: Real, input_metric: Metric | None = None) -> Measurement:
     """Run a measurement on a Poisson sample of the records; its loss is smaller than that of the measurement.
 
     Input:  a measurement on a VectorDomain without a public size under SymmetricDistance() or InsertDeleteDistance(),
@@ -326,7 +327,7 @@ def poisson_sample(measurement: Measurement, rate: Any, input_metric: Metric | N
     if not 0 < q <= 1:
         raise InvalidArgument(f"poisson_sample: rate={rate!r} is a probability above 0 and at most 1.")
 
-    def run(data: Any) -> Any:
+    def run(data: Vector) -> object:
         in_sample = bernoulli(q, len(data))
         if isinstance(data, np.ndarray):
             return m.function(data[in_sample])
@@ -344,7 +345,7 @@ def _sampled(m: Measurement, d_in: int, steps: int, rate: Fraction) -> Any:
     if d_in == 0:
         return Fraction(0) if pure else (Fraction(0), Fraction(0))
 
-    def loss_of(places: int) -> tuple[Any, Any]:
+    def loss_of(places: int) -> Pair:
         loss = m.exact_map(steps * places)
         return (loss, 0) if pure else loss
 
@@ -359,7 +360,7 @@ def _sampled(m: Measurement, d_in: int, steps: int, rate: Fraction) -> Any:
 def _sampled_profile(profile: PrivacyProfile, chance: Fraction) -> PrivacyProfile:
     """δ'(ε') = p·δ(ε) with e^ε' = 1 + p(e^ε - 1), ε rounded down."""
 
-    def delta(epsilon: Any) -> float:
+    def delta(epsilon: Real) -> float:
         loss = exact(epsilon, "epsilon")
         if chance == 0:
             return 0.0

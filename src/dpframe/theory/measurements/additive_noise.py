@@ -7,14 +7,16 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from numpy.typing import DTypeLike
+
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import like
-from dpframe.theory.exact import Root, exact, square, upward
+from dpframe.theory.exact import Length, Real, exact, square, upward
 from dpframe.theory.formulas.loss import calibration, curves
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
-from dpframe.theory.framework import Measurement
+from dpframe.theory.framework import Function, Measurement
 from dpframe.theory.measurements.grid_noise import Additive, Law, checked_granularity, checked_scale, noisy_array
 from dpframe.theory.spaces import (
     AbsoluteDistance,
@@ -43,8 +45,6 @@ __all__ = [
     "laplace_error",
     "laplace_scale_for_error",
 ]
-
-Length = Fraction | Root
 
 
 def number_domain(domain: Domain, name: str) -> AtomDomain:
@@ -116,7 +116,7 @@ def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, nam
     return grown
 
 
-def _function(domain: Domain, noise: Additive) -> Callable[[Any], object]:
+def _function(domain: Domain, noise: Additive) -> Function:
     """The function that adds noise to every finite entry; infinite entries do not change."""
 
     def run_vector(values: Any) -> Any:
@@ -135,7 +135,7 @@ def _function(domain: Domain, noise: Additive) -> Callable[[Any], object]:
     return run_mapping
 
 
-def _additive(domain: Domain, law: Law, scale: object, granularity: object, name: str) -> Additive:
+def _additive(domain: Domain, law: Law, scale: object, granularity: Real | None, name: str) -> Additive:
     atom = number_domain(domain, name)
     noise = Additive(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
     noise.sampler_scale  # noqa: B018  # refuses an unsuitable grid here, not at the first call
@@ -146,8 +146,8 @@ def _additive(domain: Domain, law: Law, scale: object, granularity: object, name
 def laplace(
     input_domain: Domain,
     input_metric: Metric,
-    scale: Any,
-    granularity: object = None,
+    scale: Real,
+    granularity: Real | None = None,
     output_measure: Measure | None = None,
 ) -> Measurement:
     """Add Laplace noise to a number or to every entry of a vector.
@@ -179,22 +179,22 @@ def laplace(
     def epsilon(d_in: Length) -> Fraction:
         return privacy.laplace_loss(grown(d_in), noise.scale)
 
-    privacy_map: Callable[[Length], Any] = epsilon
+    privacy_map: Callable[[Length], object] = epsilon
     if measure == ZeroConcentratedDivergence():
 
-        def privacy_map(d_in: Length) -> Any:
+        def privacy_map(d_in: Length) -> object:
             return privacy.laplace_rho(epsilon(d_in), 1) if noise.atom.is_float else privacy.pure_to_zcdp(epsilon(d_in))
 
     elif isinstance(measure, RenyiDivergence):
         order = measure.alpha
 
-        def privacy_map(d_in: Length) -> Any:
+        def privacy_map(d_in: Length) -> object:
             curve = _laplace_curve(noise, grown(d_in))
             return curve if order is None else curve(order)
 
     elif measure == SmoothedMaxDivergence() and isinstance(input_domain, AtomDomain):
 
-        def privacy_map(d_in: Length) -> Any:
+        def privacy_map(d_in: Length) -> object:
             return _laplace_profile(noise, grown(d_in))
 
     elif measure != MaxDivergence():
@@ -236,8 +236,8 @@ def _laplace_profile(noise: Additive, l1: Length) -> PrivacyProfile:
 def gaussian(
     input_domain: Domain,
     input_metric: Metric,
-    scale: Any,
-    granularity: object = None,
+    scale: Real,
+    granularity: Real | None = None,
     output_measure: Measure | None = None,
 ) -> Measurement:
     """Add Gaussian noise to a number or to every entry of a vector.
@@ -263,16 +263,16 @@ def gaussian(
     def rho(d_in: Length) -> Fraction:
         return privacy.gaussian_loss(grown(d_in), noise.scale)
 
-    privacy_map: Callable[[Length], Any] = rho
+    privacy_map: Callable[[Length], object] = rho
     if isinstance(measure, RenyiDivergence):
         order = measure.alpha
 
-        def privacy_map(d_in: Length) -> Any:
+        def privacy_map(d_in: Length) -> object:
             return _renyi_curve(rho(d_in)) if order is None else rho(d_in) * exact(order, "alpha")
 
     elif measure == SmoothedMaxDivergence():
 
-        def privacy_map(d_in: Length) -> Any:
+        def privacy_map(d_in: Length) -> object:
             return gaussian_profile(square(grown(d_in)) / noise.scale**2)
 
     elif measure != ZeroConcentratedDivergence():
@@ -287,7 +287,7 @@ def _renyi_curve(rho: Fraction) -> RenyiCurve:
     return RenyiCurve(lambda alpha: upward(rho * exact(alpha, "alpha")))
 
 
-def laplace_error(scale: object, alpha: object, T: object = float) -> int | float:  # noqa: N803
+def laplace_error(scale: object, alpha: Real, T: DTypeLike = float) -> int | float:  # noqa: N803
     """The error of `laplace` at a confidence: smallest e with P[|noise| > e] <= alpha.
 
     Input:  scale > 0; alpha in (0, 1), the chance of a larger error; T: the type of the numbers, as in AtomDomain
@@ -304,7 +304,7 @@ def laplace_error(scale: object, alpha: object, T: object = float) -> int | floa
     return calibration.noise_error("discrete_laplace", checked_scale(scale), exact(alpha, "alpha"))
 
 
-def gaussian_error(scale: object, alpha: object, T: object = float) -> int | float:  # noqa: N803
+def gaussian_error(scale: object, alpha: Real, T: DTypeLike = float) -> int | float:  # noqa: N803
     """The error of `gaussian` at a confidence: smallest e with P[|noise| > e] <= alpha.
 
     Input:  scale: the standard deviation > 0; alpha and T as in `laplace_error`
@@ -320,7 +320,7 @@ def gaussian_error(scale: object, alpha: object, T: object = float) -> int | flo
     return calibration.noise_error("gaussian", checked_scale(scale), exact(alpha, "alpha"))
 
 
-def laplace_scale_for_error(error: object, alpha: object, T: object = float) -> float:  # noqa: N803
+def laplace_scale_for_error(error: Real, alpha: Real, T: DTypeLike = float) -> float:  # noqa: N803
     """The largest scale at which `laplace_error` is at most this error.
 
     Input:  error > 0 in the unit of the numbers (for integers its whole part is used); alpha and T as in
@@ -337,7 +337,7 @@ def laplace_scale_for_error(error: object, alpha: object, T: object = float) -> 
     return calibration.scale_for_error("discrete_laplace", exact(error, "error"), exact(alpha, "alpha"))
 
 
-def gaussian_scale_for_error(error: object, alpha: object, T: object = float) -> float:  # noqa: N803
+def gaussian_scale_for_error(error: Real, alpha: Real, T: DTypeLike = float) -> float:  # noqa: N803
     """The largest standard deviation at which `gaussian_error` is at most this error.
 
     Input:  as `laplace_scale_for_error`
@@ -353,7 +353,7 @@ def gaussian_scale_for_error(error: object, alpha: object, T: object = float) ->
     return calibration.scale_for_error("gaussian", exact(error, "error"), exact(alpha, "alpha"))
 
 
-def _real(kind: object) -> bool:
+def _real(kind: DTypeLike) -> bool:
     """True for a float type, False for an integer type. Errors: InvalidArgument for any other type."""
     atom = AtomDomain(kind)
     if not (atom.is_float or atom.is_integer):

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpframe.arrays import Array
+from dpframe.arrays import Array, WideIntegers
 from dpframe.errors import InvalidArgument
 from dpframe.noise import (
     ball,
@@ -40,7 +40,7 @@ from dpframe.noise import (
     shifted_laplace,
     uniform_ball,
 )
-from dpframe.theory.datasets import as_array
+from dpframe.theory.datasets import Vector, as_array
 from dpframe.theory.exact import exact
 from dpframe.theory.spaces import AtomDomain
 
@@ -51,7 +51,7 @@ Law = Literal["laplace", "gaussian"]
 _FINE = 61
 
 
-def checked_scale(scale: Any) -> Fraction:
+def checked_scale(scale: object) -> Fraction:
     """A positive finite scale, exact. Errors: InvalidArgument."""
     value = exact(scale, "scale")
     if value <= 0:
@@ -59,7 +59,7 @@ def checked_scale(scale: Any) -> Fraction:
     return value
 
 
-def checked_granularity(granularity: Any, atom: AtomDomain) -> Fraction | None:
+def checked_granularity(granularity: object, atom: AtomDomain) -> Fraction | None:
     """The grid step, exact: a power of two, at least 1 for integers. Errors: InvalidArgument."""
     if granularity is None:
         return None
@@ -128,11 +128,11 @@ class Additive:
             )
         return units
 
-    def noisy(self, values: list[Any]) -> list[int]:
+    def noisy(self, values: list[float]) -> list[int]:
         """The values plus noise, in units of the grid. Values are finite."""
         return self.added(values, self.sampler()(self.sampler_scale, len(values)).tolist())
 
-    def added(self, values: list[Any], noise: list[int]) -> list[int]:
+    def added(self, values: list[float], noise: list[int]) -> list[int]:
         """The values plus noise from the grid. For a value between grid points, the noisy value is drawn by inversion.
 
         The noise that is then not used is independent of everything else, so no distribution changes.
@@ -145,13 +145,13 @@ class Additive:
             for p, w in zip(points, noise, strict=True)
         ]
 
-    def sampler(self) -> Callable[[float, int], Any]:
+    def sampler(self) -> Callable[[float, int], WideIntegers]:
         """The noise of the grid, in whole steps: real noise rounded, or discrete Laplace noise for integers."""
         if self.law == "gaussian":
             return rounded_gaussian
         return rounded_laplace if self.atom.is_float else discrete_laplace
 
-    def release(self, noisy: list[int]) -> list[Any]:
+    def release(self, noisy: list[int]) -> list[float]:
         """Grid units as atoms: clipped to the range of the type; floats are rounded to the nearest."""
         low, high = self.atom.limits
         values = (n * self.step for n in noisy)
@@ -195,7 +195,7 @@ _WIDE = 2.0**31  # the scale (grid steps) above which a draw has two parts
 _LARGEST, _SMALLEST = 900, -960  # between these exponents of steps and scales, no sum of floats over- or underflows
 
 
-def noisy_array(noise: Additive, values: Any) -> Array:
+def noisy_array(noise: Additive, values: Vector) -> Array:
     """The values plus noise, ready for release.
 
     Input:  noise; values: a vector of members of its atoms, without NaN
@@ -218,7 +218,7 @@ def noisy_array(noise: Additive, values: Any) -> Array:
     return np.array([next(noisy) if math.isfinite(v) else v for v in entries], dtype=noise.atom.dtype)
 
 
-def _exact_array(noise: Additive, values: Any) -> Array | None:
+def _exact_array(noise: Additive, values: Vector) -> Array | None:
     """The values as an array that holds each exactly; None if whole numbers among floats may be too large for floats.
 
     Values of a float32 domain may be float64. They are not rounded before the noise, which would move them apart.

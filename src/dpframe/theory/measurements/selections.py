@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -14,11 +14,11 @@ from dpframe.noise import ball, bernoulli_exp, bits, exponential_choice, permute
 from dpframe.noise import randomized_response as drawn_response
 from dpframe.noise import uniform_ball as interval_of
 from dpframe.theory.calls import ordered
-from dpframe.theory.datasets import dataset
-from dpframe.theory.exact import exact
+from dpframe.theory.datasets import Vector, dataset
+from dpframe.theory.exact import Length, Real, exact
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
-from dpframe.theory.framework import Measurement
+from dpframe.theory.framework import Function, Measurement
 from dpframe.theory.measurements.additive_noise import number_domain
 from dpframe.theory.measurements.grid_noise import checked_scale
 from dpframe.theory.spaces import (
@@ -37,10 +37,10 @@ __all__ = ["interval_choice", "noisy_max", "noisy_top_k", "randomized_response"]
 
 
 def randomized_response(
-    input_domain: Domain | Iterable[Any] | None = None,
+    input_domain: Domain | Iterable[object] | None = None,
     input_metric: Metric | None = None,
-    prob: Any = None,
-    categories: Any = None,
+    prob: Real | None = None,
+    categories: Iterable[object] | None = None,
 ) -> Measurement:
     """Answer with the true category with probability `prob`, otherwise with one of the others, all equally likely.
 
@@ -83,7 +83,7 @@ def randomized_response(
         raise InvalidArgument(f"randomized_response: prob={prob!r} is at least 1/{k} (no information) and below 1.")
     places = {o: i for i, o in enumerate(options)}
 
-    def run(value: Any) -> Any:
+    def run(value: Any) -> object:
         place = places.get(value.item() if hasattr(value, "item") else value)
         if place is None:
             return options[int(uniform_index(k, 1)[0])]
@@ -98,7 +98,7 @@ def randomized_response(
     )
 
 
-def _options(domain: Domain | None, categories: Any) -> list[Any]:
+def _options(domain: Domain | None, categories: object) -> list[object]:
     if categories is None:
         if isinstance(domain, AtomDomain) and domain.dtype.kind == "b":
             return [False, True]
@@ -115,7 +115,7 @@ def _options(domain: Domain | None, categories: Any) -> list[Any]:
 def noisy_max(
     input_domain: Domain,
     input_metric: Metric,
-    scale: Any,
+    scale: Real,
     negate: bool = False,
     output_measure: Measure | None = None,
 ) -> Measurement:
@@ -147,13 +147,13 @@ def noisy_max(
     measure = MaxDivergence() if output_measure is None else output_measure
     factor = 1 if input_metric.monotonic else 2
 
-    def epsilon(d_in: Any) -> Fraction:
+    def epsilon(d_in: Length) -> Fraction:
         return factor * privacy.laplace_loss(d_in, width)
 
-    privacy_map: Callable[[Any], Any] = epsilon
+    privacy_map: Function = epsilon
     if measure == ZeroConcentratedDivergence():
 
-        def privacy_map(d_in: Any) -> Any:
+        def privacy_map(d_in: Length) -> object:
             return privacy.bounded_range_rho(epsilon(d_in))
 
     elif measure != MaxDivergence():
@@ -171,7 +171,7 @@ def noisy_top_k(
     input_domain: Domain,
     input_metric: Metric,
     k: int,
-    scale: Any,
+    scale: Real,
     negate: bool = False,
     output_measure: Measure | None = None,
 ) -> Measurement:
@@ -193,18 +193,18 @@ def noisy_top_k(
     single = noisy_max(input_domain, input_metric, scale, negate, output_measure)
     rounds = int(k)
 
-    def run(scores: Any) -> list[int]:
+    def run(scores: Vector) -> list[int]:
         entries = scores.tolist() if hasattr(scores, "tolist") else list(scores)
         places = list(range(len(entries)))
         return [places.pop(single.function([entries[i] for i in places])) for _ in range(min(rounds, len(entries)))]
 
-    def privacy_map(d_in: Any) -> Any:
+    def privacy_map(d_in: Length) -> object:
         return rounds * single.output_measure.parse(single.exact_map(d_in), "loss")
 
     return Measurement(input_domain, input_metric, single.output_measure, run, privacy_map)
 
 
-def _choose(scores: Any, atom: AtomDomain, scale: Fraction, negate: bool, flips: bool) -> int:
+def _choose(scores: Vector, atom: AtomDomain, scale: Fraction, negate: bool, flips: bool) -> int:
     """Select by permute-and-flip or the exponential mechanism. `dpframe.noise` has both, but for integers only."""
     entries = scores.tolist() if hasattr(scores, "tolist") else list(scores)
     if len(entries) == 0:
@@ -218,7 +218,7 @@ def _choose(scores: Any, atom: AtomDomain, scale: Fraction, negate: bool, flips:
     return (_flipped if flips else _exponential)(numbers, scale)
 
 
-def _accepted(score: Any, best: Any, scale: Fraction) -> bool:
+def _accepted(score: float, best: float, scale: Fraction) -> bool:
     """A coin with probability exp(-(best - score)/scale)."""
     if score == best:
         return True
@@ -227,7 +227,7 @@ def _accepted(score: Any, best: Any, scale: Fraction) -> bool:
     return bool(bernoulli_exp([(Fraction(best) - Fraction(score)) / scale])[0])
 
 
-def _exponential(scores: list[Any], scale: Fraction) -> int:
+def _exponential(scores: list[float], scale: Fraction) -> int:
     """The exponential mechanism: propose uniformly random candidates until one is accepted."""
     best = max(scores)
     while True:
@@ -236,7 +236,7 @@ def _exponential(scores: list[Any], scale: Fraction) -> int:
                 return int(i)
 
 
-def _flipped(scores: list[Any], scale: Fraction) -> int:
+def _flipped(scores: list[float], scale: Fraction) -> int:
     """Permute-and-flip: candidates in random order, each accepted with probability exp(-gap/scale)."""
     best = max(scores)
     order = list(range(len(scores)))
@@ -253,7 +253,7 @@ _POINTS = 32  # There are at most 2^32 candidates between the bounds.
 
 
 @ordered
-def interval_choice(input_domain: Domain, input_metric: Metric, alpha: Any, scale: Any) -> Measurement:
+def interval_choice(input_domain: Domain, input_metric: Metric, alpha: Real, scale: Real) -> Measurement:
     """A quantile by the exponential mechanism over all points between the bounds.
 
     Input:  vectors of numbers within the domain's bounds; alpha = a/b in [0, 1], as in `quantile_scores`; scale > 0
@@ -288,7 +288,7 @@ def interval_choice(input_domain: Domain, input_metric: Metric, alpha: Any, scal
         first = last = math.floor(lower / step)
     units = 1 / (rank.denominator * width)
 
-    def run(values: Any) -> Any:
+    def run(values: Vector) -> float:
         entries = values.tolist() if hasattr(values, "tolist") else list(values)
         starts, scores = _regions([Fraction(v) / step for v in entries], first, last, rank)
         counts = [b - a for a, b in zip(starts, [*starts[1:], last + 1], strict=True)]

@@ -8,23 +8,25 @@ mappings at distance 0 have equal releases. Keys are released sorted by type and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dpframe.arrays import Booleans
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.noise import keep_probability as rule_probability
 from dpframe.noise import truncated_geometric_keep
 from dpframe.theory.calls import ordered
-from dpframe.theory.exact import Root, exact, square, upward
+from dpframe.theory.exact import Length, Real, Triple, exact, square, upward
 from dpframe.theory.formulas.loss import group_privacy
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss.key_selection import selection_start
 from dpframe.theory.formulas.sensitivity import vectors as statistics
-from dpframe.theory.framework import Measurement
+from dpframe.theory.framework import Function, Measurement
 from dpframe.theory.measurements.additive_noise import noisy_atom
 from dpframe.theory.measurements.grid_noise import Additive, Law, checked_granularity, checked_scale
 from dpframe.theory.spaces import (
@@ -42,17 +44,14 @@ from dpframe.theory.spaces import (
 
 __all__ = ["KeySelection", "gaussian_threshold", "laplace_threshold", "select_keys", "threshold_keep_probability"]
 
-Length = Fraction | Root
-Triple = tuple[int, Length, Length]
-
 
 @ordered
 def laplace_threshold(
     input_domain: Domain,
     input_metric: Metric,
-    scale: Any,
-    threshold: Any,
-    granularity: Any = None,
+    scale: Real,
+    threshold: Real,
+    granularity: Real | None = None,
     negate: bool | None = None,
 ) -> Measurement:
     """Add Laplace noise to every value of a mapping and keep the keys whose noisy value reaches the threshold.
@@ -87,9 +86,9 @@ def laplace_threshold(
 def gaussian_threshold(
     input_domain: Domain,
     input_metric: Metric,
-    scale: Any,
-    threshold: Any,
-    granularity: Any = None,
+    scale: Real,
+    threshold: Real,
+    granularity: Real | None = None,
     negate: bool | None = None,
 ) -> Measurement:
     """Add Gaussian noise to every value of a mapping and keep the keys whose noisy value reaches the threshold.
@@ -124,7 +123,7 @@ def _thresholded(
     domain: Domain,
     metric: Metric,
     required: Metric,
-    settings: tuple[Law, Any, Any, Any, bool | None],
+    settings: tuple[Law, Real, Real, Real | None, bool | None],
     loss: Callable[[Length, Fraction], Fraction],
     inner: Measure,
 ) -> Measurement:
@@ -144,7 +143,7 @@ def _thresholded(
         raise InvalidArgument(f"{name}: negate={negate!r} is True, False or None.")
     sign = -1 if (limit < 0 if negate is None else negate) else 1
 
-    def privacy_map(d_in: Triple) -> tuple[Any, float]:
+    def privacy_map(d_in: Triple) -> tuple[Fraction, float]:
         l0, middle, linf = _with_rounding(d_in, noise.charge, isinstance(required, L01InfDistance))
         if l0 == 0 or square(linf) == 0:
             return Fraction(0), 0.0
@@ -182,14 +181,14 @@ def _tail(noise: Additive, limit: Fraction, linf: Length) -> float:
     return tail(scale / noise.step, math.ceil((limit - reach) / noise.step))
 
 
-def _function(noise: Additive, limit: Fraction, sign: int) -> Callable[[Any], dict[Any, Any]]:
+def _function(noise: Additive, limit: Fraction, sign: int) -> Function:
     """The function: add noise, compare exact numbers with the threshold, then round to the type's precision."""
     step = noise.step
     bound = math.ceil(limit / step)
     if noise.atom.is_float and not noise.rounds_first:
         bound += 1  # A value that rounding lifted to the threshold was below it.
 
-    def run(mapping: Any) -> dict[Any, Any]:
+    def run(mapping: Mapping[Any, float]) -> dict[object, float]:
         keys = sorted((k for k, v in mapping.items() if v != 0), key=lambda k: (str(type(k)), k))
         finite = [k for k in keys if math.isfinite(mapping[k])]
         noisy = dict(zip(finite, noise.noisy([mapping[k] for k in finite]), strict=True))
@@ -211,8 +210,8 @@ class KeySelection:
     0.0
     """
 
-    epsilon: Any
-    delta: Any
+    epsilon: Real
+    delta: Real
     groups: int = 1
     pre_threshold: int = 1
 
@@ -239,7 +238,7 @@ class KeySelection:
         low, high = rule_probability(self._counted(int(units)), self.rate, self.start)
         return (low + high) / 2
 
-    def keep(self, units: Any) -> Any:
+    def keep(self, units: ArrayLike) -> Booleans:
         """A random decision for each key, from an array of numbers of units; each call decides anew."""
         counts = np.maximum(np.asarray(units).astype(np.int64) - (self.pre_threshold - 1), 0)
         return truncated_geometric_keep(counts, self.rate, self.start)
@@ -250,7 +249,7 @@ class KeySelection:
 
 @ordered
 def select_keys(
-    input_domain: Domain, input_metric: Metric, epsilon: Any, delta: Any, groups: int = 1, pre_threshold: int = 1
+    input_domain: Domain, input_metric: Metric, epsilon: Real, delta: Real, groups: int = 1, pre_threshold: int = 1
 ) -> Measurement:
     """Show the keys of a mapping to numbers of units, each with the largest probability that (ε, δ) allows.
 
@@ -279,12 +278,12 @@ def select_keys(
         raise MetricMismatch(f"select_keys: the input metric is {input_metric!r}; it is L01InfDistance().")
     rule = KeySelection(epsilon, delta, groups, pre_threshold)
 
-    def run(mapping: Any) -> list[Any]:
+    def run(mapping: Mapping[Any, float]) -> list[object]:
         keys = sorted((k for k, v in mapping.items() if v > 0), key=lambda k: (str(type(k)), k))
         decisions = rule.keep(np.array([min(int(mapping[k]), 2**62) for k in keys], np.int64))
         return [k for k, decision in zip(keys, decisions.tolist(), strict=True) if decision]
 
-    def privacy_map(d_in: Any) -> tuple[Any, Any]:
+    def privacy_map(d_in: tuple[int, Fraction, Fraction]) -> tuple[Fraction, float]:
         l0, l1, linf = d_in
         if l0 == 0 or linf == 0:
             return Fraction(0), 0.0
@@ -296,7 +295,7 @@ def select_keys(
 
 
 def threshold_keep_probability(
-    units: Any, scale: Any, threshold: Any, law: str = "laplace", pre_threshold: int = 1
+    units: Real, scale: Real, threshold: Real, law: str = "laplace", pre_threshold: int = 1
 ) -> float:
     """The probability that the noisy count of a key with this number of units reaches a threshold.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Domain:
     (False, True)
     """
 
-    def member(self, value: Any) -> bool:
+    def member(self, value: object) -> bool:
         """Whether a value belongs to the set."""
         raise NotImplementedError
 
@@ -72,7 +72,7 @@ class AtomDomain(Domain):
         if self.bounds is not None:
             object.__setattr__(self, "bounds", self._checked(self.bounds))
 
-    def _checked(self, bounds: Any) -> tuple[Any, Any]:
+    def _checked(self, bounds: object) -> tuple[float, float]:
         if self.dtype.kind not in "iuf":
             raise InvalidBounds(f"bounds={bounds!r} with T={self._name}: only numbers have bounds.")
         if not isinstance(bounds, tuple | list) or len(bounds) != 2:
@@ -82,7 +82,7 @@ class AtomDomain(Domain):
             raise InvalidBounds(f"bounds={bounds!r}: the lower bound is above the upper, no value lies between them.")
         return lower, upper
 
-    def _bound(self, bound: Any, bounds: Any) -> int | float:
+    def _bound(self, bound: object, bounds: object) -> int | float:
         if isinstance(bound, bool | np.bool_) or not isinstance(bound, int | float | np.integer | np.floating):
             raise InvalidBounds(f"bounds={bounds!r}: {bound!r} is not a number.")
         if not math.isfinite(bound):
@@ -137,7 +137,7 @@ class AtomDomain(Domain):
         info = np.finfo(self.dtype) if self.is_float else np.iinfo(self.dtype)
         return (float(info.min), float(info.max)) if self.is_float else (int(info.min), int(info.max))
 
-    def member(self, value: Any) -> bool:
+    def member(self, value: object) -> bool:
         """Whether the value is of this type, within the bounds, and not NaN unless NaN is allowed.
 
         A whole number is accepted as a float. A float within the range of float32 is accepted as a float32; it is
@@ -200,14 +200,14 @@ class AtomDomain(Domain):
         return self.bounds is not None and other.bounds[0] <= self.bounds[0] and self.bounds[1] <= other.bounds[1]
 
 
-def _is_vector(value: Any) -> bool:
+def _is_vector(value: object) -> TypeGuard[Collection[object]]:
     return isinstance(value, Collection) or (hasattr(value, "__iter__") and hasattr(value, "__len__"))
 
 
 _PLAIN_LISTS = {bool: np.bool_, int: np.int64, float: np.float64}
 
 
-def _numbers(vector: Any) -> Array | None:
+def _numbers(vector: object) -> Array | None:
     """The entries as an array, if all are bool, integers or floats of one type; None for any other vector."""
     if hasattr(vector, "__array__"):
         array = np.asarray(vector)
@@ -249,7 +249,7 @@ class VectorDomain(Domain):
         """The domain of the elements."""
         return self.element_domain
 
-    def member(self, value: Any) -> bool:
+    def member(self, value: object) -> bool:
         """Whether the value is a vector of the right length and every entry is a member."""
         if isinstance(value, str | bytes | Mapping | set | frozenset) or not _is_vector(value):
             return False
@@ -323,7 +323,7 @@ class MapDomain(Domain):
         """The domain of the values."""
         return self.value_domain
 
-    def member(self, value: Any) -> bool:
+    def member(self, value: object) -> bool:
         """Whether the value is a mapping and every key and value is a member."""
         if not isinstance(value, Mapping) or (self.keys is not None and not set(value) <= set(self.keys)):
             return False
@@ -358,7 +358,7 @@ class TupleDomain(Domain):
             raise InvalidArgument("TupleDomain(): give at least one domain.")
         object.__setattr__(self, "domains", domains)
 
-    def member(self, value: Any) -> bool:
+    def member(self, value: object) -> bool:
         """Whether the value is a list or tuple with one member of each domain."""
         return (
             isinstance(value, list | tuple)
@@ -401,7 +401,7 @@ _NAMES: dict[str, Any] = {
 _AMBIGUOUS = {"i8": "np.int8 or np.int64", "u8": "np.uint8 or np.uint64"}
 
 
-def plain_type(kind: Any) -> Any:
+def plain_type(kind: object) -> Any:
     """The type for a type or for its name; any other argument is returned unchanged.
 
     Errors: InvalidArgument for "i8" and "u8", which are types of 8 bits for some and of 8 bytes for others
@@ -434,7 +434,7 @@ def dtype_of(kind: Any) -> np.dtype[Any]:
     return dtype
 
 
-def inferred(bounds: Any, nan: bool) -> type:
+def inferred(bounds: object, nan: bool) -> type:
     """The type that fits the bounds: int if both are of an integer type, otherwise float; float if NaN is admitted.
 
     Errors: InvalidArgument without bounds and without NaN, and for bounds that are not numbers

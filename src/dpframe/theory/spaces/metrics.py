@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import InvalidArgument
-from dpframe.theory.exact import Joint, Root, exact, upward
+from dpframe.theory.exact import Joint, Length, Root, Triple, exact, upward
 from dpframe.theory.formulas.sensitivity import tight_l1, tight_l2
 
 __all__ = [
@@ -38,6 +38,8 @@ __all__ = [
     "whole",
 ]
 
+Row = Sequence[object]
+
 
 class Metric:
     """A distance between members of a domain. Two metrics of the same kind are equal.
@@ -50,7 +52,7 @@ class Metric:
         """The distance between two values; infinite when the metric does not compare them."""
         raise NotImplementedError
 
-    def parse(self, distance: Any, name: str = "d_in") -> Any:
+    def parse(self, distance: object, name: str = "d_in") -> Any:
         """The exact form of a distance that a caller passes. Errors: InvalidArgument for a distance of another kind."""
         raise NotImplementedError
 
@@ -59,7 +61,7 @@ class Metric:
         raise NotImplementedError
 
 
-def whole(distance: Any, metric: Metric, name: str) -> int:
+def whole(distance: object, metric: Metric, name: str) -> int:
     """Check that a distance is a count, and return it as an int. Errors: InvalidArgument."""
     if isinstance(distance, tuple | list):
         raise InvalidArgument(f"{name}={distance!r}: {metric!r} is one whole number, not several.")
@@ -69,7 +71,7 @@ def whole(distance: Any, metric: Metric, name: str) -> int:
     return value.numerator
 
 
-def _key(value: Any) -> Any:
+def _key(value: object) -> object:
     """A hashable stand-in under which NaN equals NaN."""
     if hasattr(value, "item"):
         value = value.item()
@@ -79,10 +81,10 @@ def _key(value: Any) -> Any:
 class _Counting(Metric):
     """Base class of the metrics between datasets; their distances are counts."""
 
-    def parse(self, distance: Any, name: str = "d_in") -> int:
+    def parse(self, distance: object, name: str = "d_in") -> int:
         return whole(distance, self, name)
 
-    def show(self, distance: Any) -> int:
+    def show(self, distance: int) -> int:
         return int(distance)
 
 
@@ -94,7 +96,7 @@ class SymmetricDistance(_Counting):
     1
     """
 
-    def distance(self, a: Any, b: Any) -> int:
+    def distance(self, a: Collection[object], b: Collection[object]) -> int:
         """Number of records that are in one dataset but not in the other, with multiplicity."""
         first, second = Counter(map(_key, a)), Counter(map(_key, b))
         return (first - second).total() + (second - first).total()
@@ -108,7 +110,7 @@ class ChangeOneDistance(_Counting):
     1
     """
 
-    def distance(self, a: Any, b: Any) -> int | float:
+    def distance(self, a: Collection[object], b: Collection[object]) -> int | float:
         """Half the symmetric distance of multisets of one size."""
         return SymmetricDistance().distance(a, b) // 2 if len(a) == len(b) else math.inf
 
@@ -121,7 +123,7 @@ class InsertDeleteDistance(_Counting):
     2
     """
 
-    def distance(self, a: Any, b: Any) -> int:
+    def distance(self, a: Collection[object], b: Collection[object]) -> int:
         """len(a) + len(b) minus twice the longest common subsequence."""
         first, second = [_key(v) for v in a], [_key(v) for v in b]
         row = [0] * (len(second) + 1)
@@ -141,7 +143,7 @@ class HammingDistance(_Counting):
     2
     """
 
-    def distance(self, a: Any, b: Any) -> int | float:
+    def distance(self, a: Collection[object], b: Collection[object]) -> int | float:
         """Count of differing positions."""
         if len(a) != len(b):
             return math.inf
@@ -156,11 +158,11 @@ class DiscreteDistance(_Counting):
     1
     """
 
-    def distance(self, a: Any, b: Any) -> int:
+    def distance(self, a: object, b: object) -> int:
         """0 or 1."""
         return int(_key(a) != _key(b))
 
-    def parse(self, distance: Any, name: str = "d_in") -> int:
+    def parse(self, distance: object, name: str = "d_in") -> int:
         """0 or 1. Errors: InvalidArgument for anything else."""
         value = whole(distance, self, name)
         if value > 1:
@@ -178,18 +180,18 @@ class PairDistance(Metric):
 
     inner_metric: Metric = SymmetricDistance()
 
-    def distance(self, a: Any, b: Any) -> Joint:
+    def distance(self, a: Iterable[object], b: Iterable[object]) -> Joint:
         """(count, count)."""
         return Joint(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))
 
-    def parse(self, distance: Any, name: str = "d_in") -> tuple[int, int]:
+    def parse(self, distance: object, name: str = "d_in") -> tuple[int, int]:
         """A pair of counts. Errors: InvalidArgument for anything else."""
         if not isinstance(distance, tuple | list) or len(distance) != 2:
             raise InvalidArgument(f"{name}={distance!r}: {self!r} is a pair (left, right).")
         d_left, d_right = (self.inner_metric.parse(part, f"{name}[{i}]") for i, part in enumerate(distance))
         return d_left, d_right
 
-    def show(self, distance: Any) -> Joint:
+    def show(self, distance: tuple[int, int]) -> Joint:
         """The pair of counts."""
         return Joint(int(part) for part in distance)
 
@@ -204,20 +206,20 @@ class UnitDistance(_Counting):
     1
     """
 
-    def distance(self, a: Any, b: Any) -> int:
+    def distance(self, a: Iterable[Row], b: Iterable[Row]) -> int:
         """Count of units that join or leave."""
         first, second = self._rows(a), self._rows(b)
         return sum((u in first) + (u in second) for u in {**first, **second} if first.get(u) != second.get(u))
 
-    def _rows(self, table: Any) -> dict[Any, Counter[Any]]:
+    def _rows(self, table: Iterable[Row]) -> dict[object, Counter[tuple[object, ...]]]:
         """The rows of each unit, with multiplicity."""
-        units: dict[Any, Counter[Any]] = {}
+        units: dict[object, Counter[tuple[object, ...]]] = {}
         for row in table:
             units.setdefault(_key(row[0]), Counter())[tuple(map(_key, row[1:]))] += 1
         return units
 
 
-def _real(distance: Any, metric: Metric, name: str) -> Fraction | Root:
+def _real(distance: object, metric: Metric, name: str) -> Length:
     """Check that a distance is one number of at least 0, and return it in exact form. Errors: InvalidArgument."""
     if isinstance(distance, Root):
         return distance
@@ -229,7 +231,7 @@ def _real(distance: Any, metric: Metric, name: str) -> Fraction | Root:
     return value
 
 
-def _number(value: Fraction | Root | int) -> int | float:
+def _number(value: Length | int) -> int | float:
     """An exact length as an int if it is whole, otherwise as a float, rounded up."""
     if isinstance(value, Root):
         top, bottom = value.squared.as_integer_ratio()
@@ -242,10 +244,10 @@ def _number(value: Fraction | Root | int) -> int | float:
 class _Length(Metric):
     """Base class of the metrics on numbers and on vectors of numbers."""
 
-    def parse(self, distance: Any, name: str = "d_in") -> Fraction | Root:
+    def parse(self, distance: object, name: str = "d_in") -> Length:
         return _real(distance, self, name)
 
-    def show(self, distance: Any) -> int | float:
+    def show(self, distance: Length) -> int | float:
         return _number(distance)
 
 
@@ -360,16 +362,16 @@ class _CellDistance(Metric):
 
     inner_metric: AbsoluteDistance
 
-    def _tightened(self, l0: int, middle: Fraction | Root, linf: Fraction | Root) -> tuple[Any, Any, Any]:
+    def _tightened(self, l0: int, middle: Length, linf: Length) -> Triple:
         raise NotImplementedError
 
-    def parse(self, distance: Any, name: str = "d_in") -> tuple[Any, Any, Any]:
+    def parse(self, distance: object, name: str = "d_in") -> Triple:
         if not isinstance(distance, tuple | list) or len(distance) != 3:
             raise InvalidArgument(f"{name}={distance!r}: {self!r} is a triple (l0, {self._middle}, linf).")
         l0 = whole(distance[0], self, f"{name}[0]")
         return self._tightened(l0, _real(distance[1], self, f"{name}[1]"), _real(distance[2], self, f"{name}[2]"))
 
-    def show(self, distance: Any) -> Joint:
+    def show(self, distance: Triple) -> Joint:
         return Joint((int(distance[0]), _number(distance[1]), _number(distance[2])))
 
     _middle = "l1"
@@ -395,7 +397,7 @@ class L01InfDistance(_CellDistance):
         largest = max(parts, default=Fraction(0))
         return Joint((sum(p != 0 for p in parts), _measured(_total(parts)), _measured(largest)))
 
-    def _tightened(self, l0: int, middle: Fraction | Root, linf: Fraction | Root) -> tuple[Any, Any, Any]:
+    def _tightened(self, l0: int, middle: Length, linf: Length) -> Triple:
         return tight_l1(l0, middle, linf)
 
 
@@ -418,5 +420,5 @@ class L02InfDistance(_CellDistance):
         largest = max(parts, default=Fraction(0))
         return Joint((sum(p != 0 for p in parts), _euclid(parts), _measured(largest)))
 
-    def _tightened(self, l0: int, middle: Fraction | Root, linf: Fraction | Root) -> tuple[Any, Any, Any]:
+    def _tightened(self, l0: int, middle: Length, linf: Length) -> Triple:
         return tight_l2(l0, middle, linf)

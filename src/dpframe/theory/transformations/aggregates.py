@@ -7,7 +7,6 @@ import math
 import sys
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -20,8 +19,8 @@ from dpframe.errors import (
     WrongType,
 )
 from dpframe.theory.calls import ordered
-from dpframe.theory.datasets import as_array, dataset, integer_total, sum_grid
-from dpframe.theory.exact import exact
+from dpframe.theory.datasets import Vector, as_array, dataset, integer_total, sum_grid
+from dpframe.theory.exact import Real, exact
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
@@ -103,12 +102,12 @@ def sum(input_domain: Domain, input_metric: Metric) -> Transformation:
     if _integers(atom):
         low, high = AtomDomain(int).limits if atom.dtype.kind == "b" else atom.limits
 
-        def run(values: Any) -> Any:
+        def run(values: Vector) -> float:
             return max(low, min(high, integer_total(as_array(values, atom))))
     else:
         grid = sum_grid(atom, domain.size)
 
-        def run(values: Any) -> Any:
+        def run(values: Vector) -> float:
             return grid.value(integer_total(grid.points(as_array(values, atom))))
 
     return Transformation(
@@ -131,12 +130,12 @@ def _sized(domain: VectorDomain, name: str) -> int:
     return domain.size
 
 
-def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Any], tuple[Fraction, Fraction]]:
+def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Vector], tuple[Fraction, Fraction]]:
     """A function from a vector to the exact sums of its values and of their squares, each value capped at `top`."""
     if _integers(atom):
         last = math.floor(top)
 
-        def whole(values: object) -> tuple[Fraction, Fraction]:
+        def whole(values: Vector) -> tuple[Fraction, Fraction]:
             array = as_array(values, atom)
             above = array > last
             excess, small = int(above.sum()), array[~above].astype(object)
@@ -146,7 +145,7 @@ def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Any], tuple
     assert atom.bounds is not None
     grid = sum_grid(AtomDomain(np.float64, bounds=atom.bounds), size, top)
 
-    def rounded(values: Any) -> tuple[Fraction, Fraction]:
+    def rounded(values: Vector) -> tuple[Fraction, Fraction]:
         points = grid.points(as_array(values, atom)).astype(object)
         return int(points.sum()) * grid.step, int((points * points).sum()) * grid.step**2
 
@@ -190,7 +189,7 @@ def mean(input_domain: Domain, input_metric: Metric) -> Transformation:
     step = _lattice(max(abs(lower), abs(upper)))
     powers = _powers(atom, size, max(lower, upper - size * step))
 
-    def run(values: Any) -> float:
+    def run(values: Vector) -> float:
         return _nearest(powers(values)[0] / size, step)
 
     return Transformation(
@@ -265,7 +264,7 @@ def _deviations(
     narrowed = upper - step * (upper - lower) / one_change if one_change else upper
     powers = _powers(atom, size, max(lower, narrowed))
 
-    def run(values: Any) -> float:
+    def run(values: Vector) -> float:
         total, squared = powers(values)
         return _nearest((squared - total * total / size) / divisor, step)
 
@@ -274,7 +273,7 @@ def _deviations(
 
 @ordered
 def quantile_scores(
-    input_domain: Domain, input_metric: Metric, candidates: Iterable[Any], alpha: object
+    input_domain: Domain, input_metric: Metric, candidates: Iterable[float], alpha: Real
 ) -> Transformation:
     """The negative rank error of each candidate for the alpha-quantile. The best candidate has the largest score.
 
@@ -306,7 +305,7 @@ def quantile_scores(
     a, b = rank.as_integer_ratio()
     edges = as_array(points, atoms)
 
-    def run(values: Any) -> list[int]:
+    def run(values: Vector) -> list[int]:
         records = np.sort(as_array(values, atom))
         below = np.searchsorted(records, edges, side="left")
         above = len(records) - np.searchsorted(records, edges, side="right")

@@ -12,8 +12,8 @@ import numpy as np
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
-from dpframe.theory.datasets import as_array, dataset
-from dpframe.theory.exact import Root, square
+from dpframe.theory.datasets import Vector, as_array, dataset
+from dpframe.theory.exact import Length, Root, square
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
@@ -53,8 +53,8 @@ def reading(metric: Metric, name: str) -> Callable[[Sensitivity], object]:
 
 
 def _map(
-    relation: Relation, size: int | None, cells: int | None, distance_of: Callable[[Sensitivity], Any]
-) -> Callable[[Any], Any]:
+    relation: Relation, size: int | None, cells: int | None, distance_of: Callable[[Sensitivity], object]
+) -> Callable[[int], object]:
     return lambda d_in: distance_of(statistics.cell_counts(d_in, relation, size, cells))
 
 
@@ -62,8 +62,8 @@ def _map(
 def histogram(
     input_domain: Domain,
     input_metric: Metric,
-    categories: Iterable[Any] | None = None,
-    bins: Iterable[object] | None = None,
+    categories: Iterable[object] | None = None,
+    bins: Iterable[float] | None = None,
     output_metric: Metric | None = None,
     null_category: bool = True,
 ) -> Transformation:
@@ -99,7 +99,7 @@ def histogram(
     metric = L1Distance() if output_metric is None else output_metric
     distance_of = reading(metric, "histogram")
 
-    def counted(values: object) -> list[int]:
+    def counted(values: Vector) -> list[int]:
         result = run(values)
         return result if null_category else result[:-1]
 
@@ -113,7 +113,7 @@ def histogram(
     )
 
 
-def _categories(atom: AtomDomain, categories: list[object]) -> tuple[int, Callable[[object], list[int]]]:
+def _categories(atom: AtomDomain, categories: list[object]) -> tuple[int, Callable[[Vector], list[int]]]:
     """The number of categories, and the function that counts the records in each and in none."""
     if not categories:
         raise InvalidArgument("histogram: categories is empty; there is nothing to count.")
@@ -124,7 +124,7 @@ def _categories(atom: AtomDomain, categories: list[object]) -> tuple[int, Callab
         raise InvalidArgument(f"histogram: categories must be values of {atoms!r}.")
     keys = as_array(categories, atoms).tolist()
 
-    def run(values: object) -> list[int]:
+    def run(values: Vector) -> list[int]:
         tally = Counter(as_array(values, atom).tolist())
         counts = [tally.get(k, 0) for k in keys]
         return [*counts, tally.total() - sum(counts)]
@@ -132,7 +132,7 @@ def _categories(atom: AtomDomain, categories: list[object]) -> tuple[int, Callab
     return len(keys), run
 
 
-def _bins(atom: AtomDomain, edges: list[Any]) -> tuple[int, Callable[[object], list[int]]]:
+def _bins(atom: AtomDomain, edges: list[float]) -> tuple[int, Callable[[Vector], list[int]]]:
     """The number of bins, and the function that counts the records in each and in none."""
     if atom.dtype.kind not in "iuf":
         raise DomainMismatch(f"histogram: bins are for numbers; the records are {atom!r}. Give categories instead.")
@@ -143,7 +143,7 @@ def _bins(atom: AtomDomain, edges: list[Any]) -> tuple[int, Callable[[object], l
         raise InvalidArgument("histogram: the edges of bins must increase.")
     limits = np.array(edges, dtype=atom.dtype if all(AtomDomain(atom.T).member(e) for e in edges) else np.float64)
 
-    def run(values: object) -> list[int]:
+    def run(values: Vector) -> list[int]:
         array = as_array(values, atom)
         index = np.searchsorted(limits, array, side="right") - 1
         index[array == limits[-1]] = len(limits) - 2
@@ -159,7 +159,7 @@ def count_by(
     input_domain: Domain,
     input_metric: Metric,
     output_metric: Metric | None = None,
-    keys: Iterable[Any] | None = None,
+    keys: Iterable[object] | None = None,
 ) -> Transformation:
     """The number of records of each distinct value. The values are private too, unless `keys` lists them.
 
@@ -195,7 +195,7 @@ def count_by(
     output = MapDomain(atom, AtomDomain(int), keys)  # type: ignore[arg-type]  # any iterable; it is made a tuple there
     public = None if output.keys is None else set(output.keys)
 
-    def run(values: object) -> dict[Any, int]:
+    def run(values: Vector) -> dict[object, int]:
         counts = Counter(as_array(values, atom).tolist())
         return dict(counts) if public is None else {k: n for k, n in counts.items() if k in public}
 
@@ -241,7 +241,7 @@ def tree(input_domain: Domain, input_metric: Metric, branching: int = 2) -> Tran
     height = _height(leaves, width)
     nodes = sum(width**j for j in range(height + 1))
 
-    def run(values: Any) -> list[int]:
+    def run(values: Vector) -> list[int]:
         level = [int(v) for v in as_array(values, atom).tolist()] + [0] * (width**height - leaves)
         levels = [level]
         while len(level) > 1:
@@ -249,7 +249,7 @@ def tree(input_domain: Domain, input_metric: Metric, branching: int = 2) -> Tran
             levels.append(level)
         return [max(_LOW, min(_HIGH, v)) for nodes_of_level in reversed(levels) for v in nodes_of_level]
 
-    def change(d_in: Any) -> Any:
+    def change(d_in: Any) -> Length:
         if isinstance(input_metric, L1Distance):
             return statistics.tree_length(width, height, d_in)
         return Root(statistics.tree_square(width, height, square(d_in)))
@@ -275,7 +275,7 @@ def _height(leaves: int, branching: int) -> int:
     return height
 
 
-def consistent_tree(nodes: Any, branching: int = 2) -> list[float]:
+def consistent_tree(nodes: Iterable[float], branching: int = 2) -> list[float]:
     """Least-squares estimate of the leaves from all noisy nodes of a tree. It is post-processing and costs nothing.
 
     Input:  nodes: the released nodes level by level from the root, in the order of `tree`, all with noise of one

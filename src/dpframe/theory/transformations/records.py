@@ -6,15 +6,17 @@ import hashlib
 import math
 import os
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dpframe.arrays import Array
 from dpframe.errors import DomainMismatch, InvalidArgument, InvalidBounds, MetricMismatch
 from dpframe.theory.calls import ordered
-from dpframe.theory.datasets import as_array, dataset, like, plain_value
+from dpframe.theory.datasets import Vector, as_array, dataset, like, plain_value
+from dpframe.theory.exact import Real
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import (
@@ -33,21 +35,21 @@ __all__ = ["cast", "clamp", "impute", "join", "resize"]
 
 
 def _rowwise(
-    domain: VectorDomain, metric: Metric, atom: AtomDomain, function: Callable[[Array], Any]
+    domain: VectorDomain, metric: Metric, atom: AtomDomain, function: Callable[[Array], Array]
 ) -> Transformation:
     """A transformation from a function of arrays that maps each entry by itself.
 
     d_out = d_in: equal records have equal images, so two outputs differ in at most as many records as their inputs.
     """
 
-    def run(values: object) -> Any:
+    def run(values: Vector) -> object:
         return like(function(as_array(values, domain.element_domain)), values)
 
     return Transformation(domain, metric, VectorDomain(atom, domain.size), metric, run, lambda d_in: d_in)
 
 
 @ordered
-def clamp(input_domain: Domain, input_metric: Metric, bounds: tuple[Any, object]) -> Transformation:
+def clamp(input_domain: Domain, input_metric: Metric, bounds: tuple[Real, Real]) -> Transformation:
     """Move every number that lies outside the bounds to the nearer bound.
 
     Input:  vectors of numbers; bounds (L, U) in their unit, L <= U, finite, members of T
@@ -97,7 +99,7 @@ def impute(input_domain: Domain, input_metric: Metric, constant: Any = 0.0) -> T
 
 
 @ordered
-def cast(input_domain: Domain, input_metric: Metric, T: Any, default: Any = None) -> Transformation:  # noqa: N803
+def cast(input_domain: Domain, input_metric: Metric, T: DTypeLike, default: Any = None) -> Transformation:  # noqa: N803
     """Turn every record into another type. A value that cannot be converted becomes the default.
 
     Input:  vectors of any type; T, the new type; default, a member of T (None: 0, False or "")
@@ -119,7 +121,7 @@ def cast(input_domain: Domain, input_metric: Metric, T: Any, default: Any = None
     if not target.member(default) or (target.is_float and not math.isfinite(default)):
         raise InvalidArgument(f"cast: default={default!r} is not a finite member of {target!r}.")
 
-    def one(value: Any) -> Any:
+    def one(value: object) -> object:
         image = _image(value, target)
         return default if image is None or not target.member(image) else image
 
@@ -147,7 +149,7 @@ def _image(value: Any, target: AtomDomain) -> object:
     return float(target.dtype.type(value))
 
 
-def _parsed(text: str, kind: str) -> Any:
+def _parsed(text: str, kind: str) -> float | None:
     """The bool, whole number or number that a text states; None if it states none."""
     text = text.strip()
     if kind == "b":
@@ -159,7 +161,7 @@ def _parsed(text: str, kind: str) -> Any:
 
 
 @ordered
-def resize(input_domain: Domain, input_metric: Metric, size: int, constant: Any) -> Transformation:
+def resize(input_domain: Domain, input_metric: Metric, size: int, constant: object) -> Transformation:
     """Cut a dataset down, or fill it up with a constant, to a public size.
 
     Input:  vectors of any type; size (count, at least 1); constant: a member of the element domain
@@ -188,7 +190,7 @@ def resize(input_domain: Domain, input_metric: Metric, size: int, constant: Any)
     ordered = isinstance(input_metric, InsertDeleteDistance | HammingDistance)
     salt = os.urandom(16)
 
-    def run(values: object) -> Any:
+    def run(values: Vector) -> object:
         array = as_array(values, atom)
         if len(array) > length:
             array = array[:length] if ordered else array[_kept(array.tolist(), length, salt)]
@@ -205,7 +207,7 @@ def resize(input_domain: Domain, input_metric: Metric, size: int, constant: Any)
     )
 
 
-def _kept(values: list[Any], length: int, salt: bytes) -> list[int]:
+def _kept(values: list[object], length: int, salt: bytes) -> list[int]:
     """Positions, in order, of the records with the smallest hashes."""
     repeats: dict[bytes, int] = {}
     ranks = []
@@ -217,10 +219,10 @@ def _kept(values: list[Any], length: int, salt: bytes) -> list[int]:
     return sorted(position for _, position in sorted(ranks)[:length])
 
 
-Row = tuple[Any, ...]
+Row = tuple[object, ...]
 
 
-def join(left: Any, right: Any, max_left: int, max_right: int) -> Transformation:
+def join(left: VectorDomain, right: VectorDomain, max_left: int, max_right: int) -> Transformation:
     """Every pair of rows of two private tables that agree in their first column, with a limit on each key's rows.
 
     Input:  a pair of tables (left, right), each a vector of rows (tuples) whose first entry is the key:
@@ -249,7 +251,7 @@ def join(left: Any, right: Any, max_left: int, max_right: int) -> Transformation
     salts = os.urandom(16), os.urandom(16)
     metric: Metric = PairDistance(SymmetricDistance())
 
-    def run(pair: Any) -> list[Row]:
+    def run(pair: tuple[Iterable[Row], Iterable[Row]]) -> list[Row]:
         tables_by_key = [_rows_kept(rows, limit, salt) for rows, limit, salt in zip(pair, most, salts, strict=True)]
         return [(k, *a, *b) for k, rows in tables_by_key[0].items() for a in rows for b in tables_by_key[1].get(k, [])]
 
@@ -263,7 +265,7 @@ def join(left: Any, right: Any, max_left: int, max_right: int) -> Transformation
     )
 
 
-def _table(domain: Any) -> TupleDomain:
+def _table(domain: object) -> TupleDomain:
     """The domain of the rows of a table. Errors: DomainMismatch, MetricMismatch."""
     if not isinstance(domain, VectorDomain) or not isinstance(domain.element_domain, TupleDomain):
         raise DomainMismatch(f"join: {domain!r} is no table. Type VectorDomain(TupleDomain(AtomDomain(str), ...)).")
@@ -275,10 +277,10 @@ def _table(domain: Any) -> TupleDomain:
     return rows
 
 
-def _rows_kept(rows: Any, limit: int, salt: bytes) -> dict[object, list[Row]]:
+def _rows_kept(rows: Iterable[Row], limit: int, salt: bytes) -> dict[object, list[Row]]:
     """For each key, the rows with the smallest hashes, without the key itself."""
     repeats: dict[bytes, int] = defaultdict(int)
-    ranked: dict[Any, list[tuple[bytes, Row]]] = defaultdict(list)
+    ranked: dict[object, list[tuple[bytes, Row]]] = defaultdict(list)
     for row in rows:
         plain = tuple(map(plain_value, row))
         text = repr(plain).encode()
