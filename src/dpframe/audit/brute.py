@@ -139,7 +139,7 @@ def check_query(
 
     answers = [query.exact_totals(table(i)) for i in watched(range(len(tables)), len(tables), "tables", progress)]
     comparison = _Comparison({name: claim for name, claim in claims.items() if name in answers[0]}, query.only_in_both)
-    for i, j in pairs(tables, owners, neighbors, max_rows):  # type: ignore[arg-type]
+    for i, j in pairs(tables, owners, neighbors, max_rows):
         comparison.compare(i, j, answers)
     farthest = {name: comparison.farthest.get(name) for name in comparison.claims}
     return QueryCheck(

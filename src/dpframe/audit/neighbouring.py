@@ -11,7 +11,6 @@ import polars as pl
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, kind_of
 from dpframe.plan.steps import Rows
 from dpframe.theory.checks import Counts, Universe
-from dpframe.theory.formulas.sensitivity import Relation
 
 __all__ = ["Owner", "Table", "Unit", "eager", "joined", "multisets", "neighbours", "owners_of", "pairs", "taken"]
 
@@ -158,7 +157,7 @@ def multisets(kinds: int, size: int) -> list[Counts]:
 
 
 def pairs(
-    tables: Sequence[Counts], owners: Sequence[Owner | None], relation: Relation, max_rows: int | None = None
+    tables: Sequence[Counts], owners: Sequence[Owner | None], relation: str, max_rows: int | None = None
 ) -> Iterator[tuple[int, int]]:
     """Every two of the tables that are neighbours, as their numbers.
 

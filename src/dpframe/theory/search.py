@@ -20,7 +20,7 @@ _REFUSALS = (DpFrameError, OverflowError, ZeroDivisionError)
 def binary_search(
     predicate: Callable[[Any], bool],
     bounds: tuple[float, float] | None = None,
-    T: type | None = None,  # noqa: N803
+    T: type | None = None,
 ) -> float:
     """The last argument for which a monotone predicate still holds.
 
@@ -117,7 +117,7 @@ def binary_search_param(
     d_in: object,
     d_out: object,
     bounds: tuple[float, float] | None = None,
-    T: type | None = None,  # noqa: N803
+    T: type | None = None,
 ) -> float:
     """The last parameter for which `make(parameter).check(d_in, d_out)` holds.
 
@@ -138,7 +138,7 @@ def binary_search_chain(
     d_in: object,
     d_out: object,
     bounds: tuple[float, float] | None = None,
-    T: type | None = None,  # noqa: N803
+    T: type | None = None,
 ) -> Made:
     """`make` at the parameter that `binary_search_param` finds.
 

@@ -19,8 +19,9 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.progress import watched
-from dpframe.theory.checks.common_part import Ask, NotNumbers, common_part_work, largest_number
+from dpframe.theory.checks.common_part import Ask, NotNumbersError, common_part_work, largest_number
 from dpframe.theory.checks.universes import Universe
+from dpframe.theory.exact import is_whole
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AbsoluteDistance, L1Distance, Metric
@@ -92,7 +93,7 @@ def empirical_sensitivity(
     1.0
     """
     relation = _relation(neighbors)
-    if isinstance(distance, bool) or not isinstance(distance, int | np.integer) or distance < 1:
+    if not is_whole(distance, 1):
         raise InvalidArgument(f"distance={distance!r}: neighbours differ in a whole number of records, at least 1.")
     if isinstance(query, TableQuery):
         return _table_sensitivity(query, universe, size, int(distance), relation, progress, limit)
@@ -248,7 +249,7 @@ def _answered(
     """The largest change: for numbers by common parts, for other answers by trying every pair of neighbours."""
     numbers = compare is _difference or isinstance(getattr(compare, "__self__", None), AbsoluteDistance)
     if numbers and common_part_work(every, distance, relation) <= limit:
-        with contextlib.suppress(NotNumbers):
+        with contextlib.suppress(NotNumbersError):
             change = largest_number(every, distance, relation, ask, progress)
             return None if change is None else compare(change, 0)
     _refuse(every, distance, relation, limit)

@@ -22,13 +22,13 @@ from dpframe.progress import watched
 from dpframe.theory.checks.universes import Universe
 from dpframe.theory.formulas.sensitivity import Relation
 
-__all__ = ["NotNumbers", "common_part_work", "largest_number"]
+__all__ = ["NotNumbersError", "common_part_work", "largest_number"]
 
 Answer = int | float | Fraction | None  # None where the query is undefined
 Ask = Callable[[list[Any]], object]
 
 
-class NotNumbers(Exception):  # noqa: N818
+class NotNumbersError(Exception):
     """An answer is not a finite real number, so the largest change does not follow from extreme answers."""
 
 
@@ -53,7 +53,7 @@ def largest_number(every: Universe, distance: int, relation: Relation, ask: Ask,
     Output: the difference, as exact as the answers
     Bound:  by the common part, see the module. At a distance of d, r = s <= d if records are replaced, and r + s <= d
             if records enter or leave
-    Errors: NotNumbers, also if there are too many datasets to number them
+    Errors: NotNumbersError, also if there are too many datasets to number them
     """
     codes = _Codes(every)
     answers = _answers(every, _sizes(every, distance, relation), ask, progress)
@@ -91,11 +91,11 @@ def _answers(every: Universe, sizes: range, ask: Ask, progress: bool | None) -> 
         value = ask(every.records(counts))
         if value is not None:
             if isinstance(value, bool) or not isinstance(value, int | float | Fraction) or not math.isfinite(value):
-                raise NotNumbers
+                raise NotNumbersError
             try:
                 float(value)
             except OverflowError:
-                raise NotNumbers from None
+                raise NotNumbersError from None
         answers[size].append(value)
     return answers
 
@@ -123,7 +123,7 @@ class _Codes:
             places.append(value)
             value *= limit + 1
         if value >= 1 << 62:
-            raise NotNumbers
+            raise NotNumbersError
         self._every = every
         self._places = np.array(places, np.int64)
         self._codes: Ranks = {}

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -24,19 +24,18 @@ __all__ = ["averaged_pair", "densities", "event", "histograms", "relative_errors
 _COLOURS = ["#1f5a92", "#d1662a", "#4d8f4d", "#8a5ba6", "#6b6b6b"]
 _WIDTH, _HEIGHT = 480, 240
 
-
 Chart = Any  # of Altair, which may not be installed
-Plot = TypeVar("Plot", bound=Callable[..., Chart])
+P = ParamSpec("P")
 
 
-def _plot(draw: Plot) -> Plot:
+def _plot(draw: Callable[P, Chart]) -> Callable[P, Chart]:
     """A function that draws, whose chart is finished."""
 
     @wraps(draw)
-    def drawn(*args: Any, **options: Any) -> Chart:
+    def drawn(*args: P.args, **options: P.kwargs) -> Chart:
         return finished(draw(*args, **options))
 
-    return drawn  # type: ignore[return-value]
+    return drawn
 
 
 def _rows(**columns: Iterable[object]) -> Chart:

@@ -19,6 +19,7 @@ from dpframe.theory.spaces import (
     Domain,
     MaxDivergence,
     Measure,
+    Metric,
     SymmetricDistance,
     TupleDomain,
     VectorDomain,
@@ -104,18 +105,15 @@ def optimal_compose(*measurements: Measurement | Iterable[Measurement], delta: R
     """
     parts = _measurements(measurements, "optimal_compose")
     target = probability(delta)
-    if parts[0].output_measure == MaxDivergence():
-        pair_of: Callable[[Any], tuple[Any, Any]] = lambda loss: (loss, 0)  # noqa: E731
-    elif parts[0].output_measure == Approximate(MaxDivergence()):
-        pair_of = lambda loss: (loss[0], loss[1])  # noqa: E731
-    else:
+    pure = parts[0].output_measure == MaxDivergence()
+    if not pure and parts[0].output_measure != Approximate(MaxDivergence()):
         raise MetricMismatch(
             f"optimal_compose: the output measure is {parts[0].output_measure!r}; it composes MaxDivergence() and "
             "Approximate(MaxDivergence())."
         )
 
     def privacy_map(d_in: Any) -> Any:
-        losses = [pair_of(m.exact_map(d_in)) for m in parts]
+        losses = [(loss, 0) if pure else loss for loss in (m.exact_map(d_in) for m in parts)]
         if any(math.isinf(e) for e, _ in losses):
             return math.inf, target
         return composition.composition_epsilon(losses, target), target
@@ -187,12 +185,14 @@ def parallel(*measurements: Measurement | Iterable[Measurement], by: Callable[[A
 class _SumOverParts(SymmetricDistance):
     """The distance between two lists of datasets: the sum of the distances of their parts."""
 
-    def __init__(self, inner: object) -> None:
+    inner_metric: Metric
+
+    def __init__(self, inner: Metric) -> None:
         object.__setattr__(self, "inner_metric", inner)
 
     def distance(self, a: Any, b: Any) -> int:
         """The number of records that differ, over all parts."""
-        return sum(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))  # type: ignore[attr-defined]
+        return sum(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))
 
 
 def _largest_split(losses: list[list[Any]], measure: Measure) -> Any:

@@ -12,7 +12,7 @@ from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.noise import ball, bernoulli, float_down, round_down, whole
 from dpframe.noise import precision as at_precision
 from dpframe.theory.datasets import Vector, relation_of
-from dpframe.theory.exact import Real, exact, upward
+from dpframe.theory.exact import Real, exact, is_whole, upward
 from dpframe.theory.formulas.loss import composition, curves
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
@@ -252,7 +252,7 @@ def sample(measurement: Measurement, population_size: int) -> Measurement:
         raise DomainMismatch(f"sample: the input domain is {domain!r}; the size of the sample must be public.")
     relation = relation_of(m.input_metric, "sample")
     n, pure = domain.size, m.output_measure == MaxDivergence()
-    if isinstance(population_size, bool) or not isinstance(population_size, int | np.integer) or population_size < n:
+    if not is_whole(population_size, n):
         raise InvalidArgument(f"sample: population_size={population_size!r} is a whole number of at least {n}.")
     population = int(population_size)
 

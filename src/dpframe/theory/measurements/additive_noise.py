@@ -17,7 +17,7 @@ from dpframe.theory.formulas.loss import calibration, curves
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Function, Measurement
-from dpframe.theory.measurements.grid_noise import Additive, Law, checked_granularity, checked_scale, noisy_array
+from dpframe.theory.measurements.grid_noise import Additive, checked_scale, noisy_array
 from dpframe.theory.spaces import (
     AbsoluteDistance,
     AtomDomain,
@@ -135,13 +135,6 @@ def _function(domain: Domain, noise: Additive) -> Function:
     return run_mapping
 
 
-def _additive(domain: Domain, law: Law, scale: object, granularity: Real | None, name: str) -> Additive:
-    atom = number_domain(domain, name)
-    noise = Additive(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
-    noise.sampler_scale  # noqa: B018  # refuses an unsuitable grid here, not at the first call
-    return noise
-
-
 @ordered
 def laplace(
     input_domain: Domain,
@@ -172,7 +165,7 @@ def laplace(
     >>> laplace(AtomDomain(float), AbsoluteDistance(), scale=1.0, granularity=2**-10).map(1)
     1.0009765625
     """
-    noise = _additive(input_domain, "laplace", scale, granularity, "laplace")
+    noise = Additive.of("laplace", scale, granularity, number_domain(input_domain, "laplace"))
     grown = _spread(input_domain, input_metric, L1Distance(), noise, "laplace")
     measure = MaxDivergence() if output_measure is None else output_measure
 
@@ -256,7 +249,7 @@ def gaussian(
     >>> gaussian(AtomDomain(float), AbsoluteDistance(), scale=1.0).map(1)
     0.5
     """
-    noise = _additive(input_domain, "gaussian", scale, granularity, "gaussian")
+    noise = Additive.of("gaussian", scale, granularity, number_domain(input_domain, "gaussian"))
     grown = _spread(input_domain, input_metric, L2Distance(), noise, "gaussian")
     measure = ZeroConcentratedDivergence() if output_measure is None else output_measure
 
@@ -287,7 +280,7 @@ def _renyi_curve(rho: Fraction) -> RenyiCurve:
     return RenyiCurve(lambda alpha: upward(rho * exact(alpha, "alpha")))
 
 
-def laplace_error(scale: object, alpha: Real, T: DTypeLike = float) -> int | float:  # noqa: N803
+def laplace_error(scale: object, alpha: Real, T: DTypeLike = float) -> int | float:
     """The error of `laplace` at a confidence: smallest e with P[|noise| > e] <= alpha.
 
     Input:  scale > 0; alpha in (0, 1), the chance of a larger error; T: the type of the numbers, as in AtomDomain
@@ -304,7 +297,7 @@ def laplace_error(scale: object, alpha: Real, T: DTypeLike = float) -> int | flo
     return calibration.noise_error("discrete_laplace", checked_scale(scale), exact(alpha, "alpha"))
 
 
-def gaussian_error(scale: object, alpha: Real, T: DTypeLike = float) -> int | float:  # noqa: N803
+def gaussian_error(scale: object, alpha: Real, T: DTypeLike = float) -> int | float:
     """The error of `gaussian` at a confidence: smallest e with P[|noise| > e] <= alpha.
 
     Input:  scale: the standard deviation > 0; alpha and T as in `laplace_error`
@@ -320,7 +313,7 @@ def gaussian_error(scale: object, alpha: Real, T: DTypeLike = float) -> int | fl
     return calibration.noise_error("gaussian", checked_scale(scale), exact(alpha, "alpha"))
 
 
-def laplace_scale_for_error(error: Real, alpha: Real, T: DTypeLike = float) -> float:  # noqa: N803
+def laplace_scale_for_error(error: Real, alpha: Real, T: DTypeLike = float) -> float:
     """The largest scale at which `laplace_error` is at most this error.
 
     Input:  error > 0 in the unit of the numbers (for integers its whole part is used); alpha and T as in
@@ -337,7 +330,7 @@ def laplace_scale_for_error(error: Real, alpha: Real, T: DTypeLike = float) -> f
     return calibration.scale_for_error("discrete_laplace", exact(error, "error"), exact(alpha, "alpha"))
 
 
-def gaussian_scale_for_error(error: Real, alpha: Real, T: DTypeLike = float) -> float:  # noqa: N803
+def gaussian_scale_for_error(error: Real, alpha: Real, T: DTypeLike = float) -> float:
     """The largest standard deviation at which `gaussian_error` is at most this error.
 
     Input:  as `laplace_scale_for_error`

@@ -88,6 +88,13 @@ class Additive:
     atom: AtomDomain
     granularity: Fraction | None
 
+    @classmethod
+    def of(cls, law: Law, scale: object, granularity: object, atom: AtomDomain) -> Additive:
+        """Noise as it was typed. Errors: InvalidArgument, also where the grid does not suit the scale."""
+        noise = cls(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
+        _ = noise.sampler_scale  # refuses such a grid here, not at the first call
+        return noise
+
     @cached_property
     def exponent(self) -> int:
         """The exponent of the grid's step, a power of two (unit of the values); releases lie on this grid."""

@@ -15,7 +15,7 @@ from dpframe.noise import randomized_response as drawn_response
 from dpframe.noise import uniform_ball as interval_of
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector, dataset
-from dpframe.theory.exact import Length, Real, exact
+from dpframe.theory.exact import Length, Real, exact, is_whole
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Function, Measurement
@@ -188,7 +188,7 @@ def noisy_top_k(
     >>> noisy_top_k(VectorDomain(AtomDomain(int)), LinfDistance(), k=2, scale=1.0).map(1)
     4.0
     """
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    if not is_whole(k, 1):
         raise InvalidArgument(f"noisy_top_k: k={k!r} is a whole number of at least 1.")
     single = noisy_max(input_domain, input_metric, scale, negate, output_measure)
     rounds = int(k)

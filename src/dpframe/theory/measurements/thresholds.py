@@ -21,14 +21,14 @@ from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.noise import keep_probability as rule_probability
 from dpframe.noise import truncated_geometric_keep
 from dpframe.theory.calls import ordered
-from dpframe.theory.exact import Length, Real, Triple, exact, square, upward
+from dpframe.theory.exact import Length, Real, Triple, exact, is_whole, square, upward
 from dpframe.theory.formulas.loss import group_privacy
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss.key_selection import selection_start
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Function, Measurement
 from dpframe.theory.measurements.additive_noise import noisy_atom
-from dpframe.theory.measurements.grid_noise import Additive, Law, checked_granularity, checked_scale
+from dpframe.theory.measurements.grid_noise import Additive, Law
 from dpframe.theory.spaces import (
     Approximate,
     Domain,
@@ -136,8 +136,7 @@ def _thresholded(
     atom = noisy_atom(domain.value_domain, name)
     if domain.key_domain.nan:
         raise DomainMismatch(f"{name}: keys may be NaN ({domain.key_domain!r}), and NaN cannot be a key.")
-    noise = Additive(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
-    noise.sampler_scale  # noqa: B018  # refuses an unsuitable grid here, not at the first call
+    noise = Additive.of(law, scale, granularity, atom)
     limit = exact(threshold, "threshold")
     if not isinstance(negate, bool | None):
         raise InvalidArgument(f"{name}: negate={negate!r} is True, False or None.")
@@ -220,7 +219,7 @@ class KeySelection:
         if price <= 0 or not 0 < probability(self.delta) < 1:
             raise InvalidArgument(f"epsilon={self.epsilon!r}, delta={self.delta!r}: ε > 0 and 0 < δ < 1.")
         for name, value in (("groups", self.groups), ("pre_threshold", self.pre_threshold)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            if not is_whole(value, 1):
                 raise InvalidArgument(f"{name}={value!r} is a whole number of at least 1.")
 
     @property

@@ -289,7 +289,7 @@ class MapDomain(Domain):
 
     key_domain: AtomDomain
     value_domain: AtomDomain
-    keys: tuple[Any, ...] | None = None
+    keys: Iterable[Any] | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.key_domain, AtomDomain) and isinstance(self.value_domain, AtomDomain)):
@@ -305,7 +305,7 @@ class MapDomain(Domain):
     def possible_keys(self) -> tuple[Any, ...] | None:
         """All possible keys, if they are public; otherwise None."""
         if self.keys is not None:
-            return self.keys
+            return tuple(self.keys)
         if self.key_domain.dtype.kind == "b":
             return (False, True)
         if self.key_domain.is_integer and self.key_domain.bounds is not None:

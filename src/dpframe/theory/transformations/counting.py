@@ -13,7 +13,7 @@ import numpy as np
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector, as_array, dataset
-from dpframe.theory.exact import Length, Root, square
+from dpframe.theory.exact import Length, Root, is_whole, square
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
@@ -192,7 +192,7 @@ def count_by(
     metric = L01InfDistance(AbsoluteDistance()) if output_metric is None else output_metric
     distance_of = reading(metric, "count_by")
 
-    output = MapDomain(atom, AtomDomain(int), keys)  # type: ignore[arg-type]  # any iterable; it is made a tuple there
+    output = MapDomain(atom, AtomDomain(int), keys)
     public = None if output.keys is None else set(output.keys)
 
     def run(values: Vector) -> dict[object, int]:
@@ -263,7 +263,7 @@ _LOW, _HIGH = (int(end) for end in AtomDomain(int).limits)
 
 
 def _branching(branching: object) -> int:
-    if isinstance(branching, bool) or not isinstance(branching, int | np.integer) or branching < 2:
+    if not is_whole(branching, 2):
         raise InvalidArgument(f"branching={branching!r}: a node has a whole number of children, at least 2.")
     return int(branching)
 

@@ -16,7 +16,7 @@ from dpframe.arrays import Array
 from dpframe.errors import DomainMismatch, InvalidArgument, InvalidBounds, MetricMismatch
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector, as_array, dataset, like, plain_value
-from dpframe.theory.exact import Real
+from dpframe.theory.exact import Real, is_whole
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import (
@@ -99,7 +99,7 @@ def impute(input_domain: Domain, input_metric: Metric, constant: Any = 0.0) -> T
 
 
 @ordered
-def cast(input_domain: Domain, input_metric: Metric, T: DTypeLike, default: Any = None) -> Transformation:  # noqa: N803
+def cast(input_domain: Domain, input_metric: Metric, T: DTypeLike, default: Any = None) -> Transformation:
     """Turn every record into another type. A value that cannot be converted becomes the default.
 
     Input:  vectors of any type; T, the new type; default, a member of T (None: 0, False or "")
@@ -245,7 +245,7 @@ def join(left: VectorDomain, right: VectorDomain, max_left: int, max_right: int)
     if tables[0].domains[0] != tables[1].domains[0]:
         raise DomainMismatch(f"join: the keys are {tables[0].domains[0]!r} and {tables[1].domains[0]!r}.")
     for name, value in (("max_left", max_left), ("max_right", max_right)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        if not is_whole(value, 1):
             raise InvalidArgument(f"join: {name}={value!r} is a whole number of at least 1.")
     most = int(max_left), int(max_right)
     salts = os.urandom(16), os.urandom(16)

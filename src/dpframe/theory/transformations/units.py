@@ -186,7 +186,7 @@ def grouped_pairs(
     return Transformation(
         input_domain,
         input_metric,
-        MapDomain(AtomDomain(str), AtomDomain(float), public),  # type: ignore[arg-type]  # any iterable
+        MapDomain(AtomDomain(str), AtomDomain(float), public),
         L1Distance(),
         run,
         lambda d_in: d_in * paired_l1(total),
@@ -215,7 +215,7 @@ def _grouped(
         )
     if metric != UnitDistance():
         raise MetricMismatch(f"{name}: the input metric is {metric!r}; it counts units: UnitDistance().")
-    output = MapDomain(row.domains[1], value, keys)  # type: ignore[arg-type]
+    output = MapDomain(row.domains[1], value, keys)  # type: ignore[arg-type]  # it refuses any other domain
     compared = L1Distance() if output_metric is None else output_metric
     distance_of, salt = reading(compared, name), os.urandom(16)
     public = None if output.keys is None else set(output.keys)
