@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["Booleans", "Floats", "Integers", "PlaceCounts", "WideIntegers", "Words"]
+__all__ = ["Array", "Booleans", "Floats", "Integers", "PlaceCounts", "WideIntegers", "Words"]
 
+Array = NDArray[Any]  # of any type
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 WideIntegers = NDArray[np.int64] | NDArray[np.object_]  # int64, or Python integers where some do not fit in 64 bits
@@ -47,7 +48,7 @@ class PlaceCounts:
         shape = int(np.count_nonzero(keep)), self.shape[1]
         return PlaceCounts(renumbered[self.groups[stay]], self.places[stay], self.numbers[stay], shape)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         """All numbers in one array, with the zeros."""
         return self._rows(0, len(self)).astype(dtype or np.int64, copy=False)
 

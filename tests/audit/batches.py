@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 
 from dpframe import engine
-from dpframe.audit.pairs import multisets, pairs
+from dpframe.audit.neighbouring import multisets, pairs
 from dpframe.engine.backends import backend_named
 from dpframe.engine.backends import polars as parts
 from dpframe.plan.keys import Keys

@@ -52,7 +52,7 @@ from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import expressions, integers, key_weights, keys, limits, rows, values
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
-from dpframe.noise import bits, family_tail, shared, window_noise
+from dpframe.noise import bits, correlated, family_tail, window_noise
 from dpframe.plan import allotments, columns, grid, moments, operations, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
@@ -77,7 +77,7 @@ from dpframe.release.kinds.hierarchy import draw as levels
 from dpframe.release.kinds.synthesis import rounds as table_rounds
 from dpframe.release.pricing import allocation, mechanisms, shared_noise
 from dpframe.theory.formulas import rank_trees
-from dpframe.theory.formulas.loss import calibration, key_rounds, partitions, window
+from dpframe.theory.formulas.loss import calibration, key_selection, partitions, window
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss import quantile_selection as ranks
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
@@ -999,7 +999,7 @@ PLANTS = [
     ),
     Plant(
         "windows of the length of one group fewer",
-        shared.window_noise,
+        correlated.window_noise,
         "cells + 1, scale",
         "cells, scale",
         windows_are_too_short,
@@ -1062,7 +1062,7 @@ PLANTS = [
     ),
     Plant(
         "thresholds of rounds forget how much noise has added up",
-        key_rounds.round_thresholds,
+        key_selection.round_thresholds,
         "square * j",
         "square",
         keys_in_rounds_too_often,

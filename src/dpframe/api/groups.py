@@ -65,7 +65,7 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
         units keep the same ones. So fewer groups have any unit, and more of these are released, than in a question that
         asks for numbers too.
 
-        Bound:  without a limit see `dpframe.theory.formulas.loss.key_rounds.round_thresholds`; with one see
+        Bound:  without a limit see `dpframe.theory.formulas.loss.key_selection.round_thresholds`; with one see
                 `dpframe.theory.formulas.loss.key_selection.selection_scale`
         Errors: UnsupportedOperation for listed keys, with other=, which adds up numbers, and with limits=dp.Auto(),
                 which weighs the errors of numbers; DeltaRequired at the release without a δ

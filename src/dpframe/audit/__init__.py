@@ -5,7 +5,7 @@ the changes between all small neighbouring tables. `audit` tests a claimed (ε, 
 """
 
 from dpframe.audit.brute import QueryCheck, check_query
-from dpframe.audit.tables import neighbours
+from dpframe.audit.neighbouring import neighbours
 from dpframe.audit.trials import Audit, audit
 
 __all__ = ["Audit", "QueryCheck", "audit", "check_query", "neighbours"]

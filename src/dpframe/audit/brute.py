@@ -9,8 +9,7 @@ from html import escape
 from typing import Any
 
 from dpframe.api import PrivateFrame, Query, protect
-from dpframe.audit.pairs import multisets, pairs
-from dpframe.audit.tables import Unit, eager, owners_of, taken
+from dpframe.audit.neighbouring import Table, Unit, eager, multisets, owners_of, pairs, taken
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import real, render_html, render_text
 from dpframe.plan.steps import Rows
@@ -36,7 +35,7 @@ class QueryCheck:
 
     claimed: Mapping[str, Sensitivity]
     reached: Mapping[str, Sensitivity]
-    worst: Mapping[str, tuple[Any, Any] | None]
+    worst: Mapping[str, tuple[Table, Table] | None]
     tables: int
     pairs: int
     relation: str
@@ -98,7 +97,7 @@ def within(distance: Sensitivity, claim: Sensitivity) -> bool:
 
 def check_query(
     question: Callable[[PrivateFrame], Query],
-    universe: Any,
+    universe: Table,
     unit: Unit,
     size: int = 3,
     neighbors: str = "add-remove",
@@ -135,12 +134,12 @@ def check_query(
     claims = query.sensitivity
     max_rows = unit.max_rows if isinstance(unit, Rows) else None
 
-    def table(number: int) -> Any:
+    def table(number: int) -> Table:
         return taken(rows, [kind for kind, count in enumerate(tables[number]) for _ in range(count)])
 
     answers = [query.exact_totals(table(i)) for i in watched(range(len(tables)), len(tables), "tables", progress)]
     comparison = _Comparison({name: claim for name, claim in claims.items() if name in answers[0]}, query.only_in_both)
-    for i, j in pairs(tables, owners, neighbors, max_rows):  # type: ignore[arg-type]
+    for i, j in pairs(tables, owners, neighbors, max_rows):
         comparison.compare(i, j, answers)
     farthest = {name: comparison.farthest.get(name) for name in comparison.claims}
     return QueryCheck(
@@ -160,7 +159,7 @@ class _Comparison:
 
     def __init__(self, claims: Mapping[str, Sensitivity], in_both: frozenset[str]) -> None:
         self.claims, self.in_both = claims, in_both
-        self.reached = dict.fromkeys(claims, (0, Fraction(0), Fraction(0), Fraction(0)))
+        self.reached: dict[str, tuple[Any, ...]] = dict.fromkeys(claims, (0, Fraction(0), Fraction(0), Fraction(0)))
         self.farthest: dict[str, tuple[int, int]] = {}
         self.pairs = 0
 
@@ -174,7 +173,7 @@ class _Comparison:
             self.reached[name] = tuple(map(max, self.reached[name], norms))
 
 
-def _tables(question: object, kinds: int, size: object, limit: object) -> Any:
+def _tables(question: object, kinds: int, size: object, limit: object) -> list[tuple[int, ...]]:
     """The tables to try. Errors: InvalidArgument; UnsupportedOperation for too many tables."""
     if not isinstance(size, int) or size < 1 or not kinds:
         raise InvalidArgument(
@@ -195,5 +194,5 @@ def _tables(question: object, kinds: int, size: object, limit: object) -> Any:
     return multisets(kinds, size)
 
 
-def _sensitivity(norms: tuple[Any, ...]) -> Sensitivity:
+def _sensitivity(norms: Sequence[Any]) -> Sensitivity:
     return Sensitivity.of(l0=norms[0], l1=norms[1], l2_squared=norms[2], linf=norms[3])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ _AT = np.concatenate([_TAIL, _MIDDLE, 1 - _TAIL[::-1]])
 _SURE = 5.0  # standard deviations by which estimates are cautious when an event is chosen
 
 
-def outcomes_of(answer: Any) -> list[Outcome]:
+def outcomes_of(answer: object) -> list[Outcome]:
     """The result of one call of a release function, as one or several independent outcomes.
 
     Input:  a `Release`, a number, a text or None: one outcome; an array or list: as many outcomes as it has rows
@@ -49,7 +48,7 @@ def outcomes_of(answer: Any) -> list[Outcome]:
     return [_outcome(answer if isinstance(answer, tuple) else [answer])]
 
 
-def _outcome(parts: Iterable[Any]) -> Outcome:
+def _outcome(parts: Iterable[object]) -> Outcome:
     labels: list[Hashable] = []
     numbers: list[float] = []
     for part in parts:
@@ -151,7 +150,7 @@ def best_event(
         p = np.array([likely.get(cell, 0) for cell in cells], np.float64)
         q = np.array([rare.get(cell, 0) for cell in cells], np.float64)
         orders = [np.argsort(-(p + 0.5) / (q + 0.5), kind="stable")]
-        kinds: dict[Any, list[int]] = {}
+        kinds: dict[object, list[int]] = {}
         for i, cell in enumerate(cells):
             kinds.setdefault(cell[:2], []).append(i)
         for places in kinds.values():

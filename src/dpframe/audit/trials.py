@@ -77,9 +77,9 @@ def _words(outcome: Outcome) -> str:
 
 
 def audit(
-    release: Callable[[Any], Any],
-    table: Any,
-    neighbour: Any,
+    release: Callable[[Any], object],
+    table: object,
+    neighbour: object,
     epsilon: float,
     delta: float = 0.0,
     trials: int = 1000,
@@ -139,7 +139,7 @@ def _until(sides: tuple[list[Outcome], list[Outcome]], trials: int) -> Iterator[
         number = max(number + 1, min(map(len, sides)))
 
 
-def _claim(epsilon: Any, delta: Any) -> tuple[float, float]:
+def _claim(epsilon: object, delta: object) -> tuple[float, float]:
     claim = real(epsilon), real(delta)
     if claim[0] is None or claim[1] is None or not 0 <= claim[0] <= 1e300 or not 0 <= claim[1] < 1:
         raise InvalidArgument("audit: the claim is epsilon=, a number of at least 0, and delta=, in [0, 1).")

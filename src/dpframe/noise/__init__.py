@@ -4,10 +4,6 @@ Every sampler here has exactly the distribution that its docstring states ("Law"
 scale. `inversion` explains the method.
 """
 
-from dpframe.noise.arguments import (
-    positive,
-    rational,
-)
 from dpframe.noise.bernoulli import bernoulli, bernoulli_exp
 from dpframe.noise.certified import (
     Ball,
@@ -25,24 +21,35 @@ from dpframe.noise.certified import (
     solve,
     upper,
 )
-from dpframe.noise.differences import contrasts, rounded_contrasts
-from dpframe.noise.discrete_gaussian import discrete_gaussian
-from dpframe.noise.gaussian import rounded_gaussian
+from dpframe.noise.choosing import (
+    exponential_choice,
+    keep_at_least,
+    keep_probability,
+    permute_and_flip,
+    randomized_response,
+    truncated_geometric_keep,
+    uniform_index,
+)
+from dpframe.noise.correlated import (
+    GRID,
+    MOST_CELLS,
+    contrasts,
+    rounded_contrasts,
+    shared_gaussian,
+    window_noise,
+    window_tail,
+)
+from dpframe.noise.gaussian import discrete_gaussian, rounded_gaussian
 from dpframe.noise.inversion import (
     uniform_ball,
 )
 from dpframe.noise.laplace import discrete_laplace, rounded_laplace
-from dpframe.noise.partition import keep_probability, truncated_geometric_keep
-from dpframe.noise.selection import (
-    exponential_choice,
-    keep_at_least,
-    permute_and_flip,
-    randomized_response,
-    uniform_index,
+from dpframe.noise.scales import (
+    positive,
+    rational,
 )
-from dpframe.noise.shared import GRID, MOST_CELLS, shared_gaussian, window_noise, window_tail
 from dpframe.noise.shifted import shifted_gaussian, shifted_laplace
-from dpframe.noise.tails import (
+from dpframe.noise.tail_bounds import (
     TAILS,
     discrete_gaussian_tail,
     discrete_gaussian_tails,

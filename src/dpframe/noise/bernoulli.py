@@ -10,17 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Booleans, Floats
+from dpframe.arrays import Array, Booleans, Floats
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
-from dpframe.noise.arguments import check_size, rational
 from dpframe.noise.certified import Ball, Number, ball
 from dpframe.noise.inversion import FUNCTION, UNIT, uniform_below
+from dpframe.noise.scales import check_size, rational
 
 __all__ = ["bernoulli", "bernoulli_exp", "flips"]
 
@@ -61,7 +59,7 @@ def _below(fraction: Fraction) -> bool:
     return False
 
 
-def bernoulli_exp(x: NDArray[Any] | Sequence[Number], unit: Number = 1) -> Booleans:
+def bernoulli_exp(x: Array | Sequence[Number], unit: Number = 1) -> Booleans:
     """Independent coins, of which the i-th is True with probability exactly exp(-x[i]·unit).
 
     Input:  x, non-negative integers or floats (an array) or fractions (any sequence), taken exactly; unit, a positive

@@ -35,10 +35,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats, WideIntegers, Words
+from dpframe.arrays import Floats, Integers, WideIntegers, Words
 from dpframe.noise import bits
-from dpframe.noise.arguments import check_scale, check_size
-from dpframe.noise.cells import place
 from dpframe.noise.certified import Ball, ball, precision
 from dpframe.noise.inversion import (
     BLOCK,
@@ -47,8 +45,10 @@ from dpframe.noise.inversion import (
     by_size,
     combine,
     magnitude_bits,
+    place,
     uniform_ball,
 )
+from dpframe.noise.scales import check_scale, check_size
 
 __all__ = ["discrete_laplace", "lower_cells", "rounded_laplace"]
 
@@ -118,7 +118,7 @@ def _draw(rule: _Rounding, scale: float | Floats, size: int) -> WideIntegers:
     )
 
 
-def _direct(rule: _Rounding, scale: float | Floats, size: int) -> NDArray[np.int64]:
+def _direct(rule: _Rounding, scale: float | Floats, size: int) -> Integers:
     result = np.empty(size, np.int64)
     work = np.empty((3, min(size, BLOCK)))
     for start in range(0, size, BLOCK):
@@ -176,7 +176,7 @@ def _exact(rule: _Rounding, scale: float, prefix: int, count: int) -> int:
         count += 64
 
 
-def lower_cells(scale: float, size: int) -> NDArray[np.int64]:
+def lower_cells(scale: float, size: int) -> Integers:
     """⌊|Z|⌋ for independent Laplace Z with a scale of at most 2^31."""
     return np.abs(_direct(_DOWN, scale, size))
 

@@ -3,7 +3,7 @@
 A float x is a whole number of grid steps plus a remainder r in [-1/2, 1/2] of a step. So the rounded sum is that whole
 number plus ⌊Z + r + 1/2⌋, and only r enters here. The scale is large (above 2^31 steps), so a draw is split as in
 `inversion`: first the index of a cell of width B = 2^b, then the position inside the cell. The remainder r moves the
-rounding boundaries by less than a step; it is part of the c of `cells.place`:
+rounding boundaries by less than a step; it is part of the c of `inversion.place`:
 
 - Laplace: Z has magnitude B·(q + R) and a fair sign s. For s = +1 the result is ⌊|Z| + (1/2 + r)⌋. For s = -1 it is
   -⌊|Z| + (1/2 - r)⌋ with probability 1, because ⌊c - y⌋ = -⌊y + (1 - c)⌋ unless y - c is whole.
@@ -23,12 +23,11 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
-from dpframe.noise.arguments import check_scale
-from dpframe.noise.cells import place_floats
 from dpframe.noise.certified import Ball, ball
 from dpframe.noise.gaussian import cell_mass, whole_cells
-from dpframe.noise.inversion import DIRECT, SPLIT
+from dpframe.noise.inversion import DIRECT, SPLIT, place_floats
 from dpframe.noise.laplace import lower_cells
+from dpframe.noise.scales import check_scale
 
 __all__ = ["Parts", "shifted_gaussian", "shifted_laplace"]
 

@@ -22,7 +22,7 @@ Which part calls which:
   for analyses that are written as maps, and for learning. It calls the formulas too.
 - Both call four kinds of formulas: the ρ of Laplace noise, the conversion from ρ to ε, thresholds, and the error that
   noise causes. Only the framework calls the formulas of whole vectors (`formulas.sensitivity.vectors`), of composition
-  (`formulas.loss.composition`) and the profiles of Laplace noise (`formulas.loss.laplace`). Only dataframes call the
+  (`formulas.loss.composition`) and the profiles of Laplace noise (`formulas.loss.curves`). Only dataframes call the
   formulas of rows and units in groups (`formulas.sensitivity.grouped`), of selections by the exponential mechanism, of
   keys that are read from the data, and of marginals.
 - `checks` compares both with true distances, which it computes by enumeration. `dpframe.audit` uses these enumerations
@@ -34,7 +34,6 @@ both call affects both.
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from dpframe.theory.accuracy import gaussian_error, gaussian_scale_for_error, laplace_error, laplace_scale_for_error
 from dpframe.theory.calls import unknown_name as _unknown_name
 from dpframe.theory.checks import (
     TableQuery,
@@ -96,6 +95,12 @@ from dpframe.theory.measurements import (
     randomized_response,
     select_keys,
     threshold_keep_probability,
+)
+from dpframe.theory.measurements.additive_noise import (
+    gaussian_error,
+    gaussian_scale_for_error,
+    laplace_error,
+    laplace_scale_for_error,
 )
 from dpframe.theory.search import binary_search, binary_search_chain, binary_search_param
 from dpframe.theory.spaces import (

@@ -6,14 +6,15 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 from dpframe.errors import WrongCall
 from dpframe.theory.spaces import Domain, Metric
 
 __all__ = ["ordered", "unknown_name"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+Made = TypeVar("Made")
 
 _LINES = {
     "laplace": "scale=25.0",
@@ -41,7 +42,7 @@ _LINES = {
 }
 
 
-def ordered(function: F, line: str | None = None) -> F:
+def ordered(function: Callable[P, Made], line: str | None = None) -> Callable[P, Made]:
     """Wrap a constructor so that wrong arguments, or a domain or metric in the wrong place, raise `WrongCall`.
 
     >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace
@@ -53,11 +54,11 @@ Type laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0).
     signature, name = inspect.signature(function), function.__name__
     arguments = _LINES.get(name, "") if line is None else line
 
-    def example(domain: Any, metric: Any) -> str:
+    def example(domain: str, metric: str) -> str:
         return f"{name}({', '.join(filter(None, (domain, metric, arguments)))})"
 
     @wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: P.args, **kwargs: P.kwargs) -> Made:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as problem:
@@ -79,7 +80,7 @@ Type laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0).
                 )
         return function(*args, **kwargs)
 
-    return checked  # type: ignore[return-value]
+    return checked
 
 
 def _elsewhere(kind: type, bound: inspect.BoundArguments, place: str) -> bool:

@@ -11,16 +11,27 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from dpframe.errors import InvalidArgument
 
-__all__ = ["Joint", "Root", "exact", "limit", "root_above", "square", "upward"]
+__all__ = ["Joint", "Length", "Real", "Root", "Triple", "exact", "is_whole", "limit", "root_above", "square", "upward"]
+
+Real = int | float | Fraction | Decimal | np.integer[Any] | np.floating[Any]
 
 
-def exact(value: Any, name: str) -> Fraction:
+def is_whole(value: object, least: int) -> TypeGuard[int]:
+    """Whether a value is an int or an integer of numpy, no bool, and at least this large.
+
+    >>> is_whole(np.int8(3), 1), is_whole(True, 1), is_whole(3.0, 1)
+    (True, False, False)
+    """
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+
+
+def exact(value: object, name: str) -> Fraction:
     """A finite real number as a fraction; a float is read as its shortest decimal.
 
     Input:  int, float, Fraction, Decimal or a numpy number; name: the argument's name for the message
@@ -43,7 +54,7 @@ def exact(value: Any, name: str) -> Fraction:
     return Fraction(repr(value) if type(value) is float else str(value))
 
 
-def limit(value: Any, name: str) -> Fraction:
+def limit(value: object, name: str) -> Fraction:
     """A finite upper limit as a fraction: the larger of its shortest decimal and its exact binary value.
 
     A limit that was typed means its decimal (0.3 is three tenths). A limit that a computation rounded up means its
@@ -66,7 +77,11 @@ class Root:
     squared: Fraction
 
 
-def square(value: Fraction | Root) -> Fraction:
+Length = Fraction | Root
+Triple = tuple[int, Length, Length]  # of cells: how many change, the l1 or l2 of the change, the largest change
+
+
+def square(value: Length) -> Fraction:
     """The exact square of a length.
 
     >>> square(Root(Fraction(2)))
@@ -88,7 +103,7 @@ def root_above(squared: Fraction) -> Fraction:
     return Fraction(math.isqrt((top << shift) // bottom) + 1, 1 << shift // 2)
 
 
-def upward(value: Fraction | Root) -> float:
+def upward(value: Length) -> float:
     """The smallest float whose decimal or binary value is at least the exact value.
 
     Input:  a rational number or a root of one
@@ -114,7 +129,7 @@ def upward(value: Fraction | Root) -> float:
     return near
 
 
-def _near(value: Fraction | Root) -> float:
+def _near(value: Length) -> float:
     """Some float close to the value."""
     if isinstance(value, Root):
         top, bottom = value.squared.as_integer_ratio()

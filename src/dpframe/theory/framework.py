@@ -13,16 +13,18 @@ from collections.abc import Callable
 from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
-from dpframe.theory.exact import limit, square
+from dpframe.theory.exact import Length, limit, square
 from dpframe.theory.spaces import Domain, Measure, Metric
 
-__all__ = ["Measurement", "Transformation"]
+__all__ = ["Function", "Measurement", "Transformation"]
+
+Function = Callable[[Any], Any]
 
 
 class _Map:
     """A function with an input domain and an input metric: the base of transformations and measurements."""
 
-    def __init__(self, input_domain: Domain, input_metric: Metric, function: Callable[[Any], Any]) -> None:
+    def __init__(self, input_domain: Domain, input_metric: Metric, function: Function) -> None:
         if not isinstance(input_domain, Domain):
             raise InvalidArgument(f"input_domain={input_domain!r} is not a domain.")
         if not isinstance(input_metric, Metric):
@@ -33,17 +35,17 @@ class _Map:
         self.input_metric = input_metric
         self._function = function
 
-    def invoke(self, arg: Any) -> Any:
+    def invoke(self, arg: object) -> Any:
         """Run the function on a member of the input domain. Errors: InvalidArgument for any other argument."""
         if not self.input_domain.member(arg):
             raise InvalidArgument(f"The argument is not a member of {self.input_domain!r}; nothing is promised for it.")
         return self._function(arg)
 
-    def __call__(self, arg: Any) -> Any:
+    def __call__(self, arg: object) -> Any:
         return self.invoke(arg)
 
     @property
-    def function(self) -> Callable[[Any], Any]:
+    def function(self) -> Function:
         """The function alone, without the check that its argument is a member."""
         return self._function
 
@@ -87,8 +89,8 @@ class Transformation(_Map):
         input_metric: Metric,
         output_domain: Domain,
         output_metric: Metric,
-        function: Callable[[Any], Any],
-        stability_map: Callable[[Any], Any],
+        function: Function,
+        stability_map: Function,
     ) -> None:
         super().__init__(input_domain, input_metric, function)
         if not isinstance(output_domain, Domain):
@@ -104,11 +106,11 @@ class Transformation(_Map):
         """Output domain and metric, to be unpacked into the next constructor."""
         return self.output_domain, self.output_metric
 
-    def exact_map(self, d_in: Any) -> Any:
+    def exact_map(self, d_in: object) -> Any:
         """`map` without the last rounding: exact numbers in, exact numbers out."""
         return self.output_metric.parse(self._map(self.input_metric.parse(d_in)), "the map's result")
 
-    def map(self, d_in: Any) -> Any:
+    def map(self, d_in: object) -> Any:
         """An upper bound on the distance between the outputs of two inputs that are at most d_in apart.
 
         Input:  d_in: a distance of the input metric
@@ -117,7 +119,7 @@ class Transformation(_Map):
         """
         return self.output_metric.show(self.exact_map(d_in))
 
-    def check(self, d_in: Any, d_out: Any) -> bool:
+    def check(self, d_in: object, d_out: object) -> bool:
         """Whether map(d_in) <= d_out, part by part: inputs d_in apart then have outputs at most d_out apart."""
         bound = self.output_metric.parse(_as_limit(d_out), "d_out")
         distance = self.exact_map(d_in)
@@ -125,7 +127,7 @@ class Transformation(_Map):
             return all(_at_most(a, b) for a, b in zip(distance, bound, strict=True))
         return _at_most(distance, bound)
 
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: object) -> Any:
         if isinstance(other, Transformation):
             _fit(self, other)
             return Transformation(
@@ -170,8 +172,8 @@ class Measurement(_Map):
         input_domain: Domain,
         input_metric: Metric,
         output_measure: Measure,
-        function: Callable[[Any], Any],
-        privacy_map: Callable[[Any], Any],
+        function: Function,
+        privacy_map: Function,
     ) -> None:
         super().__init__(input_domain, input_metric, function)
         if not isinstance(output_measure, Measure):
@@ -179,11 +181,11 @@ class Measurement(_Map):
         self.output_measure = output_measure
         self._map = privacy_map
 
-    def exact_map(self, d_in: Any) -> Any:
+    def exact_map(self, d_in: object) -> Any:
         """`map` without the last rounding."""
         return self._map(self.input_metric.parse(d_in))
 
-    def map(self, d_in: Any) -> Any:
+    def map(self, d_in: object) -> Any:
         """An upper bound on the privacy loss between two inputs that are at most d_in apart.
 
         Input:  d_in: a distance of the input metric
@@ -192,11 +194,11 @@ class Measurement(_Map):
         """
         return self.output_measure.show(self.exact_map(d_in))
 
-    def check(self, d_in: Any, d_out: Any) -> bool:
+    def check(self, d_in: object, d_out: object) -> bool:
         """Whether map(d_in) <= d_out in the measure's partial order: the loss is then at most d_out."""
         return self.output_measure.below(self.exact_map(d_in), d_out)
 
-    def __rshift__(self, other: Any) -> Measurement:
+    def __rshift__(self, other: object) -> Measurement:
         if isinstance(other, Measurement):
             raise InvalidArgument(
                 "a >> b: both are measurements. To run b on the answer that a released, write a >> b.function. "
@@ -217,17 +219,17 @@ class Measurement(_Map):
         return f"Measurement({self.input_domain!r}, {self.input_metric!r} → {self.output_measure!r})"
 
 
-def _after(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _after(first: Function, second: Function) -> Function:
     return lambda arg: second(first(arg))
 
 
-def _as_limit(d_out: Any) -> Any:
+def _as_limit(d_out: object) -> Any:
     """Each finite float as the largest number that it may mean (`exact.limit`); the metric checks all other values."""
     if isinstance(d_out, tuple | list):
         return tuple(_as_limit(part) for part in d_out)
     return limit(d_out, "d_out") if isinstance(d_out, float) and math.isfinite(d_out) else d_out
 
 
-def _at_most(value: Any, limit: Any) -> bool:
+def _at_most(value: Length, limit: Length) -> bool:
     """Whether an exact length is at most a limit. Squares are compared, since a `Root` is stored by its square."""
     return bool(square(value) <= square(limit))

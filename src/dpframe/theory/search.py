@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dpframe.errors import DpFrameError, InvalidArgument
+from dpframe.theory.framework import Measurement, Transformation
 
 __all__ = ["binary_search", "binary_search_chain", "binary_search_param"]
 
+Made = TypeVar("Made", Transformation, Measurement)
 _REFUSALS = (DpFrameError, OverflowError, ZeroDivisionError)
 
 
 def binary_search(
     predicate: Callable[[Any], bool],
-    bounds: tuple[Any, Any] | None = None,
-    T: type | None = None,  # noqa: N803
-) -> Any:
+    bounds: tuple[float, float] | None = None,
+    T: type | None = None,
+) -> float:
     """The last argument for which a monotone predicate still holds.
 
     Input:  predicate: a function from a number to bool that changes once between the bounds; bounds: (lower, upper), or
@@ -51,7 +53,7 @@ def binary_search(
     return low if at_low else high
 
 
-def _kind(predicate: Callable[[Any], bool], bounds: tuple[Any, Any] | None, kind: type | None) -> type:
+def _kind(predicate: Callable[[Any], bool], bounds: tuple[float, float] | None, kind: type | None) -> type:
     if kind is not None:
         if kind not in (int, float):
             raise InvalidArgument(f"binary_search: T={kind!r} is int or float.")
@@ -67,7 +69,7 @@ def _kind(predicate: Callable[[Any], bool], bounds: tuple[Any, Any] | None, kind
     return float
 
 
-def _ends(bounds: tuple[Any, Any], kind: type) -> tuple[Any, Any]:
+def _ends(bounds: tuple[float, float], kind: type) -> tuple[float, float]:
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise InvalidArgument(f"binary_search: bounds={bounds!r} is a pair (lower, upper).")
     if not all(isinstance(b, int | float | np.number) and math.isfinite(b) for b in bounds) or bounds[0] > bounds[1]:
@@ -75,11 +77,11 @@ def _ends(bounds: tuple[Any, Any], kind: type) -> tuple[Any, Any]:
     return kind(bounds[0]), kind(bounds[1])
 
 
-def _middle(low: Any, high: Any, kind: type) -> Any:
+def _middle(low: float, high: float, kind: type) -> float:
     return (low + high) // 2 if kind is int else low / 2 + high / 2
 
 
-def _runs(kind: type) -> Iterator[Iterator[Any]]:
+def _runs(kind: type) -> Iterator[Iterator[float]]:
     """Sequences of arguments in which to look for the change; each runs in one direction, in powers of two."""
     if kind is int:
         yield (v for v in [0, *(1 << k for k in range(63))])
@@ -90,10 +92,10 @@ def _runs(kind: type) -> Iterator[Iterator[Any]]:
     yield (v for v in [0.0, *(-(2.0**k) for k in range(1024))])
 
 
-def _bracket(predicate: Callable[[Any], bool], kind: type) -> tuple[Any, Any]:
+def _bracket(predicate: Callable[[Any], bool], kind: type) -> tuple[float, float]:
     """Two neighbouring powers of two between which the predicate changes."""
     for run in _runs(kind):
-        before: tuple[Any, bool] | None = None
+        before: tuple[float, bool] | None = None
         for value in run:
             try:
                 holds = bool(predicate(value))
@@ -111,12 +113,12 @@ def _bracket(predicate: Callable[[Any], bool], kind: type) -> tuple[Any, Any]:
 
 
 def binary_search_param(
-    make: Callable[[Any], Any],
-    d_in: Any,
-    d_out: Any,
-    bounds: tuple[Any, Any] | None = None,
-    T: type | None = None,  # noqa: N803
-) -> Any:
+    make: Callable[[Any], Made],
+    d_in: object,
+    d_out: object,
+    bounds: tuple[float, float] | None = None,
+    T: type | None = None,
+) -> float:
     """The last parameter for which `make(parameter).check(d_in, d_out)` holds.
 
     Input:  make: a function from a number to a Transformation or Measurement whose map is monotone in that number; d_in
@@ -132,12 +134,12 @@ def binary_search_param(
 
 
 def binary_search_chain(
-    make: Callable[[Any], Any],
-    d_in: Any,
-    d_out: Any,
-    bounds: tuple[Any, Any] | None = None,
-    T: type | None = None,  # noqa: N803
-) -> Any:
+    make: Callable[[Any], Made],
+    d_in: object,
+    d_out: object,
+    bounds: tuple[float, float] | None = None,
+    T: type | None = None,
+) -> Made:
     """`make` at the parameter that `binary_search_param` finds.
 
     >>> import dpframe.theory as t

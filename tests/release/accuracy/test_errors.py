@@ -16,7 +16,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import DpFrameWarning, InvalidArgument, InvalidBounds, UnsupportedOperation
-from dpframe.noise.tails import TAILS, family_tail
+from dpframe.noise.tail_bounds import TAILS, family_tail
 from dpframe.theory.formulas.loss.calibration import noise_error, rounded_error
 
 GROUPS, ROWS = 2000, 60

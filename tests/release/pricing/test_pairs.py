@@ -14,8 +14,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.audit.pairs import multisets, pairs
-from dpframe.audit.tables import owners_of, taken
+from dpframe.audit.neighbouring import multisets, owners_of, pairs, taken
 from dpframe.release.answer.draw import _pair_totals
 from dpframe.theory.formulas.sensitivity.pairs import paired_error, paired_l1
 from prices import Price, noise_plan, priced

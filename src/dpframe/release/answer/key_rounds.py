@@ -21,7 +21,7 @@ def keys_in_rounds(plan: NoisePlan, read: Callable[[pl.DataFrame | None], Totals
     """The released keys, in the order of the first reading.
 
     Input:  the noise and thresholds; read(in_play): the exact weights of the keys in play, where None stands for all
-    Bound:  see `theory.formulas.loss.key_rounds.round_thresholds`. Which keys are in play is a function of noisy sums.
+    Bound:  see `formulas.loss.key_selection.round_thresholds`. Which keys are in play is a function of noisy sums.
             The noise of each round is fresh, for every key in play. A key that no unit has is never a candidate
     """
     (noise,) = plan.noises

@@ -79,7 +79,7 @@ class Elliptic(Gaussian):
 class KNorm(AddsNoise):
     """Noise from one random window for all cells (K-norm noise): pure ε with the scale `vectors` · linf / ε.
 
-    See `theory.formulas.loss.window` for the privacy, and `dpframe.noise.shared` for the law.
+    See `theory.formulas.loss.window` for the privacy, and `dpframe.noise.correlated` for the law.
     """
 
     cells: int = 1

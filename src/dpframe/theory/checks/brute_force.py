@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -18,14 +19,18 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.progress import watched
-from dpframe.theory.checks.common_part import NotNumbers, common_part_work, largest_number
-from dpframe.theory.checks.exact_statistics import exact_statistic
+from dpframe.theory.checks.common_part import Ask, NotNumbersError, common_part_work, largest_number
 from dpframe.theory.checks.universes import Universe
+from dpframe.theory.exact import is_whole
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AbsoluteDistance, L1Distance, Metric
 
-__all__ = ["TableQuery", "distances", "empirical_sensitivity"]
+__all__ = ["TableQuery", "distances", "empirical_sensitivity", "exact_statistic"]
+
+Compare = Callable[[Any, Any], Any]  # the distance of two answers, in whatever a metric gives
+Norms = tuple[int, Fraction, Fraction, Fraction]  # l0, l1, l2², linf
+Records = Any  # a sequence, a mapping of columns, or a table with columns
 
 
 @runtime_checkable
@@ -51,7 +56,7 @@ class TableQuery(Protocol):
 
 def empirical_sensitivity(
     query: Any,
-    universe: Any,
+    universe: object,
     size: int,
     distance: int = 1,
     neighbors: str = "add-remove",
@@ -88,7 +93,7 @@ def empirical_sensitivity(
     1.0
     """
     relation = _relation(neighbors)
-    if isinstance(distance, bool) or not isinstance(distance, int | np.integer) or distance < 1:
+    if not is_whole(distance, 1):
         raise InvalidArgument(f"distance={distance!r}: neighbours differ in a whole number of records, at least 1.")
     if isinstance(query, TableQuery):
         return _table_sensitivity(query, universe, size, int(distance), relation, progress, limit)
@@ -112,7 +117,7 @@ def empirical_sensitivity(
 
 def _of_records(
     query: Any,
-    records: list[Any],
+    records: list[object],
     shape: Callable[[list[Any]], Any],
     sampling: tuple[int, bool],
     near: tuple[int, Relation],
@@ -142,7 +147,7 @@ def _relation(neighbors: str) -> Relation:
 # The universe
 
 
-def _columns(universe: Any) -> dict[str, list[Any]] | None:
+def _columns(universe: Records) -> dict[str, list[object]] | None:
     """The columns of a mapping or a DataFrame; None for a sequence of records."""
     if isinstance(universe, Mapping):
         return {str(k): list(v) for k, v in universe.items()}
@@ -151,7 +156,7 @@ def _columns(universe: Any) -> dict[str, list[Any]] | None:
     return None
 
 
-def _records(universe: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+def _records(universe: Records) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     """The records, and the function that turns some of them into a dataset: a frame, an array of numbers, or a list."""
     columns = _columns(universe)
     if columns is not None:
@@ -180,7 +185,7 @@ def _refuse(every: Universe, distance: int, relation: Relation, limit: int) -> N
 # The query
 
 
-def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[Any], Any], Callable[[Any, Any], float]]:
+def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[object], Any], Compare]:
     """The query as a function that returns None if it is undefined, and the function that compares two answers."""
     if isinstance(query, Transformation):
         compare = (metric or query.output_metric).distance
@@ -188,7 +193,7 @@ def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[Any], Any], Cal
     if not callable(query):
         raise InvalidArgument(f"query={query!r}: give a function of a dataset, or the name of a statistic.")
 
-    def ask(data: Any) -> Any:
+    def ask(data: Any) -> object:
         if len(data) > 0:
             return _defined(query(data))
         try:
@@ -199,7 +204,7 @@ def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[Any], Any], Cal
     return ask, metric.distance if metric is not None else _difference
 
 
-def _exactly(value: Any) -> int | Fraction:
+def _exactly(value: object) -> int | Fraction:
     if isinstance(value, bool | int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating) and math.isfinite(value):
@@ -209,7 +214,7 @@ def _exactly(value: Any) -> int | Fraction:
     )
 
 
-def _defined(answer: Any) -> Any:
+def _defined(answer: Any) -> object:
     if answer is None or isinstance(answer, int | Fraction):
         return answer
     if hasattr(answer, "to_numpy"):
@@ -236,15 +241,15 @@ def _answered(
     every: Universe,
     distance: int,
     relation: Relation,
-    ask: Callable[[list[Any]], Any],
-    compare: Callable[[Any, Any], Any],
+    ask: Ask,
+    compare: Compare,
     progress: bool | None,
     limit: int,
 ) -> Any:
     """The largest change: for numbers by common parts, for other answers by trying every pair of neighbours."""
     numbers = compare is _difference or isinstance(getattr(compare, "__self__", None), AbsoluteDistance)
     if numbers and common_part_work(every, distance, relation) <= limit:
-        with contextlib.suppress(NotNumbers):
+        with contextlib.suppress(NotNumbersError):
             change = largest_number(every, distance, relation, ask, progress)
             return None if change is None else compare(change, 0)
     _refuse(every, distance, relation, limit)
@@ -255,8 +260,8 @@ def _largest(
     every: Universe,
     distance: int,
     relation: Relation,
-    ask: Callable[[list[Any]], Any],
-    compare: Callable[[Any, Any], Any],
+    ask: Ask,
+    compare: Compare,
     progress: bool | None,
 ) -> Any:
     """The largest distance between answers of neighbours; None if no two neighbours have an answer."""
@@ -291,7 +296,7 @@ def _greater(a: Any, b: Any) -> Any:
 
 def _table_sensitivity(
     query: TableQuery,
-    universe: Any,
+    universe: Records,
     size: int,
     distance: int,
     relation: Relation,
@@ -315,7 +320,7 @@ def _table_sensitivity(
     every = Universe.of(range(len(places)), size)
     _refuse(every, distance, relation, limit)
 
-    def ask(units: list[int]) -> Any:
+    def ask(units: list[int]) -> object:
         return query.exact_totals(rows.iloc[[i for u in units for i in places[u]]].reset_index(drop=True))
 
     in_both: frozenset[str] = getattr(query, "only_in_both", frozenset())
@@ -327,12 +332,12 @@ def _table_sensitivity(
     }
 
 
-def _sensitivities(a: Any, b: Any, in_both: frozenset[str]) -> dict[str, tuple[Any, ...]]:
+def _sensitivities(a: Any, b: Any, in_both: frozenset[str]) -> dict[str, Norms]:
     """(l0, l1, l2², linf) between two answers, for each noisy total."""
     return {name: distances(a[name], b[name], in_both=name in in_both) for name in a}
 
 
-def distances(a: Mapping[Any, Any], b: Mapping[Any, Any], *, in_both: bool = False) -> tuple[Any, ...]:
+def distances(a: Mapping[Any, Any], b: Mapping[Any, Any], *, in_both: bool = False) -> Norms:
     """(l0, l1, l2², linf) between two answers by group, exact.
 
     A group that is missing counts as 0. With `in_both`, a group that one answer lacks is an event of keys, which δ
@@ -346,3 +351,72 @@ def distances(a: Mapping[Any, Any], b: Mapping[Any, Any], *, in_both: bool = Fal
         sum((p * p for p in parts), Fraction(0)),
         max(parts, default=Fraction(0)),
     )
+
+
+Number = int | Fraction
+Statistic = Callable[[Sequence[Number]], Any]
+
+
+def _mean(x: Sequence[Number]) -> Fraction:
+    return Fraction(sum(x), len(x))
+
+
+def _var(x: Sequence[Number]) -> Fraction:
+    total, count = sum(x), len(x)
+    return Fraction(count * sum(v * v for v in x) - total * total, count * count)
+
+
+def _percentile(x: Sequence[Number], percent: Fraction) -> Fraction:
+    ordered = sorted(x)
+    parts = 100 * percent.denominator
+    below, remainder = divmod(percent.numerator * (len(x) - 1), parts)
+    above = min(below + 1, len(x) - 1)
+    return Fraction(ordered[below] * parts + remainder * (ordered[above] - ordered[below]), parts)
+
+
+_NAMED: dict[str, Statistic] = {
+    "count": len,
+    "sum": sum,
+    "mean": _mean,
+    "median": lambda x: _percentile(x, Fraction(50)),
+    "min": min,
+    "max": max,
+    "var": _var,
+    "std": lambda x: math.sqrt(_var(x)),
+}
+_NUMPY: dict[Any, str] = {
+    np.sum: "sum",
+    np.mean: "mean",
+    np.median: "median",
+    np.min: "min",
+    np.max: "max",
+    np.var: "var",
+    np.std: "std",
+}
+
+
+def exact_statistic(query: Any) -> Statistic | None:
+    """The exact function for a statistic's name or its numpy function; None for any other function.
+
+    No rounding of floats then affects a largest change.
+
+    Input:  "count", "sum", "mean", "median", "min", "max", "var", "std", "percentile 25", or `np.mean` and its like
+    Output: function of exact numbers. Percentiles interpolate linearly between records; variance and standard
+            deviation divide by n, as numpy does. It fails on an empty dataset where it is undefined
+    Errors: InvalidArgument for another name
+
+    >>> exact_statistic("percentile 25")([1, 2, 4])
+    Fraction(3, 2)
+    """
+    if not isinstance(query, str):
+        try:
+            return _NAMED[_NUMPY[query]] if query in _NUMPY else None
+        except TypeError:
+            return None
+    percentile = re.fullmatch(r"(?:percentile|p)[ _]?(\d+(?:\.\d+)?)", query)
+    if percentile and float(percentile[1]) <= 100:
+        percent = Fraction(percentile[1])
+        return lambda x: _percentile(x, percent)
+    if query not in _NAMED:
+        raise InvalidArgument(f'query={query!r}: it is one of {", ".join(map(repr, _NAMED))}, or "percentile 25".')
+    return _NAMED[query]

@@ -17,14 +17,18 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Array, Floats, Integers
 from dpframe.progress import watched
 from dpframe.theory.checks.universes import Universe
 from dpframe.theory.formulas.sensitivity import Relation
 
-__all__ = ["NotNumbers", "common_part_work", "largest_number"]
+__all__ = ["NotNumbersError", "common_part_work", "largest_number"]
+
+Answer = int | float | Fraction | None  # None where the query is undefined
+Ask = Callable[[list[Any]], object]
 
 
-class NotNumbers(Exception):  # noqa: N818
+class NotNumbersError(Exception):
     """An answer is not a finite real number, so the largest change does not follow from extreme answers."""
 
 
@@ -41,9 +45,7 @@ def common_part_work(every: Universe, distance: int, relation: Relation) -> int:
     return sum(replace(every, size=s).datasets for s in {*_sizes(every, distance, relation), *down})
 
 
-def largest_number(
-    every: Universe, distance: int, relation: Relation, ask: Callable[[list[Any]], Any], progress: bool | None
-) -> Any:
+def largest_number(every: Universe, distance: int, relation: Relation, ask: Ask, progress: bool | None) -> Answer:
     """The largest difference of answers between neighbours; None if no two neighbours both have an answer.
 
     Input:  every dataset, the distance and the relation as in `empirical_sensitivity`; ask: a dataset to a number, None
@@ -51,7 +53,7 @@ def largest_number(
     Output: the difference, as exact as the answers
     Bound:  by the common part, see the module. At a distance of d, r = s <= d if records are replaced, and r + s <= d
             if records enter or leave
-    Errors: NotNumbers, also if there are too many datasets to number them
+    Errors: NotNumbersError, also if there are too many datasets to number them
     """
     codes = _Codes(every)
     answers = _answers(every, _sizes(every, distance, relation), ask, progress)
@@ -77,25 +79,23 @@ def largest_number(
 
 
 _NONE = -1
-Ranks = dict[int, np.ndarray[Any, np.dtype[np.int64]]]
+Ranks = dict[int, Integers]
 
 
-def _answers(
-    every: Universe, sizes: range, ask: Callable[[list[Any]], Any], progress: bool | None
-) -> dict[int, list[Any]]:
+def _answers(every: Universe, sizes: range, ask: Ask, progress: bool | None) -> dict[int, list[Answer]]:
     """The answer for each dataset of each size, in the order of the universe."""
     total = sum(replace(every, size=s).datasets for s in sizes)
     datasets = ((s, counts) for s in sizes for counts in replace(every, size=s))
-    answers: dict[int, list[Any]] = {s: [] for s in sizes}
+    answers: dict[int, list[Answer]] = {s: [] for s in sizes}
     for size, counts in watched(datasets, total, "datasets", progress):
         value = ask(every.records(counts))
         if value is not None:
             if isinstance(value, bool) or not isinstance(value, int | float | Fraction) or not math.isfinite(value):
-                raise NotNumbers
+                raise NotNumbersError
             try:
                 float(value)
             except OverflowError:
-                raise NotNumbers from None
+                raise NotNumbersError from None
         answers[size].append(value)
     return answers
 
@@ -123,13 +123,13 @@ class _Codes:
             places.append(value)
             value *= limit + 1
         if value >= 1 << 62:
-            raise NotNumbers
+            raise NotNumbersError
         self._every = every
         self._places = np.array(places, np.int64)
         self._codes: Ranks = {}
         self._order: Ranks = {}
 
-    def of(self, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def of(self, size: int) -> Integers:
         """The codes of the datasets of a size, in the order of the universe."""
         if size not in self._codes:
             counts = np.array(list(replace(self._every, size=size)), np.int64).reshape(-1, len(self._places))
@@ -137,7 +137,7 @@ class _Codes:
             self._order[size] = np.argsort(self._codes[size])
         return self._codes[size]
 
-    def above(self, size: int, ranks: np.ndarray[Any, Any], missing: int) -> np.ndarray[Any, Any]:
+    def above(self, size: int, ranks: Array, missing: int) -> Array:
         """For each dataset of a size, the ranks of those with one more record of an item; one row for each item."""
         own, larger = self.of(size), self.of(size + 1)
         order = self._order[size + 1]
@@ -148,12 +148,14 @@ class _Codes:
         return columns
 
 
-def _ends(codes: _Codes, ordered: Ranks, size: int, steps: list[tuple[int, int]]) -> Iterator[tuple[Any, Any]]:
+def _ends(
+    codes: _Codes, ordered: Ranks, size: int, steps: list[tuple[int, int]]
+) -> Iterator[tuple[Integers, Integers]]:
     """For each step, and either order of the two, the lowest and highest rank around each common part."""
     top = 1 << 60
-    extremes: dict[tuple[int, int], tuple[Any, Any]] = {}
+    extremes: dict[tuple[int, int], tuple[Integers, Integers]] = {}
 
-    def among(common: int, more: int) -> tuple[Any, Any] | None:
+    def among(common: int, more: int) -> tuple[Integers, Integers] | None:
         if common + more not in ordered:
             return None
         if (common, more) not in extremes:
@@ -176,7 +178,7 @@ def _ends(codes: _Codes, ordered: Ranks, size: int, steps: list[tuple[int, int]]
         yield own[0][answered], neighbours[1][answered]
 
 
-def _widest(low: Any, high: Any, values: Any) -> set[tuple[int, int]]:
+def _widest(low: Integers, high: Integers, values: Floats) -> set[tuple[int, int]]:
     """The pairs of ranks whose values differ most, as far as floats can tell."""
     if not len(low):
         return set()

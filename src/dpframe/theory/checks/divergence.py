@@ -15,14 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Array
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 
 __all__ = ["event_mass", "hockey_stick_divergence", "max_divergence", "renyi_divergence"]
 
+Distribution = Any  # probabilities (a sequence or a mapping), or a distribution of scipy.stats, which has no types
 Finite = dict[Any, float]
 
 
-def max_divergence(p: Any, q: Any, over: Any = None) -> float:
+def max_divergence(p: Distribution, q: Distribution, over: Any = None) -> float:
     """The largest log ratio of the probabilities that two distributions give to an event: ln P[S]/Q[S].
 
     Input:  p and q, distributions of one kind (see the module); over: one event S, or None for the largest over all
@@ -52,7 +54,7 @@ def max_divergence(p: Any, q: Any, over: Any = None) -> float:
     return max(0.0, max(_log_ratio(v, q_table[k]) for k, v in p_table.items() if v > 0))
 
 
-def hockey_stick_divergence(p: Any, q: Any, epsilon: float) -> float:
+def hockey_stick_divergence(p: Distribution, q: Distribution, epsilon: float) -> float:
     """The δ of (ε, δ)-DP in one direction: the mass by which p exceeds e^ε·q, sup over S of P[S] - e^ε·Q[S].
 
     Input:  p and q as in `max_divergence`; epsilon >= 0
@@ -74,7 +76,7 @@ def hockey_stick_divergence(p: Any, q: Any, epsilon: float) -> float:
     return math.fsum(max(0.0, v - factor * q_table[k]) for k, v in p_table.items())
 
 
-def renyi_divergence(p: Any, q: Any, alpha: float) -> float:
+def renyi_divergence(p: Distribution, q: Distribution, alpha: float) -> float:
     """The Rényi divergence of order alpha > 1: ln(E_q[(p/q)^alpha]) / (alpha - 1).
 
     Input:  p and q as in `max_divergence`
@@ -104,11 +106,11 @@ def renyi_divergence(p: Any, q: Any, alpha: float) -> float:
 # Kinds of distributions
 
 
-def _continuous(p: Any) -> bool:
+def _continuous(p: Distribution) -> bool:
     return hasattr(p, "logpdf") and not (hasattr(p, "dist") and hasattr(p.dist, "logpmf"))
 
 
-def _finite(p: Any, others: tuple[Any, ...] = ()) -> Finite:
+def _finite(p: Distribution, others: tuple[Distribution, ...] = ()) -> Finite:
     """A discrete distribution as a table; for scipy's infinite ones without tails that are negligible in floats."""
     if isinstance(p, Mapping):
         table = {k: _probability(v) for k, v in p.items()}
@@ -135,7 +137,7 @@ def _probability(value: Any) -> float:
     return number
 
 
-def _range(distributions: Sequence[Any]) -> tuple[int, int]:
+def _range(distributions: Sequence[Distribution]) -> tuple[int, int]:
     """The integers to compare on: a finite support in full, an infinite one as far as floats do not underflow."""
     supports = [d.support() for d in distributions]
     lows = [int(s[0]) for s in supports if math.isfinite(s[0])]
@@ -150,7 +152,7 @@ def _range(distributions: Sequence[Any]) -> tuple[int, int]:
     return low, high
 
 
-def _outward(tail: Callable[[Any], Any], sign: int, p: Any) -> int:
+def _outward(tail: Callable[[Any], Any], sign: int, p: Distribution) -> int:
     """Approximately the last integer on this side with probability above 10^-290, or with a tail above 10^-200."""
 
     def matters(steps: int) -> bool:
@@ -167,7 +169,7 @@ def _outward(tail: Callable[[Any], Any], sign: int, p: Any) -> int:
     return middle + sign * inner
 
 
-def _aligned(p: Any, q: Any) -> tuple[Finite, Finite]:
+def _aligned(p: Distribution, q: Distribution) -> tuple[Finite, Finite]:
     p_table = _finite(p, (q,) if hasattr(q, "logpmf") else ())
     q_table = _finite(q, (p,) if hasattr(p, "logpmf") else ())
     return {**dict.fromkeys(q_table, 0.0), **p_table}, {**dict.fromkeys(p_table, 0.0), **q_table}
@@ -201,7 +203,7 @@ def _intervals(over: Any) -> list[tuple[float, float]]:
     return pairs
 
 
-def event_mass(p: Any, over: Any) -> float:
+def event_mass(p: Distribution, over: Any) -> float:
     """P[S]; for a continuous distribution computed from the tail in which no digits are lost.
 
     Input:  p and over as in `max_divergence`
@@ -230,7 +232,7 @@ def _scipy(part: str) -> Any:
         raise UnsupportedOperation(message) from problem
 
 
-def _above(p: Any, q: Any, level: float) -> list[tuple[float, float]]:
+def _above(p: Distribution, q: Distribution, level: float) -> list[tuple[float, float]]:
     """The intervals where the log ratio of the densities is above a level."""
     brentq = _scipy("optimize").brentq
 
@@ -248,14 +250,14 @@ def _above(p: Any, q: Any, level: float) -> list[tuple[float, float]]:
     return list(zip(starts[::2], starts[1::2], strict=True))
 
 
-def _quantiles(p: Any) -> np.ndarray[Any, Any]:
+def _quantiles(p: Distribution) -> Array:
     """Quantiles from far in one tail to far in the other."""
     levels = np.concatenate([10.0 ** -np.arange(300, 3, -4.0), np.linspace(1e-3, 0.5, 2000)])
     points = np.concatenate([p.ppf(levels), p.isf(levels[::-1])])
     return np.unique(points[np.isfinite(points)])
 
 
-def _integral(p: Any, q: Any, function: Callable[[float], float]) -> float:
+def _integral(p: Distribution, q: Distribution, function: Callable[[float], float]) -> float:
     quad = _scipy("integrate").quad
 
     cuts = [float(d.median()) for d in (p, q)]  # where a density may have a corner
@@ -265,12 +267,12 @@ def _integral(p: Any, q: Any, function: Callable[[float], float]) -> float:
     return math.fsum(quad(function, a, b, limit=500, epsabs=0, epsrel=1e-10)[0] for a, b in itertools.pairwise(cuts))
 
 
-def _continuous_supremum(p: Any, q: Any) -> float:
+def _continuous_supremum(p: Distribution, q: Distribution) -> float:
     closed_form = _known_family(p, q)
     return closed_form if closed_form is not None else _searched_supremum(p, q)
 
 
-def _known_family(p: Any, q: Any) -> float | None:
+def _known_family(p: Distribution, q: Distribution) -> float | None:
     """The supremum in closed form, for two Laplace or two normal distributions; None for others."""
     names = {getattr(getattr(d, "dist", None), "name", "") for d in (p, q)}
     if names not in ({"laplace"}, {"norm"}):
@@ -286,7 +288,7 @@ def _known_family(p: Any, q: Any) -> float | None:
     return math.log(t / s) + gap**2 / (2 * float(t * t - s * s))
 
 
-def _searched_supremum(p: Any, q: Any) -> float:
+def _searched_supremum(p: Distribution, q: Distribution) -> float:
     """The largest difference of log densities: on quantiles far into both tails, then refined around the best ones."""
     points = _quantiles(p)
     ratio = _ratio(p, q, points)
@@ -305,7 +307,7 @@ def _searched_supremum(p: Any, q: Any) -> float:
     return max(0.0, float(ratio[best]), around, *tails)
 
 
-def _numbers_only(p: Any, points: np.ndarray[Any, Any], ratio: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+def _numbers_only(p: Distribution, points: Array, ratio: Array) -> tuple[Any, Any]:
     """The points at which both densities are numbers. Errors: UnsupportedOperation where that leaves too much open.
 
     A density may be NaN far out in the tails. The largest ratio can still be computed if the ratios decrease toward the
@@ -331,7 +333,7 @@ def _numbers_only(p: Any, points: np.ndarray[Any, Any], ratio: np.ndarray[Any, A
     return points[inner], ratio[inner]
 
 
-def _refined(p: Any, q: Any, low: float, high: float) -> float:
+def _refined(p: Distribution, q: Distribution, low: float, high: float) -> float:
     """The largest log ratio between two points around a maximum."""
     minimize_scalar = _scipy("optimize").minimize_scalar
 
@@ -341,7 +343,7 @@ def _refined(p: Any, q: Any, low: float, high: float) -> float:
     return -float(minimum.fun)
 
 
-def _tail_supremum(p: Any, q: Any, start: float) -> float:
+def _tail_supremum(p: Distribution, q: Distribution, start: float) -> float:
     """The largest log ratio from a far quantile outward, in doubling steps; infinite when it does not settle."""
     middle = float(p.median())
     with np.errstate(over="ignore"):
@@ -363,16 +365,16 @@ def _tail_supremum(p: Any, q: Any, start: float) -> float:
     return math.inf if last > 1e-9 and last > 0.5 * before else float(ratio[-1])
 
 
-def _log_density(p: Any, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _log_density(p: Distribution, points: Array) -> Array:
     """The log density; of a Laplace distribution from its formula, since scipy's underflows."""
     if getattr(getattr(p, "dist", None), "name", "") == "laplace":
         _, loc, scale = p.dist._parse_args(*p.args, **p.kwds)
-        result: np.ndarray[Any, Any] = -np.abs(points - loc) / scale - math.log(2 * scale)
+        result: Array = -np.abs(points - loc) / scale - math.log(2 * scale)
         return result
     return np.asarray(p.logpdf(points))
 
 
-def _ratio(p: Any, q: Any, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _ratio(p: Distribution, q: Distribution, points: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         top, bottom = _log_density(p, points), _log_density(q, points)
         return np.where(np.isneginf(top), -np.inf, top - bottom)

@@ -10,44 +10,46 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import Any, ParamSpec
 
 import numpy as np
 
+from dpframe.arrays import Array
 from dpframe.drawing import altair, finished
-from dpframe.theory.checks.divergence import event_mass, max_divergence
+from dpframe.theory.checks.divergence import Distribution, event_mass, max_divergence
 
 __all__ = ["averaged_pair", "densities", "event", "histograms", "relative_errors", "sensitivities"]
 
 _COLOURS = ["#1f5a92", "#d1662a", "#4d8f4d", "#8a5ba6", "#6b6b6b"]
 _WIDTH, _HEIGHT = 480, 240
 
+Chart = Any  # of Altair, which may not be installed
+P = ParamSpec("P")
 
-Plot = TypeVar("Plot", bound=Callable[..., Any])
 
-
-def _plot(draw: Plot) -> Plot:
+def _plot(draw: Callable[P, Chart]) -> Callable[P, Chart]:
     """A function that draws, whose chart is finished."""
 
     @wraps(draw)
-    def drawn(*args: Any, **options: Any) -> Any:
+    def drawn(*args: P.args, **options: P.kwargs) -> Chart:
         return finished(draw(*args, **options))
 
-    return drawn  # type: ignore[return-value]
+    return drawn
 
 
-def _rows(**columns: Iterable[Any]) -> Any:
+def _rows(**columns: Iterable[object]) -> Chart:
     import pandas as pd
 
     return pd.DataFrame({k: list(v) for k, v in columns.items()})
 
 
-def _colour(alt: Any, names: Sequence[str], title: str | None = None) -> Any:
+def _colour(alt: ModuleType, names: Sequence[str], title: str | None = None) -> Chart:
     scale = alt.Scale(domain=list(names), range=_COLOURS[: len(names)])
     return alt.Color("name:N", scale=scale, legend=alt.Legend(title=title, orient="top"))
 
 
-def _span(distributions: Sequence[Any], tail: float) -> np.ndarray[Any, Any]:
+def _span(distributions: Sequence[Distribution], tail: float) -> Array:
     low = min(float(d.ppf(tail)) for d in distributions)
     high = max(float(d.isf(tail)) for d in distributions)
     kinks = [float(d.median()) for d in distributions]
@@ -56,12 +58,12 @@ def _span(distributions: Sequence[Any], tail: float) -> np.ndarray[Any, Any]:
 
 @_plot
 def densities(
-    p: Any,
-    q: Any,
+    p: Distribution,
+    q: Distribution,
     over: tuple[float, float] | None = None,
     names: tuple[str, str] = ("u", "v"),
     title: str = "What may be released",
-) -> Any:
+) -> Chart:
     """Both output densities, with the event S = [lower, upper] shaded where one is given.
 
     Input:  p and q: continuous scipy distributions; over: an interval in the unit of the release
@@ -95,12 +97,12 @@ def densities(
 
 @_plot
 def event(
-    p: Any,
-    q: Any,
+    p: Distribution,
+    q: Distribution,
     over: tuple[float, float],
     names: tuple[str, str] = ("u", "v"),
     title: str | None = None,
-) -> Any:
+) -> Chart:
     """The probability of the event S under both distributions, with the log ratio in the title.
 
     Input:  as `densities`
@@ -120,7 +122,7 @@ def event(
 
 
 @_plot
-def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Any:
+def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Chart:
     """The loss of the average of two Laplace releases at ε each, compared with the bound 2ε.
 
     The chart shows the log ratio of the densities of the average on two neighbours, the log ratio of one release, and
@@ -133,10 +135,10 @@ def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Any:
     scale = sensitivity / epsilon
     x = np.linspace(-6 * scale, 6 * scale + sensitivity, 601)
 
-    def log_density(at: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def log_density(at: Array) -> Array:
         # The sum of two Laplace draws has density (1 + |s|/b)·exp(-|s|/b)/(4b), and the average is half of it.
         s = np.abs(2 * at) / scale
-        result: np.ndarray[Any, Any] = np.log1p(s) - s - math.log(2 * scale)
+        result: Array = np.log1p(s) - s - math.log(2 * scale)
         return result
 
     ratio = np.abs(log_density(x) - log_density(x - sensitivity))
@@ -161,7 +163,7 @@ def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Any:
 
 
 @_plot
-def relative_errors(errors: Mapping[str, Sequence[float]], title: str = "Error of the cells of a table") -> Any:
+def relative_errors(errors: Mapping[str, Sequence[float]], title: str = "Error of the cells of a table") -> Chart:
     """The spread of the relative errors of the cells of several tables, one row per table, on a log scale.
 
     Input:  {table: relative error of each of its cells}; errors below 0.1% are drawn there
@@ -191,7 +193,7 @@ def sensitivities(
     figures: Mapping[str, Mapping[int, float]],
     unit: str = "",
     title: str = "Sensitivity by brute force",
-) -> Any:
+) -> Chart:
     """Sensitivity against the number of records in which neighbours differ, one line per query.
 
     Input:  {query: {distance: sensitivity}}, as `empirical_sensitivity` finds them; unit: of the answers
@@ -220,7 +222,7 @@ def histograms(
     second: Sequence[float] | Sequence[str],
     names: tuple[str, str] = ("table", "neighbour"),
     title: str = "What is released",
-) -> Any:
+) -> Chart:
     """Relative frequencies of the releases from two datasets: bars for texts, steps for numbers.
 
     Input:  first, second: the outcomes, numbers or texts; the 20 most common texts are shown

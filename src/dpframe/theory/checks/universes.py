@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from dpframe.errors import InvalidArgument
 from dpframe.theory.formulas.sensitivity import Relation
@@ -28,16 +27,16 @@ class Universe:
     (4, 4, 4)
     """
 
-    items: tuple[Any, ...]
+    items: tuple[object, ...]
     limits: Counts
     size: int
 
     @classmethod
-    def of(cls, records: Sequence[Any], size: int, replacement: bool = False) -> Universe:
+    def of(cls, records: Sequence[object], size: int, replacement: bool = False) -> Universe:
         """A universe from a list of records, each drawn once; with `replacement`, each may be drawn `size` times."""
-        items: list[Any] = []
+        items: list[object] = []
         limits: list[int] = []
-        places: dict[Any, int] = {}
+        places: dict[object, int] = {}
         for record in records:
             key = _key(record)
             if key in places:
@@ -130,12 +129,12 @@ class Universe:
             for tail in self._near(dataset, place + 1, *limits):
                 yield (count, *tail)
 
-    def records(self, counts: Counts) -> list[Any]:
+    def records(self, counts: Counts) -> list[object]:
         """The records of a dataset, in the order of the universe."""
         return [item for item, count in zip(self.items, counts, strict=True) for _ in range(count)]
 
 
-def _key(record: Any) -> Any:
+def _key(record: object) -> object:
     """A hashable value that is equal for equal records."""
     if isinstance(record, dict):
         return tuple(sorted((str(k), _key(v)) for k, v in record.items()))

@@ -8,14 +8,12 @@ from dpframe.theory.combinators.composition import (
 from dpframe.theory.combinators.conversions import (
     fix_delta,
     for_several_units,
+    poisson_sample,
     pure_to_approx,
     pure_to_zcdp,
     renyi_to_approx,
     sample,
     zcdp_to_approx,
-)
-from dpframe.theory.combinators.poisson import (
-    poisson_sample,
 )
 
 __all__ = [

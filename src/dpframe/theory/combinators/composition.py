@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.theory.datasets import Vector, like, relation_of
+from dpframe.theory.exact import Real
 from dpframe.theory.formulas.loss import composition
 from dpframe.theory.framework import Measurement
 from dpframe.theory.spaces import (
@@ -17,13 +19,13 @@ from dpframe.theory.spaces import (
     Domain,
     MaxDivergence,
     Measure,
+    Metric,
     SymmetricDistance,
     TupleDomain,
     VectorDomain,
     ZeroConcentratedDivergence,
     probability,
 )
-from dpframe.theory.vectors import like, relation_of
 
 __all__ = ["compose", "optimal_compose", "parallel"]
 
@@ -57,7 +59,7 @@ def _common_domain(parts: list[Measurement], name: str) -> Domain:
     )
 
 
-def compose(*measurements: Any) -> Measurement:
+def compose(*measurements: Measurement | Iterable[Measurement]) -> Measurement:
     """Run several measurements on the same data and return the list of their answers (sequential composition).
 
     Input:  measurements, or one list of them, with the same input domain, input metric and output measure
@@ -75,7 +77,7 @@ def compose(*measurements: Any) -> Measurement:
     parts = _measurements(measurements, "compose")
     measure = parts[0].output_measure
 
-    def run(data: Any) -> list[Any]:
+    def run(data: object) -> list[object]:
         return [m.function(data) for m in parts]
 
     return Measurement(
@@ -87,7 +89,7 @@ def compose(*measurements: Any) -> Measurement:
     )
 
 
-def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
+def optimal_compose(*measurements: Measurement | Iterable[Measurement], delta: Real) -> Measurement:
     """Run several measurements on the same data, and state the smallest ε that holds for all of them at this δ.
 
     Input:  measurements in MaxDivergence() or Approximate(MaxDivergence()), as in `compose`; delta in [0, 1)
@@ -103,18 +105,15 @@ def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
     """
     parts = _measurements(measurements, "optimal_compose")
     target = probability(delta)
-    if parts[0].output_measure == MaxDivergence():
-        pair_of: Callable[[Any], tuple[Any, Any]] = lambda loss: (loss, 0)  # noqa: E731
-    elif parts[0].output_measure == Approximate(MaxDivergence()):
-        pair_of = lambda loss: (loss[0], loss[1])  # noqa: E731
-    else:
+    pure = parts[0].output_measure == MaxDivergence()
+    if not pure and parts[0].output_measure != Approximate(MaxDivergence()):
         raise MetricMismatch(
             f"optimal_compose: the output measure is {parts[0].output_measure!r}; it composes MaxDivergence() and "
             "Approximate(MaxDivergence())."
         )
 
     def privacy_map(d_in: Any) -> Any:
-        losses = [pair_of(m.exact_map(d_in)) for m in parts]
+        losses = [(loss, 0) if pure else loss for loss in (m.exact_map(d_in) for m in parts)]
         if any(math.isinf(e) for e, _ in losses):
             return math.inf, target
         return composition.composition_epsilon(losses, target), target
@@ -128,7 +127,7 @@ def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
     )
 
 
-def parallel(*measurements: Any, by: Callable[[Any], int] | None = None) -> Measurement:
+def parallel(*measurements: Measurement | Iterable[Measurement], by: Callable[[Any], int] | None = None) -> Measurement:
     """Run one measurement on each part of a partitioned dataset (parallel composition over disjoint groups).
 
     Input:  measurements, or one list of them, under SymmetricDistance() or InsertDeleteDistance(), each on a dataset.
@@ -162,7 +161,7 @@ def parallel(*measurements: Any, by: Callable[[Any], int] | None = None) -> Meas
         if not isinstance(d, VectorDomain) or d.size is not None:
             raise DomainMismatch(f"parallel: an input domain is {d!r}; parts are datasets whose size is not public.")
 
-    def run(datasets: Any) -> list[Any]:
+    def run(datasets: Iterable[object]) -> list[object]:
         return [m.function(d) for m, d in zip(parts, datasets, strict=True)]
 
     def privacy_map(d_in: Any) -> Any:
@@ -172,8 +171,8 @@ def parallel(*measurements: Any, by: Callable[[Any], int] | None = None) -> Meas
         return Measurement(TupleDomain(*domains), _SumOverParts(metric), measure, run, privacy_map)
     split = by
 
-    def run_split(data: Any) -> list[Any]:
-        records: list[list[Any]] = [[] for _ in parts]
+    def run_split(data: Vector) -> list[object]:
+        records: list[list[object]] = [[] for _ in parts]
         for record in data.tolist() if hasattr(data, "tolist") else data:
             part = split(record)
             if isinstance(part, int | np.integer) and 0 <= part < len(parts):
@@ -186,12 +185,14 @@ def parallel(*measurements: Any, by: Callable[[Any], int] | None = None) -> Meas
 class _SumOverParts(SymmetricDistance):
     """The distance between two lists of datasets: the sum of the distances of their parts."""
 
-    def __init__(self, inner: Any) -> None:
+    inner_metric: Metric
+
+    def __init__(self, inner: Metric) -> None:
         object.__setattr__(self, "inner_metric", inner)
 
     def distance(self, a: Any, b: Any) -> int:
         """The number of records that differ, over all parts."""
-        return sum(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))  # type: ignore[attr-defined]
+        return sum(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))
 
 
 def _largest_split(losses: list[list[Any]], measure: Measure) -> Any:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.noise import ball, bits, discrete_laplace, float_up, precision
 from dpframe.theory.calls import ordered
-from dpframe.theory.exact import exact, limit, upward
+from dpframe.theory.exact import Length, Real, exact, limit, upward
 from dpframe.theory.formulas.loss import group_privacy
 from dpframe.theory.framework import Measurement
 from dpframe.theory.spaces import AbsoluteDistance, Approximate, AtomDomain, Domain, MaxDivergence, Metric, probability
@@ -18,7 +17,7 @@ __all__ = ["canonical_noise"]
 
 
 @ordered
-def canonical_noise(input_domain: Domain, input_metric: Metric, d_in: Any, d_out: Any) -> Measurement:
+def canonical_noise(input_domain: Domain, input_metric: Metric, d_in: Real, d_out: tuple[Real, Real]) -> Measurement:
     """Add the canonical noise of (ε, δ) to a number. At this price no (ε, δ)-private noise allows more powerful tests.
 
     Input:  a number under AbsoluteDistance(); d_in > 0 in its unit; d_out = (ε, δ) with ε > 0 and 0 <= δ < 1
@@ -48,14 +47,14 @@ def canonical_noise(input_domain: Domain, input_metric: Metric, d_in: Any, d_out
         raise InvalidArgument("canonical_noise: d_in > 0, ε > 0 and 0 <= δ < 1.")
     step = Fraction(2) ** (math.frexp(float(unit))[1] - 41)
 
-    def privacy_map(distance: Any) -> tuple[Any, Any]:
+    def privacy_map(distance: Length) -> tuple[Real, Real]:
         length = distance if isinstance(distance, Fraction) else exact(upward(distance), "d_in")
         steps = math.ceil(length / unit)
         if steps <= 1:
             return steps * epsilon, steps * delta
         return group_privacy(epsilon, delta, steps)
 
-    def run(value: Any) -> float:
+    def run(value: float) -> float:
         return value if math.isinf(value) else _noisy(Fraction(value), unit, step, float_up(1 / epsilon), delta)
 
     return Measurement(input_domain, input_metric, Approximate(MaxDivergence()), run, privacy_map)

@@ -7,14 +7,6 @@ from dpframe.theory.spaces.domains import (
     TupleDomain,
     VectorDomain,
 )
-from dpframe.theory.spaces.lengths import (
-    AbsoluteDistance,
-    L01InfDistance,
-    L02InfDistance,
-    L1Distance,
-    L2Distance,
-    LinfDistance,
-)
 from dpframe.theory.spaces.measures import (
     Approximate,
     MaxDivergence,
@@ -25,10 +17,16 @@ from dpframe.theory.spaces.measures import (
     ZeroConcentratedDivergence,
 )
 from dpframe.theory.spaces.metrics import (
+    AbsoluteDistance,
     ChangeOneDistance,
     DiscreteDistance,
     HammingDistance,
     InsertDeleteDistance,
+    L01InfDistance,
+    L02InfDistance,
+    L1Distance,
+    L2Distance,
+    LinfDistance,
     Metric,
     PairDistance,
     SymmetricDistance,

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
+from dpframe.arrays import Array
 from dpframe.errors import InvalidArgument, InvalidBounds
-from dpframe.theory.spaces.types import dtype_of, inferred, plain_type
 
-__all__ = ["AtomDomain", "Domain", "MapDomain", "TupleDomain", "VectorDomain"]
+__all__ = ["AtomDomain", "Domain", "MapDomain", "TupleDomain", "VectorDomain", "dtype_of", "inferred", "plain_type"]
 
 _ENUMERATED = 1 << 20  # the largest number of possible keys that is listed one by one
 
@@ -28,7 +28,7 @@ class Domain:
     (False, True)
     """
 
-    def member(self, value: Any) -> bool:
+    def member(self, value: object) -> bool:
         """Whether a value belongs to the set."""
         raise NotImplementedError
 
@@ -72,7 +72,7 @@ class AtomDomain(Domain):
         if self.bounds is not None:
             object.__setattr__(self, "bounds", self._checked(self.bounds))
 
-    def _checked(self, bounds: Any) -> tuple[Any, Any]:
+    def _checked(self, bounds: object) -> tuple[float, float]:
         if self.dtype.kind not in "iuf":
             raise InvalidBounds(f"bounds={bounds!r} with T={self._name}: only numbers have bounds.")
         if not isinstance(bounds, tuple | list) or len(bounds) != 2:
@@ -82,7 +82,7 @@ class AtomDomain(Domain):
             raise InvalidBounds(f"bounds={bounds!r}: the lower bound is above the upper, no value lies between them.")
         return lower, upper
 
-    def _bound(self, bound: Any, bounds: Any) -> int | float:
+    def _bound(self, bound: object, bounds: object) -> int | float:
         if isinstance(bound, bool | np.bool_) or not isinstance(bound, int | float | np.integer | np.floating):
             raise InvalidBounds(f"bounds={bounds!r}: {bound!r} is not a number.")
         if not math.isfinite(bound):
@@ -137,7 +137,7 @@ class AtomDomain(Domain):
         info = np.finfo(self.dtype) if self.is_float else np.iinfo(self.dtype)
         return (float(info.min), float(info.max)) if self.is_float else (int(info.min), int(info.max))
 
-    def member(self, value: Any) -> bool:
+    def member(self, value: object) -> bool:
         """Whether the value is of this type, within the bounds, and not NaN unless NaN is allowed.
 
         A whole number is accepted as a float. A float within the range of float32 is accepted as a float32; it is
@@ -169,7 +169,7 @@ class AtomDomain(Domain):
             value = float(self.dtype.type(value))  # The value is rounded when it is stored, and so were the bounds.
         return bool(self.bounds[0] <= value <= self.bounds[1])
 
-    def members(self, values: np.ndarray[Any, Any]) -> bool:
+    def members(self, values: Array) -> bool:
         """Whether every entry of an array is a member; the vectorised `member`."""
         if values.size == 0:
             return True
@@ -200,14 +200,14 @@ class AtomDomain(Domain):
         return self.bounds is not None and other.bounds[0] <= self.bounds[0] and self.bounds[1] <= other.bounds[1]
 
 
-def _is_vector(value: Any) -> bool:
+def _is_vector(value: object) -> TypeGuard[Collection[object]]:
     return isinstance(value, Collection) or (hasattr(value, "__iter__") and hasattr(value, "__len__"))
 
 
 _PLAIN_LISTS = {bool: np.bool_, int: np.int64, float: np.float64}
 
 
-def _numbers(vector: Any) -> np.ndarray[Any, Any] | None:
+def _numbers(vector: object) -> Array | None:
     """The entries as an array, if all are bool, integers or floats of one type; None for any other vector."""
     if hasattr(vector, "__array__"):
         array = np.asarray(vector)
@@ -249,7 +249,7 @@ class VectorDomain(Domain):
         """The domain of the elements."""
         return self.element_domain
 
-    def member(self, value: Any) -> bool:
+    def member(self, value: object) -> bool:
         """Whether the value is a vector of the right length and every entry is a member."""
         if isinstance(value, str | bytes | Mapping | set | frozenset) or not _is_vector(value):
             return False
@@ -289,7 +289,7 @@ class MapDomain(Domain):
 
     key_domain: AtomDomain
     value_domain: AtomDomain
-    keys: tuple[Any, ...] | None = None
+    keys: Iterable[Any] | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.key_domain, AtomDomain) and isinstance(self.value_domain, AtomDomain)):
@@ -305,7 +305,7 @@ class MapDomain(Domain):
     def possible_keys(self) -> tuple[Any, ...] | None:
         """All possible keys, if they are public; otherwise None."""
         if self.keys is not None:
-            return self.keys
+            return tuple(self.keys)
         if self.key_domain.dtype.kind == "b":
             return (False, True)
         if self.key_domain.is_integer and self.key_domain.bounds is not None:
@@ -323,7 +323,7 @@ class MapDomain(Domain):
         """The domain of the values."""
         return self.value_domain
 
-    def member(self, value: Any) -> bool:
+    def member(self, value: object) -> bool:
         """Whether the value is a mapping and every key and value is a member."""
         if not isinstance(value, Mapping) or (self.keys is not None and not set(value) <= set(self.keys)):
             return False
@@ -358,7 +358,7 @@ class TupleDomain(Domain):
             raise InvalidArgument("TupleDomain(): give at least one domain.")
         object.__setattr__(self, "domains", domains)
 
-    def member(self, value: Any) -> bool:
+    def member(self, value: object) -> bool:
         """Whether the value is a list or tuple with one member of each domain."""
         return (
             isinstance(value, list | tuple)
@@ -376,3 +376,78 @@ class TupleDomain(Domain):
 
     def __repr__(self) -> str:
         return f"TupleDomain({', '.join(map(repr, self.domains))})"
+
+
+_PLAIN: dict[type, np.dtype[Any]] = {
+    bool: np.dtype(np.bool_),
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    str: np.dtype(object),
+}
+# Names with the number of bits, as OpenDP and Polars write them.
+_NAMES: dict[str, Any] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "str": str,
+    "string": str,
+    "usize": np.uint64,
+    "f32": np.float32,
+    "f64": float,
+    **{f"i{bits}": getattr(np, f"int{bits}") for bits in (16, 32)},
+    **{f"u{bits}": getattr(np, f"uint{bits}") for bits in (16, 32, 64)},
+    "i64": int,
+}
+_AMBIGUOUS = {"i8": "np.int8 or np.int64", "u8": "np.uint8 or np.uint64"}
+
+
+def plain_type(kind: object) -> Any:
+    """The type for a type or for its name; any other argument is returned unchanged.
+
+    Errors: InvalidArgument for "i8" and "u8", which are types of 8 bits for some and of 8 bytes for others
+
+    >>> plain_type("f32"), plain_type("i64"), plain_type(str)
+    (<class 'numpy.float32'>, <class 'int'>, <class 'str'>)
+    """
+    if not isinstance(kind, str):
+        return kind
+    if kind in _AMBIGUOUS:
+        raise InvalidArgument(f'T="{kind}" has 8 bits in Rust and 8 bytes in numpy: write {_AMBIGUOUS[kind]}.')
+    return _NAMES.get(kind.lower(), kind)
+
+
+def dtype_of(kind: Any) -> np.dtype[Any]:
+    """The storage of a type of atoms: numpy's, or object for strings. Errors: InvalidArgument."""
+    if isinstance(kind, type) and kind in _PLAIN:
+        return _PLAIN[kind]
+    dtype: np.dtype[Any]
+    try:
+        dtype = np.dtype(kind)
+    except TypeError:
+        dtype = np.dtype("V1")
+    if dtype.kind == "U":
+        return _PLAIN[str]
+    if dtype.kind not in "biuf" or dtype.itemsize > 8 or kind is None:
+        raise InvalidArgument(
+            f"T={kind!r}: atoms are bool, int, float, str, or a numpy integer or float type of at most 64 bits."
+        )
+    return dtype
+
+
+def inferred(bounds: object, nan: bool) -> type:
+    """The type that fits the bounds: int if both are of an integer type, otherwise float; float if NaN is admitted.
+
+    Errors: InvalidArgument without bounds and without NaN, and for bounds that are not numbers
+
+    >>> inferred((-2, 2), False), inferred((-2, 2.5), False)
+    (<class 'int'>, <class 'float'>)
+    """
+    ends = list(bounds) if isinstance(bounds, tuple | list) else []
+    numbers = (int, np.integer, float, np.floating)
+    if ends and all(isinstance(b, numbers) and not isinstance(b, bool | np.bool_) for b in ends):
+        return int if not nan and all(isinstance(b, int | np.integer) for b in ends) else float
+    if nan and not ends:
+        return float
+    raise InvalidArgument(
+        "AtomDomain: give the type of the values, AtomDomain(float), or their bounds, AtomDomain(bounds=(0, 100))."
+    )

@@ -7,7 +7,7 @@ mechanism with the loss a also has the loss b.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -34,7 +34,7 @@ class Measure:
     (True, True)
     """
 
-    def parse(self, loss: Any, name: str = "d_out") -> Any:
+    def parse(self, loss: object, name: str = "d_out") -> Any:
         """The exact form of a loss that a caller passes. Errors: InvalidArgument for a loss of another kind."""
         raise NotImplementedError
 
@@ -42,11 +42,11 @@ class Measure:
         """The exact loss as a number (or a tuple of numbers), rounded up."""
         raise NotImplementedError
 
-    def below(self, loss: Any, other: Any) -> bool:
+    def below(self, loss: object, other: object) -> bool:
         """Whether a loss is at most another, under this measure's partial order."""
         return bool(self.parse(loss) <= self.parse(other))
 
-    def add(self, losses: list[Any]) -> Any:
+    def add(self, losses: Sequence[object]) -> Any:
         """The loss of running several mechanisms on the same data, in exact form."""
         raise NotImplementedError
 
@@ -54,7 +54,7 @@ class Measure:
 class _Scalar(Measure):
     letter = "loss"
 
-    def parse(self, loss: Any, name: str = "d_out") -> Fraction | float:
+    def parse(self, loss: object, name: str = "d_out") -> Fraction | float:
         if isinstance(loss, tuple | list):
             raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is one number {self.letter}.")
         if isinstance(loss, float) and loss == math.inf:
@@ -64,10 +64,10 @@ class _Scalar(Measure):
             raise InvalidArgument(f"{name}={loss!r}: {self.letter} is at least 0.")
         return value
 
-    def show(self, loss: Any) -> float:
+    def show(self, loss: Fraction | float) -> float:
         return loss if isinstance(loss, float) else upward(Fraction(loss))
 
-    def add(self, losses: list[Any]) -> Any:
+    def add(self, losses: Sequence[object]) -> Fraction | float:
         parts = [self.parse(loss) for loss in losses]
         return math.inf if math.inf in parts else sum((Fraction(p) for p in parts), Fraction(0))
 
@@ -131,7 +131,7 @@ class RenyiDivergence(Measure):
         if self.alpha is not None and not exact(self.alpha, "alpha") > 1:
             raise InvalidArgument(f"alpha={self.alpha!r}: a Rényi order is above 1.")
 
-    def parse(self, loss: Any, name: str = "d_out") -> Any:
+    def parse(self, loss: object, name: str = "d_out") -> Any:
         """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
         if self.alpha is not None:
             return _Scalar.parse(ZeroConcentratedDivergence(), loss, name)
@@ -145,7 +145,7 @@ class RenyiDivergence(Measure):
         """The exact form as numbers that are never below it."""
         return loss if isinstance(loss, RenyiCurve | float) else upward(Fraction(loss))
 
-    def below(self, loss: Any, other: Any) -> bool:
+    def below(self, loss: object, other: object) -> bool:
         """Whether a loss is at most another: at the order alpha; for a curve, at every order of the mapping `other`."""
         mine, bound = self.parse(loss), self.parse(other)
         if self.alpha is not None:
@@ -156,7 +156,7 @@ class RenyiDivergence(Measure):
             )
         return all(mine(a) <= e for a, e in bound.items())
 
-    def add(self, losses: list[Any]) -> Any:
+    def add(self, losses: Sequence[Any]) -> Any:
         """The loss of running several mechanisms on the same data, in exact form."""
         if self.alpha is not None:
             return _Scalar.add(ZeroConcentratedDivergence(), losses)
@@ -181,7 +181,7 @@ class SmoothedMaxDivergence(Measure):
     (True, False)
     """
 
-    def parse(self, loss: Any, name: str = "d_out") -> Any:
+    def parse(self, loss: object, name: str = "d_out") -> Any:
         """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
         if isinstance(loss, PrivacyProfile):
             return loss
@@ -194,19 +194,19 @@ class SmoothedMaxDivergence(Measure):
         """The exact form as numbers that are never below it."""
         return loss
 
-    def below(self, loss: Any, other: Any) -> bool:
+    def below(self, loss: object, other: object) -> bool:
         """Whether the profile satisfies every pair (ε, δ) of `other`."""
         mine, pairs = self.parse(loss), self.parse(other)
         if not isinstance(mine, PrivacyProfile) or isinstance(pairs, PrivacyProfile):
             raise UnsupportedOperation("A profile is compared with pairs: give a pair (ε, δ), or a list of pairs.")
         return all(limit(mine.delta(e), "δ") <= d for e, d in pairs)
 
-    def add(self, losses: list[Any]) -> Any:
+    def add(self, losses: Sequence[object]) -> Any:
         """The loss of running several mechanisms on the same data, in exact form."""
         return composed([self.parse(loss) for loss in losses])
 
 
-def _pair(inner: Measure, loss: Any, name: str) -> tuple[Any, Fraction]:
+def _pair(inner: Measure, loss: object, name: str) -> tuple[Any, Fraction]:
     if not isinstance(loss, tuple | list) or len(loss) != 2:
         raise InvalidArgument(f"{name}={loss!r}: a loss of {Approximate(inner)!r} is a pair (loss, δ).")
     return inner.parse(loss[0], f"{name}[0]"), probability(loss[1], f"{name}[1]: δ")
@@ -227,21 +227,21 @@ class Approximate(Measure):
         if not isinstance(self.inner_measure, Measure) or isinstance(self.inner_measure, Approximate):
             raise InvalidArgument(f"Approximate({self.inner_measure!r}): give a measure that has no δ of its own.")
 
-    def parse(self, loss: Any, name: str = "d_out") -> tuple[Any, Fraction]:
+    def parse(self, loss: object, name: str = "d_out") -> tuple[Any, Fraction]:
         """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
         if isinstance(self.inner_measure, SmoothedMaxDivergence) and isinstance(loss, tuple) and len(loss) == 2:
             inner = loss[0] if isinstance(loss[0], PrivacyProfile) else [self._epsilon(loss, name)]
             return inner, probability(loss[1], f"{name}[1]: δ")
         return _pair(self.inner_measure, loss, name)
 
-    def _epsilon(self, loss: Any, name: str) -> Any:
+    def _epsilon(self, loss: tuple[Any, Any], name: str) -> Fraction | float:
         return MaxDivergence().parse(loss[0], f"{name}[0]")
 
     def show(self, loss: Any) -> Joint:
         """The exact form as numbers that are never below it."""
         return Joint((self.inner_measure.show(loss[0]), loss[1] if isinstance(loss[1], float) else upward(loss[1])))
 
-    def below(self, loss: Any, other: Any) -> bool:
+    def below(self, loss: object, other: object) -> bool:
         """Whether both parts are at most the other's; for a profile with a δ, whether their sum satisfies (ε, δ)."""
         mine, bound = self.parse(loss), self.parse(other)
         if isinstance(mine[0], PrivacyProfile):
@@ -251,7 +251,7 @@ class Approximate(Measure):
             return bool(delta <= bound[1])
         return self.inner_measure.below(mine[0], bound[0]) and mine[1] <= bound[1]
 
-    def add(self, losses: list[Any]) -> Any:
+    def add(self, losses: Sequence[object]) -> Any:
         """The loss of running several mechanisms on the same data, in exact form."""
         parts = [self.parse(loss) for loss in losses]
         return self.inner_measure.add([p[0] for p in parts]), min(Fraction(1), sum((p[1] for p in parts), Fraction(0)))

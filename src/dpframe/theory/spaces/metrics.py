@@ -1,31 +1,44 @@
 """Metrics: how far apart two values of a domain are, and which numbers can be such a distance.
 
-The metrics of this module compare datasets, and their distances are counts. Metrics between aggregates are in
-`lengths`. `distance(a, b)` computes the distance of two values, so the claim of a map can be tested. `parse` turns a
-number that a caller passes into the exact form that maps compute with; `show` turns it back, rounded up.
+Metrics of datasets have counts as distances. Metrics of aggregates measure lengths of the difference of two numbers,
+vectors or mappings. `distance(a, b)` computes the distance of two values, so the claim of a map can be tested.
+`parse` turns a number that a caller passes into the exact form that maps compute with; `show` turns it back.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from dpframe.errors import InvalidArgument
-from dpframe.theory.exact import Joint, exact
+from dpframe.theory.exact import Joint, Length, Root, Triple, exact, upward
+from dpframe.theory.formulas.sensitivity import tight_l1, tight_l2
 
 __all__ = [
+    "AbsoluteDistance",
     "ChangeOneDistance",
     "DiscreteDistance",
     "HammingDistance",
     "InsertDeleteDistance",
+    "L01InfDistance",
+    "L02InfDistance",
+    "L1Distance",
+    "L2Distance",
+    "LinfDistance",
     "Metric",
     "PairDistance",
     "SymmetricDistance",
     "UnitDistance",
     "whole",
 ]
+
+Row = Sequence[object]
 
 
 class Metric:
@@ -39,7 +52,7 @@ class Metric:
         """The distance between two values; infinite when the metric does not compare them."""
         raise NotImplementedError
 
-    def parse(self, distance: Any, name: str = "d_in") -> Any:
+    def parse(self, distance: object, name: str = "d_in") -> Any:
         """The exact form of a distance that a caller passes. Errors: InvalidArgument for a distance of another kind."""
         raise NotImplementedError
 
@@ -48,7 +61,7 @@ class Metric:
         raise NotImplementedError
 
 
-def whole(distance: Any, metric: Metric, name: str) -> int:
+def whole(distance: object, metric: Metric, name: str) -> int:
     """Check that a distance is a count, and return it as an int. Errors: InvalidArgument."""
     if isinstance(distance, tuple | list):
         raise InvalidArgument(f"{name}={distance!r}: {metric!r} is one whole number, not several.")
@@ -58,7 +71,7 @@ def whole(distance: Any, metric: Metric, name: str) -> int:
     return value.numerator
 
 
-def _key(value: Any) -> Any:
+def _key(value: object) -> object:
     """A hashable stand-in under which NaN equals NaN."""
     if hasattr(value, "item"):
         value = value.item()
@@ -68,10 +81,10 @@ def _key(value: Any) -> Any:
 class _Counting(Metric):
     """Base class of the metrics between datasets; their distances are counts."""
 
-    def parse(self, distance: Any, name: str = "d_in") -> int:
+    def parse(self, distance: object, name: str = "d_in") -> int:
         return whole(distance, self, name)
 
-    def show(self, distance: Any) -> int:
+    def show(self, distance: int) -> int:
         return int(distance)
 
 
@@ -83,7 +96,7 @@ class SymmetricDistance(_Counting):
     1
     """
 
-    def distance(self, a: Any, b: Any) -> int:
+    def distance(self, a: Collection[object], b: Collection[object]) -> int:
         """Number of records that are in one dataset but not in the other, with multiplicity."""
         first, second = Counter(map(_key, a)), Counter(map(_key, b))
         return (first - second).total() + (second - first).total()
@@ -97,7 +110,7 @@ class ChangeOneDistance(_Counting):
     1
     """
 
-    def distance(self, a: Any, b: Any) -> int | float:
+    def distance(self, a: Collection[object], b: Collection[object]) -> int | float:
         """Half the symmetric distance of multisets of one size."""
         return SymmetricDistance().distance(a, b) // 2 if len(a) == len(b) else math.inf
 
@@ -110,7 +123,7 @@ class InsertDeleteDistance(_Counting):
     2
     """
 
-    def distance(self, a: Any, b: Any) -> int:
+    def distance(self, a: Collection[object], b: Collection[object]) -> int:
         """len(a) + len(b) minus twice the longest common subsequence."""
         first, second = [_key(v) for v in a], [_key(v) for v in b]
         row = [0] * (len(second) + 1)
@@ -130,7 +143,7 @@ class HammingDistance(_Counting):
     2
     """
 
-    def distance(self, a: Any, b: Any) -> int | float:
+    def distance(self, a: Collection[object], b: Collection[object]) -> int | float:
         """Count of differing positions."""
         if len(a) != len(b):
             return math.inf
@@ -145,11 +158,11 @@ class DiscreteDistance(_Counting):
     1
     """
 
-    def distance(self, a: Any, b: Any) -> int:
+    def distance(self, a: object, b: object) -> int:
         """0 or 1."""
         return int(_key(a) != _key(b))
 
-    def parse(self, distance: Any, name: str = "d_in") -> int:
+    def parse(self, distance: object, name: str = "d_in") -> int:
         """0 or 1. Errors: InvalidArgument for anything else."""
         value = whole(distance, self, name)
         if value > 1:
@@ -167,18 +180,18 @@ class PairDistance(Metric):
 
     inner_metric: Metric = SymmetricDistance()
 
-    def distance(self, a: Any, b: Any) -> Joint:
+    def distance(self, a: Iterable[object], b: Iterable[object]) -> Joint:
         """(count, count)."""
         return Joint(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))
 
-    def parse(self, distance: Any, name: str = "d_in") -> tuple[int, int]:
+    def parse(self, distance: object, name: str = "d_in") -> tuple[int, int]:
         """A pair of counts. Errors: InvalidArgument for anything else."""
         if not isinstance(distance, tuple | list) or len(distance) != 2:
             raise InvalidArgument(f"{name}={distance!r}: {self!r} is a pair (left, right).")
         d_left, d_right = (self.inner_metric.parse(part, f"{name}[{i}]") for i, part in enumerate(distance))
         return d_left, d_right
 
-    def show(self, distance: Any) -> Joint:
+    def show(self, distance: tuple[int, int]) -> Joint:
         """The pair of counts."""
         return Joint(int(part) for part in distance)
 
@@ -193,14 +206,219 @@ class UnitDistance(_Counting):
     1
     """
 
-    def distance(self, a: Any, b: Any) -> int:
+    def distance(self, a: Iterable[Row], b: Iterable[Row]) -> int:
         """Count of units that join or leave."""
         first, second = self._rows(a), self._rows(b)
         return sum((u in first) + (u in second) for u in {**first, **second} if first.get(u) != second.get(u))
 
-    def _rows(self, table: Any) -> dict[Any, Counter[Any]]:
+    def _rows(self, table: Iterable[Row]) -> dict[object, Counter[tuple[object, ...]]]:
         """The rows of each unit, with multiplicity."""
-        units: dict[Any, Counter[Any]] = {}
+        units: dict[object, Counter[tuple[object, ...]]] = {}
         for row in table:
             units.setdefault(_key(row[0]), Counter())[tuple(map(_key, row[1:]))] += 1
         return units
+
+
+def _real(distance: object, metric: Metric, name: str) -> Length:
+    """Check that a distance is one number of at least 0, and return it in exact form. Errors: InvalidArgument."""
+    if isinstance(distance, Root):
+        return distance
+    if isinstance(distance, tuple | list):
+        raise InvalidArgument(f"{name}={distance!r}: {metric!r} is one number, not several.")
+    value = exact(distance, f"{name}, a distance of {metric!r},")
+    if value < 0:
+        raise InvalidArgument(f"{name}={distance!r}: a distance is at least 0.")
+    return value
+
+
+def _number(value: Length | int) -> int | float:
+    """An exact length as an int if it is whole, otherwise as a float, rounded up."""
+    if isinstance(value, Root):
+        top, bottom = value.squared.as_integer_ratio()
+        if math.isqrt(top) ** 2 == top and math.isqrt(bottom) ** 2 == bottom:
+            return _number(Fraction(math.isqrt(top), math.isqrt(bottom)))
+        return upward(value)
+    return int(value) if Fraction(value).denominator == 1 else upward(Fraction(value))
+
+
+class _Length(Metric):
+    """Base class of the metrics on numbers and on vectors of numbers."""
+
+    def parse(self, distance: object, name: str = "d_in") -> Length:
+        return _real(distance, self, name)
+
+    def show(self, distance: Length) -> int | float:
+        return _number(distance)
+
+
+def _difference(a: Any, b: Any) -> Fraction | float:
+    """|a - b|, exact; infinite if only one of them is finite, or if they are different infinities."""
+    if math.isfinite(a) and math.isfinite(b):
+        return abs(_fraction(a) - _fraction(b))
+    return Fraction(0) if a == b or (a != a and b != b) else math.inf
+
+
+def _fraction(value: Any) -> Fraction:
+    return Fraction(int(value)) if isinstance(value, int | np.integer | np.bool_) else Fraction(float(value))
+
+
+def _measured(value: Fraction | float) -> int | float:
+    """A computed length as an int if it is whole, otherwise as the nearest float."""
+    return int(value) if isinstance(value, Fraction) and value.denominator == 1 else float(value)
+
+
+def _parts(a: Any, b: Any) -> list[Fraction | float] | None:
+    """Absolute differences per coordinate (per key, where an absent key is 0); None for vectors of unequal length."""
+    if isinstance(a, Mapping):
+        return [_difference(a.get(k, 0), b.get(k, 0)) for k in {**a, **b}]
+    if not isinstance(a, Sequence | np.ndarray) and not hasattr(a, "__len__"):
+        return [_difference(a, b)]
+    return [_difference(x, y) for x, y in zip(a, b, strict=True)] if len(a) == len(b) else None
+
+
+def _total(parts: list[Fraction | float]) -> Fraction | float:
+    return math.inf if math.inf in parts else sum((Fraction(p) for p in parts), Fraction(0))
+
+
+def _euclid(parts: list[Fraction | float]) -> int | float:
+    if math.inf in parts:
+        return math.inf
+    squared = sum((Fraction(p) ** 2 for p in parts), Fraction(0))
+    top, bottom = squared.as_integer_ratio()
+    if math.isqrt(top) ** 2 == top and math.isqrt(bottom) ** 2 == bottom:
+        return _measured(Fraction(math.isqrt(top), math.isqrt(bottom)))
+    return math.sqrt(squared)
+
+
+@dataclass(frozen=True)
+class AbsoluteDistance(_Length):
+    """|a - b| of two numbers.
+
+    >>> AbsoluteDistance().distance(3, 10)
+    7
+    """
+
+    def distance(self, a: Any, b: Any) -> int | float:
+        """In the unit of the numbers."""
+        return _measured(_difference(a, b))
+
+
+@dataclass(frozen=True)
+class L1Distance(_Length):
+    """Sum of |a_i - b_i| of two vectors or mappings.
+
+    >>> L1Distance().distance([1, 2, 3], [2, 2, 1])
+    3
+    """
+
+    def distance(self, a: Any, b: Any) -> int | float:
+        """In the unit of the entries; infinite for vectors of unequal length."""
+        parts = _parts(a, b)
+        return math.inf if parts is None else _measured(_total(parts))
+
+
+@dataclass(frozen=True)
+class L2Distance(_Length):
+    """Euclidean length of a - b, for vectors or mappings.
+
+    >>> L2Distance().distance([0, 0], [3, 4])
+    5
+    """
+
+    def distance(self, a: Any, b: Any) -> int | float:
+        """In the unit of the entries; infinite for vectors of unequal length."""
+        parts = _parts(a, b)
+        return math.inf if parts is None else _euclid(parts)
+
+
+@dataclass(frozen=True)
+class LinfDistance(_Length):
+    """Largest |a_i - b_i| of two vectors or mappings.
+
+    `monotonic=True` promises that between neighbours all entries move in the same direction, as counts do when records
+    are only added; selection then costs half.
+
+    >>> LinfDistance().distance([1, 2, 3], [2, 2, 1])
+    2
+    """
+
+    monotonic: bool = False
+
+    def distance(self, a: Any, b: Any) -> int | float:
+        """In the unit of the entries; infinite for unequal lengths, and where `monotonic` does not hold."""
+        parts = _parts(a, b)
+        if parts is None:
+            return math.inf
+        if self.monotonic:
+            keys = list({**a, **b}) if isinstance(a, Mapping) else None
+            pairs = [(a.get(k, 0), b.get(k, 0)) for k in keys] if keys is not None else list(zip(a, b, strict=True))
+            if any(x > y for x, y in pairs) and any(x < y for x, y in pairs):
+                return math.inf
+        return _measured(max(parts, default=Fraction(0)))
+
+
+class _CellDistance(Metric):
+    """Base class of the joint distances on cells: (number of cells that change, l1 or l2 of the change, linf)."""
+
+    inner_metric: AbsoluteDistance
+
+    def _tightened(self, l0: int, middle: Length, linf: Length) -> Triple:
+        raise NotImplementedError
+
+    def parse(self, distance: object, name: str = "d_in") -> Triple:
+        if not isinstance(distance, tuple | list) or len(distance) != 3:
+            raise InvalidArgument(f"{name}={distance!r}: {self!r} is a triple (l0, {self._middle}, linf).")
+        l0 = whole(distance[0], self, f"{name}[0]")
+        return self._tightened(l0, _real(distance[1], self, f"{name}[1]"), _real(distance[2], self, f"{name}[2]"))
+
+    def show(self, distance: Triple) -> Joint:
+        return Joint((int(distance[0]), _number(distance[1]), _number(distance[2])))
+
+    _middle = "l1"
+
+
+@dataclass(frozen=True)
+class L01InfDistance(_CellDistance):
+    """The triple (l0, l1, linf) of two vectors or mappings: number, sum and largest of the cells' differences.
+
+    A triple that a caller passes is reduced to consistent numbers: l1 is at most l0·linf, and linf is at most l1.
+
+    >>> L01InfDistance(AbsoluteDistance()).distance({"a": 3}, {"a": 1, "b": 1})
+    (2, 3, 2)
+    """
+
+    inner_metric: AbsoluteDistance = AbsoluteDistance()
+
+    def distance(self, a: Any, b: Any) -> Joint:
+        """(count, unit of the cells, unit of the cells); infinite lengths for vectors of unequal length."""
+        parts = _parts(a, b)
+        if parts is None:
+            return Joint((math.inf, math.inf, math.inf))
+        largest = max(parts, default=Fraction(0))
+        return Joint((sum(p != 0 for p in parts), _measured(_total(parts)), _measured(largest)))
+
+    def _tightened(self, l0: int, middle: Length, linf: Length) -> Triple:
+        return tight_l1(l0, middle, linf)
+
+
+@dataclass(frozen=True)
+class L02InfDistance(_CellDistance):
+    """The triple (l0, l2, linf) of two vectors or mappings: number, length and largest of the cells' differences.
+
+    >>> L02InfDistance(AbsoluteDistance()).distance({"a": 3}, {"a": 0, "b": 4})
+    (2, 5, 4)
+    """
+
+    inner_metric: AbsoluteDistance = AbsoluteDistance()
+    _middle = "l2"
+
+    def distance(self, a: Any, b: Any) -> Joint:
+        """(count, unit of the cells, unit of the cells); infinite lengths for vectors of unequal length."""
+        parts = _parts(a, b)
+        if parts is None:
+            return Joint((math.inf, math.inf, math.inf))
+        largest = max(parts, default=Fraction(0))
+        return Joint((sum(p != 0 for p in parts), _euclid(parts), _measured(largest)))
+
+    def _tightened(self, l0: int, middle: Length, linf: Length) -> Triple:
+        return tight_l2(l0, middle, linf)

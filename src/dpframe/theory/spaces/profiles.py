@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Floats, Integers
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.noise import float_down
 from dpframe.theory.exact import exact, limit, root_above
@@ -22,7 +23,7 @@ _FAR = 1024.0  # an ε so large that it means no privacy
 _SLACK = 1e-11  # δ reserved for the rounding errors of the Fourier transforms of dp-accounting
 
 
-def probability(value: Any, name: str = "delta") -> Fraction:
+def probability(value: object, name: str = "delta") -> Fraction:
     """An exact number in [0, 1]. Errors: InvalidArgument outside it."""
     delta = limit(value, name)
     if not 0 <= delta <= 1:
@@ -41,7 +42,7 @@ class PrivacyProfile:
 
     def __init__(
         self,
-        delta: Callable[[Any], float],
+        delta: Callable[[float | Fraction], float],
         epsilon: Callable[[float], float] | None = None,
         label: str = "",
         mu_squared: Fraction | None = None,
@@ -117,7 +118,7 @@ def grouped(profile: PrivacyProfile, size: int) -> PrivacyProfile:
     if profile.mu_squared is not None:
         return gaussian_profile(size**2 * profile.mu_squared)
 
-    def delta(epsilon: Any) -> float:
+    def delta(epsilon: float | Fraction) -> float:
         loss = exact(epsilon, "epsilon")
         part = Fraction(float_down(loss / size))
         slack = limit(profile.delta(part), "delta")
@@ -159,7 +160,7 @@ def composed(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
     slack = _SLACK * len(losses)
     final = total
 
-    def delta_at(epsilon: Any) -> float:
+    def delta_at(epsilon: float | Fraction) -> float:
         return min(1.0, float(final.get_delta_for_epsilon(float(exact(epsilon, "epsilon")))) * (1 + 1e-9) + slack)
 
     def epsilon_at(delta: float) -> float:
@@ -184,7 +185,7 @@ def _end(profile: PrivacyProfile) -> float:
     return end
 
 
-def _dots(profile: PrivacyProfile, count: int, step: float) -> tuple[Any, Any]:
+def _dots(profile: PrivacyProfile, count: int, step: float) -> tuple[Integers, Floats]:
     """The grid points, and the values of the largest convex function of e^ε that is not above the profile there."""
     positive = np.array([profile.delta(k * step) for k in range(count + 1)])
     ratios = np.exp(-step * np.arange(count + 1))

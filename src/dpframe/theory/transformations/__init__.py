@@ -3,31 +3,23 @@
 from dpframe.theory.transformations.aggregates import (
     count,
     mean,
+    quantile_scores,
     sum,
     sum_squared_deviations,
     variance,
 )
 from dpframe.theory.transformations.counting import (
+    consistent_tree,
     count_by,
     histogram,
+    tree,
 )
-from dpframe.theory.transformations.joins import (
-    join,
-)
-from dpframe.theory.transformations.ranks import (
-    quantile_scores,
-)
-from dpframe.theory.transformations.resizing import (
-    resize,
-)
-from dpframe.theory.transformations.rowwise import (
+from dpframe.theory.transformations.records import (
     cast,
     clamp,
     impute,
-)
-from dpframe.theory.transformations.trees import (
-    consistent_tree,
-    tree,
+    join,
+    resize,
 )
 from dpframe.theory.transformations.units import (
     grouped_counts,

@@ -1,26 +1,32 @@
-"""Transformations from a dataset to one number: count, sum, mean, variance."""
+"""Transformations from a dataset to one number or a score: count, sum, mean, variance, quantile scores."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnsupportedOperation, WrongType
+from dpframe.errors import (
+    DomainMismatch,
+    InvalidArgument,
+    InvalidBounds,
+    MissingBounds,
+    UnsupportedOperation,
+    WrongType,
+)
 from dpframe.theory.calls import ordered
-from dpframe.theory.exact import exact
+from dpframe.theory.datasets import Vector, as_array, dataset, integer_total, sum_grid
+from dpframe.theory.exact import Real, exact, is_whole
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
-from dpframe.theory.grids import integer_total, sum_grid
-from dpframe.theory.spaces import AbsoluteDistance, AtomDomain, Domain, Metric, VectorDomain
-from dpframe.theory.vectors import as_array, dataset
+from dpframe.theory.spaces import AbsoluteDistance, AtomDomain, Domain, LinfDistance, Metric, VectorDomain
 
-__all__ = ["count", "mean", "sum", "sum_squared_deviations", "variance"]
+__all__ = ["count", "mean", "quantile_scores", "sum", "sum_squared_deviations", "variance"]
 
 
 @ordered
@@ -78,7 +84,7 @@ def sum(input_domain: Domain, input_metric: Metric) -> Transformation:
 
     Input:  vectors of numbers within the domain's bounds [L, U], or of bool (False is 0, True is 1)
     Output: a number of type T. Integers are added exactly and the total clipped to the range of T; floats are first
-            rounded to a grid that depends only on the bounds and the size (`grids.sum_grid`). So neither the order of
+            rounded to a grid that depends only on the bounds and the size (`sum_grid`). So neither the order of
             addition nor the rounding of a total can break the bound
     Bound:  d_in·max(|L|, |U|) where records enter or leave; d_in·(U - L) where they change, and ⌊d_in/2⌋·(U - L) where
             they enter or leave under a public size. Rounding to the grid keeps values within the bounds, and clipping
@@ -96,12 +102,12 @@ def sum(input_domain: Domain, input_metric: Metric) -> Transformation:
     if _integers(atom):
         low, high = AtomDomain(int).limits if atom.dtype.kind == "b" else atom.limits
 
-        def run(values: Any) -> Any:
+        def run(values: Vector) -> float:
             return max(low, min(high, integer_total(as_array(values, atom))))
     else:
         grid = sum_grid(atom, domain.size)
 
-        def run(values: Any) -> Any:
+        def run(values: Vector) -> float:
             return grid.value(integer_total(grid.points(as_array(values, atom))))
 
     return Transformation(
@@ -124,12 +130,12 @@ def _sized(domain: VectorDomain, name: str) -> int:
     return domain.size
 
 
-def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Any], tuple[Fraction, Fraction]]:
+def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Vector], tuple[Fraction, Fraction]]:
     """A function from a vector to the exact sums of its values and of their squares, each value capped at `top`."""
     if _integers(atom):
         last = math.floor(top)
 
-        def whole(values: Any) -> tuple[Fraction, Fraction]:
+        def whole(values: Vector) -> tuple[Fraction, Fraction]:
             array = as_array(values, atom)
             above = array > last
             excess, small = int(above.sum()), array[~above].astype(object)
@@ -139,7 +145,7 @@ def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Any], tuple
     assert atom.bounds is not None
     grid = sum_grid(AtomDomain(np.float64, bounds=atom.bounds), size, top)
 
-    def rounded(values: Any) -> tuple[Fraction, Fraction]:
+    def rounded(values: Vector) -> tuple[Fraction, Fraction]:
         points = grid.points(as_array(values, atom)).astype(object)
         return int(points.sum()) * grid.step, int((points * points).sum()) * grid.step**2
 
@@ -183,7 +189,7 @@ def mean(input_domain: Domain, input_metric: Metric) -> Transformation:
     step = _lattice(max(abs(lower), abs(upper)))
     powers = _powers(atom, size, max(lower, upper - size * step))
 
-    def run(values: Any) -> float:
+    def run(values: Vector) -> float:
         return _nearest(powers(values)[0] / size, step)
 
     return Transformation(
@@ -215,7 +221,7 @@ def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Trans
     """
 
     def divisor(size: int) -> int:
-        if isinstance(ddof, bool) or not isinstance(ddof, int | np.integer) or not 0 <= ddof < size:
+        if not is_whole(ddof, 0) or ddof >= size:
             raise InvalidArgument(f"variance: ddof={ddof!r} is a whole number from 0 to {size - 1}, below the size.")
         return size - int(ddof)
 
@@ -258,8 +264,58 @@ def _deviations(
     narrowed = upper - step * (upper - lower) / one_change if one_change else upper
     powers = _powers(atom, size, max(lower, narrowed))
 
-    def run(values: Any) -> float:
+    def run(values: Vector) -> float:
         total, squared = powers(values)
         return _nearest((squared - total * total / size) / divisor, step)
 
     return Transformation(domain, input_metric, AtomDomain(float), AbsoluteDistance(), run, bound)
+
+
+@ordered
+def quantile_scores(
+    input_domain: Domain, input_metric: Metric, candidates: Iterable[float], alpha: Real
+) -> Transformation:
+    """The negative rank error of each candidate for the alpha-quantile. The best candidate has the largest score.
+
+    Input:  vectors of numbers without NaN; candidates, increasing numbers of the same type; alpha = a/b in [0, 1], the
+            part of the records that should lie below (b at most 10^6)
+    Output: vector of int (1/b of a record): -|(b-a)·(records below) - a·(records above)| for each candidate
+    Bound:  in LinfDistance: d_in·max(a, b-a) where records enter or leave, since each changes one of the two terms. A
+            record that changes may move from one side of the candidate to the other: d_in·b
+    Source: Smith 2011, STOC, for rank scores; `statistics.rank_scores`
+    Errors: InvalidArgument for candidates and alpha; DomainMismatch, MetricMismatch
+
+    >>> from dpframe.theory import SymmetricDistance, noisy_max
+    >>> t = quantile_scores(VectorDomain(AtomDomain(int)), SymmetricDistance(), [0, 2, 4], alpha=0.5)
+    >>> t([1, 2, 3]), t.map(1)
+    ([-3, 0, -3], 1)
+    >>> (t >> noisy_max(*t.output_space, scale=1.0)).map(1)
+    2.0
+    """
+    domain, relation = dataset(input_domain, input_metric, "quantile_scores")
+    atom = domain.element_domain
+    if not (atom.is_float or atom.is_integer) or atom.nan:
+        raise DomainMismatch(f"quantile_scores: the records are {atom!r}; quantiles are of numbers without NaN.")
+    atoms, points = AtomDomain(atom.T), list(candidates)
+    if not points or not all(atoms.member(c) for c in points) or any(x >= y for x, y in itertools.pairwise(points)):
+        raise InvalidArgument(f"quantile_scores: candidates are increasing values of {atoms!r}.")
+    rank = exact(alpha, "alpha")
+    if not 0 <= rank <= 1 or rank.denominator > 10**6:
+        raise InvalidArgument(f"quantile_scores: alpha={alpha!r} is a fraction from 0 to 1 with a short decimal.")
+    a, b = rank.as_integer_ratio()
+    edges = as_array(points, atoms)
+
+    def run(values: Vector) -> list[int]:
+        records = np.sort(as_array(values, atom))
+        below = np.searchsorted(records, edges, side="left")
+        above = len(records) - np.searchsorted(records, edges, side="right")
+        return [-abs((b - a) * int(low) - a * int(high)) for low, high in zip(below, above, strict=True)]
+
+    return Transformation(
+        domain,
+        input_metric,
+        VectorDomain(AtomDomain(int), size=len(points)),
+        LinfDistance(),
+        run,
+        lambda d_in: Fraction(statistics.rank_scores(d_in, rank, relation, domain.size)),
+    )

@@ -1,17 +1,19 @@
-"""Transformations from a dataset to counts per category: histogram (public categories) and count_by (any keys)."""
+"""Transformations to counts: histogram (public categories), count_by (any keys), and trees of such counts."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
-from dpframe.theory.exact import Root
+from dpframe.theory.datasets import Vector, as_array, dataset
+from dpframe.theory.exact import Length, Root, is_whole, square
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
@@ -28,12 +30,11 @@ from dpframe.theory.spaces import (
     Metric,
     VectorDomain,
 )
-from dpframe.theory.vectors import as_array, dataset
 
-__all__ = ["count_by", "histogram", "reading"]
+__all__ = ["consistent_tree", "count_by", "histogram", "reading", "tree"]
 
 
-def reading(metric: Metric, name: str) -> Callable[[Sensitivity], Any]:
+def reading(metric: Metric, name: str) -> Callable[[Sensitivity], object]:
     """The function that takes a metric's distance (L1, L2, …) from a `Sensitivity`. Errors: MetricMismatch."""
     if isinstance(metric, L1Distance):
         return lambda s: s.exact_l1
@@ -52,8 +53,8 @@ def reading(metric: Metric, name: str) -> Callable[[Sensitivity], Any]:
 
 
 def _map(
-    relation: Relation, size: int | None, cells: int | None, distance_of: Callable[[Sensitivity], Any]
-) -> Callable[[Any], Any]:
+    relation: Relation, size: int | None, cells: int | None, distance_of: Callable[[Sensitivity], object]
+) -> Callable[[int], object]:
     return lambda d_in: distance_of(statistics.cell_counts(d_in, relation, size, cells))
 
 
@@ -61,8 +62,8 @@ def _map(
 def histogram(
     input_domain: Domain,
     input_metric: Metric,
-    categories: Iterable[Any] | None = None,
-    bins: Iterable[Any] | None = None,
+    categories: Iterable[object] | None = None,
+    bins: Iterable[float] | None = None,
     output_metric: Metric | None = None,
     null_category: bool = True,
 ) -> Transformation:
@@ -98,7 +99,7 @@ def histogram(
     metric = L1Distance() if output_metric is None else output_metric
     distance_of = reading(metric, "histogram")
 
-    def counted(values: Any) -> list[int]:
+    def counted(values: Vector) -> list[int]:
         result = run(values)
         return result if null_category else result[:-1]
 
@@ -112,7 +113,7 @@ def histogram(
     )
 
 
-def _categories(atom: AtomDomain, categories: list[Any]) -> tuple[int, Callable[[Any], list[int]]]:
+def _categories(atom: AtomDomain, categories: list[object]) -> tuple[int, Callable[[Vector], list[int]]]:
     """The number of categories, and the function that counts the records in each and in none."""
     if not categories:
         raise InvalidArgument("histogram: categories is empty; there is nothing to count.")
@@ -123,7 +124,7 @@ def _categories(atom: AtomDomain, categories: list[Any]) -> tuple[int, Callable[
         raise InvalidArgument(f"histogram: categories must be values of {atoms!r}.")
     keys = as_array(categories, atoms).tolist()
 
-    def run(values: Any) -> list[int]:
+    def run(values: Vector) -> list[int]:
         tally = Counter(as_array(values, atom).tolist())
         counts = [tally.get(k, 0) for k in keys]
         return [*counts, tally.total() - sum(counts)]
@@ -131,7 +132,7 @@ def _categories(atom: AtomDomain, categories: list[Any]) -> tuple[int, Callable[
     return len(keys), run
 
 
-def _bins(atom: AtomDomain, edges: list[Any]) -> tuple[int, Callable[[Any], list[int]]]:
+def _bins(atom: AtomDomain, edges: list[float]) -> tuple[int, Callable[[Vector], list[int]]]:
     """The number of bins, and the function that counts the records in each and in none."""
     if atom.dtype.kind not in "iuf":
         raise DomainMismatch(f"histogram: bins are for numbers; the records are {atom!r}. Give categories instead.")
@@ -142,7 +143,7 @@ def _bins(atom: AtomDomain, edges: list[Any]) -> tuple[int, Callable[[Any], list
         raise InvalidArgument("histogram: the edges of bins must increase.")
     limits = np.array(edges, dtype=atom.dtype if all(AtomDomain(atom.T).member(e) for e in edges) else np.float64)
 
-    def run(values: Any) -> list[int]:
+    def run(values: Vector) -> list[int]:
         array = as_array(values, atom)
         index = np.searchsorted(limits, array, side="right") - 1
         index[array == limits[-1]] = len(limits) - 2
@@ -158,7 +159,7 @@ def count_by(
     input_domain: Domain,
     input_metric: Metric,
     output_metric: Metric | None = None,
-    keys: Iterable[Any] | None = None,
+    keys: Iterable[object] | None = None,
 ) -> Transformation:
     """The number of records of each distinct value. The values are private too, unless `keys` lists them.
 
@@ -191,10 +192,10 @@ def count_by(
     metric = L01InfDistance(AbsoluteDistance()) if output_metric is None else output_metric
     distance_of = reading(metric, "count_by")
 
-    output = MapDomain(atom, AtomDomain(int), keys)  # type: ignore[arg-type]  # any iterable; it is made a tuple there
+    output = MapDomain(atom, AtomDomain(int), keys)
     public = None if output.keys is None else set(output.keys)
 
-    def run(values: Any) -> dict[Any, int]:
+    def run(values: Vector) -> dict[object, int]:
         counts = Counter(as_array(values, atom).tolist())
         return dict(counts) if public is None else {k: n for k, n in counts.items() if k in public}
 
@@ -206,3 +207,111 @@ def count_by(
         run,
         _map(relation, domain.size, None if public is None else len(public), distance_of),
     )
+
+
+@ordered
+def tree(input_domain: Domain, input_metric: Metric, branching: int = 2) -> Transformation:
+    """The sums of a vector of counts at every node of a tree, level by level from the root.
+
+    Input:  vectors of integers of a public size (the leaves, say from `histogram`) under L1Distance() or L2Distance();
+            branching: children of a node (count, at least 2). Zeros are appended until the number of leaves is a power
+            of `branching`
+    Output: vector of int, under the metric of the input: the root, its children, …, the leaves
+    Bound:  the tree has h + 1 levels. In L1 each level changes by at most d_in, the change of the leaves, so the bound
+            is (h + 1)·d_in. In L2 a sum of b^j leaves changes by at most √(b^j) times the Euclidean length of their
+            changes (Cauchy and Schwarz). So the squares over that level add up to at most b^j·d_in², and the bound is
+            d_in·√(1 + b + … + b^h). If only one leaf changes, L2 is d_in·√(h + 1); chain from L1Distance() for that
+    Source: Hay, Rastogi, Miklau and Suciu 2010, arXiv:0904.0942, for the tree; `statistics.tree_length`
+    Errors: InvalidArgument for the branching; DomainMismatch, MetricMismatch
+
+    >>> t = tree(VectorDomain(AtomDomain(int), size=3), L1Distance())
+    >>> t([1, 2, 3]), t.map(1)
+    ([6, 3, 3, 1, 2, 3, 0], 3)
+    """
+    if not isinstance(input_domain, VectorDomain) or input_domain.size is None:
+        raise DomainMismatch(
+            f"tree: the input domain is {input_domain!r}; its leaves are a VectorDomain of public size."
+        )
+    atom, leaves = input_domain.element_domain, input_domain.size
+    if not atom.is_integer:
+        raise DomainMismatch(f"tree: the leaves are {atom!r}; they are integers.")
+    if not isinstance(input_metric, L1Distance | L2Distance):
+        raise MetricMismatch(f"tree: the input metric is {input_metric!r}; it is L1Distance() or L2Distance().")
+    width = _branching(branching)
+    height = _height(leaves, width)
+    nodes = sum(width**j for j in range(height + 1))
+
+    def run(values: Vector) -> list[int]:
+        level = [int(v) for v in as_array(values, atom).tolist()] + [0] * (width**height - leaves)
+        levels = [level]
+        while len(level) > 1:
+            level = [sum(level[i : i + width]) for i in range(0, len(level), width)]
+            levels.append(level)
+        return [max(_LOW, min(_HIGH, v)) for nodes_of_level in reversed(levels) for v in nodes_of_level]
+
+    def change(d_in: Any) -> Length:
+        if isinstance(input_metric, L1Distance):
+            return statistics.tree_length(width, height, d_in)
+        return Root(statistics.tree_square(width, height, square(d_in)))
+
+    return Transformation(
+        input_domain, input_metric, VectorDomain(AtomDomain(int), size=nodes), input_metric, run, change
+    )
+
+
+_LOW, _HIGH = (int(end) for end in AtomDomain(int).limits)
+
+
+def _branching(branching: object) -> int:
+    if not is_whole(branching, 2):
+        raise InvalidArgument(f"branching={branching!r}: a node has a whole number of children, at least 2.")
+    return int(branching)
+
+
+def _height(leaves: int, branching: int) -> int:
+    height = 0
+    while branching**height < leaves:
+        height += 1
+    return height
+
+
+def consistent_tree(nodes: Iterable[float], branching: int = 2) -> list[float]:
+    """Least-squares estimate of the leaves from all noisy nodes of a tree. It is post-processing and costs nothing.
+
+    Input:  nodes: the released nodes level by level from the root, in the order of `tree`, all with noise of one
+            variance; branching as in `tree`
+    Output: list of float, one per leaf (appended zeros have leaves too): among all trees whose nodes are the sums of
+            their children, the leaves of the one nearest to `nodes`. No leaf has more variance than its noisy node
+    Bound:  the closed form: from the leaves up z = ((b^i - b^(i-1))·node + (b^(i-1) - 1)·Σ z of the children)/(b^i - 1)
+            at height i of a node (1 for leaves), and down h = z + (h of the parent - Σ z of the siblings)/b
+    Source: Hay, Rastogi, Miklau and Suciu 2010, arXiv:0904.0942, theorem 3
+    Errors: InvalidArgument if no full tree has this number of nodes
+
+    >>> consistent_tree([6, 3, 3, 1, 2, 3, 0])
+    [1.0, 2.0, 3.0, 0.0]
+    >>> consistent_tree([9, 3, 3])
+    [4.0, 4.0]
+    """
+    width = _branching(branching)
+    values = [Fraction(v) if isinstance(v, int | float | Fraction) else Fraction(float(v)) for v in nodes]
+    levels: list[list[Fraction]] = []
+    start = 0
+    while start < len(values):
+        levels.append(values[start : start + width ** len(levels)])
+        start += width ** (len(levels) - 1)
+    if not values or start != len(values):
+        raise InvalidArgument(f"consistent_tree: no full tree of {width} children per node has {len(values)} nodes.")
+    fitted = [levels[-1]]
+    for height, level in enumerate(reversed(levels[:-1]), start=2):
+        below, all_leaves, some = fitted[-1], width**height, width ** (height - 1)
+        fitted.append(
+            [
+                ((all_leaves - some) * node + (some - 1) * sum(below[i * width : (i + 1) * width])) / (all_leaves - 1)
+                for i, node in enumerate(level)
+            ]
+        )
+    final = fitted[-1]
+    for below in reversed(fitted[:-1]):
+        gaps = [(h - sum(below[i * width : (i + 1) * width])) / width for i, h in enumerate(final)]
+        final = [z + gaps[i // width] for i, z in enumerate(below)]
+    return [float(v) for v in final]

@@ -10,13 +10,14 @@ import hashlib
 import math
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
-from dpframe.theory.exact import exact
+from dpframe.theory.datasets import plain_value
+from dpframe.theory.exact import Real, exact
 from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 from dpframe.theory.formulas.sensitivity.grouped import row_sums
 from dpframe.theory.formulas.sensitivity.pairs import paired_l1
@@ -32,13 +33,12 @@ from dpframe.theory.spaces import (
     VectorDomain,
 )
 from dpframe.theory.transformations.counting import reading
-from dpframe.theory.vectors import plain_value
 
 __all__ = ["grouped_counts", "grouped_pairs", "grouped_sums", "grouped_units"]
 
 _GRID = 1 << 20  # The weighted total of a unit in a group is rounded toward zero to a multiple of 1/_GRID.
 
-Totals = dict[Any, Any]
+Totals = dict[object, Any]
 
 
 @ordered
@@ -47,7 +47,7 @@ def grouped_units(
     input_metric: Metric,
     max_groups: int,
     output_metric: Metric | None = None,
-    keys: Iterable[Any] | None = None,
+    keys: Iterable[object] | None = None,
 ) -> Transformation:
     """The number of units in each group. Each unit is counted in at most `max_groups` groups.
 
@@ -81,7 +81,7 @@ def grouped_counts(
     max_groups: int,
     max_rows_per_group: int,
     output_metric: Metric | None = None,
-    keys: Iterable[Any] | None = None,
+    keys: Iterable[object] | None = None,
 ) -> Transformation:
     """The number of rows in each group, with limits on the groups of a unit and on its rows in each group.
 
@@ -112,9 +112,9 @@ def grouped_sums(
     input_metric: Metric,
     max_groups: int,
     max_rows_per_group: int,
-    bounds: tuple[Any, Any],
+    bounds: tuple[Real, Real],
     output_metric: Metric | None = None,
-    keys: Iterable[Any] | None = None,
+    keys: Iterable[object] | None = None,
 ) -> Transformation:
     """The sum of the third column in each group, with limits as in `grouped_counts`.
 
@@ -148,8 +148,8 @@ def grouped_pairs(
     input_metric: Metric,
     max_groups: int,
     max_rows_per_group: int,
-    bounds: tuple[Any, Any],
-    keys: Iterable[Any] | None = None,
+    bounds: tuple[Real, Real],
+    keys: Iterable[object] | None = None,
 ) -> Transformation:
     """For a mean: h·N + S and h·N - S in each group, where N counts values in [-h, h] and S is their sum.
 
@@ -176,7 +176,7 @@ def grouped_pairs(
     counts = grouped_sums(input_domain, input_metric, max_groups, max_rows_per_group, bounds, keys=names)
     salted = counts.function
 
-    def run(table: Any) -> Totals:
+    def run(table: Iterable[Sequence[Any]]) -> Totals:
         sums = salted(table)
         rows = salted([(u, k, float(upper)) for u, k, _ in table])  # h·N, with the choice of groups that the sums have
         return {f"{sign}{k}": rows[k] + (v if sign == "+" else -v) for sign in "+-" for k, v in sums.items()}
@@ -186,7 +186,7 @@ def grouped_pairs(
     return Transformation(
         input_domain,
         input_metric,
-        MapDomain(AtomDomain(str), AtomDomain(float), public),  # type: ignore[arg-type]  # any iterable
+        MapDomain(AtomDomain(str), AtomDomain(float), public),
         L1Distance(),
         run,
         lambda d_in: d_in * paired_l1(total),
@@ -194,10 +194,10 @@ def grouped_pairs(
 
 
 def _grouped(
-    call: tuple[Domain, Metric, str, Any, Metric | None],
+    call: tuple[Domain, Metric, str, Iterable[object] | None, Metric | None],
     max_groups: int,
     value: AtomDomain,
-    part: Callable[[list[Any]], Any],
+    part: Callable[[list[Any]], int | Fraction],
     per_unit: Sensitivity,
     columns: int = 2,
 ) -> Transformation:
@@ -215,13 +215,13 @@ def _grouped(
         )
     if metric != UnitDistance():
         raise MetricMismatch(f"{name}: the input metric is {metric!r}; it counts units: UnitDistance().")
-    output = MapDomain(row.domains[1], value, keys)  # type: ignore[arg-type]
+    output = MapDomain(row.domains[1], value, keys)  # type: ignore[arg-type]  # it refuses any other domain
     compared = L1Distance() if output_metric is None else output_metric
     distance_of, salt = reading(compared, name), os.urandom(16)
     public = None if output.keys is None else set(output.keys)
 
-    def run(table: Any) -> Totals:
-        units: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    def run(table: Iterable[Sequence[Any]]) -> Totals:
+        units: dict[object, dict[object, list[object]]] = defaultdict(lambda: defaultdict(list))
         for unit, key, *value_column in table:
             if public is None or key in public:
                 units[unit][key].append(value_column[0] if value_column else None)
@@ -231,7 +231,7 @@ def _grouped(
                 totals[key] += part(groups[key])
         return {k: int(v) if value.is_integer else float(v) for k, v in totals.items()}
 
-    def change(d_in: int) -> Any:
+    def change(d_in: int) -> object:
         return distance_of(
             Sensitivity(
                 d_in * per_unit.l0, d_in * per_unit.exact_l1, d_in**2 * per_unit.l2_squared, d_in * per_unit.exact_linf
@@ -241,7 +241,7 @@ def _grouped(
     return Transformation(domain, metric, output, compared, run, change)
 
 
-def _kept(unit: Any, groups: Iterable[Any], limit: int, salt: bytes) -> list[Any]:
+def _kept(unit: object, groups: Iterable[object], limit: int, salt: bytes) -> list[object]:
     """The groups in which a unit is counted: those with the smallest hashes of (unit, key)."""
     ranked = sorted(
         (hashlib.blake2b(repr((plain_value(unit), plain_value(k))).encode(), key=salt).digest(), i, k)
@@ -250,24 +250,24 @@ def _kept(unit: Any, groups: Iterable[Any], limit: int, salt: bytes) -> list[Any
     return [k for _, _, k in ranked[:limit]]
 
 
-def _weighted_sum(values: list[Any], most: int, lower: Fraction, upper: Fraction) -> Fraction:
+def _weighted_sum(values: list[float], most: int, lower: Fraction, upper: Fraction) -> Fraction:
     """The sum of n clamped values, times most/n if n is above `most`; rounded toward zero to the grid."""
     total = sum((max(lower, min(upper, Fraction(v))) for v in values), Fraction(0))
     return Fraction(math.trunc(total * min(Fraction(1), Fraction(most, len(values))) * _GRID), _GRID)
 
 
-def _limits(max_groups: Any, rows: Any) -> Contribution:
+def _limits(max_groups: int, rows: int) -> Contribution:
     for name, value in (("max_groups", max_groups), ("max_rows_per_group", rows)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidArgument(f"{name}={value!r} is a whole number of at least 1.")
     return Contribution(groups=max_groups, rows_per_group=rows, rows=max_groups * rows)
 
 
-def _cells(keys: Any) -> int | None:
+def _cells(keys: Iterable[object] | None) -> int | None:
     return None if keys is None else len(list(keys))
 
 
-def _bounds(bounds: Any) -> tuple[Fraction, Fraction]:
+def _bounds(bounds: object) -> tuple[Fraction, Fraction]:
     if (
         not isinstance(bounds, tuple | list)
         or len(bounds) != 2

@@ -19,11 +19,9 @@ from dpframe.theory.formulas.error.noisy_variance import (
     variance_allowance,
 )
 from dpframe.theory.formulas.error.quantile_interval import (
+    choice_error,
     distances,
     margin,
-)
-from dpframe.theory.formulas.error.selection import (
-    choice_error,
 )
 from dpframe.theory.formulas.error.shrinkage import (
     GroupSpread,

@@ -18,19 +18,24 @@ from dpframe.theory.formulas.loss.composition import (
     group_privacy,
     group_privacy_rho,
 )
-from dpframe.theory.formulas.loss.key_rounds import ROUNDS, dropped_below, round_thresholds
+from dpframe.theory.formulas.loss.curves import (
+    discrete_laplace_delta,
+    discrete_laplace_renyi,
+    group_renyi,
+    laplace_delta,
+    laplace_renyi,
+    renyi_to_delta,
+    renyi_to_epsilon,
+)
 from dpframe.theory.formulas.loss.key_selection import (
+    ROUNDS,
     as_likely_as_not,
+    dropped_below,
     rest_scale,
+    round_thresholds,
     selection_scale,
     selection_start,
     threshold_beside_noise,
-)
-from dpframe.theory.formulas.loss.laplace import (
-    discrete_laplace_delta,
-    discrete_laplace_renyi,
-    laplace_delta,
-    laplace_renyi,
 )
 from dpframe.theory.formulas.loss.loss import (
     gaussian_delta,
@@ -52,11 +57,6 @@ from dpframe.theory.formulas.loss.quantile_selection import (
     rank_scale,
     rank_scale_rho,
     rank_terms,
-)
-from dpframe.theory.formulas.loss.renyi import (
-    group_renyi,
-    renyi_to_delta,
-    renyi_to_epsilon,
 )
 from dpframe.theory.formulas.loss.window import window_error, window_scale, window_tail_real
 

@@ -314,7 +314,7 @@ def noise_error(family: Family, scale: Number, alpha: Number) -> int:
     Input:  the family and scale of the noise, in grid units; alpha in (0, 1), the chance of a larger error
     Output: e ≥ 0
     Bound:  P[|noise| > e] = 2·P[noise ≥ e + 1], since the noise is an integer and symmetric
-    Source: the tails in `dpframe.noise.tails`
+    Source: the tails in `dpframe.noise.tail_bounds`
     Errors: InvalidArgument for an unknown family or a scale not above 0; InvalidPrice for an alpha not in (0, 1)
 
     >>> noise_error("laplace", 25, 0.05)
@@ -356,7 +356,7 @@ def scale_for_error(family: Family, error: Number, alpha: Number) -> float:
     Input:  the family; error ≥ 0 in grid units (only its whole part is used); alpha in (0, 1)
     Output: scale, in grid units
     Bound:  the largest float whose `noise_error` is at most `error`
-    Source: the tails in `dpframe.noise.tails`
+    Source: the tails in `dpframe.noise.tail_bounds`
     Errors: InvalidArgument for an unknown family or a negative error; InvalidPrice for an alpha outside (0, 1)
 
     >>> noise_error("laplace", scale_for_error("laplace", 75, 0.05), 0.05)

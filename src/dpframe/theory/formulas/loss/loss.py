@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidPrice
 from dpframe.noise import (
@@ -66,7 +65,7 @@ __all__ = [
 # Arguments
 
 
-def sensitivity(name: str, value: Any) -> Fraction:
+def sensitivity(name: str, value: object) -> Fraction:
     """Return a sensitivity (or its square), at least 0, as an exact number."""
     exact = rational(name, value)
     if exact < 0:
@@ -74,7 +73,7 @@ def sensitivity(name: str, value: Any) -> Fraction:
     return exact
 
 
-def price(name: str, value: Any) -> Fraction:
+def price(name: str, value: object) -> Fraction:
     """Return an ε, ρ or μ, finite and at least 0, as an exact number."""
     try:
         exact = rational(name, value)
@@ -85,7 +84,7 @@ def price(name: str, value: Any) -> Fraction:
     return exact
 
 
-def probability(name: str, value: Any, *, closed: bool = False) -> Fraction:
+def probability(name: str, value: object, *, closed: bool = False) -> Fraction:
     """Return a δ or α as an exact number. It must lie in (0, 1), or in [0, 1] if `closed`."""
     exact = price(name, value)
     if exact > 1 or (not closed and exact in (0, 1)):

@@ -1,13 +1,17 @@
 """How far one unit can move a total: grouped tables, whole vectors, and a sum beside a count."""
 
 from dpframe.theory.formulas.sensitivity.grouped import (
+    MOST_KEYS,
     Contribution,
     Relation,
     Sensitivity,
+    key_weights,
     merged,
     node_limits,
+    period_totals,
     row_counts,
     row_sums,
+    spread_weight,
     unit_counts,
 )
 from dpframe.theory.formulas.sensitivity.one_signed import (
@@ -21,14 +25,6 @@ from dpframe.theory.formulas.sensitivity.pairs import (
     pair_scale,
     paired_error,
     rounding,
-)
-from dpframe.theory.formulas.sensitivity.periods import (
-    period_totals,
-)
-from dpframe.theory.formulas.sensitivity.spread import (
-    MOST_KEYS,
-    key_weights,
-    spread_weight,
 )
 from dpframe.theory.formulas.sensitivity.vectors import (
     tight_l1,

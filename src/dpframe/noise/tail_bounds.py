@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 from dpframe.errors import InvalidArgument
-from dpframe.noise.arguments import positive, rational
 from dpframe.noise.certified import Ball, Number, ball, precision, round_up, upper
+from dpframe.noise.scales import positive, rational
 
 __all__ = [
     "TAILS",
@@ -28,8 +27,6 @@ __all__ = [
     "rounded_laplace_tail",
     "whole",
 ]
-
-# Certified floats
 
 
 def laplace_tail(scale: Number, x: Number) -> float:
@@ -98,7 +95,7 @@ def family_tail(family: str, scale: Number, k: int) -> float:
     return min(1.0, upper(lambda: TAILS[family](exact, point)))
 
 
-def whole(name: str, value: Any, least: int | None = None) -> int:
+def whole(name: str, value: object, least: int | None = None) -> int:
     """Return an argument as an int; any number with an integer value is accepted."""
     exact = rational(name, value)
     if exact.denominator != 1 or (least is not None and exact < least):

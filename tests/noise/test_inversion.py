@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from dpframe.noise import bits, cells
+from dpframe.noise import bits, inversion
 from dpframe.noise.certified import ball
 
 
@@ -26,11 +26,11 @@ def test_a_place_at_a_boundary_is_decided_by_more_bits(tilt, exponent, where, mo
         rest = edge * 2**63 - known
     asked = []
     monkeypatch.setattr(
-        cells, "uniform_below", lambda *args, inner=cells.uniform_below: asked.append(args) or inner(*args)
+        inversion, "uniform_below", lambda *args, inner=inversion.uniform_below: asked.append(args) or inner(*args)
     )
     for more in (0, 1 << 63, (1 << 64) - 1):
         with bits.replay([more, 1 << 63, 1 << 63]):
-            place = cells.place(
+            place = inversion.place(
                 np.array([known << 1], np.uint64),
                 np.asarray(exponent, np.intc),
                 np.array([tilt]),

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import polars as pl
 
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, kind_of
 from dpframe.plan.steps import Rows
+from dpframe.theory.checks import Counts, Universe
 
-__all__ = ["Owner", "Unit", "eager", "joined", "neighbours", "owners_of", "taken"]
+__all__ = ["Owner", "Table", "Unit", "eager", "joined", "multisets", "neighbours", "owners_of", "pairs", "taken"]
 
 Unit = str | tuple[str, ...] | list[str] | Rows
-Owner = tuple[Any, ...]  # the identifiers of one unit
+Table = Any  # of pandas, Polars or PyArrow
+Owner = tuple[object, ...]  # the identifiers of one unit
 
 
-def neighbours(table: Any, unit: Unit, *, exchange: Any = None) -> Iterator[Any]:
+def neighbours(table: Table, unit: Unit, *, exchange: Table = None) -> Iterator[Table]:
     """Every table that differs from this one in the rows of one unit.
 
     Input:  table: pandas DataFrame, Polars DataFrame or LazyFrame (which is collected), PyArrow Table, made up; unit as
@@ -57,7 +59,7 @@ def _without(height: int, leaving: Sequence[int]) -> list[int]:
     return sorted(rest)
 
 
-def _sets(table: Any, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
+def _sets(table: Table, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
     """The sets of rows that one unit can have: its own rows, or with `dp.Rows(k)` any 1 to k rows."""
     owners = owners_of(table, unit)
     if isinstance(unit, Rows):
@@ -70,7 +72,7 @@ def _sets(table: Any, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
     return list(places.items())
 
 
-def owners_of(table: Any, unit: Unit) -> list[Owner | None]:
+def owners_of(table: Table, unit: Unit) -> list[Owner | None]:
     """The unit of each row of a table; None for a row without a unit, and for every row with `dp.Rows(k)`."""
     if isinstance(unit, Rows):
         return [None] * len(table)
@@ -85,14 +87,14 @@ def owners_of(table: Any, unit: Unit) -> list[Owner | None]:
     return [None if any(_missing(part) for part in row) else row for row in rows]
 
 
-def _missing(value: Any) -> bool:
+def _missing(value: object) -> bool:
     return value is None or bool(value != value) or type(value).__name__ in ("NAType", "NaTType")
 
 
 # Kinds of tables
 
 
-def eager(table: Any) -> Any:
+def eager(table: Table) -> Table:
     """The table itself; a lazy one collected. Errors: UnsupportedOperation for what is no table."""
     if isinstance(table, pl.LazyFrame):
         return table.collect()
@@ -104,21 +106,21 @@ def eager(table: Any) -> Any:
     )
 
 
-def _is(table: Any, library: str, name: str) -> bool:
+def _is(table: Table, library: str, name: str) -> bool:
     return any(c.__module__.partition(".")[0] == library and c.__name__ == name for c in type(table).__mro__)
 
 
-def _columns(table: Any) -> list[Any]:
+def _columns(table: Table) -> list[object]:
     return list(table.column_names) if _is(table, "pyarrow", "Table") else list(table.columns)
 
 
-def _values(table: Any, name: str) -> list[Any]:
+def _values(table: Table, name: str) -> list[object]:
     column = table.column(name) if _is(table, "pyarrow", "Table") else table[name]
-    values: list[Any] = column.to_pylist() if _is(table, "pyarrow", "Table") else column.to_list()
+    values: list[object] = column.to_pylist() if _is(table, "pyarrow", "Table") else column.to_list()
     return values
 
 
-def taken(table: Any, places: Sequence[int]) -> Any:
+def taken(table: Table, places: Sequence[int]) -> Table:
     """Some rows of a table by their numbers, in this order; a number may repeat."""
     if isinstance(table, pl.DataFrame):
         return table[list(places)] if places else table.clear()
@@ -127,7 +129,7 @@ def taken(table: Any, places: Sequence[int]) -> Any:
     return table.take(list(places)) if places else table.slice(0, 0)
 
 
-def joined(first: Any, second: Any) -> Any:
+def joined(first: Table, second: Table) -> Table:
     """The rows of two tables of one kind, one below the other. Errors: InvalidArgument."""
     if type(first) is not type(second) or _columns(first) != _columns(second):
         raise InvalidArgument("exchange= is a table of the same kind, with the same columns in the same order.")
@@ -140,3 +142,50 @@ def joined(first: Any, second: Any) -> Any:
     import pyarrow as pa
 
     return pa.concat_tables([first, second])
+
+
+def multisets(kinds: int, size: int) -> list[Counts]:
+    """Every table of up to `size` rows, each row of one of the kinds, as how often each kind occurs.
+
+    >>> multisets(2, 2)
+    [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]
+    """
+    tables = [(0,) * kinds]
+    for rows in range(1, size + 1):
+        tables += Universe.of(range(kinds), rows, replacement=True)
+    return tables
+
+
+def pairs(
+    tables: Sequence[Counts], owners: Sequence[Owner | None], relation: str, max_rows: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Every two of the tables that are neighbours, as their numbers.
+
+    Input:  tables: all up to some size, as `multisets` gives them; owners: the unit of each kind of row, None for a row
+            without a unit; max_rows: with `dp.Rows(k)` the k, in place of owners
+    Output: under add-remove (without the unit, with it); under replace two tables that each have one unit more than the
+            same rest
+    Bound:  complete: two neighbours have a common rest, and every rest is one of the tables
+
+    >>> list(pairs(multisets(2, 1), [("a",), ("b",)], "replace"))
+    [(1, 2)]
+    """
+    numbers = {counts: i for i, counts in enumerate(tables)}
+    same_rest: dict[int, list[int]] = {}
+    for i, counts in enumerate(tables):
+        for rest in _rests(counts, owners, max_rows):
+            same_rest.setdefault(numbers[rest], []).append(i)
+    for rest_number, members in same_rest.items():
+        yield from combinations(members, 2) if relation == "replace" else ((rest_number, i) for i in members)
+
+
+def _rests(counts: Counts, owners: Sequence[Owner | None], max_rows: int | None) -> Iterator[Counts]:
+    """The rest of a table without one unit, for each of its units."""
+    if max_rows is not None:
+        for leaving in product(*(range(count + 1) for count in counts)):
+            if 1 <= sum(leaving) <= max_rows:
+                yield tuple(count - less for count, less in zip(counts, leaving, strict=True))
+        return
+    present = dict.fromkeys(o for o, count in zip(owners, counts, strict=True) if count and o is not None)
+    for owner in present:
+        yield tuple(0 if whose == owner else count for count, whose in zip(counts, owners, strict=True))

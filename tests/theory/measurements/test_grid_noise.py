@@ -9,7 +9,7 @@ from scipy import stats
 
 import dpframe.theory as t
 from dpframe.noise import bits
-from dpframe.theory.measurements import vector_noise
+from dpframe.theory.measurements import grid_noise
 from dpframe.theory.measurements.grid_noise import Additive
 
 INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
@@ -48,7 +48,7 @@ def test_three_floats_are_added_with_one_rounding():
     second = np.append(second, [1024.0, 0.0, -1024.0, 0.0])
     third = np.append(third, [1 - 2.0**-21, 1 + 2.0**-21, 1.0, 0.5])
     exact = [float(sum(map(Fraction, terms))) for terms in zip(first, second, third, strict=True)]
-    summed = vector_noise._nearest_sum(first.copy(), second.copy(), third.copy())
+    summed = grid_noise._nearest_sum(first.copy(), second.copy(), third.copy())
     assert summed.tolist() == exact
     assert (first + (second + third)).tolist() != exact  # negative control
 
@@ -65,10 +65,10 @@ def test_releases_are_the_floats_next_to_an_exact_sum(law, scale, granularity):
     noise = Additive(law, Fraction(repr(scale)), t.AtomDomain(float), granularity and Fraction(granularity))
     values = np.concatenate([rng.standard_cauchy(300) * 10.0 ** rng.integers(-40, 40, 300), [0.0, 5e-324, -1e300]])
     with fixed(2), np.errstate(all="ignore"):
-        terms = vector_noise._terms(noise, values)
+        terms = grid_noise._terms(noise, values)
         exact = [sum(map(Fraction, parts)) for parts in zip(*terms, strict=True)]
     with fixed(2):
-        released = vector_noise.noisy_array(noise, values)
+        released = grid_noise.noisy_array(noise, values)
     assert all((e / noise.step).denominator == 1 for e in exact)
     assert released.tolist() == [float(e) for e in exact]
 
@@ -82,7 +82,7 @@ def test_arrays_and_single_numbers_get_the_same_noise(law, granularity):
     with fixed(9):
         one_by_one = noise.release(noise.noisy(values.tolist()))
     with fixed(9):
-        assert vector_noise.noisy_array(noise, values).tolist() == one_by_one
+        assert grid_noise.noisy_array(noise, values).tolist() == one_by_one
 
 
 @pytest.mark.one_in(3)
@@ -107,9 +107,9 @@ def test_values_between_grid_points_move_the_rounding(law):
     noise = Additive(law, Fraction(1), t.AtomDomain(float), None)
     step = float(noise.step)
     with fixed(6), np.errstate(all="ignore"):
-        low = vector_noise._terms(noise, np.full(4000, step * 2.0**-40))
+        low = grid_noise._terms(noise, np.full(4000, step * 2.0**-40))
     with fixed(6), np.errstate(all="ignore"):
-        high = vector_noise._terms(noise, np.full(4000, step * 0.499))
+        high = grid_noise._terms(noise, np.full(4000, step * 0.499))
     sums = [[sum(map(Fraction, parts)) / noise.step for parts in zip(*terms, strict=True)] for terms in (low, high)]
     moved = [int(b - a) for a, b in zip(*sums, strict=True)]
     assert set(moved) == {0, 1}
@@ -137,8 +137,8 @@ def test_whole_numbers_too_large_for_a_float_are_not_rounded_before_the_noise():
     values = [2**60 + 1, 2**60 + 3]
     released = measure("laplace", float, 1e-3, 2)(values)
     assert all(abs(r - v) <= 256 for r, v in zip(released, values, strict=True))
-    assert vector_noise._exact_array(Additive("laplace", Fraction(1), t.AtomDomain(float), None), values) is None
-    assert vector_noise._exact_array(Additive("laplace", Fraction(1), t.AtomDomain(float), None), [1, 2.5]) is not None
+    assert grid_noise._exact_array(Additive("laplace", Fraction(1), t.AtomDomain(float), None), values) is None
+    assert grid_noise._exact_array(Additive("laplace", Fraction(1), t.AtomDomain(float), None), [1, 2.5]) is not None
 
 
 def test_a_float32_domain_does_not_round_wider_floats_before_the_noise():
@@ -151,7 +151,7 @@ def test_a_float32_domain_does_not_round_wider_floats_before_the_noise():
     means = []
     for value in (16777217.0, 16777219.0):
         with np.errstate(all="ignore"):
-            terms = vector_noise._terms(noise, vector_noise._exact_array(noise, np.full(size, value)))
+            terms = grid_noise._terms(noise, grid_noise._exact_array(noise, np.full(size, value)))
         means.append(np.mean(terms[0] - 16777216) + np.mean(terms[1] + terms[2]))
     assert abs(means[1] - means[0] - 2) < 6 * 3 * math.sqrt(2) * math.sqrt(2 / size)
 
@@ -174,7 +174,7 @@ def test_integers_are_held_within_their_type(kind, granularity, law):
         with fixed(5):
             exact = noise.release(noise.noisy(values.tolist()))
         with fixed(5):
-            released = vector_noise.noisy_array(noise, values)
+            released = grid_noise.noisy_array(noise, values)
         assert released.tolist() == exact
         assert released.dtype == kind
 

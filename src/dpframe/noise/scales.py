@@ -9,13 +9,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.errors import InvalidArgument
 
 __all__ = ["Scale", "check_scale", "check_size", "positive", "rational"]
 
-Scale = float | NDArray[np.float64]
+Scale = float | Floats
 
 
 def check_size(size: Any) -> int:
@@ -29,7 +29,7 @@ def check_size(size: Any) -> int:
     return count
 
 
-def check_scale(scale: Any, size: int) -> Scale:
+def check_scale(scale: object, size: int) -> Scale:
     """Return the scale as a float, or as a float64 array with one scale per draw. No scale is rounded."""
     if isinstance(scale, np.ndarray) and scale.ndim > 0:
         if scale.shape != (size,):
@@ -55,7 +55,7 @@ def check_scale(scale: Any, size: int) -> Scale:
     return exact
 
 
-def rational(name: str, value: Any) -> Fraction:
+def rational(name: str, value: object) -> Fraction:
     """Return the exact value of an integer, float or fraction."""
     if isinstance(value, numbers.Rational) and not isinstance(value, bool):
         return Fraction(value)
@@ -64,7 +64,7 @@ def rational(name: str, value: Any) -> Fraction:
     return Fraction(float(value))
 
 
-def positive(name: str, value: Any) -> Fraction:
+def positive(name: str, value: object) -> Fraction:
     """Return the exact value of a number above 0."""
     exact = rational(name, value)
     if exact <= 0:

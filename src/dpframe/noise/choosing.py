@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Booleans, WideIntegers
+from dpframe.arrays import Array, Booleans, Integers, WideIntegers, Words
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
-from dpframe.noise.arguments import rational
 from dpframe.noise.bernoulli import bernoulli
-from dpframe.noise.certified import Ball, Number, ball, precision
-from dpframe.noise.inversion import FUNCTION, UNIT, uniform_ball
+from dpframe.noise.certified import Ball, Number, ball, precision, round_down, round_up
+from dpframe.noise.inversion import FUNCTION, UNIT, uniform_ball, uniform_below
+from dpframe.noise.scales import rational
 
-__all__ = ["exponential_choice", "keep_at_least", "permute_and_flip", "randomized_response", "uniform_index"]
+__all__ = [
+    "exponential_choice",
+    "keep_at_least",
+    "keep_probability",
+    "permute_and_flip",
+    "randomized_response",
+    "truncated_geometric_keep",
+    "uniform_index",
+]
 
 
-def permute_and_flip(scores: NDArray[np.int64], rate: Number) -> NDArray[np.int64]:
+def permute_and_flip(scores: Integers, rate: Number) -> Integers:
     """For each group, the index of one candidate. Candidates with higher scores are chosen more often.
 
     Input:  scores, integers of shape (groups, candidates), higher is better; rate, a positive int, float or Fraction,
@@ -38,7 +47,7 @@ def permute_and_flip(scores: NDArray[np.int64], rate: Number) -> NDArray[np.int6
     return _chosen("permute_and_flip", scores, rate, _exponential, lambda u: -u.log())
 
 
-def exponential_choice(scores: NDArray[np.int64], rate: Number) -> NDArray[np.int64]:
+def exponential_choice(scores: Integers, rate: Number) -> Integers:
     """For each group, the index of one candidate, chosen with a probability proportional to exp(rate·score).
 
     Input:  as in `permute_and_flip`
@@ -56,11 +65,11 @@ def exponential_choice(scores: NDArray[np.int64], rate: Number) -> NDArray[np.in
 
 def _chosen(
     name: str,
-    scores: NDArray[Any],
+    scores: Array,
     rate: Number,
-    sample: Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]],
+    sample: Callable[[Words], tuple[Array, Array]],
     exact: Callable[[Ball], Ball],
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return the argmax of x - rate·gap in each row, where the gap is the best score minus the score.
 
     Input:  sample(words): floats x and bounds on their errors; exact(U): x for a uniform real U, as a ball
@@ -78,14 +87,14 @@ def _chosen(
     return winners
 
 
-def _exponential(words: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _exponential(words: Words) -> tuple[Array, Array]:
     """Exponential draws and bounds on their errors: |y - ŷ| ≤ 16u·ŷ + 3u + 1.01·2^-63·e^ŷ; see `laplace`."""
     y = -np.log((words + 0.5) * 2.0**-64)
     off = FUNCTION * y + 3 * UNIT + 1.01 * 2.0**-63 * np.exp(np.minimum(y, 40))
     return y, np.where(y > 40, np.inf, off)
 
 
-def _gumbel(words: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _gumbel(words: Words) -> tuple[Array, Array]:
     """Gumbel draws and bounds on their errors.
 
     Let y = -ln U, with an error of at most e as in `_exponential`. If e ≤ ŷ/8, the error of -ln ŷ is at most 1.15·e/ŷ,
@@ -101,9 +110,9 @@ def _gumbel(words: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _best(
-    scores: NDArray[Any],
+    scores: Array,
     rate: Fraction,
-    sample: Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]],
+    sample: Callable[[Words], tuple[Array, Array]],
     exact: Callable[[Ball], Ball],
 ) -> NDArray[np.intp]:
     """Return the argmax of x - rate·gap in each row; see `_chosen`.
@@ -145,7 +154,7 @@ def _exact_best(gaps: list[int], words: list[int], rate: Fraction, exact: Callab
         count += 64
 
 
-def uniform_index(choices: int, size: int) -> NDArray[np.int64]:
+def uniform_index(choices: int, size: int) -> Integers:
     """Independent uniform integers in [0, choices).
 
     Input:  choices, an integer from 1 to 2^32; size draws
@@ -173,7 +182,7 @@ def uniform_index(choices: int, size: int) -> NDArray[np.int64]:
     return index
 
 
-def randomized_response(values: NDArray[Any], choices: int, keep: Number) -> NDArray[np.int64]:
+def randomized_response(values: Array, choices: int, keep: Number) -> Integers:
     """Keep each answer with probability `keep`; otherwise replace it by a uniform one of the other choices.
 
     Input:  values, integers (or booleans) in [0, choices); choices, at least 2; keep, an int, float or Fraction in
@@ -203,3 +212,135 @@ def keep_at_least(noisy: WideIntegers, threshold: int) -> Booleans:
     array([False,  True,  True])
     """
     return np.asarray(noisy >= int(threshold), dtype=bool)
+
+
+def truncated_geometric_keep(counts: Array, rate: Number, start: Number) -> Booleans:
+    """Keep each key with the largest probability that privacy allows for its count.
+
+    Input:  counts, integers (units per key), any shape; rate ≥ 0 and start in (0, 1), ints, floats or Fractions,
+            taken exactly. With rate = ε and start = δ the result is (ε, δ)-private for units that have one key each
+    Output: booleans, shape of counts; a count of 0 or less is never kept
+    Law:    True with probability exactly π(count), see `keep_probability`
+    Source: Desfontaines, Voss, Gipson, Mandayam 2020, arXiv:2006.03684, Theorem 1
+    Errors: InvalidArgument for counts that are not integers, a negative rate, or start outside (0, 1)
+
+    >>> truncated_geometric_keep(np.array([0, 10**9]), 1, 1e-6)
+    array([False,  True])
+    """
+    counts = np.asarray(counts)
+    if counts.dtype.kind not in "iu":
+        raise InvalidArgument("truncated_geometric_keep: counts must be integers.")
+    rule = _rule(*_checked(rate, start))
+    words = bits.random_words(counts.size).reshape(counts.shape)
+    uniform = (words + 0.5) * 2.0**-64
+    distinct, position = np.unique(np.clip(counts, 0, rule.last), return_inverse=True)
+    chance = np.array([rule.approximate(count) for count in distinct.tolist()])[position.reshape(counts.shape)]
+    certain = counts > rule.last
+    keep = (uniform < chance) | certain
+    # `chance` is within 2^-52 of π, and `uniform` within 2^-52 of U.
+    for index in zip(*np.nonzero((np.abs(uniform - chance) < 2.0**-49) & ~certain & (counts > 0)), strict=True):
+        keep[index] = uniform_below(int(words[index]), 64, rule.probability(int(counts[index])))
+    return keep & (counts > 0)
+
+
+def keep_probability(count: int, rate: Number, start: Number) -> tuple[float, float]:
+    """Lower and upper bounds, as floats, of π(count), the largest probability of keeping a key.
+
+    Input:  as for `truncated_geometric_keep`
+    Output: (lower, upper), within about 1e-15 of each other
+    Bound:  π(0) = 0 and π(n) = min(e^rate·π(n-1) + start, 1 - e^-rate·(1 - π(n-1) - start), 1)
+    Source: Desfontaines, Voss, Gipson, Mandayam 2020, arXiv:2006.03684, Theorem 1
+    Errors: InvalidArgument for a negative rate or start outside (0, 1)
+
+    >>> low, high = keep_probability(1, 1, 0.125)
+    >>> low <= 0.125 <= high < low + 1e-15
+    True
+    """
+    rule = _rule(*_checked(rate, start))
+    if count <= 0 or count > rule.last:
+        return (0.0, 0.0) if count <= 0 else (1.0, 1.0)
+    return rule.bounds(count)
+
+
+def _checked(rate: Number, start: Number) -> tuple[Fraction, Fraction]:
+    growth, first = rational("rate", rate), rational("start", start)
+    if growth < 0:
+        raise InvalidArgument(f"rate={rate!r} must be at least 0.")
+    if not 0 < first < 1:
+        raise InvalidArgument(f"start={start!r} must lie strictly between 0 and 1.")
+    return growth, first
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """The function π. Up to `turn`, π + step grows by the factor e^rate per unit; then 1 - π + step shrinks by it.
+
+    The step is start/(e^rate - 1). From `last` + 1 on, π is 1. With rate 0, π(n) = n·start up to `last`.
+    """
+
+    rate: Fraction
+    start: Fraction
+    turn: int
+    last: int
+
+    def probability(self, count: int) -> Callable[[], Ball]:
+        """π(count) at the current precision, for counts from 1 to `last`."""
+        return lambda: _probability(self.rate, self.start, self.turn, count)
+
+    def approximate(self, count: int) -> float:
+        """π(count) within 2^-52."""
+        return sum(self.bounds(count)) / 2 if count else 0.0
+
+    def bounds(self, count: int) -> tuple[float, float]:
+        """The two floats next to π(count), at most 2^-52 apart."""
+        with precision(128):
+            value = _probability(self.rate, self.start, self.turn, count)
+            return round_down(value), round_up(value)
+
+
+def _probability(rate: Fraction, start: Fraction, turn: int, count: int) -> Ball:
+    if rate == 0:
+        return ball(count * start)
+    growth, first = ball(rate), ball(start)
+    step = first / growth.expm1()
+    below = (growth * min(count, turn)).expm1() * step
+    if count <= turn:
+        return below
+    return 1 + step - (1 - below + step) * (-growth * (count - turn)).exp()
+
+
+@lru_cache(maxsize=64)
+def _rule(rate: Fraction, start: Fraction) -> _Rule:
+    """The counts `turn` and `last` of π.
+
+    The first term of the minimum in `keep_probability` is the smallest while π(n-1) ≤ (1-start)/(e^rate+1). Both counts
+    are floors of real numbers, and ball arithmetic decides a floor only if the number is not an integer. Neither number
+    is one: e^rate is transcendental, so an equation between polynomials in e^rate would have to be an identity. The
+    only identity is start = 1/2, where π(2) = 1, and it is handled apart.
+    """
+    if rate == 0:
+        last = -(-start.denominator // start.numerator) - 1
+        return _Rule(rate, start, last, last)
+
+    def turn() -> Ball:
+        growth = ball(rate)
+        return ((1 - ball(start)) * growth.expm1() / (ball(start) * (growth.exp() + 1))).log1p() / growth
+
+    bend = _floor(turn) + 1
+
+    def length() -> Ball:
+        growth = ball(rate)
+        step = ball(start) / growth.expm1()
+        return ((1 - _probability(rate, start, bend, bend) + step) / step).log() / growth
+
+    return _Rule(rate, start, bend, 1 if start == Fraction(1, 2) else bend + _floor(length))
+
+
+def _floor(value: Callable[[], Ball]) -> int:
+    precision_bits = 128
+    while True:
+        with precision(precision_bits):
+            whole = value().floor().unique_fmpz()
+        if whole is not None:
+            return int(whole)
+        precision_bits *= 2

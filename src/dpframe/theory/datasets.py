@@ -1,4 +1,6 @@
-"""Grids: floats as whole multiples of a power of two, so that sums are exact and their order does not matter.
+"""Datasets: a sequence as an array of its domain's type, and the grid on which floats are added up.
+
+Grids: floats as whole multiples of a power of two, so that sums are exact and their order does not matter.
 
 The grid depends only on the bounds and the public size. Values are clipped to the largest and smallest grid points
 within the bounds, and rounded to the nearest grid point. All sums are sums of integers; at the end, a total is
@@ -8,16 +10,88 @@ multiplied by the step of the grid, which is exact.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Array, Integers
+from dpframe.errors import DomainMismatch, MetricMismatch
 from dpframe.theory.exact import exact
-from dpframe.theory.spaces import AtomDomain
+from dpframe.theory.formulas.sensitivity import Relation
+from dpframe.theory.spaces import (
+    AtomDomain,
+    ChangeOneDistance,
+    Domain,
+    HammingDistance,
+    InsertDeleteDistance,
+    Metric,
+    SymmetricDistance,
+    VectorDomain,
+)
 
-__all__ = ["Grid", "integer_total", "sum_grid"]
+__all__ = ["Grid", "Vector", "as_array", "dataset", "integer_total", "like", "plain_value", "relation_of", "sum_grid"]
+
+Vector = Collection[Any]  # a list, tuple, array or Series
+
+_RELATIONS: dict[type[Metric], Relation] = {
+    SymmetricDistance: "add-remove",
+    InsertDeleteDistance: "add-remove",
+    ChangeOneDistance: "replace",
+    HammingDistance: "replace",
+}
+
+
+def relation_of(metric: Metric, name: str) -> Relation:
+    """Whether a dataset metric counts records that enter or leave, or records that change. Errors: MetricMismatch."""
+    relation = _RELATIONS.get(type(metric))
+    if relation is None:
+        raise MetricMismatch(
+            f"{name}: the input metric is {metric!r}; a dataset is compared by SymmetricDistance(), "
+            "InsertDeleteDistance(), ChangeOneDistance() or HammingDistance()."
+        )
+    return relation
+
+
+def dataset(domain: Domain, metric: Metric, name: str) -> tuple[VectorDomain, Relation]:
+    """Check that a transformation's input is a dataset; return its domain and relation.
+
+    Errors: DomainMismatch, MetricMismatch
+    """
+    if not isinstance(domain, VectorDomain):
+        raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a VectorDomain.")
+    if not isinstance(domain.element_domain, AtomDomain) and name != "count":
+        raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a vector of single values.")
+    return domain, relation_of(metric, name)
+
+
+def as_array(values: Vector, atom: AtomDomain) -> Array:
+    """A vector of members as an array of the domain's type; strings as Python objects."""
+    if atom.dtype.kind == "O":
+        array = np.empty(len(values), dtype=object)
+        array[:] = [str(v) for v in values]
+        return array
+    return np.asarray(values if hasattr(values, "__array__") else list(values), dtype=atom.dtype)
+
+
+def like(array: Array, original: Any) -> object:
+    """The result as an array if the caller passed an array or a Series, otherwise as a list of Python values."""
+    if isinstance(original, np.ndarray) or (hasattr(original, "__array__") and not isinstance(original, list | tuple)):
+        return array
+    return array.tolist()
+
+
+def plain_value(value: Any) -> object:
+    """The value that is hashed in place of this one. Equal values of different types (2 and 2.0) have one such value.
+
+    >>> plain_value(np.float64(2.0)), plain_value(-0.0), plain_value("a")
+    (2, 0, 'a')
+    """
+    plain = value.item() if hasattr(value, "item") else value
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+
 
 _LEAST = -1074  # the smallest exponent of a float
 
@@ -36,11 +110,11 @@ class Grid:
         """Distance between neighbouring points (unit of the values)."""
         return Fraction(2) ** self.exponent
 
-    def points(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def points(self, values: Array) -> Integers:
         """The index i of each value's nearest grid point; infinities get the lowest or highest index."""
         step = 2.0**self.exponent
         inside = np.clip(values.astype(np.float64), self.low * step, self.high * step)
-        points: np.ndarray[Any, np.dtype[np.int64]] = np.floor(inside / step + 0.5).astype(np.int64)
+        points: Integers = np.floor(inside / step + 0.5).astype(np.int64)
         np.clip(points, self.low, self.high, out=points)
         return points
 
@@ -78,7 +152,7 @@ def _ceil_log2(x: Fraction) -> int:
     return k if x <= Fraction(2) ** k else k + 1
 
 
-def integer_total(values: np.ndarray[Any, Any]) -> int:
+def integer_total(values: Array) -> int:
     """The exact sum of an integer array. Sums of 32-bit halves cannot overflow for fewer than 2^31 entries."""
     if values.dtype.kind == "b" or values.dtype.itemsize < 8:
         return int(values.sum(dtype=np.int64))

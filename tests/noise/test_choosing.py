@@ -1,3 +1,5 @@
+"""Random choices of a candidate, and of keys that are kept."""
+
 from fractions import Fraction
 from itertools import permutations
 
@@ -9,13 +11,16 @@ from scipy import stats
 from dpframe.errors import InvalidArgument
 from dpframe.noise import (
     bits,
+    choosing,
     exponential_choice,
     keep_at_least,
+    keep_probability,
     permute_and_flip,
     randomized_response,
-    selection,
+    truncated_geometric_keep,
     uniform_index,
 )
+from dpframe.noise.choosing import _rule
 
 DRAWS = 200_000
 
@@ -74,7 +79,7 @@ def test_gumbel_draws_are_as_exact_as_said():
     size = draw.integers(0, 64, 2000).astype(np.uint64)
     near = draw.integers(0, 1 << 63, 2000).astype(np.uint64) >> size
     words = np.concatenate([near, ~near, np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)])
-    drawn, off = selection._gumbel(words)
+    drawn, off = choosing._gumbel(words)
     with ctx.workprec(300):
         for word, value, error in zip(words.tolist(), drawn.tolist(), off.tolist(), strict=True):
             for end in (word, word + 1):
@@ -87,8 +92,8 @@ def test_gumbel_draws_are_as_exact_as_said():
 def test_near_ties_of_gumbel_draws_are_decided_by_more_bits(monkeypatch):
     # Scores 1 and 0 at rate 1: ln V2 = ln V1 / e, so that the keys agree in all the bits that one word shows.
     asked = []
-    inner = selection._exact_best
-    monkeypatch.setattr(selection, "_exact_best", lambda *args: asked.append(args) or inner(*args))
+    inner = choosing._exact_best
+    monkeypatch.setattr(choosing, "_exact_best", lambda *args: asked.append(args) or inner(*args))
     with ctx.workprec(300):
         first = 2**62 + 12_345
         tied = ((arb(first) / arb(2) ** 64).log() / arb(1).exp()).exp()
@@ -120,8 +125,8 @@ def test_groups_of_different_scores_in_one_call():
 def test_near_ties_are_decided_by_more_bits(monkeypatch):
     # Scores 1 and 0 at rate 1: V2 = V1·e, so that the keys agree in all the bits that one word shows.
     asked = []
-    inner = selection._exact_best
-    monkeypatch.setattr(selection, "_exact_best", lambda *args: asked.append(args) or inner(*args))
+    inner = choosing._exact_best
+    monkeypatch.setattr(choosing, "_exact_best", lambda *args: asked.append(args) or inner(*args))
     with ctx.workprec(300):
         first = 2**62 + 12_345
         second = int((arb(first) * arb(-1).exp()).floor().unique_fmpz())
@@ -214,3 +219,71 @@ def test_answers_outside_the_choices_are_refused(values, choices, keep):
 def test_a_value_at_the_threshold_is_kept():
     assert keep_at_least(np.array([4, 5, 6]), 5).tolist() == [False, True, True]
     assert keep_at_least(np.array([2**70, -(2**70)], dtype=object), 0).tolist() == [True, False]
+
+
+CASES = [(1, Fraction(1, 1000)), (0.1, 1e-6), (Fraction(1, 3), Fraction(1, 10**9)), (5, 0.01), (0, 0.3), (2, 0.5)]
+
+
+@pytest.mark.parametrize(("rate", "start"), CASES)
+def test_the_closed_form_is_the_recursion(rate, start):
+    # π(n) = min(e^ε π(n-1) + δ, 1 - e^-ε (1 - π(n-1) - δ), 1), in 400 bits.
+    with ctx.workprec(400):
+        grow = (arb(rate.numerator) / rate.denominator if isinstance(rate, Fraction) else arb(rate)).exp()
+        first = arb(start.numerator) / start.denominator if isinstance(start, Fraction) else arb(start)
+        p = arb(0)
+        for count in range(1, _rule(Fraction(rate), Fraction(start)).last + 4):
+            options = [grow * p + first, 1 - (1 - p - first) / grow, arb(1)]
+            p = min(options, key=lambda x: float(x.mid()))
+            low, high = keep_probability(count, rate, start)
+            assert low - 1e-15 <= float(p.mid()) <= high + 1e-15
+            assert high - low < 1e-15
+        assert float(p.mid()) == 1
+
+
+@pytest.mark.parametrize(("rate", "start"), CASES)
+def test_no_step_grows_faster_than_the_rate_allows(rate, start):
+    # (ε, δ) for one unit: π(n+1) ≤ e^ε π(n) + δ and 1 - π(n) ≤ e^ε (1 - π(n+1)) + δ.
+    for count in range(_rule(Fraction(rate), Fraction(start)).last + 2):
+        (here, _), (_, more) = keep_probability(count, rate, start), keep_probability(count + 1, rate, start)
+        assert more <= np.exp(float(rate)) * here + float(start) + 1e-12
+        assert 1 - here <= np.exp(float(rate)) * (1 - more) + float(start) + 1e-12
+
+
+@pytest.mark.parametrize(("rate", "start"), CASES)
+def test_keys_are_kept_as_often_as_they_should_be(rate, start):
+    last = _rule(Fraction(rate), Fraction(start)).last
+    for count in {1, 2, last // 2, last - 1, last} & set(range(1, last + 1)):
+        kept = int(truncated_geometric_keep(np.full(200_000, count), rate, start).sum())
+        assert stats.binomtest(kept, 200_000, keep_probability(count, rate, start)[0]).pvalue > 1e-8
+
+
+def test_empty_keys_never_show_and_full_ones_always_do():
+    counts = np.array([[-3, 0, 10**12], [2**62, 0, -(2**62)]])
+    for _ in range(50):
+        assert truncated_geometric_keep(counts, 1, 1e-3).tolist() == [[False, False, True], [True, False, False]]
+    assert truncated_geometric_keep(np.array([], int), 1, 1e-3).shape == (0,)
+    assert truncated_geometric_keep(np.array([2], np.uint8), 5, 0.5).all()
+
+
+def test_a_key_at_its_probability_reads_more_bits():
+    with ctx.workprec(300):
+        first = arb(1) / 1000
+        p = first * arb(1).exp() + first
+        word = int((p * 2**64).floor().unique_fmpz())
+        rest = p * 2**64 - word
+    for more in (0, 1 << 63, (1 << 64) - 1):
+        with bits.replay([word, more, 1 << 63]):
+            (kept,) = truncated_geometric_keep(np.array([2]), 1, Fraction(1, 1000)).tolist()
+        with ctx.workprec(300):
+            assert kept == bool(arb(more) / arb(2) ** 64 < rest)
+
+
+@pytest.mark.parametrize(("rate", "start"), [(-1, 0.1), (1, 0), (1, 1), (1, -0.5), (float("nan"), 0.1)])
+def test_rules_that_make_no_sense_are_refused(rate, start):
+    with pytest.raises(InvalidArgument):
+        truncated_geometric_keep(np.array([1]), rate, start)
+
+
+def test_counts_must_be_integers():
+    with pytest.raises(InvalidArgument, match="integers"):
+        truncated_geometric_keep(np.array([1.5]), 1, 0.1)

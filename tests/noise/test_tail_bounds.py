@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dpframe.errors import InvalidArgument
-from dpframe.noise import tails
+from dpframe.noise import tail_bounds as tails
 from dpframe.noise.certified import precision
 
 

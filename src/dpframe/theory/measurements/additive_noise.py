@@ -1,4 +1,4 @@
-"""Measurements that add noise to a number or to every entry of a vector: laplace and gaussian."""
+"""Measurements that add noise to a number or to every entry of a vector, and the error that the noise causes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from numpy.typing import DTypeLike
+
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
-from dpframe.theory.exact import Root, exact, square, upward
-from dpframe.theory.formulas.loss import laplace as laplace_maps
+from dpframe.theory.datasets import like
+from dpframe.theory.exact import Length, Real, exact, square, upward
+from dpframe.theory.formulas.loss import calibration, curves
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
-from dpframe.theory.framework import Measurement
-from dpframe.theory.measurements.grid_noise import Additive, Law, checked_granularity, checked_scale
-from dpframe.theory.measurements.vector_noise import noisy_array
+from dpframe.theory.framework import Function, Measurement
+from dpframe.theory.measurements.grid_noise import Additive, checked_scale, noisy_array
 from dpframe.theory.spaces import (
     AbsoluteDistance,
     AtomDomain,
@@ -34,11 +36,15 @@ from dpframe.theory.spaces import (
     ZeroConcentratedDivergence,
     gaussian_profile,
 )
-from dpframe.theory.vectors import like
 
-__all__ = ["gaussian", "laplace"]
-
-Length = Fraction | Root
+__all__ = [
+    "gaussian",
+    "gaussian_error",
+    "gaussian_scale_for_error",
+    "laplace",
+    "laplace_error",
+    "laplace_scale_for_error",
+]
 
 
 def number_domain(domain: Domain, name: str) -> AtomDomain:
@@ -110,7 +116,7 @@ def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, nam
     return grown
 
 
-def _function(domain: Domain, noise: Additive) -> Callable[[Any], Any]:
+def _function(domain: Domain, noise: Additive) -> Function:
     """The function that adds noise to every finite entry; infinite entries do not change."""
 
     def run_vector(values: Any) -> Any:
@@ -129,19 +135,12 @@ def _function(domain: Domain, noise: Additive) -> Callable[[Any], Any]:
     return run_mapping
 
 
-def _additive(domain: Domain, law: Law, scale: Any, granularity: Any, name: str) -> Additive:
-    atom = number_domain(domain, name)
-    noise = Additive(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
-    noise.sampler_scale  # noqa: B018  # refuses an unsuitable grid here, not at the first call
-    return noise
-
-
 @ordered
 def laplace(
     input_domain: Domain,
     input_metric: Metric,
-    scale: Any,
-    granularity: Any = None,
+    scale: Real,
+    granularity: Real | None = None,
     output_measure: Measure | None = None,
 ) -> Measurement:
     """Add Laplace noise to a number or to every entry of a vector.
@@ -157,7 +156,7 @@ def laplace(
             effect. `output_measure` may be MaxDivergence() (the default); ZeroConcentratedDivergence(), with
             ρ = ε + e^-ε - 1 for real noise and ε·tanh(ε/2) for discrete noise; RenyiDivergence() or
             RenyiDivergence(alpha), exact; or, for one number, SmoothedMaxDivergence(), δ = 1 - e^((ε' - ε)/2) at ε'
-    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `loss.laplace`
+    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `loss.curves`
     Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
 
     >>> m = laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0)
@@ -166,29 +165,29 @@ def laplace(
     >>> laplace(AtomDomain(float), AbsoluteDistance(), scale=1.0, granularity=2**-10).map(1)
     1.0009765625
     """
-    noise = _additive(input_domain, "laplace", scale, granularity, "laplace")
+    noise = Additive.of("laplace", scale, granularity, number_domain(input_domain, "laplace"))
     grown = _spread(input_domain, input_metric, L1Distance(), noise, "laplace")
     measure = MaxDivergence() if output_measure is None else output_measure
 
     def epsilon(d_in: Length) -> Fraction:
         return privacy.laplace_loss(grown(d_in), noise.scale)
 
-    privacy_map: Callable[[Length], Any] = epsilon
+    privacy_map: Callable[[Length], object] = epsilon
     if measure == ZeroConcentratedDivergence():
 
-        def privacy_map(d_in: Length) -> Any:
+        def privacy_map(d_in: Length) -> object:
             return privacy.laplace_rho(epsilon(d_in), 1) if noise.atom.is_float else privacy.pure_to_zcdp(epsilon(d_in))
 
     elif isinstance(measure, RenyiDivergence):
         order = measure.alpha
 
-        def privacy_map(d_in: Length) -> Any:
+        def privacy_map(d_in: Length) -> object:
             curve = _laplace_curve(noise, grown(d_in))
             return curve if order is None else curve(order)
 
     elif measure == SmoothedMaxDivergence() and isinstance(input_domain, AtomDomain):
 
-        def privacy_map(d_in: Length) -> Any:
+        def privacy_map(d_in: Length) -> object:
             return _laplace_profile(noise, grown(d_in))
 
     elif measure != MaxDivergence():
@@ -210,20 +209,18 @@ def _in_steps(noise: Additive, l1: Length) -> tuple[Fraction, Fraction]:
 def _laplace_curve(noise: Additive, l1: Length) -> RenyiCurve:
     distance, scale = _in_steps(noise, l1)
     if noise.atom.is_float:
-        return RenyiCurve(lambda alpha: laplace_maps.laplace_renyi(exact(alpha, "alpha"), distance, scale))
-    return RenyiCurve(
-        lambda alpha: laplace_maps.discrete_laplace_renyi(exact(alpha, "alpha"), distance.numerator, scale)
-    )
+        return RenyiCurve(lambda alpha: curves.laplace_renyi(exact(alpha, "alpha"), distance, scale))
+    return RenyiCurve(lambda alpha: curves.discrete_laplace_renyi(exact(alpha, "alpha"), distance.numerator, scale))
 
 
 def _laplace_profile(noise: Additive, l1: Length) -> PrivacyProfile:
     distance, scale = _in_steps(noise, l1)
     if noise.atom.is_float:
         return PrivacyProfile(
-            lambda epsilon: laplace_maps.laplace_delta(exact(epsilon, "epsilon"), distance, scale), label="Laplace"
+            lambda epsilon: curves.laplace_delta(exact(epsilon, "epsilon"), distance, scale), label="Laplace"
         )
     return PrivacyProfile(
-        lambda epsilon: laplace_maps.discrete_laplace_delta(exact(epsilon, "epsilon"), distance.numerator, scale),
+        lambda epsilon: curves.discrete_laplace_delta(exact(epsilon, "epsilon"), distance.numerator, scale),
         label="discrete Laplace",
     )
 
@@ -232,8 +229,8 @@ def _laplace_profile(noise: Additive, l1: Length) -> PrivacyProfile:
 def gaussian(
     input_domain: Domain,
     input_metric: Metric,
-    scale: Any,
-    granularity: Any = None,
+    scale: Real,
+    granularity: Real | None = None,
     output_measure: Measure | None = None,
 ) -> Measurement:
     """Add Gaussian noise to a number or to every entry of a vector.
@@ -252,23 +249,23 @@ def gaussian(
     >>> gaussian(AtomDomain(float), AbsoluteDistance(), scale=1.0).map(1)
     0.5
     """
-    noise = _additive(input_domain, "gaussian", scale, granularity, "gaussian")
+    noise = Additive.of("gaussian", scale, granularity, number_domain(input_domain, "gaussian"))
     grown = _spread(input_domain, input_metric, L2Distance(), noise, "gaussian")
     measure = ZeroConcentratedDivergence() if output_measure is None else output_measure
 
     def rho(d_in: Length) -> Fraction:
         return privacy.gaussian_loss(grown(d_in), noise.scale)
 
-    privacy_map: Callable[[Length], Any] = rho
+    privacy_map: Callable[[Length], object] = rho
     if isinstance(measure, RenyiDivergence):
         order = measure.alpha
 
-        def privacy_map(d_in: Length) -> Any:
+        def privacy_map(d_in: Length) -> object:
             return _renyi_curve(rho(d_in)) if order is None else rho(d_in) * exact(order, "alpha")
 
     elif measure == SmoothedMaxDivergence():
 
-        def privacy_map(d_in: Length) -> Any:
+        def privacy_map(d_in: Length) -> object:
             return gaussian_profile(square(grown(d_in)) / noise.scale**2)
 
     elif measure != ZeroConcentratedDivergence():
@@ -281,3 +278,77 @@ def gaussian(
 
 def _renyi_curve(rho: Fraction) -> RenyiCurve:
     return RenyiCurve(lambda alpha: upward(rho * exact(alpha, "alpha")))
+
+
+def laplace_error(scale: object, alpha: Real, T: DTypeLike = float) -> int | float:
+    """The error of `laplace` at a confidence: smallest e with P[|noise| > e] <= alpha.
+
+    Input:  scale > 0; alpha in (0, 1), the chance of a larger error; T: the type of the numbers, as in AtomDomain
+    Output: e in the unit of the numbers: float (rounded up) for floats, scale·ln(1/alpha); int for integers
+    Bound:  for integers P[|noise| > e] = P[|noise| >= e + 1]; for a strict bound |noise| < e at 1 - alpha, add 1
+    Source: `calibration.real_error`, `calibration.noise_error`
+    Errors: InvalidArgument (InvalidPrice for alpha)
+
+    >>> round(laplace_error(scale=25.0, alpha=0.05), 6), laplace_error(scale=25.0, alpha=0.05, T=int)
+    (74.893307, 75)
+    """
+    if _real(T):
+        return calibration.real_error("laplace", checked_scale(scale), exact(alpha, "alpha"))
+    return calibration.noise_error("discrete_laplace", checked_scale(scale), exact(alpha, "alpha"))
+
+
+def gaussian_error(scale: object, alpha: Real, T: DTypeLike = float) -> int | float:
+    """The error of `gaussian` at a confidence: smallest e with P[|noise| > e] <= alpha.
+
+    Input:  scale: the standard deviation > 0; alpha and T as in `laplace_error`
+    Output: as `laplace_error`; for floats scale·√2·erfc⁻¹(alpha)
+    Source: `calibration.real_error`, `calibration.noise_error`
+    Errors: InvalidArgument (InvalidPrice for alpha)
+
+    >>> round(gaussian_error(scale=1.0, alpha=0.05), 6), gaussian_error(scale=1.0, alpha=0.05, T=int)
+    (1.959964, 2)
+    """
+    if _real(T):
+        return calibration.real_error("gaussian", checked_scale(scale), exact(alpha, "alpha"))
+    return calibration.noise_error("gaussian", checked_scale(scale), exact(alpha, "alpha"))
+
+
+def laplace_scale_for_error(error: Real, alpha: Real, T: DTypeLike = float) -> float:
+    """The largest scale at which `laplace_error` is at most this error.
+
+    Input:  error > 0 in the unit of the numbers (for integers its whole part is used); alpha and T as in
+            `laplace_error`
+    Output: scale (same unit), rounded down
+    Source: `calibration.real_scale_for_error`, `calibration.scale_for_error`
+    Errors: InvalidArgument (InvalidPrice for alpha)
+
+    >>> round(laplace_scale_for_error(error=1.0, alpha=0.05), 6)
+    0.333808
+    """
+    if _real(T):
+        return calibration.real_scale_for_error("laplace", exact(error, "error"), exact(alpha, "alpha"))
+    return calibration.scale_for_error("discrete_laplace", exact(error, "error"), exact(alpha, "alpha"))
+
+
+def gaussian_scale_for_error(error: Real, alpha: Real, T: DTypeLike = float) -> float:
+    """The largest standard deviation at which `gaussian_error` is at most this error.
+
+    Input:  as `laplace_scale_for_error`
+    Output: scale (unit of the numbers), rounded down
+    Source: `calibration.real_scale_for_error`, `calibration.scale_for_error`
+    Errors: InvalidArgument (InvalidPrice for alpha)
+
+    >>> round(gaussian_scale_for_error(error=1.0, alpha=0.05), 6)
+    0.510213
+    """
+    if _real(T):
+        return calibration.real_scale_for_error("gaussian", exact(error, "error"), exact(alpha, "alpha"))
+    return calibration.scale_for_error("gaussian", exact(error, "error"), exact(alpha, "alpha"))
+
+
+def _real(kind: DTypeLike) -> bool:
+    """True for a float type, False for an integer type. Errors: InvalidArgument for any other type."""
+    atom = AtomDomain(kind)
+    if not (atom.is_float or atom.is_integer):
+        raise InvalidArgument(f"T={kind!r}: noise is added to integers or floats.")
+    return atom.is_float
