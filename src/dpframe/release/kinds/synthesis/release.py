@@ -22,8 +22,7 @@ from dpframe.plan import SYNTHETIC, Synthesis, SyntheticColumn, Tables, render_h
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, together
 from dpframe.release.kinds.synthesis.model import summed
 from dpframe.release.kinds.synthesis.rounds import Exact, measured_and_fitted
-from dpframe.release.kinds.synthesis.rows import drawn_rows
-from dpframe.release.kinds.synthesis.values import values_of
+from dpframe.release.kinds.synthesis.rows import drawn_rows, values_of
 from dpframe.release.pricing import Gaussian, NoisePlan, TableRounds
 from dpframe.release.shown import Released, distances_chart, read_look
 from dpframe.theory.formulas.error import Attributes

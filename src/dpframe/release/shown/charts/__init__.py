@@ -20,7 +20,9 @@ from dpframe.release.shown.charts.heatmap import (
 from dpframe.release.shown.charts.look import (
     Heading,
     Look,
+    in_words,
     read_look,
+    title_of,
 )
 from dpframe.release.shown.charts.numbers import (
     margin,
@@ -40,8 +42,10 @@ __all__ = [
     "forecast_chart",
     "grouped_chart",
     "heatmap",
+    "in_words",
     "margin",
     "margins",
     "read_look",
     "shown",
+    "title_of",
 ]
