@@ -1,4 +1,4 @@
-"""What people read: released tables, crosstabs, marginals, files, charts, and the privacy statement."""
+"""Everything that people read: released tables, crosstabs, files, charts, and the privacy statement."""
 
 from dpframe.release.shown.charts import (
     Grouped,

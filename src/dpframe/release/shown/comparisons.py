@@ -32,7 +32,7 @@ class Compares(Released[Table_co]):
 
     @property
     def covers(self) -> str:
-        """What the intervals of this release are about: "noise" or "population"; see `Query.release`."""
+        """The errors that the intervals of this release count: "noise" or "population"; see `Query.release`."""
         return str(self._numbers.covers.value)
 
     def difference(self, first: Any, second: Any, column: str | None = None, alpha: float = 0.05) -> Any:

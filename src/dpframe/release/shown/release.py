@@ -20,6 +20,7 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.charts import Grouped, grouped_chart, heatmap, in_words, margin, read_look, title_of
 from dpframe.release.shown.comparisons import Compares
 from dpframe.release.shown.crosstab import as_text, laid_out
+from dpframe.release.shown.crosstab_margins import crosstab
 from dpframe.release.shown.description import (
     BOUNDS_SHOWN,
     described,
@@ -30,7 +31,6 @@ from dpframe.release.shown.description import (
 from dpframe.release.shown.error_tables import error_table, largest_errors, noise_table
 from dpframe.release.shown.files import grid_html, long_html
 from dpframe.release.shown.left_out import with_left_out
-from dpframe.release.shown.margins import crosstab
 from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES
 from dpframe.release.shown.shrinking import Shrinks
 from dpframe.release.shown.usefulness import mostly_noise

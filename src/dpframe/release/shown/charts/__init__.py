@@ -8,10 +8,10 @@ from dpframe.release.shown.charts.distances import distances_chart
 from dpframe.release.shown.charts.expected import (
     expected_errors,
 )
-from dpframe.release.shown.charts.forecast import (
+from dpframe.release.shown.charts.forecast_chart import (
     forecast_chart,
 )
-from dpframe.release.shown.charts.grouped import (
+from dpframe.release.shown.charts.grouped_chart import (
     grouped_chart,
 )
 from dpframe.release.shown.charts.heatmap import (
