@@ -10,7 +10,7 @@ from dpframe.release.shown.charts import (
     read_look,
     title_of,
 )
-from dpframe.release.shown.crosstab import as_text, unlike
+from dpframe.release.shown.crosstab import as_text, unlike, with_every_key
 from dpframe.release.shown.error_tables import error_table, largest_error, largest_errors, noise_rows, noise_table
 from dpframe.release.shown.files import check_installed
 from dpframe.release.shown.ledger_page import ledger_page, price_words
@@ -58,4 +58,5 @@ __all__ = [
     "title_of",
     "unlike",
     "warn_hopeless",
+    "with_every_key",
 ]

@@ -229,9 +229,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
             "Mechanisms",
             [
                 (MECHANISMS, _rows(items["mechanisms"], MECHANISMS)),
-                *_about_pairs(items["mechanisms"]),
-                *_about_shared(items["mechanisms"]),
-                *_about_choices(items["mechanisms"]),
+                *_about_mechanisms(items["mechanisms"]),
                 *_about_keys(items["mechanisms"]),
             ],
         ),
@@ -273,17 +271,14 @@ def _about_failures(budget: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _about_pairs(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [PAIRED] if any(row["mechanism"] == "paired_laplace" for row in mechanisms) else []
-
-
-def _about_shared(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+def _about_mechanisms(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence for pairs that are measured together, for noises that share a part, and for choices."""
+    labels = {row["mechanism"] for row in mechanisms}
     columns = [row["column"] for row in mechanisms if row["mechanism"] in ("elliptic", "k_norm")]
-    return [SHARED.format(names=", ".join(columns))] if columns else []
-
-
-def _about_choices(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [CHOSEN] if any(row["mechanism"] in ("permute_and_flip", "exponential") for row in mechanisms) else []
+    shared = [SHARED.format(names=", ".join(columns))] if columns else []
+    pairs = [PAIRED] if "paired_laplace" in labels else []
+    choices = [CHOSEN] if labels & {"permute_and_flip", "exponential"} else []
+    return [*pairs, *shared, *choices]
 
 
 def _about_keys(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
