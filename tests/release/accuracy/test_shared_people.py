@@ -215,7 +215,7 @@ def test_opposite_people_keep_the_level():
 def test_the_variance_of_people_who_are_alike_is_too_small_for_opposite_ones(monkeypatch):
     """The negative control: a variance that counts the covariance of opposite people with the wrong sign."""
     alike = lambda *pairs, **_: np.full(len(pairs[2][0]), 0.2)  # noqa: E731
-    monkeypatch.setattr("dpframe.release.accuracy.differences.sampling_parts", alike)
+    monkeypatch.setattr("dpframe.release.accuracy.group_differences.sampling_parts", alike)
     assert _misses(-1, 100.0, 40) > 12
 
 

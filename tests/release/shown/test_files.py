@@ -350,6 +350,48 @@ def _has_lxml():
     return True
 
 
+def series(frame):
+    nights = frame.budget.series("n", every="1d", horizon=9, epsilon=1.0, unit_periods=1)
+    return nights.add(frame.count(max_rows=1), period="2026-01-01")
+
+
+BOUNDS = {"age": (0, 300), "id2": (0, 300)}
+KEYS = {"job": LONG, "sex": ["f", "m"]}
+EVERY_KIND = {
+    "table": grouped,
+    "crosstab": crosstab,
+    "marginals": lambda f: f.marginals(["job", "sex"], keys=KEYS, max_rows=1).release(epsilon=1, delta=1e-6),
+    "hierarchy": lambda f: f.hierarchy(["job"], keys=LONG, max_rows=1).release(epsilon=1),
+    "rows": lambda f: f.synthesize(["job", "sex"], keys=KEYS, max_rows=1).release(epsilon=1, delta=1e-6),
+    "matrix": lambda f: f.corr(["age", "id2"], BOUNDS, max_rows=1).release(epsilon=1),
+    "regression": lambda f: f.ols(y="age", x=["id2"], bounds=BOUNDS, max_rows=1).release(epsilon=1),
+    "series": series,
+}
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_every_kind_of_answer_has_every_conversion_and_every_file(kind, tmp_path):
+    table = pl.DataFrame({**ROWS, "id2": range(300)})
+    out = EVERY_KIND[kind](dp.protect(table, unit="id", budget=dp.Budget(epsilon=9.0, delta=1e-3)))
+    names = out.to_polars().columns
+    assert out.to_arrow().column_names == names == out.to_csv().splitlines()[0].replace('"', "").split(",")
+    assert len(out.to_pandas()) == out.to_polars().height == len(out.to_csv().splitlines()) - 1
+    assert out.to_latex().startswith(r"\begin{tabular}")
+    assert out.to_html().startswith("<table")
+    out.to_parquet(tmp_path / "a.parquet")
+    statement = pq.read_schema(tmp_path / "a.parquet").metadata[b"dpframe.privacy_statement"]
+    assert json.loads(statement) == out.report().to_dict()
+    out.to_excel(tmp_path / "a.xlsx")
+    assert list(pd.read_excel(tmp_path / "a.xlsx", sheet_name=None))[-1] == "privacy"
+
+
+def test_a_table_that_is_longer_than_a_sheet_is_refused(monkeypatch, frame, tmp_path):
+    out = grouped(frame)
+    monkeypatch.setattr("dpframe.release.shown.files._LINES", 3)
+    with pytest.raises(UnsupportedOperation, match="a sheet holds 2 rows"):
+        out.to_excel(tmp_path / "a.xlsx")
+
+
 def test_excel_opens_with_the_table_and_a_sheet_for_the_statement(frame, tmp_path):
     pytest.importorskip("openpyxl")
     out = crosstab(frame, margins=True)

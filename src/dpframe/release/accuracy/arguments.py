@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dpframe.errors import InvalidArgument, kind_of
 from dpframe.plan import real
 
-__all__ = ["check_alpha", "check_column", "check_rows"]
+__all__ = ["check_alpha", "check_column", "check_rows", "read_ci"]
 
 
 def check_alpha(alpha: object) -> float:
@@ -16,6 +16,14 @@ def check_alpha(alpha: object) -> float:
     if missing is None or not 0 < missing < 1:
         raise InvalidArgument("alpha must be between 0 and 1; 0.05 gives 95% confidence.")
     return float(missing)
+
+
+def read_ci(ci: object) -> float:
+    """A confidence as typed. Errors: InvalidArgument."""
+    confidence = real(ci)
+    if confidence is None or not 0 < confidence < 1:
+        raise InvalidArgument("ci= is a probability between 0 and 1; ci=0.95 gives intervals of 95% confidence.")
+    return float(confidence)
 
 
 def check_rows(rows: object) -> float:

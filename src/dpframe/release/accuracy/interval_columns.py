@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from dpframe.engine import polars_dtype
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import Covers, Layout, ReleasedColumn, real
+from dpframe.plan import Covers, Layout, ReleasedColumn
 from dpframe.release.estimators import estimator_of, in_ticks
 
-__all__ = ["check_ci", "interval_column", "low_and_high", "read_ci"]
+__all__ = ["check_ci", "interval_column", "low_and_high"]
 
 _EXACT = 2.0**53  # up to here every integer is a float
 _LARGEST = 2.0**63
@@ -26,27 +26,14 @@ def low_and_high(output: ReleasedColumn, covers: Covers = Covers.NOISE) -> tuple
     return f"{output.name}_low", f"{output.name}_high"
 
 
-def read_ci(ci: object) -> float:
-    """A confidence as typed. Errors: InvalidArgument."""
-    confidence = real(ci)
-    if confidence is None or not 0 < confidence < 1:
-        raise InvalidArgument("ci= is a probability between 0 and 1; ci=0.95 gives intervals of 95% confidence.")
-    return float(confidence)
-
-
 def check_ci(
     ci: float, by: Sequence[str], outputs: Sequence[ReleasedColumn], layout: Layout, covers: Covers = Covers.NOISE
 ) -> None:
     """Errors: InvalidArgument, UnsupportedOperation if the table has no place for intervals or did not pay for them."""
-    if layout.form == "crosstab":
+    if layout.form == "crosstab" or layout.is_description:
         raise UnsupportedOperation(
-            "ci=: a crosstab has one number in each cell. Leave ci= out, and read its intervals: "
-            "out.accuracy(alpha=0.05)."
-        )
-    if layout.is_description:
-        raise UnsupportedOperation(
-            "ci=: a description has one number in each cell. Leave ci= out, and read its intervals: "
-            "out.accuracy(alpha=0.05)."
+            f"ci=: a {'description' if layout.is_description else 'crosstab'} has one number in each cell. Leave ci= "
+            "out, and read its intervals: out.accuracy(alpha=0.05)."
         )
     names = {*by, *(output.name for output in outputs)}
     for output in outputs:

@@ -87,7 +87,7 @@ def with_intervals(numbers: Numbers, alpha: float) -> pl.DataFrame:
 
 
 def _rows_of(numbers: Numbers, output: ReleasedColumn) -> Floats | None:
-    """How many values each group has, as released: values of this column, else rows, else units.
+    """The number of values in each group, as released: values of this column, else rows, else units.
 
     It is None for a minimum or maximum, since values are rarely spread evenly there.
     """

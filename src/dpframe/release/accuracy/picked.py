@@ -12,7 +12,7 @@ __all__ = ["alpha_of_each", "picked_from", "with_rare_groups"]
 
 
 def picked_from(numbers: Numbers) -> int:
-    """How many groups were found, where the released ones were picked from them by their numbers; else 0."""
+    """The number of groups found, where the released ones were picked from them by their numbers; else 0."""
     found = numbers.parts.get(GROUPS_FOUND)
     return 0 if found is None or numbers.layout.largest is None or not len(found) else int(found[0])
 

@@ -1,4 +1,4 @@
-"""What people read: released tables, crosstabs, marginals, files, charts, and the privacy statement."""
+"""Everything that people read: released tables, crosstabs, files, charts, and the privacy statement."""
 
 from dpframe.release.shown.charts import (
     Grouped,
@@ -6,12 +6,13 @@ from dpframe.release.shown.charts import (
     distances_chart,
     forecast_chart,
     grouped_chart,
+    in_words,
     read_look,
+    title_of,
 )
-from dpframe.release.shown.crosstab import as_text, unlike
+from dpframe.release.shown.crosstab import as_text, unlike, with_every_key
 from dpframe.release.shown.error_tables import error_table, largest_error, largest_errors, noise_rows, noise_table
 from dpframe.release.shown.files import check_installed
-from dpframe.release.shown.heading import in_words, title_of
 from dpframe.release.shown.ledger_page import ledger_page, price_words
 from dpframe.release.shown.left_out import bias_words
 from dpframe.release.shown.prices import (
@@ -22,6 +23,7 @@ from dpframe.release.shown.released import Exports, Record, Released
 from dpframe.release.shown.report import (
     Report,
     loss_json,
+    loss_words,
     statement,
 )
 from dpframe.release.shown.usefulness import warn_hopeless
@@ -46,6 +48,7 @@ __all__ = [
     "largest_errors",
     "ledger_page",
     "loss_json",
+    "loss_words",
     "noise_rows",
     "noise_table",
     "price_words",
@@ -55,4 +58,5 @@ __all__ = [
     "title_of",
     "unlike",
     "warn_hopeless",
+    "with_every_key",
 ]

@@ -32,7 +32,7 @@ class Compares(Released[Table_co]):
 
     @property
     def covers(self) -> str:
-        """What the intervals of this release are about: "noise" or "population"; see `Query.release`."""
+        """The errors that the intervals of this release count: "noise" or "population"; see `Query.release`."""
         return str(self._numbers.covers.value)
 
     def difference(self, first: Any, second: Any, column: str | None = None, alpha: float = 0.05) -> Any:
@@ -86,7 +86,7 @@ class Compares(Released[Table_co]):
         """
         level, output = check_alpha(alpha), self._comparable(column, "compare")
         place = self._place(reference, "compare")
-        others = [i for i in range(self._numbers.long.height) if i != place and not self._suppressed[i]]
+        others = [i for i in range(self._numbers.long.height) if i != place and not self._numbers.hidden[i]]
         if not others:
             raise InvalidArgument("compare: there is no other group to compare with the reference.")
         between = self._between(output, others, [place] * len(others))
@@ -143,11 +143,6 @@ class Compares(Released[Table_co]):
             raise UnsupportedOperation("independence(): the table needs two rows and two columns.")
         return independence(grid[0], numbers.noise.of(total))
 
-    @property
-    def _suppressed(self) -> list[bool]:
-        numbers = self._numbers
-        return [bool(hidden) for hidden in numbers.hidden]
-
     def _between(self, output: ReleasedColumn, first: Sequence[int], second: Sequence[int]) -> Differences:
         """The differences of the numbers as they were drawn, whatever post-processing made of them."""
         drawn = replace(self._numbers, long=self._numbers.drawn, before=None, lifted=False, suppression=None)
@@ -195,7 +190,7 @@ class Compares(Released[Table_co]):
             if all(
                 a == b and isinstance(a, bool) == (kind is bool) for a, b, kind in zip(row, parts, typed, strict=True)
             ):
-                if self._suppressed[i]:
+                if numbers.hidden[i]:
                     raise InvalidArgument(f"{verb}: this group is suppressed; compare before suppress(below=...).")
                 return i
         raise InvalidArgument(f"{verb}: there is no such group in this release; its groups are the rows of .table.")

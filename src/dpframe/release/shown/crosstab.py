@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,18 @@ from dpframe.arrays import Booleans, Floats
 from dpframe.engine import Kind, as_kind
 from dpframe.plan import Layout
 
-__all__ = ["ALL", "CellColumns", "Crosstab", "Merged", "as_text", "grid_of", "label_of", "laid_out", "unlike"]
+__all__ = [
+    "ALL",
+    "CellColumns",
+    "Crosstab",
+    "Merged",
+    "as_text",
+    "grid_of",
+    "label_of",
+    "laid_out",
+    "unlike",
+    "with_every_key",
+]
 
 ALL = "All"  # the name of a margin, as in pandas
 Key = tuple[Any, ...]
@@ -210,6 +221,15 @@ def as_text(keys: pl.Series) -> pl.Series:
     if not isinstance(keys.dtype, pl.Boolean | pl.Datetime | pl.Duration):
         return keys.cast(pl.String)
     return pl.Series(keys.name, [None if key is None else str(key) for key in keys], dtype=pl.String)
+
+
+def with_every_key(table: pl.DataFrame, fillers: Mapping[str, str]) -> pl.DataFrame:
+    """A table with all of some keys, as texts; a filler stands in the columns that the table does not have."""
+    keys = [
+        (as_text(table[name]) if name in table.columns else pl.lit(filler)).alias(name)
+        for name, filler in fillers.items()
+    ]
+    return table.select(*keys, *(name for name in table.columns if name not in fillers))
 
 
 def _labels(keys: list[Key], names: set[str]) -> list[str]:

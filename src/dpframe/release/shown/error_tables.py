@@ -13,7 +13,7 @@ from dpframe.release.answer import Numbers, keys_beside
 from dpframe.release.estimators import estimator_of, rows_fewer
 from dpframe.release.pricing import NoisePlan
 from dpframe.release.shown.crosstab import as_text
-from dpframe.release.shown.margins import margin_errors
+from dpframe.release.shown.crosstab_margins import margin_errors
 
 __all__ = ["error_table", "largest_error", "largest_errors", "noise_rows", "noise_table"]
 

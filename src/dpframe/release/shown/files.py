@@ -169,10 +169,13 @@ def long_html(
             for name, value in zip(table.columns, row, strict=True)
         ]
         body.append(f"<tr>{''.join(cells)}</tr>")
-    more = f"<p>… and {table.height - _ROWS} more rows.</p>" if table.height > _ROWS else ""
-    return (
-        f"<div style='{_WIDE}'><table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>{more}"
-    )
+    return _wide(f"<tr>{head}</tr>", body, table.height)
+
+
+def _wide(head: str, body: Sequence[str], rows: int) -> str:
+    """A table of at most 60 rows that scrolls in its place, and the number of further rows."""
+    more = f"<p>… and {rows - _ROWS} more rows.</p>" if rows > _ROWS else ""
+    return f"<div style='{_WIDE}'><table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table></div>{more}"
 
 
 def _shared(values: pl.Series, errors: Sequence[float | None]) -> str | None:
@@ -210,10 +213,7 @@ def grid_html(grid: Crosstab) -> str:
         )
         beside = _small(bottom).removeprefix("<br>") if i >= height else ""
         body.append(f"<tr>{_row_keys(grid.rows[i])}<td>{beside}</td>{cells}</tr>")
-    more = f"<p>… and {len(grid.rows) - _ROWS} more rows.</p>" if len(grid.rows) > _ROWS else ""
-    return (
-        f"<div style='{_WIDE}'><table><thead>{''.join(lines)}</thead><tbody>{''.join(body)}</tbody></table></div>{more}"
-    )
+    return _wide("".join(lines), body, len(grid.rows))
 
 
 def _same(grid: Crosstab, part: Any) -> str | None:

@@ -82,7 +82,7 @@ def _charges(lines: Sequence[Charge]) -> str:
 
 
 def price_words(charge: Charge) -> str:
-    """What a charge cost, in words: of one that was paid beforehand, by which line."""
+    """The price of a charge in words; of one that was paid beforehand, the line that paid."""
     if charge.price is not None:
         return f"{charge.price} of #{charge.paid_by}"
     size = charge.epsilon if charge.rho is None else charge.rho

@@ -1,4 +1,4 @@
-"""What chosen limits and bounds leave out, beside the errors of a release and in the words of its report."""
+"""Rows and values that chosen limits and bounds leave out, beside the errors of a release and in its report."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def bias_words(question: Question, lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _sentence(line: Mapping[str, Any], *, grouped: bool) -> str:
-    """How much of a column is likely missing."""
+    """The part of a column that is likely missing, in a sentence."""
     name = f"{line['column']}, all groups together" if grouped else line["column"]
     numbers = [_rounded(line[key]) for key in ("estimate", "lower", "upper")]
     if not line["upper"] and not line["lower"]:

@@ -11,8 +11,7 @@ from dpframe.budget import Terms
 from dpframe.plan import COUNT, Marginals, Question, ReleasedColumn, derivation, titled, unit_words
 from dpframe.plan.steps import source_of
 from dpframe.release.estimators import estimator_of
-from dpframe.release.shown.charts import Heading, Look, expected_errors
-from dpframe.release.shown.heading import in_words, title_of
+from dpframe.release.shown.charts import Heading, Look, expected_errors, in_words, title_of
 
 __all__ = ["priced_chart"]
 

@@ -17,9 +17,10 @@ from dpframe.plan import RELEASE, ReleasedColumn
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci, with_intervals
 from dpframe.release.answer import is_total, known_nonnegative, nonnegative, read_suppression, rounded
 from dpframe.release.estimators import estimator_of
-from dpframe.release.shown.charts import Grouped, grouped_chart, heatmap, margin, read_look
+from dpframe.release.shown.charts import Grouped, grouped_chart, heatmap, in_words, margin, read_look, title_of
 from dpframe.release.shown.comparisons import Compares
 from dpframe.release.shown.crosstab import as_text, laid_out
+from dpframe.release.shown.crosstab_margins import crosstab
 from dpframe.release.shown.description import (
     BOUNDS_SHOWN,
     described,
@@ -29,9 +30,7 @@ from dpframe.release.shown.description import (
 )
 from dpframe.release.shown.error_tables import error_table, largest_errors, noise_table
 from dpframe.release.shown.files import grid_html, long_html
-from dpframe.release.shown.heading import in_words, title_of
 from dpframe.release.shown.left_out import with_left_out
-from dpframe.release.shown.margins import crosstab
 from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES
 from dpframe.release.shown.shrinking import Shrinks
 from dpframe.release.shown.usefulness import mostly_noise
@@ -260,7 +259,8 @@ class Release(Shrinks[Table_co], Compares[Table_co]):
         has this scale in each round, and the threshold is on the mean after the last round. "permute_and_flip" and
         "exponential" choose among candidates; one that is worse by `scale` rows is e times less likely.
         """
-        return as_kind(noise_table(self._numbers.outputs, self._numbers.noise), self._kind)  # type: ignore[no-any-return]
+        table: Table_co = as_kind(noise_table(self._numbers.outputs, self._numbers.noise), self._kind)
+        return table
 
     def accuracy(self, alpha: float = 0.05, *, assume_rows: int | None = None) -> Table_co:
         """One row per group and released column: the value, and the error that holds with probability 1 - alpha.
@@ -308,7 +308,8 @@ class Release(Shrinks[Table_co], Compares[Table_co]):
         errors = with_left_out(self._numbers, errors)
         if self._numbers.layout.is_description:
             errors = described_errors(self._numbers, errors)
-        return as_kind(errors, self._kind)  # type: ignore[no-any-return]
+        table: Table_co = as_kind(errors, self._kind)
+        return table
 
     # In words
 

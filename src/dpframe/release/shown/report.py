@@ -20,7 +20,7 @@ from dpframe.plan import Derivation, render_html, render_text
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS, zcdp_to_epsilon
 
-__all__ = ["BIAS", "UNKNOWN", "Report", "loss_json", "statement"]
+__all__ = ["BIAS", "UNKNOWN", "Report", "loss_json", "loss_words", "statement"]
 
 STEPS = ("step", "one_unit_has", "known")
 MECHANISMS = ("column", "aggregate", "mechanism", "scale", "threshold")
@@ -212,11 +212,11 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
     name = f", under the name {items['name']!r}" if items["name"] else ""
     origin = [items["stored"]] if "stored" in items else []
     versions = ", ".join(f"{k} {v}" for k, v in sorted(items["implementation"]["versions"].items()))
-    remaining, limit = (_words(budget[key]) for key in ("remaining", "limit"))
+    remaining, limit = (loss_words(budget[key]) for key in ("remaining", "limit"))
     steps = [{**row, "step": row.get("shown", row["step"])} for row in items["bounds"]]
     found = [items["found"]] if "found" in items else []
     return [
-        ("Guarantee", [f"Privacy loss: {_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
+        ("Guarantee", [f"Privacy loss: {loss_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
         ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing.", *origin]),
         ("Unit of privacy", [items["unit_of_privacy"], items["neighbours"]["meaning"]]),
         ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(steps, STEPS)), items["keys"], *found]),
@@ -229,9 +229,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
             "Mechanisms",
             [
                 (MECHANISMS, _rows(items["mechanisms"], MECHANISMS)),
-                *_about_pairs(items["mechanisms"]),
-                *_about_shared(items["mechanisms"]),
-                *_about_choices(items["mechanisms"]),
+                *_about_mechanisms(items["mechanisms"]),
                 *_about_keys(items["mechanisms"]),
             ],
         ),
@@ -273,17 +271,14 @@ def _about_failures(budget: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _about_pairs(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [PAIRED] if any(row["mechanism"] == "paired_laplace" for row in mechanisms) else []
-
-
-def _about_shared(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+def _about_mechanisms(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence for pairs that are measured together, for noises that share a part, and for choices."""
+    labels = {row["mechanism"] for row in mechanisms}
     columns = [row["column"] for row in mechanisms if row["mechanism"] in ("elliptic", "k_norm")]
-    return [SHARED.format(names=", ".join(columns))] if columns else []
-
-
-def _about_choices(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [CHOSEN] if any(row["mechanism"] in ("permute_and_flip", "exponential") for row in mechanisms) else []
+    shared = [SHARED.format(names=", ".join(columns))] if columns else []
+    pairs = [PAIRED] if "paired_laplace" in labels else []
+    choices = [CHOSEN] if labels & {"permute_and_flip", "exponential"} else []
+    return [*pairs, *shared, *choices]
 
 
 def _about_keys(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -306,7 +301,8 @@ def _about_keys(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"Keys were found by {rule}: {how}."]
 
 
-def _words(loss: Mapping[str, Any]) -> str:
+def loss_words(loss: Mapping[str, Any]) -> str:
+    """A loss as JSON in words: `ε = 1, δ = 1e-06`."""
     main = f"ρ = {loss['rho']:g}" if "rho" in loss else f"ε = {loss['epsilon']:g}"
     return main + (f", δ = {loss['delta']:g}" if loss["delta"] else "")
 

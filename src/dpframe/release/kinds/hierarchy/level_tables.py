@@ -18,9 +18,9 @@ from dpframe.errors import UnknownColumn
 from dpframe.plan import ReleasedColumn, Tree
 from dpframe.release.answer import OTHER, SMALL, Reader, Suppression, hidden_in_tree
 from dpframe.release.kinds.hierarchy.agreeing import Agreeing, on_grid
-from dpframe.release.kinds.hierarchy.errors import level_errors
+from dpframe.release.kinds.hierarchy.draw import level_errors
 from dpframe.release.pricing import NoisePlan, level_variances
-from dpframe.release.shown import Released, as_text, unlike
+from dpframe.release.shown import Released, unlike, with_every_key
 from dpframe.release.shown.files import write_csv, write_latex, write_parquet
 
 __all__ = ["LevelTables"]
@@ -161,12 +161,10 @@ class LevelTables(Released[Table_co]):
 
     def _together(self, tables: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
         """Tables of all levels in one: `level` first, keys as text, and "" in the columns of lower levels."""
-        name, parts = unlike("level", {*self._tree.columns, *self._tree.crossed, self._value}), []
-        for level, table in zip(self.levels, tables, strict=True):
-            keys = [(as_text(table[key]) if key in table.columns else pl.lit("")).alias(key) for key in by]
-            numbers = [column for column in table.columns if column not in by]
-            parts.append(table.select(pl.lit(level).alias(name), *keys, *numbers))
-        return pl.concat(parts)
+        name = unlike("level", {*self._tree.columns, *self._tree.crossed, self._value})
+        full = [with_every_key(table, dict.fromkeys(by, "")) for table in tables]
+        levels = zip(self.levels, full, strict=True)
+        return pl.concat([table.select(pl.lit(level).alias(name), pl.all()) for level, table in levels])
 
     def to_polars(self, level: str | None = None) -> pl.DataFrame:
         """A level, or all of them in one table: `level` first, keys as text, and "" in the columns of lower levels."""

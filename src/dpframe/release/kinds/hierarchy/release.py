@@ -10,17 +10,27 @@ import polars as pl
 
 from dpframe.engine import Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import HIERARCHY
+from dpframe.plan import HIERARCHY, Tree
 from dpframe.release.accuracy import check_alpha, read_ci
 from dpframe.release.answer import keys_beside, known_nonnegative, read_suppression
 from dpframe.release.kinds.hierarchy.agreeing import nonnegative_levels, on_grid, whole_levels
-from dpframe.release.kinds.hierarchy.chart import drawn_level, labelled
-from dpframe.release.kinds.hierarchy.errors import level_errors
+from dpframe.release.kinds.hierarchy.draw import level_errors
 from dpframe.release.kinds.hierarchy.level_tables import LevelTables
-from dpframe.release.shown import Grouped, grouped_chart, in_words, largest_error, noise_table, read_look, title_of
+from dpframe.release.shown import (
+    Grouped,
+    as_text,
+    grouped_chart,
+    in_words,
+    largest_error,
+    noise_table,
+    read_look,
+    title_of,
+)
 from dpframe.usage import RELEASED, explains
 
 __all__ = ["HierarchyRelease"]
+
+_MOST = 25  # the largest number of bars of the level that is drawn if none is typed
 
 
 @explains("out.{}({})", RELEASED)
@@ -155,11 +165,11 @@ class HierarchyRelease(LevelTables[Table_co], Mapping[str, Any]):
         Errors: UnknownColumn for a level that there is not; UnsupportedOperation for "total", which is one number, and
                 without the extra `charts`; InvalidArgument
         """
-        place = drawn_level(self._tree) if level is None else self._place(level)
+        place = _drawn_level(self._tree) if level is None else self._place(level)
         look = read_look(title, width, height, sort)
         if not self._tree.by(place):
             raise UnsupportedOperation("plot(): the total is one number: type out['total'], or plot a level below it.")
-        by, keys = labelled(self._tree, place, self._keys(place))
+        by, keys = _labelled(self._tree, place, self._keys(place))
         named = keys.rename(dict(zip(by, keys_beside(by), strict=True)))
         numbers = self._errors(place, 0.05).insert_column(0, pl.Series("column", [self._value] * keys.height))
         errors = pl.concat([named, numbers], how="horizontal")
@@ -179,3 +189,26 @@ class HierarchyRelease(LevelTables[Table_co], Mapping[str, Any]):
         return (
             f"A hierarchy of {len(self)} levels: {sizes}.\n\nReleased at {self.cost}. Read one: out[{self.levels[1]!r}]"
         )
+
+
+def _drawn_level(tree: Tree) -> int:
+    """The place of the lowest level with at most 25 numbers, or of the level below the root."""
+    fitting = [level for level in range(1, len(tree.names)) if tree.shape.sizes[level] * tree.cells <= _MOST]
+    return fitting[-1] if fitting else 1
+
+
+def _labelled(tree: Tree, level: int, keys: pl.DataFrame) -> tuple[tuple[str, ...], pl.DataFrame]:
+    """One column with a label for each node, and the crossed columns.
+
+    The label is the node's own key. If two nodes of the level have one key, such as two towns of one name, the keys
+    above it stand before it.
+
+    Input:  keys: a row for each number of the level, as `Tree.by` orders its columns
+    """
+    columns = tree.columns[:level]
+    crossed = [pl.col(name) for name in tree.crossed]
+    if level <= 1 or keys[columns[-1]].n_unique() == tree.shape.sizes[level]:
+        return (columns[-1], *tree.crossed), keys.select(pl.col(columns[-1]), *crossed)
+    texts = pl.concat_str([as_text(keys[name]).fill_null("null") for name in columns], separator=", ")
+    name = ", ".join(columns)
+    return (name, *tree.crossed), keys.select(texts.alias(name), *crossed)

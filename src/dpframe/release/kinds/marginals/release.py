@@ -19,7 +19,7 @@ from dpframe.release.accuracy import check_alpha
 from dpframe.release.answer import JointTables, Numbers, family_of, joint_nonnegative, joint_whole, keys_beside
 from dpframe.release.kinds.marginals.draw import interaction_variances, measured_parts, table_noise
 from dpframe.release.pricing import NoisePlan
-from dpframe.release.shown.crosstab import ALL, as_text, unlike
+from dpframe.release.shown.crosstab import ALL, unlike, with_every_key
 from dpframe.release.shown.error_tables import error_table, largest_errors, noise_table
 from dpframe.release.shown.release import Release
 from dpframe.release.shown.released import Released
@@ -181,17 +181,7 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         """Tables with some of the columns `by`, concatenated; keys become text."""
         levels = zip(by, self._tables.levels, strict=True)
         every = {name: unlike(ALL, {str(key) for key in level}) for name, level in levels}
-        full = [
-            table.select(
-                *(
-                    (as_text(table[name]) if name in table.columns else pl.lit(margin)).alias(name)
-                    for name, margin in every.items()
-                ),
-                pl.col(*(name for name in table.columns if name not in every)),
-            )
-            for table in tables
-        ]
-        return pl.concat(full)
+        return pl.concat([with_every_key(table, every) for table in tables])
 
     # Noise and errors
 

@@ -117,7 +117,7 @@ class Regression(OfMoments):
 
     @property
     def _caption(self) -> str:
-        """What the intervals are about, and what was paid."""
+        """The price, and the meaning of the intervals."""
         intervals = (
             "low and high are a 95% interval for the population: noise and sampling together."
             if self.is_told

@@ -14,7 +14,7 @@ from dpframe.engine import Kind, as_kind
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import render_html
 from dpframe.release.accuracy import check_column
-from dpframe.release.shown import Exports, Grouped, Heading, Report, as_text, grouped_chart, read_look
+from dpframe.release.shown import Exports, Grouped, Heading, Report, as_text, grouped_chart, loss_words, read_look
 
 __all__ = ["SeriesNumbers"]
 
@@ -99,9 +99,7 @@ class SeriesNumbers(Exports):
         )
         words = self._words_of(chosen)
         question = f"{self.title.rpartition(': ')[0]}: {words}{f' by {of}' if keys else ''}"
-        guarantee = self.statement["guarantee"]
-        price = f"ρ = {guarantee['rho']:g}" if "rho" in guarantee else f"ε = {guarantee['epsilon']:g}"
-        price += f", δ = {guarantee['delta']:g}" if guarantee["delta"] else ""
+        price = loss_words(self.statement["guarantee"])
         under = f"Released at {price} for all periods; protected: {self.statement['unit_of_privacy']}."
         by = (self._period, *filter(None, [of]))
         grouped = Grouped(by, errors, pl.Float64(), words, alpha=self._alpha)

@@ -12,8 +12,8 @@ from itertools import combinations
 import numpy as np
 
 from dpframe.arrays import Floats
+from dpframe.release.kinds.synthesis.junction_trees import JunctionTree, cells_of, junction_tree
 from dpframe.release.kinds.synthesis.model import Beliefs, expanded, summed
-from dpframe.release.kinds.synthesis.trees import JunctionTree, cells_of, junction_tree
 from dpframe.theory.formulas.error import Attributes
 
 __all__ = ["Fit", "Measured", "agreed", "fitted", "together"]

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from dpframe.arrays import Floats
-from dpframe.release.kinds.synthesis.trees import JunctionTree
+from dpframe.release.kinds.synthesis.junction_trees import JunctionTree
 from dpframe.theory.formulas.error import Attributes
 
 __all__ = ["Beliefs", "expanded", "summed"]

@@ -22,8 +22,7 @@ from dpframe.plan import SYNTHETIC, Synthesis, SyntheticColumn, Tables, render_h
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, together
 from dpframe.release.kinds.synthesis.model import summed
 from dpframe.release.kinds.synthesis.rounds import Exact, measured_and_fitted
-from dpframe.release.kinds.synthesis.rows import drawn_rows
-from dpframe.release.kinds.synthesis.values import values_of
+from dpframe.release.kinds.synthesis.synthetic_rows import drawn_rows, values_of
 from dpframe.release.pricing import Gaussian, NoisePlan, TableRounds
 from dpframe.release.shown import Released, distances_chart, read_look
 from dpframe.theory.formulas.error import Attributes
@@ -172,7 +171,7 @@ class SyntheticRelease(Released[Table_co]):
         return np.asarray(counts / max(len(self._codes), 1))
 
     def _estimated(self, part: Attributes) -> tuple[Any, float]:
-        """What the measured tables say of a table, as a mean weighted by precision, and its deviation."""
+        """The mean of the measured tables that have some columns, weighted by precision, and its deviation."""
         values, precision = np.zeros([self._tables.sizes[i] for i in part]), 0.0
         for one in self._measured:
             if set(part) <= set(one.part):
@@ -191,7 +190,7 @@ class SyntheticRelease(Released[Table_co]):
         return as_kind(pl.DataFrame(rows, schema=schema, orient="row"), self._kind)
 
     def accuracy(self) -> Any:
-        """How far the rows are from the noisy tables, for each table of one to three columns, the farthest first.
+        """The distance of the rows from the noisy tables, for each table of one to three columns, the farthest first.
 
         Output: `table`; `columns`, how many; `distance`: total variation between the parts of the synthetic rows and
                 the noisy table, null where no measured table has these columns; `noise`: the mean distance that the
@@ -222,7 +221,7 @@ class SyntheticRelease(Released[Table_co]):
         ]
 
     def _stated(self) -> dict[str, Any]:
-        """How far the rows are from the noisy tables, for each number of columns."""
+        """The distance of the rows from the noisy tables, in a sentence for each number of columns."""
         sentences = [
             "The rows are drawn from a model that was fitted to the noisy tables. Nothing else of the data is in them. "
             "Where no noisy table has some columns together, the rows do not show how these columns go together."

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats
 from dpframe.errors import DpFrameError
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, fitted
-from dpframe.release.kinds.synthesis.rows import drawn_rows
-from dpframe.release.kinds.synthesis.trees import cells_of, tree_cells
+from dpframe.release.kinds.synthesis.junction_trees import cells_of, tree_cells
+from dpframe.release.kinds.synthesis.synthetic_rows import drawn_rows
 from dpframe.release.pricing import Exponential, Gaussian
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.loss import gaussian_scale_rho
@@ -160,7 +160,7 @@ class _Model:
         return _share(self._sample, part, self._fit.beliefs.sizes) if exact is None else exact
 
     def doubt(self, part: Attributes) -> float:
-        """How far off `table` may be (rows, in L1), since it is one of drawn rows."""
+        """The error that `table` may have (rows, in L1), since it is one of drawn rows."""
         if self._fit.beliefs.tree.home(part, self._fit.beliefs.sizes) is not None:
             return 0.0
         return _NORMAL * float(np.sqrt(self.table(part)).sum()) * self.rows / math.sqrt(self._settings.sampled)

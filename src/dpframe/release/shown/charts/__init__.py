@@ -8,10 +8,10 @@ from dpframe.release.shown.charts.distances import distances_chart
 from dpframe.release.shown.charts.expected import (
     expected_errors,
 )
-from dpframe.release.shown.charts.forecast import (
+from dpframe.release.shown.charts.forecast_chart import (
     forecast_chart,
 )
-from dpframe.release.shown.charts.grouped import (
+from dpframe.release.shown.charts.grouped_chart import (
     grouped_chart,
 )
 from dpframe.release.shown.charts.heatmap import (
@@ -20,7 +20,9 @@ from dpframe.release.shown.charts.heatmap import (
 from dpframe.release.shown.charts.look import (
     Heading,
     Look,
+    in_words,
     read_look,
+    title_of,
 )
 from dpframe.release.shown.charts.numbers import (
     margin,
@@ -40,8 +42,10 @@ __all__ = [
     "forecast_chart",
     "grouped_chart",
     "heatmap",
+    "in_words",
     "margin",
     "margins",
     "read_look",
     "shown",
+    "title_of",
 ]

@@ -1,4 +1,4 @@
-"""How far synthetic rows are from the noisy tables that they come from, as a chart."""
+"""The chart of the distances between synthetic rows and the noisy tables that they come from."""
 
 from __future__ import annotations
 

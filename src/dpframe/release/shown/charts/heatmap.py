@@ -193,7 +193,7 @@ def _turned(columns: Sequence[Any], width: int) -> tuple[list[str], int]:
 
 
 def _overhang(labels: Sequence[str], angle: int) -> int:
-    """How far the longest line of a slanted label reaches to the right of its column (pixels)."""
+    """The length by which the longest line of a slanted label reaches beyond its column, to the right (pixels)."""
     return int(0.65 * _reach(labels)) if angle == -50 else 0
 
 

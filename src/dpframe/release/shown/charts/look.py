@@ -11,7 +11,7 @@ from typing import Any
 
 from dpframe.drawing import altair, finished
 from dpframe.errors import InvalidArgument
-from dpframe.plan import real
+from dpframe.plan import Derivation, real
 
 __all__ = [
     "BAND",
@@ -26,10 +26,12 @@ __all__ = [
     "Order",
     "altair",
     "drawn",
+    "in_words",
     "label_of_key",
     "labels_of",
     "lines_of_labels",
     "read_look",
+    "title_of",
     "wrapped",
 ]
 
@@ -47,6 +49,7 @@ MOST = 800  # the largest default width and height of a chart (pixels)
 _WIDTH = 640  # the default width (pixels)
 _LETTER = 6.6  # width of a letter in a label of 12 pixels (pixels)
 _LINES = 12  # the largest number of lines of a label
+_PARTS = {"": "", "index": ", in % of the row", "columns": ", in % of the column", "all": ", in % of all"}
 
 
 class Order(StrEnum):
@@ -87,6 +90,19 @@ class Heading:
     def also(self, *lines: str) -> Heading:
         """The heading with more lines; empty ones are left out."""
         return Heading(self.title, (*self.lines, *filter(None, lines)))
+
+
+def in_words(why: Derivation, column: str) -> str:
+    """The statistic of a released column in words: `Mean of spend`."""
+    words = dict(why.words).get(column, column)
+    return words[:1].upper() + words[1:]
+
+
+def title_of(why: Derivation, words: str, by: Sequence[str], normalize: str = "") -> str:
+    """The question as a title: `Mean of spend by city and sex, where age >= 18`."""
+    keys = " and ".join(filter(None, [", ".join(by[:-1]), *by[-1:]]))
+    where = f", where {' and '.join(why.where)}" if why.where else ""
+    return f"{words}{f' by {keys}' if keys else ''}{_PARTS[normalize]}{where}"
 
 
 def read_look(title: object, width: object, height: object, sort: object) -> Look:

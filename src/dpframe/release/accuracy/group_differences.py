@@ -97,7 +97,7 @@ def _unit(down: Floats, up: Floats) -> float:
 
 
 def _extra(one: Floats, other: Floats, parts: Floats | None) -> Floats:
-    """What is added to the sum of squared sampling lengths for those of a difference; at the worst 2·s·s'."""
+    """The addition to the sum of squared sampling lengths that gives that of a difference; at the worst 2·s·s'."""
     worst = 2 * one * other
     with np.errstate(invalid="ignore"):  # infinite lengths have no parts
         extra = worst if parts is None else np.minimum((parts - 1) * (one**2 + other**2), worst)

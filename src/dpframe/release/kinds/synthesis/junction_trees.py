@@ -32,12 +32,12 @@ class JunctionTree:
 
 
 def cells_of(part: Iterable[int], sizes: Sequence[int]) -> int:
-    """How many cells the table of a set of columns has."""
+    """The number of cells in the table of a set of columns."""
     return math.prod(sizes[i] for i in part)
 
 
 def tree_cells(sets: Iterable[Attributes], sizes: Sequence[int]) -> int:
-    """How many cells the tables of the cliques have together, in the junction tree of these sets.
+    """The number of cells in the tables of all cliques together, in the junction tree of these sets.
 
     >>> tree_cells([(0, 1), (1, 2)], (2, 3, 5)), tree_cells([(0, 1), (1, 2), (0, 2)], (2, 3, 5))
     (21, 30)

@@ -1,6 +1,7 @@
 """Synthetic rows from a graphical model: keys that are drawn evenly, so that tables of the rows are near the model.
 
-The rows are drawn from the model alone. Their randomness hides nothing and need not be secret.
+Then values are put in the place of keys: listed keys stand for themselves, and a value of a bin is drawn evenly within
+it. The rows are drawn from the model alone. Their randomness hides nothing and need not be secret.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
+from dpframe.engine import polars_dtype
+from dpframe.plan import TIMES, Key, Kind, SyntheticColumn, kind
 from dpframe.release.kinds.synthesis.model import Beliefs
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["drawn_rows"]
+__all__ = ["drawn_rows", "values_of"]
 
 _STEP = (5**0.5 - 1) / 2
 
@@ -68,3 +72,34 @@ def _chosen(table: Floats, given: NDArray[np.int64], points: Floats) -> NDArray[
     flat = (ends + np.arange(len(ends))[:, None]).ravel()
     at = np.searchsorted(flat, given + points, side="right")
     return np.asarray(np.clip(at - given * width, 0, width - 1))
+
+
+def values_of(
+    column: SyntheticColumn,
+    levels: Key,
+    places: NDArray[np.int32],
+    draw: np.random.Generator,
+) -> pl.Series:
+    """A column of synthetic values in its type, from the places of its keys.
+
+    Input:  the column; its keys, of which a last one may be null; the place of each row's key
+    Output: whole numbers and times are drawn evenly among those of the bin, floats between its ends
+    """
+    dtype = polars_dtype(column.dtype)
+    if not column.lows:
+        return pl.Series(column.name, list(levels), dtype=dtype, strict=False).gather(places)
+    missing = places >= len(column.lows)
+    at = np.where(missing, 0, places)
+    if kind(column.dtype) in (Kind.INTEGER, *TIMES):
+        lows, highs = [int(low) for low in column.lows], [int(high) for high in column.highs]
+        steps = np.array([high - low + 1 for low, high in zip(lows, highs, strict=True)], np.float64)[at]
+        offsets = np.minimum(np.floor(draw.random(len(at)) * steps), steps - 1)
+        if max(map(abs, (*lows, *highs))) < 2**62:
+            series = pl.Series(column.name, np.array(lows)[at] + offsets.astype(np.int64))
+        else:
+            numbers = [min(lows[i] + int(k), highs[i]) for i, k in zip(at, offsets, strict=True)]
+            series = pl.Series(column.name, numbers, dtype=dtype if kind(column.dtype) == Kind.INTEGER else pl.Int64)
+    else:
+        low, high = np.array(column.lows)[at], np.array(column.highs)[at]
+        series = pl.Series(column.name, np.minimum(low + draw.random(len(at)) * (high - low), high))
+    return series.cast(dtype).zip_with(pl.Series(~missing), pl.Series([None], dtype=dtype).new_from_index(0, len(at)))
