@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
-from dpframe.api.arguments import Pair, read_bounds, read_limits, read_mapping, read_names, read_rank, typed_too
+from dpframe.api.arguments import (
+    Pair,
+    RowLimits,
+    read_bounds,
+    read_mapping,
+    read_names,
+    read_rank,
+    read_row_limits,
+    typed_too,
+)
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
@@ -38,8 +47,7 @@ class FrameDescription(AskedFrame[Table_co]):
         bounds: Mapping[str, Any] | Pair | None = None,
         *,
         percentiles: Sequence[float] = _QUARTILES,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        **limits: Unpack[RowLimits],
     ) -> Query[Table_co]:
         """The table that pandas' `describe` gives, in one release: count, missing, mean, std, bounds and quartiles.
 
@@ -77,9 +85,7 @@ class FrameDescription(AskedFrame[Table_co]):
         weights = split([not column.nullable for column in described], len(ranks))
         aggregates = tuple(part for column in described for part in column.aggregates(weights, ranks))
         verb = f"describe({list(names)!r}, {typed_too(bounds=bounds)}{{limit}})"
-        return self._query(
-            aggregates, read_limits(max_rows, limits=limits), verb=verb, layout=Layout("describe", names)
-        )
+        return self._query(aggregates, read_row_limits(**limits), verb=verb, layout=Layout("describe", names))
 
 
 @dataclass(frozen=True)
