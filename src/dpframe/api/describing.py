@@ -20,9 +20,10 @@ from dpframe.api.arguments import (
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
-from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnknownColumn, WrongType
+from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongType
 from dpframe.plan import Aggregate, Auto, Bounds, Kind, Layout, kind, show
 from dpframe.plan.statistics import Count, Mean, Missing, Quantile, Var
+from dpframe.plan.totals import without_bounds
 from dpframe.usage import explains
 
 __all__ = ["FrameDescription", "Weights", "split"]
@@ -231,11 +232,12 @@ def _bounds_of(frame: AskedFrame[Any], names: Sequence[str], bounds: object) -> 
     lacking = [name for name in open_columns if read[name] is None]
     if lacking:
         added = ", ".join(f"{name!r}: (0, 100)" for name in lacking)
-        raise MissingBounds(
-            f"describe: one value of {lacking[0]!r} could be anything, so no finite noise hides it. Say the range, "
-            f"with limits that you know without the data: bounds={{{added}}}; or have it chosen privately inside the "
+        raise without_bounds(
+            lacking[0],
+            "describe",
+            f", with limits that you know without the data: bounds={{{added}}}; or have it chosen privately inside the "
             f"release: bounds={{{lacking[0]!r}: dp.Auto()}}. To leave a column out, name the others: "
-            "describe(['age'], ...)."
+            "describe(['age'], ...).",
         )
     return read
 

@@ -1,4 +1,4 @@
-"""Quantiles, distribution functions and most frequent values."""
+"""Quantiles, distribution functions, most frequent values; and the first and last value of a unit, for `per_unit`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Aggregate, Layout, Limits, read_keys
 from dpframe.plan.statistics import Cdf, Mode, Quantile, Several
-from dpframe.plan.steps import check_limit
+from dpframe.plan.steps import Pick, check_limit
 from dpframe.usage import statistic
 
-__all__ = ["FrameChoices", "GroupChoices", "cdf", "max", "median", "min", "mode", "quantile"]
+__all__ = ["FrameChoices", "GroupChoices", "cdf", "first", "last", "max", "median", "min", "mode", "quantile"]
 
 
 @statistic("'wage', 0.9, bounds=(0, 100)", elsewhere="percentile")
@@ -172,6 +172,36 @@ def _top_k(column: str, k: int, keys: Iterable[Any] | None = None) -> Aggregate:
     """The k most frequent of the listed values. Only `PrivateFrame.top_k` asks this, since the answer has k rows."""
     name = read_name(column, "top_k")
     return Mode(Fraction(1), name, read_values(keys, f"top_k({name!r})"), check_limit(k, "k"))
+
+
+@statistic("'city', by='when'")
+def first(column: str, by: str) -> Aggregate:
+    """The value of a column in a unit's first row by another column; for `per_unit` only.
+
+    Input:  by: a number, a time or a text; rows in which it is missing do not count. Of several first rows the smallest
+            value is taken (missing only if all are missing), so the order of rows never matters
+    Output: column unit
+    Errors: UnsupportedOperation anywhere else, because that row is one person's
+
+    >>> first("shop", by="when").typed
+    "first('shop', by='when')"
+    """
+    return _pick(column, by, "first")
+
+
+@statistic("'city', by='when'")
+def last(column: str, by: str) -> Aggregate:
+    """The value of a column in a unit's last row by another column; see `first`.
+
+    >>> last("shop", by="when").typed
+    "last('shop', by='when')"
+    """
+    return _pick(column, by, "last")
+
+
+def _pick(column: str, by: str, verb: str) -> Aggregate:
+    name = read_name(column, verb)
+    return Pick(Fraction(1), name, read_name(by, f"{verb}({name!r}): by="), verb == "last")
 
 
 class FrameChoices(AskedFrame[Table_co]):

@@ -10,8 +10,8 @@ from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan import Aggregate, Auto, Limits, real
-from dpframe.plan.pairs import WeightedMean
 from dpframe.plan.statistics import GeometricMean, Mean, Skew, Sum, Var
+from dpframe.plan.statistics.two_columns import WeightedMean
 from dpframe.usage import statistic
 
 __all__ = ["FrameMoments", "GroupMoments", "geometric_mean", "mean", "skew", "std", "sum", "var"]
@@ -81,7 +81,7 @@ def mean(
             mean of few values has a bias and a smaller error, often half of that of the ratio. For means at the very
             end of their bounds, the ratio itself does as well or better, by up to a fifth. The interval is that of
             the ratio, and holds what is released. A weighted mean has a sum of weighted distances from the middle,
-            and a sum of weights in place of the count: see `dpframe.plan.pairs.totals.product_total`
+            and a sum of weights in place of the count: see `dpframe.plan.totals.sums.product_total`
     Errors: as in `sum`
 
     >>> import polars as pl, dpframe as dp

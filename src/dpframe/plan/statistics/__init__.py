@@ -2,8 +2,7 @@
 
 from dpframe.plan.statistics.base import Aggregate, Formula, Regressors, ReleasedColumn, Several
 from dpframe.plan.statistics.choices import Cdf, Mode, Quantile
-from dpframe.plan.statistics.missing import Missing
-from dpframe.plan.statistics.sums import Count, CountDistinct, CountUnits, GeometricMean, Mean, Skew, Sum, Var
+from dpframe.plan.statistics.sums import Count, CountDistinct, CountUnits, GeometricMean, Mean, Missing, Skew, Sum, Var
 
 __all__ = [
     "Aggregate",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import narwhals as nw
 
@@ -10,6 +11,7 @@ from dpframe.errors import InvalidBounds, UnboundedContribution, WrongType
 from dpframe.plan.columns import Auto, Bounds
 from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, time_type, typed_bounds
 from dpframe.plan.totals import (
+    Total,
     bounds_of,
     cube_total,
     distinct_total,
@@ -26,7 +28,7 @@ from dpframe.plan.totals import (
 from dpframe.plan.types import TIMES, Kind, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = ["Count", "CountDistinct", "CountUnits", "GeometricMean", "Mean", "Skew", "Sum", "Var"]
+__all__ = ["Count", "CountDistinct", "CountUnits", "GeometricMean", "Mean", "Missing", "Skew", "Sum", "Var"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -238,3 +240,31 @@ class CountDistinct(Aggregate):
         if kind(column.domain.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
         return ReleasedColumn(name, Formula.COUNT, ((name, distinct_total(column, unit_limits, self.typed)),))
+
+
+@dataclass(frozen=True, repr=False)
+class Missing(Aggregate):
+    """Rows in which a column has no value: a number of rows, less a number of values.
+
+    `share` is the weight of the rows, which the columns of one table share, and `values` that of the values. Where no
+    value can be missing, both are one total, and the difference is 0.
+    """
+
+    column: str = ""
+    values: Fraction = Fraction(1)
+
+    @property
+    def typed(self) -> str:
+        return f"missing({self.column!r})"
+
+    @property
+    def words(self) -> str:
+        return f"number of missing values of {self.column}"
+
+    def weight(self, total: Total) -> Fraction:
+        return self.share if total.column is None else self.values
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        column = unit_limits.table.column(self.column, self.typed)
+        rows, values = row_total(unit_limits, self.typed), value_total(column, unit_limits, self.typed)
+        return ReleasedColumn(name, Formula.MISSING, ((f"{name}.rows", rows), (f"{name}.values", values)))
