@@ -22,7 +22,7 @@ from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongType
 from dpframe.plan import Aggregate, Auto, Bounds, Kind, Layout, kind, show
-from dpframe.plan.statistics import Count, Mean, Missing, Quantile, Var
+from dpframe.plan.statistics import Count, Mean, Missing, Quantile, Std
 from dpframe.plan.totals import without_bounds
 from dpframe.usage import explains
 
@@ -161,7 +161,7 @@ class _Described:
             ("mean", Mean(weights.sums, self.name, self.bounds)),
         ]
         if not self.boolean:
-            parts.append(("std", Var(weights.squares, self.name, self.bounds, root=True)))
+            parts.append(("std", Std(weights.squares, self.name, self.bounds)))
             one = Quantile(weights.quantile * len(ranks), self.name, bounds=self.bounds, beside=tuple(ranks))
             parts += [(f"{100 * float(rank):g}%", replace(one, q=rank)) for rank in ranks]
         return ((f"{self.name}_{label}", part) for label, part in parts)

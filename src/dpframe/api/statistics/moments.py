@@ -10,7 +10,7 @@ from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan import Aggregate, Auto, Limits, real
-from dpframe.plan.statistics import GeometricMean, Mean, Skew, Sum, Var
+from dpframe.plan.statistics import GeometricMean, Mean, Skew, Std, Sum, Var
 from dpframe.plan.statistics.two_columns import WeightedMean
 from dpframe.usage import statistic
 
@@ -122,7 +122,7 @@ def var(
     >>> var("wage").typed
     "var('wage')"
     """
-    return _spread(column, bounds, ddof, share, "var", read_own(limits))
+    return _spread(column, bounds, ddof, share, Var, read_own(limits))
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="stddev")
@@ -139,15 +139,15 @@ def std(
     >>> std("wage", ddof=0).typed
     "std('wage', ddof=0)"
     """
-    return _spread(column, bounds, ddof, share, "std", read_own(limits))
+    return _spread(column, bounds, ddof, share, Std, read_own(limits))
 
 
-def _spread(column: str, bounds: Pair | None, ddof: int, share: float, verb: str, limits: Limits) -> Aggregate:
-    name, less = read_name(column, verb), real(ddof)
+def _spread(column: str, bounds: Pair | None, ddof: int, share: float, made: type[Var], limits: Limits) -> Var:
+    name, less = read_name(column, made.verb), real(ddof)
+    call = f"{made.verb}({name!r})"
     if not isinstance(less, int) or less not in (0, 1):
-        raise InvalidArgument(f"{verb}({name!r}): ddof= is 0 or 1.")
-    read = read_bounds(bounds, f"{verb}({name!r})")
-    return Var(read_share(share), name, read, less, verb == "std", limits=limits)
+        raise InvalidArgument(f"{call}: ddof= is 0 or 1.")
+    return made(read_share(share), name, read_bounds(bounds, call), less, limits=limits)
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="skewness")

@@ -9,7 +9,7 @@ import narwhals as nw
 
 from dpframe.errors import InvalidBounds, UnboundedContribution, WrongType
 from dpframe.plan.columns import Auto, Bounds
-from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, time_type, typed_bounds
+from dpframe.plan.statistics.base import Aggregate, BoundedStatistic, Formula, ReleasedColumn, time_type
 from dpframe.plan.totals import (
     Total,
     bounds_of,
@@ -28,7 +28,7 @@ from dpframe.plan.totals import (
 from dpframe.plan.types import TIMES, Kind, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = ["Count", "CountDistinct", "CountUnits", "GeometricMean", "Mean", "Missing", "Skew", "Sum", "Var"]
+__all__ = ["Count", "CountDistinct", "CountUnits", "GeometricMean", "Mean", "Missing", "Skew", "Std", "Sum", "Var"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,22 +71,16 @@ class CountUnits(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class Sum(Aggregate):
+class Sum(BoundedStatistic):
     """Sum of a column: rows clipped to `bounds`, or each unit's total per group clipped to `unit_bounds`."""
 
-    column: str = ""
-    bounds: Bounds | Auto | None = None
+    verb = "sum"
+    noun = "sum"
     unit_bounds: Bounds | None = None
 
     @property
-    def typed(self) -> str:
-        limit = typed_bounds(self.bounds)
-        limit += f", unit_bounds={tuple(self.unit_bounds)}" if self.unit_bounds else ""
-        return f"sum({self.column!r}{limit})"
-
-    @property
-    def words(self) -> str:
-        return f"sum of {self.column}"
+    def typed_too(self) -> str:
+        return f", unit_bounds={tuple(self.unit_bounds)}" if self.unit_bounds else ""
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = number_column(self.column, unit_limits, self.typed, "duration", other="mean")
@@ -104,23 +98,14 @@ class Sum(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class Mean(Aggregate):
+class Mean(BoundedStatistic):
     """Mean of the values that are not missing: a sum measured from the middle of the bounds, and a count."""
 
-    column: str = ""
-    bounds: Bounds | Auto | None = None
-
-    @property
-    def typed(self) -> str:
-        return f"mean({self.column!r}{typed_bounds(self.bounds)})"
-
-    @property
-    def words(self) -> str:
-        return f"mean of {self.column}"
+    verb = "mean"
+    noun = "mean"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        column = number_column(self.column, unit_limits, self.typed, *TIMES)
-        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        column, bounds = self.read(unit_limits, *TIMES)
         total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
         count = value_total(column, unit_limits, self.typed)
         dtype, per = mean_type(column.domain.dtype)
@@ -129,27 +114,20 @@ class Mean(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class Var(Aggregate):
-    """Variance, or with `root` the standard deviation, of the values that are not missing."""
+class Var(BoundedStatistic):
+    """Variance of the values that are not missing."""
 
-    column: str = ""
-    bounds: Bounds | Auto | None = None
+    verb = "var"
+    noun = "variance"
     ddof: int = 1
     root: bool = False
 
     @property
-    def typed(self) -> str:
-        limit = typed_bounds(self.bounds)
-        limit += "" if self.ddof == 1 else f", ddof={self.ddof}"
-        return f"{'std' if self.root else 'var'}({self.column!r}{limit})"
-
-    @property
-    def words(self) -> str:
-        return f"{'standard deviation' if self.root else 'variance'} of {self.column}"
+    def typed_too(self) -> str:
+        return "" if self.ddof == 1 else f", ddof={self.ddof}"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        column = number_column(self.column, unit_limits, self.typed, *(TIMES if self.root else ()), other="std")
-        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        column, bounds = self.read(unit_limits, *(TIMES if self.root else ()), other="std")
         total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
         squares = square_total(column, bounds, unit_limits, self.typed)
         count = value_total(column, unit_limits, self.typed)
@@ -162,19 +140,20 @@ class Var(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class Skew(Aggregate):
+class Std(Var):
+    """Standard deviation of the values that are not missing, which times have too."""
+
+    verb = "std"
+    noun = "standard deviation"
+    root: bool = True
+
+
+@dataclass(frozen=True, repr=False)
+class Skew(BoundedStatistic):
     """Skewness of the values that are not missing: sums of distances, of their squares and cubes, and a count."""
 
-    column: str = ""
-    bounds: Bounds | Auto | None = None
-
-    @property
-    def typed(self) -> str:
-        return f"skew({self.column!r}{typed_bounds(self.bounds)})"
-
-    @property
-    def words(self) -> str:
-        return f"skewness of {self.column}"
+    verb = "skew"
+    noun = "skewness"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if isinstance(self.bounds, Auto):
@@ -182,8 +161,7 @@ class Skew(Aggregate):
                 f"{self.typed}: bounds that are chosen from the data cut off the tails, which skewness is about. "
                 "Type bounds=(low, high), such as (0, 100)."
             )
-        column = number_column(self.column, unit_limits, self.typed)
-        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        column, bounds = self.read(unit_limits)
         cubes = cube_total(column, bounds, unit_limits, self.typed)
         total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
         squares = square_total(column, bounds, unit_limits, self.typed)
@@ -193,19 +171,11 @@ class Skew(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class GeometricMean(Aggregate):
+class GeometricMean(BoundedStatistic):
     """e to the mean of logarithms: a sum of logarithms measured from the middle of their bounds, and a count."""
 
-    column: str = ""
-    bounds: Bounds | Auto | None = None
-
-    @property
-    def typed(self) -> str:
-        return f"geometric_mean({self.column!r}{typed_bounds(self.bounds)})"
-
-    @property
-    def words(self) -> str:
-        return f"geometric mean of {self.column}"
+    verb = "geometric_mean"
+    noun = "geometric mean"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if isinstance(self.bounds, Auto):
@@ -213,8 +183,7 @@ class GeometricMean(Aggregate):
                 f"{self.typed}: bounds that are chosen from the data may reach 0, which has no logarithm. "
                 "Type bounds=(low, high) with low above 0, such as (1, 100)."
             )
-        column = number_column(self.column, unit_limits, self.typed, other="mean")
-        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        column, bounds = self.read(unit_limits, other="mean")
         total = log_total(column, bounds, unit_limits, self.typed)
         count = value_total(column, unit_limits, self.typed)
         parts = ((f"{name}.logs", total), (f"{name}.count", count))
