@@ -11,11 +11,10 @@ from typing import Any as _Any
 from dpframe import errors
 from dpframe.accessors import register as _register
 from dpframe.api import Auto, PrivateFrame, PrivateGroupBy, Query, concat, protect, set_budget
-from dpframe.api.statistics.choices import cdf, max, median, min, mode, quantile
+from dpframe.api.statistics.choices import cdf, first, last, max, median, min, mode, quantile
 from dpframe.api.statistics.counts import count, count_units, n_unique
 from dpframe.api.statistics.moments import geometric_mean, mean, skew, std, sum, var
 from dpframe.api.statistics.pairs import corr, cov, ratio
-from dpframe.api.statistics.picks import first, last
 from dpframe.budget import Budget, Ledger
 from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, col, lit, when

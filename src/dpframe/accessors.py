@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pandas as pd
 import polars as pl
 
-from dpframe.api import PrivateFrame, TableChoices, TableCounts, TableMoments, protect
+from dpframe.api import PrivateFrame, Query, protect
 from dpframe.errors import InvalidArgument
-from dpframe.plan import ACCESSOR
+from dpframe.plan import ACCESSOR, Hints
 from dpframe.plan.steps import Rows
-from dpframe.release import HierarchyRelease
-from dpframe.release.kinds.marginals import MarginalsRelease
-from dpframe.release.kinds.regression import MatrixRelease, Regression
-from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.release.shown import Release
 from dpframe.usage import ARGUMENTS, DOORS, MATRICES, explains
 
 __all__ = ["FrameAccessor", "SeriesAccessor", "register"]
 
+_WHOSE = tuple(inspect.signature(protect).parameters)[1:]
+_PRICE = tuple(inspect.signature(Query.release).parameters)[1:]
+_OPTIONS = inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD, annotation=Any)
 
-class _Accessor(TableCounts, TableMoments, TableChoices):
+
+def _at_once(verb: str, *named: str) -> Callable[..., Any]:
+    """A verb of `PrivateFrame`, released at once: it also takes whose privacy it is, and the price.
+
+    Input:  named: the parameters that its signature shows, by default all but the limit on rows and dp.Auto(). Other
+            parameters of the verb are typed by name
+    """
+    signature = inspect.signature(getattr(PrivateFrame, verb))
+    shown = [
+        parameter
+        for name, parameter in signature.parameters.items()
+        if name in ("self", *named) or (not named and name not in ("max_rows", "limits"))
+    ]
+    signature = signature.replace(parameters=[*shown, _OPTIONS])
+
+    def released(self: _Accessor, *args: Any, **options: Any) -> Any:
+        typed = signature.bind(self, *args, **options)
+        return self._once(verb, *typed.args[1:], **typed.kwargs)
+
+    released.__name__, released.__signature__ = verb, signature  # type: ignore[attr-defined]
+    released.__doc__ = f"`PrivateFrame.{verb}`, released at once: `unit='user_id'` and `epsilon=0.1` are typed too."
+    return released
+
+
+class _Accessor(Hints):
     """Protects on call; asks and releases at once through its verbs, which are those of `PrivateFrame`."""
 
     _habits = ACCESSOR
@@ -46,13 +70,19 @@ class _Accessor(TableCounts, TableMoments, TableChoices):
             f"column is its name, as in frame.mean({name!r}, bounds=(0, 100), max_rows=5); in a step, dp.col({name!r})."
         )
 
-    def describe(self, columns: Any = None, bounds: Any = None, **options: Any) -> Release:
-        """`PrivateFrame.describe`, released at once."""
-        return self._once("describe", columns, bounds, **options)
+    def _once(self, verb: str, *args: Any, **options: Any) -> Release:
+        whose, price = ({name: options.pop(name) for name in names if name in options} for names in (_WHOSE, _PRICE))
+        question: Callable[..., Any] = getattr(self(**whose), verb)
+        return question(*args, **options).release(**price)  # type: ignore[no-any-return]
 
-    def histogram(self, column: str | None = None, **options: Any) -> Release:
-        """`PrivateFrame.histogram`, released at once."""
-        return self._once("histogram", column, **options)
+    count, count_units, n_unique = _at_once("count"), _at_once("count_units"), _at_once("n_unique")
+    sum, mean, geometric_mean = _at_once("sum"), _at_once("mean"), _at_once("geometric_mean")
+    var, std, skew = _at_once("var"), _at_once("std"), _at_once("skew")
+    min, median, max = _at_once("min"), _at_once("median"), _at_once("max")
+    quantile, cdf = _at_once("quantile"), _at_once("cdf")
+    mode, top_k = _at_once("mode"), _at_once("top_k")
+    describe = _at_once("describe", "columns", "bounds")
+    histogram = _at_once("histogram", "column")
 
 
 @explains("df.dp({1})", DOORS)
@@ -67,33 +97,13 @@ class FrameAccessor(_Accessor):
         """
         return self._once("agg", *unnamed, **options)
 
-    def crosstab(self, index: Any, columns: Any, **options: Any) -> Release:
-        """`PrivateFrame.crosstab`, released at once."""
-        return self._once("crosstab", index, columns, **options)
-
-    def marginals(self, columns: Any, workload: Any = "2-way", **options: Any) -> MarginalsRelease:
-        """`PrivateFrame.marginals`, released at once."""
-        return self._once("marginals", columns, workload, **options)  # type: ignore[return-value]
-
-    def cov(self, columns: Sequence[str], bounds: Mapping[str, Any] | None = None, **options: Any) -> MatrixRelease:
-        """`PrivateFrame.cov`, released at once."""
-        return self._once("cov", columns, bounds, **options)  # type: ignore[return-value]
-
-    def corr(self, columns: Sequence[str], bounds: Mapping[str, Any] | None = None, **options: Any) -> MatrixRelease:
-        """`PrivateFrame.corr`, released at once."""
-        return self._once("corr", columns, bounds, **options)  # type: ignore[return-value]
-
-    def ols(self, formula: str | None = None, **options: Any) -> Regression:
-        """`PrivateFrame.ols`, released at once: `df.dp.ols(y="wage", x=["hours"], ...)`."""
-        return self._once("ols", formula, **options)  # type: ignore[return-value]
-
-    def hierarchy(self, columns: Any, keys: Any, values: Any = None, **options: Any) -> HierarchyRelease:
-        """`PrivateFrame.hierarchy`, released at once."""
-        return self._once("hierarchy", columns, keys, values, **options)  # type: ignore[return-value]
-
-    def synthesize(self, columns: Any = None, **options: Any) -> SyntheticRelease:
-        """`PrivateFrame.synthesize`, released at once."""
-        return self._once("synthesize", columns, **options)  # type: ignore[return-value]
+    crosstab = _at_once("crosstab", "index", "columns")
+    marginals = _at_once("marginals", "columns", "workload")
+    cov = _at_once("cov", "columns", "bounds")
+    corr = _at_once("corr", "columns", "bounds")
+    ols = _at_once("ols", "formula")
+    hierarchy = _at_once("hierarchy", "columns", "keys", "values")
+    synthesize = _at_once("synthesize", "columns")
 
 
 @explains("series.dp({1})", {"__call__": "unit=df['user_id']"})

@@ -144,17 +144,16 @@ def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:
 
 
 def _spelled_out(question: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a function, with the names of a TypedDict in place of its `**`."""
-    signature, parameters = inspect.signature(question), []
-    for parameter in signature.parameters.values():
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
-            parameters.append(parameter)
-            continue
-        (options,) = get_args(get_type_hints(question)[parameter.name])
-        parameters += [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in get_type_hints(options).items()
-        ]
+    """The signature of a function, with the names of a TypedDict in place of `**limits: Unpack[...]`."""
+    signature = inspect.signature(question)
+    *parameters, last = signature.parameters.values()
+    if "Unpack" not in str(last.annotation):
+        return signature
+    (options,) = get_args(get_type_hints(question)[last.name])
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in get_type_hints(options).items()
+    ]
     return signature.replace(parameters=parameters)
 
 
@@ -172,7 +171,9 @@ def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C
     def changed(kind: C) -> C:
         for verb in filter(partial(hasattr, kind), verbs):
             verb_line = line.replace(", max_rows=5", "") if verb == "count_units" else line
-            setattr(kind, verb, explained(getattr(kind, verb), verb_line, verbs[verb]))
+            question = getattr(kind, verb)
+            question.__signature__ = _spelled_out(question)
+            setattr(kind, verb, explained(question, verb_line, verbs[verb]))
         return kind
 
     return changed

@@ -23,6 +23,7 @@ import dpframe as dp
 from dpframe import audit
 from dpframe.budget import Loss
 from dpframe.errors import DpFrameError
+from statistics_table import STATISTICS, of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")  # some of what is accepted warns
 TABLE = Watched()
@@ -112,27 +113,12 @@ CALLS = {
     "partition": (FRAME.partition, {"by": "city", "keys": ["Bonn"], "max_groups": 1}),
     "concat": (dp.concat, {"frames": [FRAME, FRAME]}),
     "set_budget": (dp.set_budget, {"budget": None}),
-    # Questions
-    "count": (FRAME.count, {"column": "x", "max_rows": 1}),
-    "sum": (FRAME.sum, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
-    "sum of units": (FRAME.sum, {"column": "x", "unit_bounds": (0, 1)}),
-    "mean": (FRAME.mean, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
-    "var": (FRAME.var, {"column": "x", "bounds": (0, 1), "ddof": 0, "max_rows": 1}),
-    "std": (FRAME.std, {"column": "x", "bounds": (0, 1), "ddof": 0, "max_rows": 1}),
-    "skew": (FRAME.skew, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
-    "geometric_mean": (FRAME.geometric_mean, {"column": "x", "bounds": (1, 2), "max_rows": 1}),
-    "n_unique": (FRAME.n_unique, {"column": "x", "max_rows": 1}),
-    "quantile": (FRAME.quantile, {"column": "x", "q": 0.5, "bounds": (0, 1), "max_rows": 1}),
-    "quantiles": (FRAME.quantile, {"column": "x", "q": [0.25, 0.75], "bounds": (0, 1), "max_rows": 1}),
-    "cdf": (FRAME.cdf, {"column": "x", "points": [0.25, 0.75], "bounds": (0, 1), "max_rows": 1}),
+    # Questions; those that are statistics follow from their table, below
     "describe": (
         FRAME.describe,
         {"columns": ["x", "n"], "bounds": {"x": (0, 1), "n": (0, 1)}, "percentiles": [0.5], "max_rows": 1},
     ),
     "describe, chosen": (FRAME.describe, {"columns": "x", "bounds": dp.Auto(), "limits": dp.Auto()}),
-    "median": (FRAME.median, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
-    "min": (FRAME.min, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
-    "max": (FRAME.max, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
     "agg": (FRAME.agg, {"max_rows": 1, "limits": dp.Auto(), "made": dp.count()}),
     "group_by": (
         lambda by, **rest: FRAME.group_by(by, **rest),
@@ -148,7 +134,6 @@ CALLS = {
         FRAME.crosstab,
         {"index": "city", "columns": "yes", "values": "x", "aggfunc": "sum", "bounds": (0, 1), **CELLS},
     ),
-    "mode": (FRAME.mode, {"column": "city", "keys": ["Bonn"], "max_rows": 1}),
     "top_k": (FRAME.top_k, {"column": "city", "k": 1, "keys": ["Bonn", "Kiel"], "max_rows": 1}),
     "top_k of found values": (FRAME.top_k, {"column": "city", "k": 1, **dict.fromkeys(LIMITS, 1)}),
     "marginals": (
@@ -186,53 +171,8 @@ CALLS = {
         lambda **said: FRAME.group_by("city", max_groups=1, **said).count_units(),
         {"other": "(other)"},
     ),
-    # Groups
-    "groups.count": (GROUPS.count, {"column": "x"}),
-    "groups.sum": (GROUPS.sum, {"column": "x", "bounds": (0, 1)}),
-    "groups.sum of units": (GROUPS.sum, {"column": "x", "unit_bounds": (0, 1)}),
-    "groups.mean": (GROUPS.mean, {"column": "x", "bounds": (0, 1)}),
-    "groups.var": (GROUPS.var, {"column": "x", "bounds": (0, 1), "ddof": 0}),
-    "groups.std": (GROUPS.std, {"column": "x", "bounds": (0, 1), "ddof": 0}),
-    "groups.skew": (GROUPS.skew, {"column": "x", "bounds": (0, 1)}),
-    "groups.weighted mean": (GROUPS.mean, {"column": "x", "bounds": (0, 1), "weights": "n", "weight_bounds": (0, 1)}),
-    "groups.cov": (GROUPS.cov, {"x": "x", "y": "n", "bounds": {"x": (0, 1), "n": (0, 1)}, "ddof": 0}),
-    "groups.corr": (GROUPS.corr, {"x": "x", "y": "n", "bounds": {"x": (0, 1), "n": (0, 1)}}),
-    "groups.geometric_mean": (GROUPS.geometric_mean, {"column": "x", "bounds": (1, 2)}),
-    "groups.n_unique": (GROUPS.n_unique, {"column": "x"}),
-    "groups.quantile": (GROUPS.quantile, {"column": "x", "q": 0.5, "bounds": (0, 1)}),
-    "groups.cdf": (GROUPS.cdf, {"column": "x", "points": [0.25, 0.75], "bounds": (0, 1)}),
-    "groups.median": (GROUPS.median, {"column": "x", "bounds": (0, 1)}),
-    "groups.min": (GROUPS.min, {"column": "x", "bounds": (0, 1)}),
-    "groups.max": (GROUPS.max, {"column": "x", "bounds": (0, 1)}),
+    # Groups, and aggregates
     "groups.agg": (GROUPS.agg, {"made": dp.count()}),
-    "groups.mode": (GROUPS.mode, {"column": "yes", "keys": [True]}),
-    # Aggregates
-    "dp.count": (dp.count, {"column": "x", "share": 1, **OWN}),
-    "dp.count_units": (dp.count_units, {"share": 1, **OWN}),
-    "dp.sum": (dp.sum, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
-    "dp.sum of units": (dp.sum, {"column": "x", "unit_bounds": (0, 1)}),
-    "dp.mean": (dp.mean, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
-    "dp.var": (dp.var, {"column": "x", "bounds": (0, 1), "ddof": 0, "share": 1, **OWN}),
-    "dp.std": (dp.std, {"column": "x", "bounds": (0, 1), "ddof": 0, "share": 1, **OWN}),
-    "dp.skew": (dp.skew, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
-    "dp.cov": (dp.cov, {"x": "x", "y": "n", "bounds": {"x": (0, 1), "n": (0, 1)}, "ddof": 0, "share": 1, **OWN}),
-    "dp.corr": (dp.corr, {"x": "x", "y": "n", "bounds": {"x": (0, 1), "n": (0, 1)}, "share": 1, **OWN}),
-    "dp.ratio": (
-        dp.ratio,
-        {"top": dp.sum("x", bounds=(0, 1)), "bottom": dp.sum("n", bounds=(0, 1)), "share": 1, **OWN},
-    ),
-    "dp.weighted mean": (
-        dp.mean,
-        {"column": "x", "bounds": (0, 1), "weights": "n", "weight_bounds": (0, 1), "share": 1, **OWN},
-    ),
-    "dp.geometric_mean": (dp.geometric_mean, {"column": "x", "bounds": (1, 2), "share": 1, **OWN}),
-    "dp.n_unique": (dp.n_unique, {"column": "x", "share": 1, **OWN}),
-    "dp.quantile": (dp.quantile, {"column": "x", "q": 0.5, "bounds": (0, 1), "share": 1, **OWN}),
-    "dp.cdf": (dp.cdf, {"column": "x", "points": [0.25, 0.75], "bounds": (0, 1), "share": 1, **OWN}),
-    "dp.median": (dp.median, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
-    "dp.min": (dp.min, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
-    "dp.max": (dp.max, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
-    "dp.mode": (dp.mode, {"column": "x", "keys": [1], "share": 1, **OWN}),
     "dp.first": (dp.first, {"column": "x", "by": "n"}),
     "dp.last": (dp.last, {"column": "x", "by": "n"}),
     "dp.Auto": (dp.Auto, {"share": 0.1}),
@@ -345,6 +285,14 @@ CALLS = {
         {"universe": TABLE.rows, "unit": "user", "size": 1, "limit": 99},
     ),
 }
+
+for _label, _made in STATISTICS.items():
+    _own = {"share": 1, **OWN} if _made.limited else {"share": 1}
+    CALLS[f"dp.{_label}"] = (getattr(dp, _made.verb), {**_made.arguments, **_own})
+for _label, _made in of("frames").items():
+    CALLS[_label] = (getattr(FRAME, _made.verb), {**_made.arguments, **({"max_rows": 1} if _made.limited else {})})
+for _label, _made in of("groups").items():
+    CALLS[f"groups.{_label}"] = (getattr(GROUPS, _made.verb), dict(_made.arguments))
 
 # What a parameter of this name may be, wherever it stands; of what is not listed, the schema decides.
 

@@ -7,9 +7,6 @@ from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.limits import Auto
 from dpframe.api.query import Query
 from dpframe.api.settings import set_budget
-from dpframe.api.statistics.choices import TableChoices
-from dpframe.api.statistics.counts import TableCounts
-from dpframe.api.statistics.moments import TableMoments
 
 __all__ = [
     "Auto",
@@ -17,9 +14,6 @@ __all__ = [
     "PrivateFrame",
     "PrivateGroupBy",
     "Query",
-    "TableChoices",
-    "TableCounts",
-    "TableMoments",
     "concat",
     "protect",
     "set_budget",

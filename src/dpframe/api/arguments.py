@@ -31,8 +31,10 @@ from dpframe.plan.steps.rewrites import WithColumns
 from dpframe.usage import STEPS
 
 __all__ = [
+    "GroupLimits",
     "OwnLimits",
     "Pair",
+    "RowLimits",
     "read_bounds",
     "read_by",
     "read_columns",
@@ -44,6 +46,7 @@ __all__ = [
     "read_own",
     "read_points",
     "read_rank",
+    "read_row_limits",
     "read_share",
     "read_values",
     "typed_too",
@@ -115,6 +118,24 @@ class OwnLimits(TypedDict, total=False):
     max_rows: int | None
     max_groups: int | None
     max_rows_per_group: int | None
+
+
+class RowLimits(TypedDict, total=False):
+    """Limits on one unit for a question about the whole table: at most so many rows; or dp.Auto() chooses."""
+
+    max_rows: int | None
+    limits: Auto | None
+
+
+class GroupLimits(OwnLimits, total=False):
+    """Limits on one unit for a question about groups; or dp.Auto() chooses those that are not typed."""
+
+    limits: Auto | None
+
+
+def read_row_limits(max_rows: object = None, limits: object = None) -> Limits:
+    """The limit on one unit's rows, or dp.Auto(); see `read_limits`."""
+    return read_limits(max_rows, limits=limits)
 
 
 def read_own(limits: Mapping[str, object]) -> Limits:

@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
-from dpframe.api.arguments import Pair, read_bounds, read_limits, read_mapping, read_names, read_rank, typed_too
+from dpframe.api.arguments import (
+    Pair,
+    RowLimits,
+    read_bounds,
+    read_mapping,
+    read_names,
+    read_rank,
+    read_row_limits,
+    typed_too,
+)
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
-from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnknownColumn, WrongType
+from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongType
 from dpframe.plan import Aggregate, Auto, Bounds, Kind, Layout, kind, show
-from dpframe.plan.statistics import Count, Mean, Missing, Quantile, Var
+from dpframe.plan.statistics import Count, Mean, Missing, Quantile, Std
+from dpframe.plan.totals import without_bounds
 from dpframe.usage import explains
 
 __all__ = ["FrameDescription", "Weights", "split"]
@@ -38,8 +48,7 @@ class FrameDescription(AskedFrame[Table_co]):
         bounds: Mapping[str, Any] | Pair | None = None,
         *,
         percentiles: Sequence[float] = _QUARTILES,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        **limits: Unpack[RowLimits],
     ) -> Query[Table_co]:
         """The table that pandas' `describe` gives, in one release: count, missing, mean, std, bounds and quartiles.
 
@@ -77,9 +86,7 @@ class FrameDescription(AskedFrame[Table_co]):
         weights = split([not column.nullable for column in described], len(ranks))
         aggregates = tuple(part for column in described for part in column.aggregates(weights, ranks))
         verb = f"describe({list(names)!r}, {typed_too(bounds=bounds)}{{limit}})"
-        return self._query(
-            aggregates, read_limits(max_rows, limits=limits), verb=verb, layout=Layout("describe", names)
-        )
+        return self._query(aggregates, read_row_limits(**limits), verb=verb, layout=Layout("describe", names))
 
 
 @dataclass(frozen=True)
@@ -154,7 +161,7 @@ class _Described:
             ("mean", Mean(weights.sums, self.name, self.bounds)),
         ]
         if not self.boolean:
-            parts.append(("std", Var(weights.squares, self.name, self.bounds, root=True)))
+            parts.append(("std", Std(weights.squares, self.name, self.bounds)))
             one = Quantile(weights.quantile * len(ranks), self.name, bounds=self.bounds, beside=tuple(ranks))
             parts += [(f"{100 * float(rank):g}%", replace(one, q=rank)) for rank in ranks]
         return ((f"{self.name}_{label}", part) for label, part in parts)
@@ -225,11 +232,12 @@ def _bounds_of(frame: AskedFrame[Any], names: Sequence[str], bounds: object) -> 
     lacking = [name for name in open_columns if read[name] is None]
     if lacking:
         added = ", ".join(f"{name!r}: (0, 100)" for name in lacking)
-        raise MissingBounds(
-            f"describe: one value of {lacking[0]!r} could be anything, so no finite noise hides it. Say the range, "
-            f"with limits that you know without the data: bounds={{{added}}}; or have it chosen privately inside the "
+        raise without_bounds(
+            lacking[0],
+            "describe",
+            f", with limits that you know without the data: bounds={{{added}}}; or have it chosen privately inside the "
             f"release: bounds={{{lacking[0]!r}: dp.Auto()}}. To leave a column out, name the others: "
-            "describe(['age'], ...)."
+            "describe(['age'], ...).",
         )
     return read
 

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from dpframe.api.arguments import Pair, read_by, read_limits, read_name, read_names, typed_too
+from dpframe.api.arguments import (
+    GroupLimits,
+    Pair,
+    read_by,
+    read_limits,
+    read_name,
+    read_names,
+    read_row_limits,
+    typed_too,
+)
 from dpframe.api.cells import cell_of, check_cells, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.hierarchy import HierarchyQuery, hierarchy_of, read_crossed
@@ -56,18 +65,11 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         ['n', 'spend']
         """
         return self._query(
-            named(aggregates, unnamed=unnamed), read_limits(max_rows, limits=limits), verb="agg(..., {limit})"
+            named(aggregates, unnamed=unnamed), read_row_limits(max_rows, limits), verb="agg(..., {limit})"
         )
 
     def group_by(
-        self,
-        *by: Any,
-        keys: Any = None,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-        other: Any = None,
+        self, *by: Any, keys: Any = None, other: Any = None, **limits: Unpack[GroupLimits]
     ) -> PrivateGroupBy[Table_co]:
         """Groups of rows, and how much one unit may be in them.
 
@@ -94,7 +96,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         ['Bonn', 'Kiel', 'Trier']
         """
         step, names, written = read_by(self._step, by)
-        unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
+        unit_limits = read_limits(**limits)
         verb = f"group_by({', '.join(map(repr, names))}, {typed_too(keys=keys, other=other)}{{limit}})"
         frame = self._then(step)
         rest, groups = frame._other(names, other, "group_by"), frame._keys(names, keys, "group_by")
@@ -109,11 +111,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         *,
         underflow: bool = False,
         overflow: bool = False,
-        max_rows: int | None = None,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        limits: Auto | None = None,
         other: Any = None,
+        **limits: Unpack[GroupLimits],
     ) -> Query[Table_co]:
         """Rows per interval of a number, or per key of a column.
 
@@ -141,7 +140,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
             raise InvalidArgument(
                 f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
             )
-        unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
+        unit_limits = read_limits(**limits)
         verb = f"histogram({name!r}, {typed_too(bins=bins, keys=keys, other=other)}{{limit}})"
         groups = frame._keys((name,), keys, "histogram")
         rest = frame._other((name,), other, "histogram")
@@ -158,11 +157,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         keys: Any = None,
         margins: bool | str = False,
         normalize: bool | int | str = False,
-        max_rows: int | None = None,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        limits: Auto | None = None,
         other: Any = None,
+        **limits: Unpack[GroupLimits],
     ) -> Query[Table_co]:
         """Rows per combination of keys, some down and some across, in the shape of `pd.crosstab`.
 
@@ -190,7 +186,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
             raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
         if not isinstance(margins, bool) and not (isinstance(margins, str) and margins == "measured"):
             raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
-        unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
+        unit_limits = read_limits(**limits)
         also = typed_too(values=values, bounds=bounds, keys=keys, other=other)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {also}{{limit}})"
         parts = parts_of(normalize)

@@ -11,9 +11,10 @@ from dpframe.api.arguments import read_bounds, read_limits, read_mapping, read_n
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
-from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnsupportedOperation
+from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import QUERY, TIMES, Aggregate, Bounds, Covers, Derivation, Hints, Kind, col, kind, read_covers
-from dpframe.plan.pairs import Moment
+from dpframe.plan.statistics.two_columns import Moment
+from dpframe.plan.totals import without_bounds
 from dpframe.release import has_room
 from dpframe.release.kinds.regression import INTERCEPT, MatrixRelease, Regression, moments_of
 from dpframe.release.shown import Release
@@ -91,7 +92,7 @@ class FrameMatrices(AskedFrame[Table_co]):
 
         Input:  columns, at least two; bounds: a dict from each column to its pair; max_rows as elsewhere
         Output: after `.release(...)` a `MatrixRelease`, whose `.table` has the shape of pandas
-        Bound:  one release of a count, of sums and of sums of products: see `dpframe.plan.pairs.totals.product_total`.
+        Bound:  one release of a count, of sums and of sums of products: see `dpframe.plan.totals.sums.product_total`.
                 The nearest positive semidefinite matrix is released, which is post-processing
         """
         return self._matrix("cov", columns, bounds, max_rows)
@@ -178,9 +179,8 @@ def _bounds_of(
         if ends is None and own is None:
             line = ", ".join(f"{title!r}: {_pair_of(typed.get(title))}" for title in names)
             category = f" If {name!r} is a category, list its keys: keys={{{name!r}: [...]}}." if verb == "ols" else ""
-            raise MissingBounds(
-                f"{verb}: one value of {name!r} could be anything, so no finite noise hides it. Say the range of each "
-                f"column, with limits you know without the data: bounds={{{line}}}.{category}"
+            raise without_bounds(
+                name, verb, f" of each column, with limits you know without the data: bounds={{{line}}}.{category}"
             )
         chosen = ends or own
         assert chosen is not None

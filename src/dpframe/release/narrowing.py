@@ -32,7 +32,7 @@ from dpframe import engine
 from dpframe.arrays import Floats
 from dpframe.noise import bits
 from dpframe.plan import Bounds, Column, Kind, Question, TotalKind, is_whole, kind, number
-from dpframe.plan.pairs import NARROWING, Moment
+from dpframe.plan.statistics.two_columns import NARROWING, Moment
 from dpframe.release.answer import Moments, drawn_table
 from dpframe.release.pricing import NoiseKind, NoisePlan, Price
 

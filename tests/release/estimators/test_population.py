@@ -15,6 +15,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import Covers, Formula, Product, has_population
 from dpframe.plan.statistics import Missing
 from dpframe.release.estimators import Estimator, estimator_of
+from statistics_table import statistics
 
 VALUES = (-1.0, 3.0, None)
 LIMITS = (
@@ -168,46 +169,22 @@ def test_the_price_is_the_same_and_noise_is_more():
 
 
 BOTH = {"x": (0, 1), "y": (0, 4)}
-STATISTICS = {  # every function of dpframe that makes a statistic
-    "count": dp.count(),
-    "count_units": dp.count_units(),
-    "n_unique": dp.n_unique("g"),
-    "sum": dp.sum("x", bounds=(0, 1)),
-    "mean": dp.mean("x", bounds=(0, 1)),
-    "var": dp.var("x", bounds=(0, 1)),
-    "std": dp.std("x", bounds=(0, 1)),
-    "skew": dp.skew("x", bounds=(0, 1)),
-    "geometric_mean": dp.geometric_mean("x", bounds=(0.1, 1)),
-    "ratio": dp.ratio(dp.sum("x", bounds=(0, 1)), dp.sum("y", bounds=(0, 4))),
-    "cov": dp.cov("x", "y", bounds=BOTH),
-    "corr": dp.corr("x", "y", bounds=BOTH),
-    "quantile": dp.quantile("x", 0.25, bounds=(0, 1)),
-    "cdf": dp.cdf("x", [0.5], bounds=(0, 1)),
-    "median": dp.median("x", bounds=(0, 1)),
-    "min": dp.min("x", bounds=(0, 1)),
-    "max": dp.max("x", bounds=(0, 1)),
-    "mode": dp.mode("g", keys=["a"]),
-}
+LISTED = statistics("x", "y", ("g", ["a"]), (0, 1), (0, 4))
+STATISTICS = {name: made.aggregate() for name, made in LISTED.items()} | {"missing values": Missing(Fraction(1), "x")}
 PICKS = {"first", "last"}  # of per_unit alone
-OTHER_FORMS = {  # of a function of the list above
-    "weighted mean": dp.mean("x", weights="y", bounds=(0, 1), weight_bounds=(0, 4)),
-    "several quantiles": dp.quantile("x", [0.25, 0.75], bounds=(0, 1)),
-    "missing values": Missing(Fraction(1), "x"),
-    "covariance of a sample": dp.cov("x", "y", bounds=BOTH, ddof=0),
-}
 
 
 def test_the_list_has_every_statistic():
     names = {name for name in dp.__all__ if inspect.isfunction(getattr(dp, name))}
     makers = {name for name in names if "Aggregate" in str(inspect.signature(getattr(dp, name)).return_annotation)}
-    assert makers - PICKS == set(STATISTICS)
+    assert makers - PICKS == {made.verb for made in LISTED.values()}
 
 
 def test_an_estimator_has_an_interval_for_the_population_exactly_where_questions_ask_for_one():
     for formula in Formula:
         (output,) = [
             output
-            for aggregate in (*STATISTICS.values(), *OTHER_FORMS.values())
+            for aggregate in STATISTICS.values()
             for output in _frame().agg(y_=aggregate, max_rows=2)._question.outputs
             if output.formula is formula
         ][:1]
@@ -215,9 +192,9 @@ def test_an_estimator_has_an_interval_for_the_population_exactly_where_questions
         assert has_interval == has_population(formula), formula
 
 
-@pytest.mark.parametrize("name", [*STATISTICS, *OTHER_FORMS])
+@pytest.mark.parametrize("name", STATISTICS)
 def test_a_statistic_has_an_interval_for_the_population_or_is_refused_before_anything_is_paid(name):
-    aggregate, frame = (STATISTICS | OTHER_FORMS)[name], _frame()
+    aggregate, frame = STATISTICS[name], _frame()
     query = frame.agg(made=aggregate, max_rows=2)
     if has_population(query._question.outputs[0].formula) and name != "n_unique":
         out = query.release(epsilon=0.5, covers="population")

@@ -1,25 +1,25 @@
-"""What the methods of statistics stand on: a protected frame, its groups, and tables that release at once.
+"""The base of the methods of statistics: a protected frame, and its groups.
 
-Each statistic is a function and three methods, which stand in one file of this folder. The methods of a frame take the
-limit on rows, those of groups take none, and those of a table take whose privacy it is and the price.
+Each statistic is a function and two methods, which stand in one file of this folder. The methods of a frame take the
+limit on rows, and those of groups take none. The accessor `df.dp` has the methods of frames: see `dpframe.accessors`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Generic, Self, TypedDict
+from typing import Generic, Self
 
 from dpframe import engine
-from dpframe.api.arguments import read_limits, read_name
+from dpframe.api.arguments import RowLimits, read_name, read_row_limits
 from dpframe.api.query import Query
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Aggregate, Auto, Hints, Key, Keys, Layout, Limits, Question
+from dpframe.plan import Aggregate, Hints, Key, Keys, Layout, Limits, Question
 from dpframe.plan.steps import Step
-from dpframe.release import Account, Release
+from dpframe.release import Account
 
-__all__ = ["AskedFrame", "AskedGroups", "AskedTable", "Once"]
+__all__ = ["AskedFrame", "AskedGroups"]
 
 
 class AskedFrame(Hints, Generic[Table_co]):
@@ -43,11 +43,21 @@ class AskedFrame(Hints, Generic[Table_co]):
             raise InvalidArgument(f"{verb}: name a column; there are {', '.join(map(repr, names))}.")
         return names[0]
 
-    def _one(
-        self, name: str, aggregate: Aggregate, max_rows: int | None = None, limits: Auto | None = None
+    def _ask(
+        self,
+        statistic: Callable[..., Aggregate],
+        column: str | None,
+        *typed: object,
+        limits: RowLimits,
+        **named: object,
     ) -> Query[Table_co]:
+        """A statistic of a column, or of the only one there is."""
+        name = self._only(column, statistic.__name__)
+        return self._one(name, statistic(name, *typed, **named), read_row_limits(**limits))
+
+    def _one(self, name: str, aggregate: Aggregate, limits: Limits, line: str | None = None) -> Query[Table_co]:
         verb = f"{aggregate.typed[:-1]}{'' if aggregate.typed.endswith('()') else ', '}{{limit}})"
-        return self._query(((name, aggregate),), read_limits(max_rows, limits=limits), verb=verb)
+        return self._query(((name, aggregate),), limits, verb=line or verb)
 
     def _query(
         self,
@@ -75,6 +85,12 @@ class AskedGroups(Hints, Generic[Table_co]):
         groups.unit_limits.groups("groups")  # columns, keys and the limit are checked as soon as they are named
         self._groups, self._budget, self._written = groups, budget, written
 
+    def _ask(
+        self, statistic: Callable[..., Aggregate], column: str, *typed: object, **named: object
+    ) -> Query[Table_co]:
+        """A statistic of a column."""
+        return self._query(((column, statistic(column, *typed, **named)),))
+
     def _query(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query[Table_co]:
         for _, aggregate in aggregates:
             name = getattr(aggregate, "column", None)
@@ -85,48 +101,3 @@ class AskedGroups(Hints, Generic[Table_co]):
                 )
         columns = tuple(part for name, aggregate in aggregates for part in aggregate.columns(name))
         return Query(replace(self._groups, aggregates=columns), self._budget)
-
-
-class _Whose(TypedDict, total=False):
-    """Whose privacy, and what pays."""
-
-    unit: Any
-    budget: Any
-    neighbors: str
-    data: Any
-
-
-class _Price(TypedDict, total=False):
-    """What `Query.release` takes."""
-
-    epsilon: float
-    delta: float
-    rho: float
-    noise: str
-    name: str
-    refresh: bool
-    on_pending: str
-    ci: float
-    covers: str
-
-
-class Once(_Whose, _Price, total=False):
-    """What a one-liner takes besides the question: whose privacy, the price, and the limit on rows, or `dp.Auto()`."""
-
-    max_rows: int
-    limits: Any
-
-
-class AskedTable(Hints):
-    """A table that is protected, asked and released in one line, through verbs that are those of `PrivateFrame`."""
-
-    def __call__(self, unit: Any = None, budget: Any = None, neighbors: str = "add-remove", data: Any = None) -> Any:
-        """The protected frame."""
-        raise NotImplementedError
-
-    def _once(self, verb: str, *args: Any, **options: Any) -> Release:
-        whose, price = (
-            {name: options.pop(name) for name in kind.__annotations__ if name in options} for kind in (_Whose, _Price)
-        )
-        question: Callable[..., Any] = getattr(self(**whose), verb)
-        return question(*args, **options).release(**price)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Quantiles, distribution functions and most frequent values."""
+"""Quantiles, distribution functions, most frequent values; and the first and last value of a unit, for `per_unit`."""
 
 from __future__ import annotations
 
@@ -8,30 +8,32 @@ from fractions import Fraction
 from typing import Any, Unpack
 
 from dpframe.api.arguments import (
+    GroupLimits,
     OwnLimits,
     Pair,
+    RowLimits,
     read_bounds,
     read_limits,
     read_name,
     read_own,
     read_points,
     read_rank,
+    read_row_limits,
     read_share,
     read_values,
     typed_too,
 )
 from dpframe.api.query import Query
-from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, Once
+from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.api.statistics.counts import count
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Aggregate, Auto, Layout, Limits, read_keys
+from dpframe.plan import Aggregate, Layout, Limits, read_keys
 from dpframe.plan.statistics import Cdf, Mode, Quantile, Several
-from dpframe.plan.steps import check_limit
-from dpframe.release import Release
+from dpframe.plan.steps import Pick, check_limit
 from dpframe.usage import statistic
 
-__all__ = ["FrameChoices", "GroupChoices", "TableChoices", "cdf", "max", "median", "min", "mode", "quantile"]
+__all__ = ["FrameChoices", "GroupChoices", "cdf", "first", "last", "max", "median", "min", "mode", "quantile"]
 
 
 @statistic("'wage', 0.9, bounds=(0, 100)", elsewhere="percentile")
@@ -172,6 +174,36 @@ def _top_k(column: str, k: int, keys: Iterable[Any] | None = None) -> Aggregate:
     return Mode(Fraction(1), name, read_values(keys, f"top_k({name!r})"), check_limit(k, "k"))
 
 
+@statistic("'city', by='when'")
+def first(column: str, by: str) -> Aggregate:
+    """The value of a column in a unit's first row by another column; for `per_unit` only.
+
+    Input:  by: a number, a time or a text; rows in which it is missing do not count. Of several first rows the smallest
+            value is taken (missing only if all are missing), so the order of rows never matters
+    Output: column unit
+    Errors: UnsupportedOperation anywhere else, because that row is one person's
+
+    >>> first("shop", by="when").typed
+    "first('shop', by='when')"
+    """
+    return _pick(column, by, "first")
+
+
+@statistic("'city', by='when'")
+def last(column: str, by: str) -> Aggregate:
+    """The value of a column in a unit's last row by another column; see `first`.
+
+    >>> last("shop", by="when").typed
+    "last('shop', by='when')"
+    """
+    return _pick(column, by, "last")
+
+
+def _pick(column: str, by: str, verb: str) -> Aggregate:
+    name = read_name(column, verb)
+    return Pick(Fraction(1), name, read_name(by, f"{verb}({name!r}): by="), verb == "last")
+
+
 class FrameChoices(AskedFrame[Table_co]):
     """Methods of a protected frame: quantiles, distribution functions and most frequent values."""
 
@@ -182,101 +214,53 @@ class FrameChoices(AskedFrame[Table_co]):
         column: str | None = None,
         q: float | Sequence[float] = 0.5,
         bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        **limits: Unpack[RowLimits],
     ) -> Query[Table_co]:
         """One or several quantiles of a column (the only one may be left out); see `dp.quantile`.
 
         Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
         """
         name = self._only(column, "quantile")
-        asked = ((name, quantile(name, q, bounds)),)
-        return self._query(
-            asked,
-            read_limits(max_rows, limits=limits),
-            verb=f"quantile({name!r}, {typed_too(q=q, bounds=bounds)}{{limit}})",
-        )
+        line = f"quantile({name!r}, {typed_too(q=q, bounds=bounds)}{{limit}})"
+        return self._one(name, quantile(name, q, bounds), read_row_limits(**limits), line)
 
     def cdf(
-        self,
-        column: str,
-        points: Sequence[Any],
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        self, column: str, points: Sequence[Any], bounds: Pair | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """The part of a column's values that are at most each point; see `dp.cdf`.
 
         Columns are named after the column and the point: `spend_10`, `spend_50`.
         """
         name = read_name(column, "cdf")
-        asked = ((name, cdf(name, points, bounds)),)
-        return self._query(
-            asked,
-            read_limits(max_rows, limits=limits),
-            verb=f"cdf({name!r}, {typed_too(points=points, bounds=bounds)}{{limit}})",
-        )
+        line = f"cdf({name!r}, {typed_too(points=points, bounds=bounds)}{{limit}})"
+        return self._one(name, cdf(name, points, bounds), read_row_limits(**limits), line)
 
     def median(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """Median of a column (the only one may be left out); see `dp.median`."""
-        name = self._only(column, "median")
-        return self._one(name, median(name, bounds), max_rows, limits)
+        return self._ask(median, column, bounds, limits=limits)
 
     def min(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """A value that hardly any row is below; see `dp.min`."""
-        name = self._only(column, "min")
-        return self._one(name, min(name, bounds), max_rows, limits)
+        return self._ask(min, column, bounds, limits=limits)
 
     def max(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """A value that hardly any row is above; see `dp.max`."""
-        name = self._only(column, "max")
-        return self._one(name, max(name, bounds), max_rows, limits)
+        return self._ask(max, column, bounds, limits=limits)
 
     def mode(
-        self,
-        column: str | None = None,
-        keys: Iterable[Any] | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        self, column: str | None = None, keys: Iterable[Any] | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """The most frequent of the listed values of a column (the only one may be left out); see `dp.mode`."""
-        name = self._only(column, "mode")
-        return self._one(name, mode(name, keys), max_rows, limits)
+        return self._ask(mode, column, keys, limits=limits)
 
     def top_k(
-        self,
-        column: str,
-        k: int,
-        keys: Iterable[Any] | None = None,
-        *,
-        max_rows: int | None = None,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        limits: Auto | None = None,
+        self, column: str, k: int, keys: Iterable[Any] | None = None, **limits: Unpack[GroupLimits]
     ) -> Query[Table_co]:
         """The k most frequent values of a column, in order: of the listed ones, or of those that the data holds.
 
@@ -302,17 +286,15 @@ class FrameChoices(AskedFrame[Table_co]):
         ['yes', 'no']
         """
         name = read_name(column, "top_k")
-        apart = read_limits(None, max_groups, max_rows_per_group)
+        read = read_limits(**limits)
         if keys is None and not self._listed(name):
-            return self._largest(
-                name, check_limit(k, "k"), read_limits(max_rows, max_groups, max_rows_per_group, limits)
-            )
-        if apart != Limits():
+            return self._largest(name, check_limit(k, "k"), read)
+        if (apart := replace(read, max_rows=None, auto=None)) != Limits():
             raise InvalidArgument(
                 f"top_k({name!r}, {k!r}): listed values are chosen for the whole table, so only rows have a limit: "
                 f"{apart.typed} is for values that nobody listed. Type max_rows=5 in its place."
             )
-        return self._one(name, _top_k(column, k, keys), max_rows, limits)
+        return self._one(name, _top_k(column, k, keys), read)
 
     def _listed(self, name: str) -> bool:
         """Whether the type of a column lists its values."""
@@ -333,76 +315,28 @@ class GroupChoices(AskedGroups[Table_co]):
 
     def quantile(self, column: str, q: float | Sequence[float] = 0.5, bounds: Pair | None = None) -> Query[Table_co]:
         """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
-        return self._query(((column, quantile(column, q, bounds)),))
+        return self._ask(quantile, column, q, bounds)
 
     def cdf(self, column: str, points: Sequence[Any], bounds: Pair | None = None) -> Query[Table_co]:
         """The part of a column's values that are at most each point, per group; see `dp.cdf`."""
-        return self._query(((column, cdf(column, points, bounds)),))
+        return self._ask(cdf, column, points, bounds)
 
     def median(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """Median of a column per group; see `dp.median`."""
-        return self._query(((column, median(column, bounds)),))
+        return self._ask(median, column, bounds)
 
     def min(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """A value that hardly any row is below, per group; see `dp.min`."""
-        return self._query(((column, min(column, bounds)),))
+        return self._ask(min, column, bounds)
 
     def max(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """A value that hardly any row is above, per group; see `dp.max`."""
-        return self._query(((column, max(column, bounds)),))
+        return self._ask(max, column, bounds)
 
     def mode(self, column: str, keys: Iterable[Any] | None = None) -> Query[Table_co]:
         """The most frequent of the listed values of a column per group; see `dp.mode`."""
-        return self._query(((column, mode(column, keys)),))
+        return self._ask(mode, column, keys)
 
     def top_k(self, column: str, k: int, keys: Iterable[Any] | None = None) -> Query[Table_co]:
         """The k most frequent of the listed values per group, k rows each; see `PrivateFrame.top_k`."""
-        return self._query(((column, _top_k(column, k, keys)),))
-
-
-class TableChoices(AskedTable):
-    """Methods of `df.dp`: quantiles and most frequent values, released at once."""
-
-    def quantile(
-        self,
-        column: str | None = None,
-        q: float | Sequence[float] = 0.5,
-        bounds: Pair | None = None,
-        **once: Unpack[Once],
-    ) -> Release:
-        """`PrivateFrame.quantile`, released at once."""
-        return self._once("quantile", column, q, bounds, **once)
-
-    def cdf(self, column: str, points: Any, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.cdf`, released at once."""
-        return self._once("cdf", column, points, bounds, **once)
-
-    def median(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.median`, released at once."""
-        return self._once("median", column, bounds, **once)
-
-    def min(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.min`, released at once."""
-        return self._once("min", column, bounds, **once)
-
-    def max(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.max`, released at once."""
-        return self._once("max", column, bounds, **once)
-
-    def mode(self, column: str | None = None, keys: Any = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.mode`, released at once."""
-        return self._once("mode", column, keys, **once)
-
-    def top_k(
-        self,
-        column: str,
-        k: int,
-        keys: Any = None,
-        *,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        **once: Unpack[Once],
-    ) -> Release:
-        """`PrivateFrame.top_k`, released at once."""
-        limits = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
-        return self._once("top_k", column, k, keys, **limits, **once)
+        return self._ask(_top_k, column, k, keys)

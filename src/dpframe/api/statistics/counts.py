@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from dpframe.api.arguments import OwnLimits, read_name, read_own, read_share
+from dpframe.api.arguments import OwnLimits, RowLimits, read_name, read_own, read_row_limits, read_share
 from dpframe.api.query import Query
-from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, Once
+from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.engine import Table_co
-from dpframe.plan import Aggregate, Auto
+from dpframe.plan import Aggregate, Limits
 from dpframe.plan.statistics import Count, CountDistinct, CountUnits
-from dpframe.release import Release
 from dpframe.usage import statistic
 
-__all__ = ["FrameCounts", "GroupCounts", "TableCounts", "count", "count_units", "n_unique"]
+__all__ = ["FrameCounts", "GroupCounts", "count", "count_units", "n_unique"]
 
 
 @statistic("", elsewhere="size len n_rows")
@@ -73,22 +72,17 @@ class FrameCounts(AskedFrame[Table_co]):
 
     __slots__ = ()
 
-    def count(
-        self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None
-    ) -> Query[Table_co]:
+    def count(self, column: str | None = None, **limits: Unpack[RowLimits]) -> Query[Table_co]:
         """Number of rows, or of the values of a column that are not missing; see `dp.count`."""
-        return self._one("count" if column is None else column, count(column), max_rows, limits)
+        return self._one("count" if column is None else column, count(column), read_row_limits(**limits))
 
     def count_units(self) -> Query[Table_co]:
         """Number of distinct units; see `dp.count_units`."""
-        return self._one("count_units", count_units(), None)
+        return self._one("count_units", count_units(), Limits())
 
-    def n_unique(
-        self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None
-    ) -> Query[Table_co]:
+    def n_unique(self, column: str | None = None, **limits: Unpack[RowLimits]) -> Query[Table_co]:
         """Number of different values of a column (the only one may be left out); see `dp.n_unique`."""
-        name = self._only(column, "n_unique")
-        return self._one(name, n_unique(name), max_rows, limits)
+        return self._ask(n_unique, column, limits=limits)
 
 
 class GroupCounts(AskedGroups[Table_co]):
@@ -106,20 +100,4 @@ class GroupCounts(AskedGroups[Table_co]):
 
     def n_unique(self, column: str) -> Query[Table_co]:
         """Different values of a column per group; see `dp.n_unique`."""
-        return self._query(((column, n_unique(column)),))
-
-
-class TableCounts(AskedTable):
-    """Methods of `df.dp`: counts, released at once."""
-
-    def count(self, column: str | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.count`, released at once: `df.dp.count(unit="user_id", max_rows=20, epsilon=0.1)`."""
-        return self._once("count", column, **once)
-
-    def count_units(self, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.count_units`, released at once."""
-        return self._once("count_units", **once)
-
-    def n_unique(self, column: str | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.n_unique`, released at once."""
-        return self._once("n_unique", column, **once)
+        return self._ask(n_unique, column)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from dpframe.api.arguments import OwnLimits, Pair, read_bounds, read_name, read_own, read_share
+from dpframe.api.arguments import OwnLimits, Pair, RowLimits, read_bounds, read_name, read_own, read_share
 from dpframe.api.query import Query
-from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, Once
+from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan import Aggregate, Auto, Limits, real
-from dpframe.plan.pairs import WeightedMean
-from dpframe.plan.statistics import GeometricMean, Mean, Skew, Sum, Var
-from dpframe.release import Release
+from dpframe.plan.statistics import GeometricMean, Mean, Skew, Std, Sum, Var
+from dpframe.plan.statistics.two_columns import WeightedMean
 from dpframe.usage import statistic
 
-__all__ = ["FrameMoments", "GroupMoments", "TableMoments", "geometric_mean", "mean", "skew", "std", "sum", "var"]
+__all__ = ["FrameMoments", "GroupMoments", "geometric_mean", "mean", "skew", "std", "sum", "var"]
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="total")
@@ -82,7 +81,7 @@ def mean(
             mean of few values has a bias and a smaller error, often half of that of the ratio. For means at the very
             end of their bounds, the ratio itself does as well or better, by up to a fifth. The interval is that of
             the ratio, and holds what is released. A weighted mean has a sum of weighted distances from the middle,
-            and a sum of weights in place of the count: see `dpframe.plan.pairs.totals.product_total`
+            and a sum of weights in place of the count: see `dpframe.plan.totals.sums.product_total`
     Errors: as in `sum`
 
     >>> import polars as pl, dpframe as dp
@@ -123,7 +122,7 @@ def var(
     >>> var("wage").typed
     "var('wage')"
     """
-    return _spread(column, bounds, ddof, share, "var", read_own(limits))
+    return _spread(column, bounds, ddof, share, Var, read_own(limits))
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="stddev")
@@ -140,15 +139,15 @@ def std(
     >>> std("wage", ddof=0).typed
     "std('wage', ddof=0)"
     """
-    return _spread(column, bounds, ddof, share, "std", read_own(limits))
+    return _spread(column, bounds, ddof, share, Std, read_own(limits))
 
 
-def _spread(column: str, bounds: Pair | None, ddof: int, share: float, verb: str, limits: Limits) -> Aggregate:
-    name, less = read_name(column, verb), real(ddof)
+def _spread(column: str, bounds: Pair | None, ddof: int, share: float, made: type[Var], limits: Limits) -> Var:
+    name, less = read_name(column, made.verb), real(ddof)
+    call = f"{made.verb}({name!r})"
     if not isinstance(less, int) or less not in (0, 1):
-        raise InvalidArgument(f"{verb}({name!r}): ddof= is 0 or 1.")
-    read = read_bounds(bounds, f"{verb}({name!r})")
-    return Var(read_share(share), name, read, less, verb == "std", limits=limits)
+        raise InvalidArgument(f"{call}: ddof= is 0 or 1.")
+    return made(read_share(share), name, read_bounds(bounds, call), less, limits=limits)
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="skewness")
@@ -207,13 +206,10 @@ class FrameMoments(AskedFrame[Table_co]):
         column: str | None = None,
         bounds: Pair | None = None,
         unit_bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        **limits: Unpack[RowLimits],
     ) -> Query[Table_co]:
         """Sum of a column (the only one may be left out); see `dp.sum`."""
-        name = self._only(column, "sum")
-        return self._one(name, sum(name, bounds, unit_bounds), max_rows, limits)
+        return self._ask(sum, column, bounds, unit_bounds, limits=limits)
 
     def mean(
         self,
@@ -222,62 +218,34 @@ class FrameMoments(AskedFrame[Table_co]):
         *,
         weights: str | None = None,
         weight_bounds: Pair | None = None,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        **limits: Unpack[RowLimits],
     ) -> Query[Table_co]:
         """Mean of a column (the only one may be left out); see `dp.mean`."""
-        name = self._only(column, "mean")
-        return self._one(name, mean(name, bounds, weights=weights, weight_bounds=weight_bounds), max_rows, limits)
+        return self._ask(mean, column, bounds, weights=weights, weight_bounds=weight_bounds, limits=limits)
 
     def var(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        ddof: int = 1,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        self, column: str | None = None, bounds: Pair | None = None, *, ddof: int = 1, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """Variance of a column (the only one may be left out); see `dp.var`."""
-        name = self._only(column, "var")
-        return self._one(name, var(name, bounds, ddof=ddof), max_rows, limits)
+        return self._ask(var, column, bounds, ddof=ddof, limits=limits)
 
     def std(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        ddof: int = 1,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        self, column: str | None = None, bounds: Pair | None = None, *, ddof: int = 1, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """Standard deviation of a column (the only one may be left out); see `dp.std`."""
-        name = self._only(column, "std")
-        return self._one(name, std(name, bounds, ddof=ddof), max_rows, limits)
+        return self._ask(std, column, bounds, ddof=ddof, limits=limits)
 
     def skew(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """Skewness of a column (the only one may be left out); see `dp.skew`."""
-        name = self._only(column, "skew")
-        return self._one(name, skew(name, bounds), max_rows, limits)
+        return self._ask(skew, column, bounds, limits=limits)
 
     def geometric_mean(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
+        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """Geometric mean of a column (the only one may be left out); see `dp.geometric_mean`."""
-        name = self._only(column, "geometric_mean")
-        return self._one(name, geometric_mean(name, bounds), max_rows, limits)
+        return self._ask(geometric_mean, column, bounds, limits=limits)
 
 
 class GroupMoments(AskedGroups[Table_co]):
@@ -287,7 +255,7 @@ class GroupMoments(AskedGroups[Table_co]):
 
     def sum(self, column: str, bounds: Pair | None = None, unit_bounds: Pair | None = None) -> Query[Table_co]:
         """Sum of a column per group; see `dp.sum`."""
-        return self._query(((column, sum(column, bounds, unit_bounds)),))
+        return self._ask(sum, column, bounds, unit_bounds)
 
     def mean(
         self,
@@ -298,66 +266,20 @@ class GroupMoments(AskedGroups[Table_co]):
         weight_bounds: Pair | None = None,
     ) -> Query[Table_co]:
         """Mean of a column per group; see `dp.mean`."""
-        return self._query(((column, mean(column, bounds, weights=weights, weight_bounds=weight_bounds)),))
+        return self._ask(mean, column, bounds, weights=weights, weight_bounds=weight_bounds)
 
     def var(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query[Table_co]:
         """Variance of a column per group; see `dp.var`."""
-        return self._query(((column, var(column, bounds, ddof=ddof)),))
+        return self._ask(var, column, bounds, ddof=ddof)
 
     def std(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query[Table_co]:
         """Standard deviation of a column per group; see `dp.std`."""
-        return self._query(((column, std(column, bounds, ddof=ddof)),))
+        return self._ask(std, column, bounds, ddof=ddof)
 
     def skew(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """Skewness of a column per group; see `dp.skew`."""
-        return self._query(((column, skew(column, bounds)),))
+        return self._ask(skew, column, bounds)
 
     def geometric_mean(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """Geometric mean of a column per group; see `dp.geometric_mean`."""
-        return self._query(((column, geometric_mean(column, bounds)),))
-
-
-class TableMoments(AskedTable):
-    """Methods of `df.dp`: sums, means and variances, released at once."""
-
-    def sum(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        unit_bounds: Pair | None = None,
-        **once: Unpack[Once],
-    ) -> Release:
-        """`PrivateFrame.sum`, released at once."""
-        return self._once("sum", column, bounds, unit_bounds, **once)
-
-    def mean(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        weights: str | None = None,
-        weight_bounds: Pair | None = None,
-        **once: Unpack[Once],
-    ) -> Release:
-        """`PrivateFrame.mean`, released at once."""
-        return self._once("mean", column, bounds, weights=weights, weight_bounds=weight_bounds, **once)
-
-    def var(
-        self, column: str | None = None, bounds: Pair | None = None, *, ddof: int = 1, **once: Unpack[Once]
-    ) -> Release:
-        """`PrivateFrame.var`, released at once."""
-        return self._once("var", column, bounds, ddof=ddof, **once)
-
-    def std(
-        self, column: str | None = None, bounds: Pair | None = None, *, ddof: int = 1, **once: Unpack[Once]
-    ) -> Release:
-        """`PrivateFrame.std`, released at once."""
-        return self._once("std", column, bounds, ddof=ddof, **once)
-
-    def skew(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.skew`, released at once."""
-        return self._once("skew", column, bounds, **once)
-
-    def geometric_mean(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.geometric_mean`, released at once."""
-        return self._once("geometric_mean", column, bounds, **once)
+        return self._ask(geometric_mean, column, bounds)

@@ -11,8 +11,8 @@ from dpframe.api.statistics.asking import AskedGroups
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn
 from dpframe.plan import Aggregate, Auto, Bounds
-from dpframe.plan.pairs import Corr, Cov, Ratio
 from dpframe.plan.statistics import Sum
+from dpframe.plan.statistics.two_columns import Corr, Cov, Ratio
 from dpframe.usage import statistic
 
 __all__ = ["GroupPairs", "PairBounds", "corr", "cov", "ratio", "read_pair_bounds"]
@@ -59,7 +59,7 @@ def cov(
             be left out; ddof: 1 divides by n - 1, as pandas and Polars do, 0 by n
     Output: product of both columns' units, float, no larger in size than the bounds allow
     Bound:  sums of both columns, measured from the middles of their bounds, a sum of products of these distances, and
-            a count: see `dpframe.plan.pairs.totals.product_total`. The interval is about the noise
+            a count: see `dpframe.plan.totals.sums.product_total`. The interval is about the noise
     Errors: as in `sum`; InvalidArgument for a column beside itself
 
     >>> import polars as pl, dpframe as dp

@@ -2,8 +2,18 @@
 
 from dpframe.plan.statistics.base import Aggregate, Formula, Regressors, ReleasedColumn, Several
 from dpframe.plan.statistics.choices import Cdf, Mode, Quantile
-from dpframe.plan.statistics.missing import Missing
-from dpframe.plan.statistics.sums import Count, CountDistinct, CountUnits, GeometricMean, Mean, Skew, Sum, Var
+from dpframe.plan.statistics.sums import (
+    Count,
+    CountDistinct,
+    CountUnits,
+    GeometricMean,
+    Mean,
+    Missing,
+    Skew,
+    Std,
+    Sum,
+    Var,
+)
 
 __all__ = [
     "Aggregate",
@@ -21,6 +31,7 @@ __all__ = [
     "ReleasedColumn",
     "Several",
     "Skew",
+    "Std",
     "Sum",
     "Var",
 ]

@@ -6,16 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
+from typing import ClassVar
 
 from narwhals.dtypes import DType
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.columns import Auto, Bounds, Column, Limits
-from dpframe.plan.totals import Total
+from dpframe.plan.totals import Total, bounds_of, number_column
 from dpframe.plan.types import TIMES, kind
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = ["Aggregate", "Formula", "Regressors", "ReleasedColumn", "Several", "time_type", "typed_bounds"]
+__all__ = [
+    "Aggregate",
+    "BoundedStatistic",
+    "Formula",
+    "Regressors",
+    "ReleasedColumn",
+    "Several",
+    "time_type",
+    "typed_bounds",
+]
 
 
 class Formula(StrEnum):
@@ -165,6 +175,34 @@ class Aggregate:
         if self.share == 1:
             return f"dp.{self.limited}"
         return f"dp.{self.limited[:-1]}, share={float(self.share):g})".replace("(, ", "(")
+
+
+@dataclass(frozen=True, repr=False)
+class BoundedStatistic(Aggregate):
+    """A statistic of one column of numbers, whose values are clipped to bounds. `verb` and `noun` are its names."""
+
+    verb: ClassVar[str]
+    noun: ClassVar[str]
+    column: str = ""
+    bounds: Bounds | Auto | None = None
+
+    @property
+    def typed(self) -> str:
+        return f"{self.verb}({self.column!r}{typed_bounds(self.bounds)}{self.typed_too})"
+
+    @property
+    def typed_too(self) -> str:
+        """The other arguments as the user typed them: `, ddof=0`."""
+        return ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.noun} of {self.column}"
+
+    def read(self, unit_limits: UnitLimits, *times: str, other: str = "") -> tuple[Column, Bounds]:
+        """The column and the bounds that its values are clipped to; see `number_column` and `bounds_of`."""
+        column = number_column(self.column, unit_limits, self.typed, *times, other=other)
+        return column, bounds_of(column, self.bounds, self.column, self.typed)
 
 
 @dataclass(frozen=True, repr=False)

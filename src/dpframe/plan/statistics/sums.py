@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import narwhals as nw
 
 from dpframe.errors import InvalidBounds, UnboundedContribution, WrongType
 from dpframe.plan.columns import Auto, Bounds
-from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, time_type, typed_bounds
+from dpframe.plan.statistics.base import Aggregate, BoundedStatistic, Formula, ReleasedColumn, time_type
 from dpframe.plan.totals import (
+    Total,
     bounds_of,
     cube_total,
     distinct_total,
@@ -26,7 +28,7 @@ from dpframe.plan.totals import (
 from dpframe.plan.types import TIMES, Kind, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = ["Count", "CountDistinct", "CountUnits", "GeometricMean", "Mean", "Skew", "Sum", "Var"]
+__all__ = ["Count", "CountDistinct", "CountUnits", "GeometricMean", "Mean", "Missing", "Skew", "Std", "Sum", "Var"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,22 +71,16 @@ class CountUnits(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class Sum(Aggregate):
+class Sum(BoundedStatistic):
     """Sum of a column: rows clipped to `bounds`, or each unit's total per group clipped to `unit_bounds`."""
 
-    column: str = ""
-    bounds: Bounds | Auto | None = None
+    verb = "sum"
+    noun = "sum"
     unit_bounds: Bounds | None = None
 
     @property
-    def typed(self) -> str:
-        limit = typed_bounds(self.bounds)
-        limit += f", unit_bounds={tuple(self.unit_bounds)}" if self.unit_bounds else ""
-        return f"sum({self.column!r}{limit})"
-
-    @property
-    def words(self) -> str:
-        return f"sum of {self.column}"
+    def typed_too(self) -> str:
+        return f", unit_bounds={tuple(self.unit_bounds)}" if self.unit_bounds else ""
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = number_column(self.column, unit_limits, self.typed, "duration", other="mean")
@@ -102,23 +98,14 @@ class Sum(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class Mean(Aggregate):
+class Mean(BoundedStatistic):
     """Mean of the values that are not missing: a sum measured from the middle of the bounds, and a count."""
 
-    column: str = ""
-    bounds: Bounds | Auto | None = None
-
-    @property
-    def typed(self) -> str:
-        return f"mean({self.column!r}{typed_bounds(self.bounds)})"
-
-    @property
-    def words(self) -> str:
-        return f"mean of {self.column}"
+    verb = "mean"
+    noun = "mean"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        column = number_column(self.column, unit_limits, self.typed, *TIMES)
-        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        column, bounds = self.read(unit_limits, *TIMES)
         total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
         count = value_total(column, unit_limits, self.typed)
         dtype, per = mean_type(column.domain.dtype)
@@ -127,27 +114,20 @@ class Mean(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class Var(Aggregate):
-    """Variance, or with `root` the standard deviation, of the values that are not missing."""
+class Var(BoundedStatistic):
+    """Variance of the values that are not missing."""
 
-    column: str = ""
-    bounds: Bounds | Auto | None = None
+    verb = "var"
+    noun = "variance"
     ddof: int = 1
     root: bool = False
 
     @property
-    def typed(self) -> str:
-        limit = typed_bounds(self.bounds)
-        limit += "" if self.ddof == 1 else f", ddof={self.ddof}"
-        return f"{'std' if self.root else 'var'}({self.column!r}{limit})"
-
-    @property
-    def words(self) -> str:
-        return f"{'standard deviation' if self.root else 'variance'} of {self.column}"
+    def typed_too(self) -> str:
+        return "" if self.ddof == 1 else f", ddof={self.ddof}"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        column = number_column(self.column, unit_limits, self.typed, *(TIMES if self.root else ()), other="std")
-        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        column, bounds = self.read(unit_limits, *(TIMES if self.root else ()), other="std")
         total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
         squares = square_total(column, bounds, unit_limits, self.typed)
         count = value_total(column, unit_limits, self.typed)
@@ -160,19 +140,20 @@ class Var(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class Skew(Aggregate):
+class Std(Var):
+    """Standard deviation of the values that are not missing, which times have too."""
+
+    verb = "std"
+    noun = "standard deviation"
+    root: bool = True
+
+
+@dataclass(frozen=True, repr=False)
+class Skew(BoundedStatistic):
     """Skewness of the values that are not missing: sums of distances, of their squares and cubes, and a count."""
 
-    column: str = ""
-    bounds: Bounds | Auto | None = None
-
-    @property
-    def typed(self) -> str:
-        return f"skew({self.column!r}{typed_bounds(self.bounds)})"
-
-    @property
-    def words(self) -> str:
-        return f"skewness of {self.column}"
+    verb = "skew"
+    noun = "skewness"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if isinstance(self.bounds, Auto):
@@ -180,8 +161,7 @@ class Skew(Aggregate):
                 f"{self.typed}: bounds that are chosen from the data cut off the tails, which skewness is about. "
                 "Type bounds=(low, high), such as (0, 100)."
             )
-        column = number_column(self.column, unit_limits, self.typed)
-        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        column, bounds = self.read(unit_limits)
         cubes = cube_total(column, bounds, unit_limits, self.typed)
         total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
         squares = square_total(column, bounds, unit_limits, self.typed)
@@ -191,19 +171,11 @@ class Skew(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class GeometricMean(Aggregate):
+class GeometricMean(BoundedStatistic):
     """e to the mean of logarithms: a sum of logarithms measured from the middle of their bounds, and a count."""
 
-    column: str = ""
-    bounds: Bounds | Auto | None = None
-
-    @property
-    def typed(self) -> str:
-        return f"geometric_mean({self.column!r}{typed_bounds(self.bounds)})"
-
-    @property
-    def words(self) -> str:
-        return f"geometric mean of {self.column}"
+    verb = "geometric_mean"
+    noun = "geometric mean"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if isinstance(self.bounds, Auto):
@@ -211,8 +183,7 @@ class GeometricMean(Aggregate):
                 f"{self.typed}: bounds that are chosen from the data may reach 0, which has no logarithm. "
                 "Type bounds=(low, high) with low above 0, such as (1, 100)."
             )
-        column = number_column(self.column, unit_limits, self.typed, other="mean")
-        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        column, bounds = self.read(unit_limits, other="mean")
         total = log_total(column, bounds, unit_limits, self.typed)
         count = value_total(column, unit_limits, self.typed)
         parts = ((f"{name}.logs", total), (f"{name}.count", count))
@@ -238,3 +209,31 @@ class CountDistinct(Aggregate):
         if kind(column.domain.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
         return ReleasedColumn(name, Formula.COUNT, ((name, distinct_total(column, unit_limits, self.typed)),))
+
+
+@dataclass(frozen=True, repr=False)
+class Missing(Aggregate):
+    """Rows in which a column has no value: a number of rows, less a number of values.
+
+    `share` is the weight of the rows, which the columns of one table share, and `values` that of the values. Where no
+    value can be missing, both are one total, and the difference is 0.
+    """
+
+    column: str = ""
+    values: Fraction = Fraction(1)
+
+    @property
+    def typed(self) -> str:
+        return f"missing({self.column!r})"
+
+    @property
+    def words(self) -> str:
+        return f"number of missing values of {self.column}"
+
+    def weight(self, total: Total) -> Fraction:
+        return self.share if total.column is None else self.values
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        column = unit_limits.table.column(self.column, self.typed)
+        rows, values = row_total(unit_limits, self.typed), value_total(column, unit_limits, self.typed)
+        return ReleasedColumn(name, Formula.MISSING, ((f"{name}.rows", rows), (f"{name}.values", values)))

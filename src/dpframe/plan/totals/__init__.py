@@ -4,12 +4,14 @@ from dpframe.plan.totals.base import Factor, Total, TotalKind, is_whole
 from dpframe.plan.totals.choices import candidates_of, mode_total, rank_total, tree_total
 from dpframe.plan.totals.sums import (
     bounds_of,
-    computed_total,
     cube_total,
     distinct_total,
+    from_middle,
     in_ticks,
     log_total,
+    middle_of,
     number_column,
+    product_total,
     row_total,
     square_total,
     sum_total,
@@ -17,6 +19,7 @@ from dpframe.plan.totals.sums import (
     units_total,
     value_total,
     weights_total,
+    without_bounds,
 )
 
 __all__ = [
@@ -25,14 +28,16 @@ __all__ = [
     "TotalKind",
     "bounds_of",
     "candidates_of",
-    "computed_total",
     "cube_total",
     "distinct_total",
+    "from_middle",
     "in_ticks",
     "is_whole",
     "log_total",
+    "middle_of",
     "mode_total",
     "number_column",
+    "product_total",
     "rank_total",
     "row_total",
     "square_total",
@@ -42,4 +47,5 @@ __all__ = [
     "units_total",
     "value_total",
     "weights_total",
+    "without_bounds",
 ]

@@ -21,9 +21,12 @@ __all__ = [
     "computed_total",
     "cube_total",
     "distinct_total",
+    "from_middle",
     "in_ticks",
     "log_total",
+    "middle_of",
     "number_column",
+    "product_total",
     "row_total",
     "square_total",
     "sum_total",
@@ -31,6 +34,7 @@ __all__ = [
     "units_total",
     "value_total",
     "weights_total",
+    "without_bounds",
 ]
 
 
@@ -123,6 +127,13 @@ _EXAMPLES = {
 }
 
 
+def without_bounds(name: str, what: str, line: str) -> MissingBounds:
+    """The refusal of a column whose values may be anything; `line` ends its sentence with what to type."""
+    return MissingBounds(
+        f"{what}: one value of {name!r} could be anything, so no finite noise hides it. Say the range{line}"
+    )
+
+
 def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, what: str) -> Bounds:
     """The bounds that values are clipped to: the typed ones, inside those of the column's domain.
 
@@ -135,10 +146,11 @@ def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, what: str
         return own or Bounds(0, 1)
     if bounds is None and own is None:
         low, high = _EXAMPLES.get(kind(column.domain.dtype), ("0", "100"))
-        raise MissingBounds(
-            f"{what}: one value of {name!r} could be anything, so no finite noise hides it. Say the range: "
-            f"clip({name!r}, {low}, {high}) before it, or bounds=({low}, {high}) in it, with limits you know without "
-            "the data; or have them chosen privately inside the release: bounds=dp.Auto()."
+        raise without_bounds(
+            name,
+            what,
+            f": clip({name!r}, {low}, {high}) before it, or bounds=({low}, {high}) in it, with limits you know without "
+            "the data; or have them chosen privately inside the release: bounds=dp.Auto().",
         )
     bounds = bounds and in_ticks(bounds, column, what)
     if bounds is None or own is None:
@@ -185,14 +197,13 @@ def square_total(
     Errors: InvalidBounds where squares of distances are beyond floats, or are no longer told from 0
     """
     half = (Fraction(bounds.upper) - Fraction(bounds.lower)) / 2
-    middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     if half and not Fraction(1, 10**270) <= half**2 <= 10**270:
         raise InvalidBounds(
             f"{what}: squares of values this far apart, or this close together, are beyond floats. Give bounds that "
             "are from 1e-134 to 1e134 apart."
         )
     span = Bounds(0, float(half**2))
-    return computed_total(TotalKind.SQUARE, column, span, unit_limits, what, middle, present=present)
+    return computed_total(TotalKind.SQUARE, column, span, unit_limits, what, middle_of(bounds), present=present)
 
 
 def cube_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
@@ -212,9 +223,8 @@ def cube_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: st
             f"{what}: cubes of values this far apart, or this close together, are beyond floats. Give bounds that are "
             "from 1e-89 to 1e89 apart."
         )
-    middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     span = Bounds(-float(half**3), float(half**3))
-    return computed_total(TotalKind.CUBE, column, span, unit_limits, what, middle)
+    return computed_total(TotalKind.CUBE, column, span, unit_limits, what, middle_of(bounds))
 
 
 _SMALLEST = 1e-270  # of values whose logarithm is taken: its reciprocal is a float too
@@ -275,6 +285,47 @@ def computed_total(
     nullable = tuple(c for c in present if c.domain.nullable)
     return Total(
         total_kind, column, grid, fraction, bound.scaled(2**fraction), about, factors=factors, present=nullable
+    )
+
+
+def middle_of(bounds: Bounds) -> Fraction:
+    """The middle of the bounds, exact (column unit)."""
+    return (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
+
+
+def from_middle(column: Column, bounds: Bounds) -> Factor:
+    """A column's clipped value, measured from the middle of its bounds."""
+    return Factor(column, bounds, middle_of(bounds))
+
+
+def product_total(
+    first: Factor, second: Factor, unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()
+) -> Total:
+    """Sum per group of the products of two clipped values, each measured from its own place.
+
+    Input:  the two factors; what was asked; present: other columns whose value must not be missing
+    Output: a total whose integer is worth a step of its grid, a power of two that follows from the bounds alone
+    Bound:  let the distances lie in [a, b] and [c, d]. Their product lies between the smallest and the largest of ac,
+            ad, bc and bd, since it is linear in each of them. A row's integer is clipped to these ends, and a row in
+            which a value is missing adds 0. Neighbouring tables differ in the rows of one unit. With at most k rows in
+            each of m groups and K in all, a unit that joins or leaves moves a group by at most k times the larger end,
+            and all groups together by at most K times that end. For distances from the middles of both bounds, with
+            half-widths g and h, the larger end is g·h
+    Source: `dpframe.theory.formulas.sensitivity.grouped.row_sums`, and `one_row_sum` where a unit surely has one row
+            without a missing value
+    Errors: InvalidBounds where products are beyond floats, or are no longer told from 0
+    """
+    ends = [[Fraction(end) - factor.about for end in factor.bounds] for factor in (first, second)]
+    products = [a * b for a in ends[0] for b in ends[1]]
+    largest = max(map(abs, products))
+    if largest and not Fraction(1, 10**270) <= largest <= 10**270:
+        raise InvalidBounds(
+            f"{what}: products of values this far apart, or this close together, are beyond floats. Give bounds that "
+            "are from 1e-130 to 1e130 apart."
+        )
+    span = Bounds(float(min(products)), float(max(products)))
+    return computed_total(
+        TotalKind.PRODUCT, first.column, span, unit_limits, what, factors=(first, second), present=present
     )
 
 

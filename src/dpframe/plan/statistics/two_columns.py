@@ -1,4 +1,4 @@
-"""The aggregates of two columns: which noisy totals each of them needs."""
+"""Statistics of two columns: ratios, weighted means, covariances and correlations, with the totals they need."""
 
 from __future__ import annotations
 
@@ -6,12 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
+from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.moments import influence_total
-from dpframe.plan.pairs.totals import from_middle, middle_of, product_total
 from dpframe.plan.statistics import Aggregate, Formula, Regressors, ReleasedColumn, Sum
-from dpframe.plan.totals import Factor, bounds_of, number_column, square_total, sum_total, value_total
+from dpframe.plan.totals import (
+    Factor,
+    bounds_of,
+    from_middle,
+    middle_of,
+    number_column,
+    product_total,
+    square_total,
+    sum_total,
+    value_total,
+    without_bounds,
+)
 from dpframe.plan.unit_limits import UnitLimits
 
 __all__ = ["NARROWING", "Corr", "Cov", "Moment", "Ratio", "WeightedMean"]
@@ -171,10 +181,11 @@ def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: Uni
         if typed is None and own is None:
             lines.append(title)
     if lines:
-        raise MissingBounds(
-            f"{pair.typed}: one value of {lines[0]!r} could be anything, so no finite noise hides it. Say the range of "
-            "both columns, with limits you know without the data: "
-            f"bounds={{{pair.column!r}: (0, 100), {pair.beside!r}: (0, 100)}}."
+        raise without_bounds(
+            lines[0],
+            pair.typed,
+            " of both columns, with limits you know without the data: "
+            f"bounds={{{pair.column!r}: (0, 100), {pair.beside!r}: (0, 100)}}.",
         )
     x, bounds = _read(pair.column, pair.bounds, unit_limits, pair.typed)
     y, beside = _read(pair.beside, pair.bounds_beside, unit_limits, pair.typed)
