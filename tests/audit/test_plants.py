@@ -1000,8 +1000,8 @@ PLANTS = [
     Plant(
         "one noise for all nodes of a level",
         levels.drawn_levels,
-        "noise.mechanism.draw(exact.size)",
-        "noise.mechanism.draw(1)[np.zeros(exact.size, np.int64)]",
+        "noise.added.draw(exact.size)",
+        "noise.added.draw(1)[np.zeros(exact.size, np.int64)]",
         nodes_share_their_noise,
     ),
     Plant(
@@ -1136,7 +1136,7 @@ PLANTS = [
     Plant(
         "a sum is released without noise",
         draw._fresh_noise,
-        "noise.mechanism.draw(size)",
+        "noise.added.draw(size)",
         "np.zeros(size, np.int64)",
         noise_is_missing,
         7,
@@ -1167,8 +1167,8 @@ PLANTS = [
     Plant(
         "one draw for all groups",
         draw._fresh_noise,
-        "noise.mechanism.draw(size)",
-        "np.repeat(noise.mechanism.draw(1), size)",
+        "noise.added.draw(size)",
+        "np.repeat(noise.added.draw(1), size)",
         noise_is_shared,
         9,
     ),

@@ -29,7 +29,7 @@ from dpframe.release.estimators import (
     source_of,
     tree_ends,
 )
-from dpframe.release.pricing import AddsNoise, Noise, NoisePlan, TruncatedGeometric
+from dpframe.release.pricing import Noise, NoisePlan, TruncatedGeometric
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
 __all__ = ["aligned", "drawn_influences", "drawn_table", "plus"]
@@ -149,9 +149,8 @@ def fitted_tree(noise: Noise, counts: PlaceCounts) -> FittedRanks:
     Input:  the noise of a tree; the rows at each candidate, of shape (groups, candidates)
     Bound:  each node of each measured level has fresh noise of the level's scale. The fit is post-processing
     """
-    tree, mechanism = noise.tree, noise.mechanism
+    tree, mechanism = noise.tree, noise.added
     assert tree is not None
-    assert isinstance(mechanism, AddsNoise)
     noisy = []
     for level, (exact, part) in enumerate(zip(tree.levels(np.asarray(counts)), tree.parts, strict=True)):
         if part:
@@ -237,8 +236,7 @@ def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
 
 def _fresh_noise(noise: Noise, size: int) -> Any:
     """Fresh noise for every group of a total, also for listed groups without rows."""
-    assert isinstance(noise.mechanism, AddsNoise)
-    return noise.mechanism.draw(size)
+    return noise.added.draw(size)
 
 
 def plus(totals: Any, noise: Any) -> Any:

@@ -15,7 +15,7 @@ from numpy.random import Generator
 
 from dpframe.arrays import Floats
 from dpframe.plan import Bounds, ReleasedColumn
-from dpframe.release.pricing import Gaussian, NoisePlan, NoNoise
+from dpframe.release.pricing import NoisePlan
 
 __all__ = ["Moments", "nearest_psd"]
 
@@ -69,9 +69,8 @@ class Moments:
             worth = _worth(halves, i, j)
             starts[i, j] = _start(float(total.grid.centre), middles, i, j) / worth
             matrix[i, j] = float(long[output.name][0]) / worth + starts[i, j] * count
-            normal = normal or isinstance(noise.mechanism, Gaussian)
-            if not isinstance(noise.mechanism, NoNoise):
-                scales[i, j] = noise.scale * float(total.unit) / worth
+            normal = normal or noise.added.normal
+            scales[i, j] = noise.scale * float(total.unit) / worth
         follows = tuple(_follow(places, same))
         filled = _filled(matrix, follows)
         return cls(names, middles, halves, filled, scales, starts, normal, follows)

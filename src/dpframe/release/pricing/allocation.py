@@ -253,7 +253,9 @@ def joint_plan(
     Bound:  the noise uses 19/20 of δ, and T is as low as `threshold_beside_noise` allows. The total of suppressed
             groups would reveal groups of one unit alone, so a question with that total has no such plan
     """
-    members = [part for part in parts if part.weight and not _is_choice(allocation, part.allotment)]
+    choices = [noise for noise in allocation.noises if not noise.adds]
+    chosen = {id(noise.allotment) for noise in choices}
+    members = [part for part in parts if part.weight and id(part.allotment) not in chosen]
     decided_by = next(
         (p.allotment for p in members if question.threshold and p.allotment.total.key == question.threshold.key), None
     )
@@ -266,13 +268,8 @@ def joint_plan(
     threshold = joint_threshold(decided_by, noises, together, delta)
     if threshold is None:
         return None
-    choices = [noise for noise in allocation.noises if not noise.mechanism.by_l2]
     both = replace(allocation, noises=(*noises, *choices), key_delta=delta)
     return replace(planned(question, both, Loss.charged(epsilon, delta)), threshold=threshold)
-
-
-def _is_choice(allocation: Allocation, allotment: Allotment) -> bool:
-    return any(n.allotment is allotment and not isinstance(n.mechanism, Gaussian) for n in allocation.noises)
 
 
 # How noisy a plan is

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import (
     discrete_laplace,
@@ -25,7 +26,18 @@ from dpframe.noise import (
     truncated_geometric_keep,
 )
 from dpframe.theory.formulas.error import choice_error, margin
-from dpframe.theory.formulas.loss import Family, fewer_rows, laplace_rho, noise_error, pure_to_zcdp, rounded_error
+from dpframe.theory.formulas.loss import (
+    Family,
+    Spread,
+    as_likely_as_not,
+    fewer_rows,
+    laplace_rho,
+    noise_error,
+    partition_threshold,
+    pure_to_zcdp,
+    rounded_error,
+    selection_start,
+)
 from dpframe.theory.formulas.sensitivity import Sensitivity, paired_error
 from dpframe.theory.formulas.sensitivity import rounding as paired_rounding
 
@@ -56,23 +68,40 @@ UNNAMED: Event = {"class_name": "UnsupportedDpEvent", "fields": {}}
 class Mechanism(ABC):
     """A mechanism with its scale.
 
-    `label` is its name in tables. With `by_l2`, the scale that a price buys follows from l2 or from squares, else from
-    l1.
+    `label` is its name in tables. `exact` says that it is no noise at all, and `paired` that a sum and a count are
+    measured together.
     """
 
     scale: float
 
     label: ClassVar[str]
-    by_l2: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
+    paired: ClassVar[bool] = False
 
     @property
     def deviation(self) -> float:
         """Standard deviation of the real noise, before rounding; for a choice, that of Laplace noise of its scale."""
         return math.sqrt(2) * self.scale
 
+    @property
+    def correlation(self) -> float:
+        """The correlation of the noises of two groups; 0 where they are independent."""
+        return 0.0
+
     def error(self, alpha: float) -> float:
         """An error that the noise exceeds with probability at most alpha; NaN for a choice."""
         return math.nan
+
+    def length(self, bound: Sensitivity) -> float:
+        """The sensitivity to which the scale is proportional at a given price."""
+        return float(bound.l1)
+
+    def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
+        """The threshold T for keys found in the data that costs at most delta, and the `start` of the optimal rule.
+
+        Input:  spread: numbers of one unit in groups where it is alone
+        """
+        raise UnsupportedOperation(f"{self.label}: it finds no keys.")
 
     def rho(self, bound: Sensitivity) -> Fraction:
         """The cost in ρ on a total with this sensitivity. Errors: UnsupportedOperation if that is unknown."""
@@ -90,14 +119,29 @@ class AddsNoise(Mechanism):
     `spread` is the standard deviation of its real noise at scale 1. `rounding` is how far rounding to whole numbers
     moves that noise at most; it is 0 for a law on the integers.
 
-    Intervals and expected errors know two laws: they take noise that is not `Gaussian` for `LaplaceNoise`. A third law
-    needs a branch of its own wherever they ask for one of the two classes. K-norm noise is bought only for totals that
-    are released as they are (`Allotment.one_signed`), where none of them asks.
+    Intervals of statistics of several noisy totals ask for its `normals` and `laplaces`, never for its class.
+    `discrete` says that it is discrete Laplace noise, of which sums have a law that is computed exactly.
     """
 
     family: ClassVar[Family]  # of its tail
     spread: ClassVar[float]
     rounding: ClassVar[float] = 0.5
+    discrete: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def laplaces(self) -> tuple[float, ...]:
+        """Scales of independent Laplace noises that, added to `normals`, have at least the tails of the real noise."""
+
+    @property
+    def normals(self) -> tuple[float, ...]:
+        """Standard deviations of independent normal noises; see `laplaces`."""
+        return ()
+
+    @property
+    def normal(self) -> bool:
+        """Whether it is normal noise, so that weighted sums of it are normal too, and its costs add up by squares."""
+        return bool(self.normals)
 
     @property
     def deviation(self) -> float:
@@ -110,9 +154,9 @@ class AddsNoise(Mechanism):
         return self.rounding
 
     @property
-    def correlation(self) -> float:
-        """The correlation of the noises of two groups; 0 where they are independent."""
-        return 0.0
+    def moved(self) -> float:
+        """How far a drawn noise is from real noise of `normals` and `laplaces`, at most."""
+        return self.step
 
     def error(self, alpha: float) -> float:
         """An error that the noise exceeds with probability at most alpha."""
@@ -126,6 +170,19 @@ class AddsNoise(Mechanism):
     def rounded_error(self, per: int, alpha: float) -> float:
         """The error of a count with fraction bits, `per` units to a row, that is rounded to rows after the noise."""
         return float(rounded_error(self.family, self.scale, per, alpha))
+
+    def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
+        return partition_threshold(delta, spread, self.family, self.scale), None
+
+    def simulated(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
+        """Real noise with a standard deviation, from an ordinary generator. It simulates, and protects nobody."""
+        if self.normal:
+            return np.asarray(deviation * draw.normal(size=shape))
+        return np.asarray(deviation / np.sqrt(2) * draw.laplace(size=shape))
+
+    def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
+        """The same, rounded to whole rows as released counts are."""
+        return np.asarray(np.rint(self.simulated(draw, shape, deviation)))
 
     @abstractmethod
     def draw(self, size: int) -> NDArray[Any]:
@@ -143,6 +200,8 @@ class NoNoise(AddsNoise):
     scale: float = 0.0
 
     label = "none"
+    exact = True
+    laplaces = ()
     spread = 0.0
     rounding = 0.0
 
@@ -154,6 +213,9 @@ class NoNoise(AddsNoise):
 
     def draw(self, size: int) -> NDArray[Any]:
         return np.zeros(size, np.int64)
+
+    def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
+        return np.zeros(shape)
 
     def tail(self, reach: float) -> float:
         return float(reach <= 0)
@@ -168,6 +230,10 @@ class NoNoise(AddsNoise):
 @dataclass(frozen=True)
 class LaplaceNoise(AddsNoise):
     """Noise made of Laplace noises of its scale: real or discrete, one or the sum of two."""
+
+    @property
+    def laplaces(self) -> tuple[float, ...]:
+        return (self.scale,)
 
     def tail(self, reach: float) -> float:
         """The tail of one real Laplace noise."""
@@ -201,6 +267,12 @@ class DiscreteLaplace(LaplaceNoise):
     label = family = "discrete_laplace"
     spread = math.sqrt(2)
     rounding = 0.0
+    discrete = True
+
+    @property
+    def moved(self) -> float:
+        """1: it is the difference of the floors of two exponential numbers."""
+        return 1.0
 
     @property
     def variance(self) -> float:
@@ -209,6 +281,10 @@ class DiscreteLaplace(LaplaceNoise):
 
     def draw(self, size: int) -> NDArray[Any]:
         return discrete_laplace(self.scale, size)
+
+    def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
+        chance = -np.expm1(-1 / self.scale)
+        return (draw.geometric(chance, shape) - draw.geometric(chance, shape)).astype(np.float64)
 
     def rho(self, bound: Sensitivity) -> Fraction:
         """ε·tanh(ε/2), as much as any mechanism of its ε. Source: `theory.formulas.loss.loss.pure_to_zcdp`."""
@@ -231,7 +307,12 @@ class PairedLaplace(LaplaceNoise):
     of_count: bool = False
 
     label = "paired_laplace"
+    paired = True
     spread = 2.0
+
+    @property
+    def laplaces(self) -> tuple[float, ...]:
+        return self.scale, self.scale
 
     @property
     def step(self) -> float:
@@ -260,8 +341,15 @@ class Gaussian(AddsNoise):
 
     label: ClassVar[str] = "gaussian"
     family = "gaussian"
+    laplaces = ()
     spread = 1.0
-    by_l2 = True
+
+    @property
+    def normals(self) -> tuple[float, ...]:
+        return (self.scale,)
+
+    def length(self, bound: Sensitivity) -> float:
+        return float(bound.l2)
 
     def draw(self, size: int) -> NDArray[Any]:
         return rounded_gaussian(self.scale, size)
@@ -344,7 +432,9 @@ class Exponential(Chooses):
     """The exponential mechanism, whose losses add up by squares (McSherry, Talwar 2007)."""
 
     label = "exponential"
-    by_l2 = True
+
+    def length(self, bound: Sensitivity) -> float:
+        return float(bound.l2)
 
     def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
         return exponential_choice(scores, rate)
@@ -370,7 +460,6 @@ class TableRounds(Mechanism):
     price: Fraction = Fraction(0)
 
     label = "table_rounds"
-    by_l2 = True
 
     def rho(self, bound: Sensitivity) -> Fraction:
         """What the rounds may spend; each states its part, and the parts add up."""
@@ -382,6 +471,10 @@ class TruncatedGeometric(Mechanism):
     """The optimal rule for keys found in the data (Desfontaines et al. 2020, arXiv:2006.03684)."""
 
     label = "truncated_geometric"
+
+    def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
+        start = selection_start(delta, spread.groups)
+        return as_likely_as_not(self.scale, start), start
 
     def keep(self, units: NDArray[Any], start: Fraction) -> NDArray[np.bool_]:
         """Which keys are released, from their numbers of units; a key of one unit with probability `start`."""

@@ -89,6 +89,11 @@ class KNorm(AddsNoise):
     rounding = 0.0
 
     @property
+    def laplaces(self) -> tuple[float, ...]:
+        """It is bought for totals that are released as they are: its groups are not independent."""
+        raise UnsupportedOperation("noise='k-norm': groups share their noise, so it is not added up.")
+
+    @property
     def deviation(self) -> float:
         """Of one cell of the law on the reals: √((d + 2)(d + 3) / 6) scales for d cells."""
         return self.scale * math.sqrt((self.cells + 2) * (self.cells + 3) / 6)

@@ -13,7 +13,7 @@ from dpframe.arrays import WideIntegers
 from dpframe.engine import Totals
 from dpframe.plan import Hierarchy
 from dpframe.release.answer import plus
-from dpframe.release.pricing import AddsNoise, NoisePlan
+from dpframe.release.pricing import NoisePlan
 
 __all__ = ["drawn_levels", "exact_levels"]
 
@@ -32,8 +32,7 @@ def drawn_levels(question: Hierarchy, plan: NoisePlan, raw: Totals) -> pl.DataFr
         noise = by_name.get(name)
         if noise is None:
             continue
-        assert isinstance(noise.mechanism, AddsNoise)
-        noisy = plus(exact.ravel(), noise.mechanism.draw(exact.size))
+        noisy = plus(exact.ravel(), noise.added.draw(exact.size))
         values = np.asarray(noisy, np.float64) * float(noise.allotment.total.unit)
         columns.append(pl.DataFrame({"level": np.full(values.size, level, np.int32), "value": values}))
     return pl.concat(columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpframe.arrays import Floats
-from dpframe.release.pricing import AddsNoise, DiscreteLaplace, Gaussian, NoisePlan
+from dpframe.release.pricing import NoisePlan
 from dpframe.theory.formulas.error import log_concave_error, normal_error
 from dpframe.theory.formulas.hierarchies import Levels
 
@@ -22,15 +22,10 @@ def level_errors(tree: Levels, plan: NoisePlan, variances: Sequence[float], alph
             the floors of two exponential numbers, so it is moved by at most one step. `Levels.reach` is how far the
             movements of all nodes together move an estimate
     """
-    mechanisms = [noise.mechanism for noise in plan.noises]
-    units = [float(noise.allotment.total.unit) for noise in plan.noises]
     if all(noise.exact for noise in plan.noises):
         return [0.0 * level for level in tree.variances(variances)]
-    error = normal_error if all(isinstance(m, Gaussian) for m in mechanisms) else log_concave_error
-    step = max(
-        unit * (1.0 if isinstance(m, DiscreteLaplace) else m.step if isinstance(m, AddsNoise) else 0.0)
-        for m, unit in zip(mechanisms, units, strict=True)
-    )
+    error = log_concave_error if any(noise.added.laplaces for noise in plan.noises) else normal_error
+    step = max(float(noise.allotment.total.unit) * noise.added.moved for noise in plan.noises)
     reach = tree.reach(variances, [step] * len(variances))
     times = error(1.0, alpha)
     return [times * level**0.5 + moved for level, moved in zip(tree.variances(variances), reach, strict=True)]

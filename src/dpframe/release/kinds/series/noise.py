@@ -66,7 +66,7 @@ class SeriesNoise:
     @property
     def normal(self) -> bool:
         """Whether the noise is Gaussian."""
-        return any(isinstance(mechanism, Gaussian) for mechanism in self.mechanisms[0][0])
+        return any(mechanism.normal for mechanism in self.mechanisms[0][0])
 
     def variance(self, part: int, level: int, total: int) -> float:
         """Variance of the noise of one block (squared units of the total's integer), with what rounding may add."""
