@@ -24,7 +24,7 @@ def test_the_noises_that_stand_for_a_law_have_its_variance(kind):
     mechanism = kind(scale=2.0)
     if kind is KNorm:
         with pytest.raises(UnsupportedOperation, match="k-norm"):
-            mechanism.laplaces
+            _ = mechanism.laplaces
         return
     variance = sum(one**2 for one in mechanism.normals) + sum(2 * one**2 for one in mechanism.laplaces)
     assert variance == pytest.approx(mechanism.deviation**2)

@@ -14,8 +14,8 @@ from dpframe.arrays import Floats, Integers, PlaceCounts, WideIntegers
 from dpframe.engine import Totals, polars_dtype
 from dpframe.noise import keep_at_least
 from dpframe.plan import Key, Question, ReleasedColumn, Total
-from dpframe.release.answer.coefficients import coefficient_influences
-from dpframe.release.answer.measured_margins import margin_totals, reconciled
+from dpframe.release.answer.moments import coefficient_influences
+from dpframe.release.answer.postprocess import rounded
 from dpframe.release.answer.selection import chosen, reached
 from dpframe.release.estimators import (
     Influence,
@@ -28,8 +28,10 @@ from dpframe.release.estimators import (
     real,
     source_of,
     tree_ends,
+    variances,
 )
 from dpframe.release.pricing import Noise, NoisePlan, TruncatedGeometric
+from dpframe.theory.formulas.error import Source, fitted
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
 __all__ = ["aligned", "drawn_influences", "drawn_table", "plus"]
@@ -73,7 +75,7 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
         noisy[noise.allotment.total.key] = choose(noise, counts)
     if plan.shape is not None and margins:
         for noise in margins:
-            totals = margin_totals(source_of(noise), raw.values[0], plan.shape)
+            totals = _margin_totals(source_of(noise), raw.values[0], plan.shape)
             noisy[noise.allotment.total.key] = plus(totals, _fresh_noise(noise, len(totals)))
         return _crosstab(question, plan, keys, noisy), {}
     table, parts = _columns(question, plan, keys, noisy)
@@ -165,7 +167,27 @@ def _crosstab(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: No
     """The table of a crosstab with measured margins."""
     (output,) = question.outputs
     sources = {source_of(noise): real(noise.allotment.total, noisy) for noise in plan.noises}
-    return keys.with_columns(_column(output, reconciled(output, plan, sources)))
+    return keys.with_columns(_column(output, _reconciled(output, plan, sources)))
+
+
+def _margin_totals(source: Source, totals: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
+    """Exact sums of raw cells in a margin, as Python integers. Not private."""
+    table = totals.astype(object).reshape(shape)
+    if source == "total":
+        return np.array([table.sum()], dtype=object)
+    return np.asarray(table.sum(axis=1 if source == "rows" else 0))
+
+
+def _reconciled(output: ReleasedColumn, plan: NoisePlan, noisy: dict[Source, Floats]) -> NDArray[Any]:
+    """The released cells, in the order of groups: weighted least squares over cells and margins; post-processing.
+
+    Input:  noisy cells and margins (column unit). Bound: see `theory.formulas.error.margins.estimators`; whole numbers
+            are then rounded so that they still add up
+    """
+    assert plan.shape is not None
+    cells = noisy["cells"].reshape(plan.shape)
+    table = fitted(cells, variances(plan), {s: values for s, values in noisy.items() if s != "cells"})
+    return np.asarray(rounded(table) if output.whole else table).ravel()
 
 
 def _columns(

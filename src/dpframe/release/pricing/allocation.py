@@ -16,7 +16,6 @@ from dpframe.budget import Loss
 from dpframe.errors import DeltaRequired
 from dpframe.plan import Allotment, Question
 from dpframe.release.pricing.keys import finds_keys, joint_threshold, log_units_needed, of_the_rest, rule
-from dpframe.release.pricing.kinds import NoiseKind
 from dpframe.release.pricing.mechanisms import (
     Chooses,
     DiscreteLaplace,
@@ -28,13 +27,13 @@ from dpframe.release.pricing.mechanisms import (
     PermuteAndFlip,
     TruncatedGeometric,
 )
-from dpframe.release.pricing.noise import Noise, NoisePlan
+from dpframe.release.pricing.noise import Noise, NoiseKind, NoisePlan
 from dpframe.release.pricing.pld import largest_parts
 from dpframe.release.pricing.shared_noise import elliptic_of, k_norm_of, shared_normal, smaller_of
-from dpframe.release.pricing.zcdp import epsilon_for_rho
 from dpframe.theory.formulas.error import Source, estimators
 from dpframe.theory.formulas.loss import (
     calibration,
+    choices_rho,
     count_scale,
     count_scale_rho,
     rank_scale,
@@ -52,6 +51,7 @@ __all__ = [
     "choice_for_rho",
     "choice_of",
     "delta_of_keys",
+    "epsilon_for_rho",
     "gaussians_of",
     "joint_plan",
     "laplace_of",
@@ -396,6 +396,19 @@ def laplaces_of(
         noises.append(Noise(allotment, PairedLaplace(of_sum)))
         noises.append(Noise(allotment.beside, PairedLaplace(of_count, allotment.weight, of_count=True)))
     return noises
+
+
+def epsilon_for_rho(rho: Fraction, count: int = 1) -> Fraction:
+    """An ε such that every mechanism of `count` choices of ε/count costs at most ρ: just below the largest.
+
+    >>> 0.999999 < choices_rho(1, epsilon_for_rho(Fraction(1, 10))) * 10 <= 1
+    True
+    """
+    low, high = Fraction(0), count + 2 * rho  # (1 + 2ρ)·tanh(1/2 + ρ) > ρ, for each of them
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if choices_rho(count, middle) <= rho else (low, middle)
+    return low
 
 
 def choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:

@@ -48,14 +48,12 @@ __all__ = [
     "DiscreteLaplace",
     "Exponential",
     "Gaussian",
-    "GaussianRounds",
     "Laplace",
     "LaplaceNoise",
     "Mechanism",
     "NoNoise",
     "PairedLaplace",
     "PermuteAndFlip",
-    "TableRounds",
     "TruncatedGeometric",
 ]
 
@@ -367,45 +365,29 @@ class Gaussian(AddsNoise):
 
 
 @dataclass(frozen=True)
-class GaussianRounds(Gaussian):
-    """Gaussian noise on weights of keys in several rounds, each with a threshold on the sums of noisy weights so far.
+class Chooses(Mechanism):
+    """A mechanism that chooses one of several candidates, at a scale in rows.
 
-    The scale is the standard deviation in one round.
+    `exponential` says that it has the law of the exponential mechanism, and not that of permute-and-flip.
     """
 
-    thresholds: tuple[int, ...] = ()
-
-    label = "gaussian_rounds"
-
-    def rho(self, bound: Sensitivity) -> Fraction:
-        """The rounds add up: rounds · l2² / 2σ²."""
-        return len(self.thresholds) * super().rho(bound)
-
-    def event(self, bound: Sensitivity) -> Event:
-        """All rounds together are one Gaussian mechanism."""
-        noise = float(Fraction(self.scale)) / bound.l2 / math.sqrt(len(self.thresholds))
-        return {"class_name": "GaussianDpEvent", "fields": {"noise_multiplier": noise}}
-
-
-@dataclass(frozen=True)
-class Chooses(Mechanism):
-    """A mechanism that chooses one of several candidates, at a scale in rows."""
+    exponential: ClassVar[bool] = False
 
     @abstractmethod
     def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
         """The place of one candidate in each row of scores, of shape (groups, candidates)."""
 
-    @abstractmethod
     def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
         """How many fewer rows than the best candidate the chosen one has, exceeded with probability at most alpha."""
+        return fewer_rows(self.scale * unit, candidates, alpha, exponential=self.exponential)
 
-    @abstractmethod
-    def error_among(self, gaps: NDArray[np.float64], distances: NDArray[np.float64], alpha: float) -> float:
+    def error_among(self, gaps: Floats, distances: Floats, alpha: float) -> float:
         """The distance of the choice from the best candidate; see `choice_error`."""
+        return choice_error(gaps, distances, alpha, exponential=self.exponential)
 
-    @abstractmethod
     def margin(self, number: int, alpha: float) -> float:
         """How many scales a choice among `number` candidates may be off; see `quantile_interval.margin`."""
+        return margin(number, alpha, exponential=self.exponential)
 
 
 @dataclass(frozen=True)
@@ -417,53 +399,19 @@ class PermuteAndFlip(Chooses):
     def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
         return permute_and_flip(scores, rate)
 
-    def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
-        return fewer_rows(self.scale * unit, candidates, alpha)
-
-    def error_among(self, gaps: NDArray[np.float64], distances: NDArray[np.float64], alpha: float) -> float:
-        return choice_error(gaps, distances, alpha)
-
-    def margin(self, number: int, alpha: float) -> float:
-        return margin(number, alpha)
-
 
 @dataclass(frozen=True)
 class Exponential(Chooses):
     """The exponential mechanism, whose losses add up by squares (McSherry, Talwar 2007)."""
 
     label = "exponential"
+    exponential = True
 
     def length(self, bound: Sensitivity) -> float:
         return float(bound.l2)
 
     def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
         return exponential_choice(scores, rate)
-
-    def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
-        return fewer_rows(self.scale * unit, candidates, alpha, exponential=True)
-
-    def error_among(self, gaps: NDArray[np.float64], distances: NDArray[np.float64], alpha: float) -> float:
-        return choice_error(gaps, distances, alpha, exponential=True)
-
-    def margin(self, number: int, alpha: float) -> float:
-        return margin(number, alpha, exponential=True)
-
-
-@dataclass(frozen=True)
-class TableRounds(Mechanism):
-    """Tables that are chosen in rounds by the exponential mechanism, and measured with Gaussian noise.
-
-    `price` is the ρ of all rounds together. The scale is the standard deviation of the noise that would be on one table
-    alone at that price; tables that share it have more.
-    """
-
-    price: Fraction = Fraction(0)
-
-    label = "table_rounds"
-
-    def rho(self, bound: Sensitivity) -> Fraction:
-        """What the rounds may spend; each states its part, and the parts add up."""
-        return self.price
 
 
 @dataclass(frozen=True)

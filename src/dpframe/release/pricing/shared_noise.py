@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import GRID, MOST_CELLS, float_up, root_up, shared_gaussian, window_noise
 from dpframe.plan import Allotment, Question
-from dpframe.release.pricing.kinds import NoiseKind
 from dpframe.release.pricing.mechanisms import AddsNoise, Event, Gaussian
-from dpframe.release.pricing.noise import Noise
+from dpframe.release.pricing.noise import Noise, NoiseKind
 from dpframe.theory.formulas.loss import pure_to_zcdp, window_error, window_scale, window_tail_real
 from dpframe.theory.formulas.sensitivity import Sensitivity, SharedNoise, best_shared_noise, shared_noise_square
 

@@ -1,15 +1,31 @@
-"""How far off the fitted numbers of a hierarchy may be."""
+"""The noise of the levels of a hierarchy, before and after they are fitted to each other."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dpframe.arrays import Floats
+from dpframe.plan import Hierarchy
 from dpframe.release.pricing import NoisePlan
 from dpframe.theory.formulas.error import log_concave_error, normal_error
 from dpframe.theory.formulas.hierarchies import Levels
 
-__all__ = ["level_errors"]
+__all__ = ["level_errors", "level_variances", "log_noise_of_levels"]
+
+
+def level_variances(names: Sequence[str], plan: NoisePlan) -> list[float]:
+    """The variance of the noise of each level (squared column unit), infinite for a level that is not measured."""
+    by_name = {noise.allotment.names[0]: noise.deviation**2 for noise in plan.noises}
+    return [by_name.get(name, math.inf) for name in names]
+
+
+def log_noise_of_levels(question: Hierarchy, plan: NoisePlan) -> float:
+    """Sum over the levels of the logarithm of the mean variance of their fitted nodes; smaller is better."""
+    variances = level_variances(question.levels.names, plan)
+    if not all(variances):
+        return 0.0  # No unit can change any number.
+    return math.fsum(math.log(float(level.mean())) for level in question.levels.shape.variances(variances))
 
 
 def level_errors(tree: Levels, plan: NoisePlan, variances: Sequence[float], alpha: float) -> list[Floats]:

@@ -29,9 +29,9 @@ from dpframe.release.answer import (
 )
 from dpframe.release.kinds.hierarchy.agreeing import Agreeing, nonnegative_levels, on_grid, whole_levels
 from dpframe.release.kinds.hierarchy.chart import drawn_level, labelled
-from dpframe.release.kinds.hierarchy.errors import level_errors
+from dpframe.release.kinds.hierarchy.errors import level_errors, level_variances
 from dpframe.release.kinds.hierarchy.exports import HierarchyExports
-from dpframe.release.pricing import NoisePlan, level_variances
+from dpframe.release.pricing import NoisePlan
 from dpframe.release.shown import (
     Grouped,
     Report,

@@ -23,10 +23,10 @@ from dpframe.noise import bits
 from dpframe.plan import SYNTHETIC, Derivation, Hints, Synthesis, SyntheticColumn, Tables, render_html, titled
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, together
 from dpframe.release.kinds.synthesis.model import summed
-from dpframe.release.kinds.synthesis.rounds import Exact, measured_and_fitted
+from dpframe.release.kinds.synthesis.rounds import Exact, TableRounds, measured_and_fitted
 from dpframe.release.kinds.synthesis.rows import drawn_rows
 from dpframe.release.kinds.synthesis.values import values_of
-from dpframe.release.pricing import Gaussian, NoisePlan, TableRounds
+from dpframe.release.pricing import Gaussian, NoisePlan
 from dpframe.release.shown import Report, distances_chart, read_look, write_csv, write_parquet
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.error import Attributes
