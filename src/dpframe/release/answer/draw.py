@@ -170,7 +170,7 @@ def _crosstab(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: No
     return keys.with_columns(_column(output, _reconciled(output, plan, sources)))
 
 
-def _margin_totals(source: Source, totals: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
+def _margin_totals(source: Source, totals: WideIntegers, shape: tuple[int, int]) -> WideIntegers:
     """Exact sums of raw cells in a margin, as Python integers. Not private."""
     table = totals.astype(object).reshape(shape)
     if source == "total":
@@ -256,12 +256,12 @@ def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
     return noisy
 
 
-def _fresh_noise(noise: Noise, size: int) -> Any:
+def _fresh_noise(noise: Noise, size: int) -> WideIntegers:
     """Fresh noise for every group of a total, also for listed groups without rows."""
     return noise.added.draw(size)
 
 
-def plus(totals: Any, noise: Any) -> Any:
+def plus(totals: WideIntegers, noise: WideIntegers) -> Any:
     """The exact sum: as int64 if it surely fits, else as Python integers."""
     if totals.dtype == object or noise.dtype == object or _large(totals) or _large(noise):
         return totals.astype(object) + noise.astype(object)
@@ -290,7 +290,7 @@ def _nearest(values: Any, divisor: int) -> Any:
     return whole + ((twice > divisor) | ((twice == divisor) & (whole % 2 == 1)))
 
 
-def _large(values: Any) -> bool:
+def _large(values: WideIntegers) -> bool:
     return bool(len(values)) and max(int(values.max()), -int(values.min())) >= _LARGEST
 
 

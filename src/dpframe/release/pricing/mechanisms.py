@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Booleans, Floats, Integers, WideIntegers
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import (
     discrete_laplace,
@@ -60,6 +60,11 @@ __all__ = [
 Event = dict[str, Any]
 NO_EVENT: Event = {"class_name": "NoOpDpEvent", "fields": {}}
 UNNAMED: Event = {"class_name": "UnsupportedDpEvent", "fields": {}}
+
+
+def gaussian_event(multiplier: float) -> Event:
+    """The event of a Gaussian mechanism. Input: its scale divided by the l2 sensitivity."""
+    return {"class_name": "GaussianDpEvent", "fields": {"noise_multiplier": multiplier}}
 
 
 @dataclass(frozen=True)
@@ -183,7 +188,7 @@ class AddsNoise(Mechanism):
         return np.asarray(np.rint(self.simulated(draw, shape, deviation)))
 
     @abstractmethod
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         """Fresh noise for `size` groups, as integers."""
 
     @abstractmethod
@@ -209,7 +214,7 @@ class NoNoise(AddsNoise):
     def rounded_error(self, per: int, alpha: float) -> float:
         return 0.0
 
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         return np.zeros(size, np.int64)
 
     def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
@@ -246,7 +251,7 @@ class Laplace(LaplaceNoise):
     label = family = "laplace"
     spread = math.sqrt(2)
 
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         return rounded_laplace(self.scale, size)
 
     def rho(self, bound: Sensitivity) -> Fraction:
@@ -277,7 +282,7 @@ class DiscreteLaplace(LaplaceNoise):
         """Of the law on the integers: 2a / (1 - a)² with a = e^(-1/scale)."""
         return 2 * math.exp(-1 / self.scale) / math.expm1(-1 / self.scale) ** 2
 
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         return discrete_laplace(self.scale, size)
 
     def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
@@ -322,7 +327,7 @@ class PairedLaplace(LaplaceNoise):
     def rounded_error(self, per: int, alpha: float) -> float:
         return float(paired_error(self.scale, alpha, weight=self.weight, per=per))
 
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         """Noise for weight · count + sum, or for weight · count - sum: twice the scale on each."""
         return rounded_laplace(2 * self.scale, size)
 
@@ -349,7 +354,7 @@ class Gaussian(AddsNoise):
     def length(self, bound: Sensitivity) -> float:
         return float(bound.l2)
 
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         return rounded_gaussian(self.scale, size)
 
     def rho(self, bound: Sensitivity) -> Fraction:
@@ -357,8 +362,7 @@ class Gaussian(AddsNoise):
         return bound.l2_squared / (2 * Fraction(self.scale) ** 2)
 
     def event(self, bound: Sensitivity) -> Event:
-        noise = float(Fraction(self.scale)) / bound.l2
-        return {"class_name": "GaussianDpEvent", "fields": {"noise_multiplier": noise}}
+        return gaussian_event(float(Fraction(self.scale)) / bound.l2)
 
     def tail(self, reach: float) -> float:
         return math.erfc(reach / self.scale / math.sqrt(2)) / 2
@@ -374,7 +378,7 @@ class Chooses(Mechanism):
     exponential: ClassVar[bool] = False
 
     @abstractmethod
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
         """The place of one candidate in each row of scores, of shape (groups, candidates)."""
 
     def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
@@ -396,7 +400,7 @@ class PermuteAndFlip(Chooses):
 
     label = "permute_and_flip"
 
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
         return permute_and_flip(scores, rate)
 
 
@@ -410,7 +414,7 @@ class Exponential(Chooses):
     def length(self, bound: Sensitivity) -> float:
         return float(bound.l2)
 
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
         return exponential_choice(scores, rate)
 
 
@@ -424,6 +428,6 @@ class TruncatedGeometric(Mechanism):
         start = selection_start(delta, spread.groups)
         return as_likely_as_not(self.scale, start), start
 
-    def keep(self, units: NDArray[Any], start: Fraction) -> NDArray[np.bool_]:
+    def keep(self, units: NDArray[Any], start: Fraction) -> Booleans:
         """Which keys are released, from their numbers of units; a key of one unit with probability `start`."""
         return truncated_geometric_keep(units, 1 / Fraction(self.scale), start)
