@@ -27,7 +27,7 @@ def offer(terms: str, amount: Fraction, delta: Fraction, noise: str) -> Any:
 
 def noise_plan(ask: Any, price: Any, noise: str = "auto") -> NoisePlan:
     """What a price buys of a kind of noise."""
-    return replace(price, noise=read_noise(noise)).plan(ask)
+    return answer_kind(ask).noise(ask, replace(price, noise=read_noise(noise)))
 
 
 def priced(ask: Any, terms: str, **price: Any) -> NoisePlan:

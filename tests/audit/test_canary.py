@@ -32,7 +32,8 @@ from dpframe import engine
 from dpframe.engine import compile as compiler
 from dpframe.engine.backends import polars as on_polars
 from dpframe.errors import DpFrameError
-from dpframe.release import run
+from dpframe.release.kinds import table as tables
+from dpframe.release.kinds.hierarchy import answer as hierarchies
 from dpframe.release.shown import ledger_page
 from strategies import bring
 
@@ -383,8 +384,8 @@ SITES = [
     (pl, "collect_all"),
     (pl.LazyFrame, "collect_schema"),
     (pl.DataFrame, "join"),
-    (run, "drawn_table"),
-    (run, "drawn_levels"),
+    (tables, "drawn_table"),
+    (hierarchies, "drawn_levels"),
 ]
 
 
@@ -417,7 +418,7 @@ def test_errors_of_an_engine_show_no_cell(number, tmp_path, monkeypatch):
     assert RAW not in ears.said
 
 
-@pytest.mark.parametrize(("place", "name"), [(pl.LazyFrame, "collect"), (run, "drawn_table")])
+@pytest.mark.parametrize(("place", "name"), [(pl.LazyFrame, "collect"), (tables, "drawn_table")])
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 def test_interrupts_show_no_cell(place, name, kind, tmp_path, monkeypatch):
     """One that comes while rows are read, or noise is drawn, is raised, and holds neither rows nor totals."""
@@ -426,7 +427,7 @@ def test_interrupts_show_no_cell(place, name, kind, tmp_path, monkeypatch):
 
     def interrupted(*args, **named):
         calls.append(real(*args, **named))  # rows are here
-        if len(calls) == 2 or place is run:
+        if len(calls) == 2 or place is tables:
             raise kind(TEXTS["city"][0])
         return calls[-1]
 

@@ -37,7 +37,7 @@ from datafusion_tables import stored as stored_in_datafusion
 from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
-from dpframe.budget import account, earlier, losses, memory, parts
+from dpframe.budget import Loss, account, earlier, losses, memory, names, parts
 from dpframe.budget.ledger import book, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
@@ -71,6 +71,7 @@ from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.kinds import keys as rounds_of_keys
+from dpframe.release.kinds import table as tables
 from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.hierarchy import draw as levels
 from dpframe.release.kinds.synthesis import rounds as table_rounds
@@ -676,6 +677,33 @@ def a_table_of_another_question_is_shown():
         return True
 
 
+def opened_after(*changes, witness=None):
+    """Whether a ledger with a paid release is opened and charged again after SQL that changes its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger" / "study.sqlite"
+        path.parent.mkdir()
+        seen = None if witness is None else Path(folder) / witness
+        price = Loss(Fraction(1, 10), Fraction(0))
+        dp.Ledger(path, witness=seen).budget("b", epsilon=1).charge(price, "unit 'u', add-remove", "count()")
+        connection = sqlite3.connect(path, isolation_level=None)
+        for change in changes:
+            connection.execute(change)
+        connection.close()
+        if seen is not None:
+            seen.unlink()
+        return not raises(
+            BudgetError,
+            lambda: dp.Ledger(path, witness=seen).budget("b", epsilon=1).charge(price, "unit 'u', add-remove", "sum()"),
+        )
+
+
+def a_budget_of_the_same_looks():
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = dp.Ledger(f"{folder}/study.sqlite")
+        ledger.budget("visits", epsilon=1)
+        return not raises(DpFrameError, lambda: ledger.budget("visits\N{ZERO WIDTH SPACE}", epsilon=1))
+
+
 def days_of_one_engine_alone_are_units():
     days = pl.DataFrame({"u": pl.Series([0, 2932897], dtype=pl.Int32).cast(pl.Date)})  # 1970, and 10000
     relation = duckdb.sql("SELECT DATE '1970-01-01' + n AS u FROM (VALUES (0), (2932897)) AS v(n)")
@@ -780,7 +808,7 @@ def tracebacks_hold_rows(place=pl.LazyFrame, name="collect"):
 
     def interrupted(*args, **named):
         held.append((args, real(*args, **named)))
-        if place is run or held[-1][1].height > 1:
+        if place is tables or held[-1][1].height > 1:
             raise KeyboardInterrupt
         return held[-1][1]
 
@@ -1756,6 +1784,34 @@ PLANTS = [
         a_table_of_another_question_is_shown,
     ),
     Plant(
+        "a witness that is missing is made anew",
+        store.Store._bind,
+        "if had and not known and not new_witness:",
+        "if False:",
+        lambda: opened_after(witness="seen.sqlite"),
+    ),
+    Plant(
+        "tables that a ledger lost are made anew",
+        store.Store._find_tables,
+        "elif missing := sorted(set(METADATA.tables) - found):",
+        "elif METADATA.create_all(connection):",
+        lambda: opened_after("DROP TABLE dpframe_budgets", "DROP TABLE dpframe_entries"),
+    ),
+    Plant(
+        "a half-written ledger is charged",
+        book.LedgerPage.__init__,
+        "if newest != [(self.number, self.head)]:",
+        "if False:",
+        lambda: opened_after("UPDATE dpframe_budgets SET head = 'of the transaction before'"),
+    ),
+    Plant(
+        "budgets of names that look alike are two",
+        names.check_plain,
+        "if name != alike:",
+        "if False:",
+        a_budget_of_the_same_looks,
+    ),
+    Plant(
         "texts of a lazy frame are UTF-8",
         on_polars.unicode,
         "raw.cast(pl.String)",
@@ -1872,7 +1928,7 @@ PLANTS = [
         run._sealed_read,
         "engine.sealed(lambda: _read(pair, price))",
         "_read(pair, price)",
-        lambda: tracebacks_hold_rows(run, "drawn_table"),
+        lambda: tracebacks_hold_rows(tables, "drawn_table"),
     ),
 ]
 

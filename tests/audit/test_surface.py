@@ -25,6 +25,8 @@ from dpframe.release.kinds.series.numbers import SeriesNumbers
 # facts: the schema and what was said, the same for any rows. steps, groups, questions: give another protected object
 # and read nothing. pays: reads rows, after it was paid. given: works on a table that the caller brings. released: made
 # of what was released.
+WRITTEN = "report to_arrow to_csv to_excel to_html to_latex to_pandas to_parquet to_polars"
+RELEASED = f"{WRITTEN} accuracy cost derivation table when"
 CLASSES = {
     dp.PrivateFrame: {
         "facts": "budget columns neighbors unit",
@@ -43,32 +45,24 @@ CLASSES = {
         "given": "exact_totals",
     },
     MomentsQuery: {"facts": "accuracy explain sensitivity", "pays": "release"},
-    MatrixRelease: {"released": "accuracy cost release report table values"},
-    Regression: {"released": "accuracy coefficients cost explain is_told plot predict release report table"},
+    MatrixRelease: {"released": f"{RELEASED} release values"},
+    Regression: {"released": f"{RELEASED} coefficients explain is_told plot predict release"},
     Batch: {"facts": "cost noise", "pays": "release"},
     dp.Release: {
-        "released": "accuracy ci compare cost covers derivation difference independence noise nonnegative plot report "
-        "round shrink suppress table to_arrow "
-        "to_csv to_excel to_html to_latex to_pandas to_parquet to_polars value when with_ci"
+        "released": f"{RELEASED} ci compare covers difference independence noise nonnegative plot round shrink "
+        "suppress value with_ci"
     },
     Series: {"facts": "explain reads", "pays": "add", "released": "table total window"},
-    SeriesNumbers: {"released": "cost error plot report statement stored table title to_pandas to_polars value"},
+    SeriesNumbers: {"released": f"{WRITTEN} cost error plot statement stored table title value"},
     Allowance: {
         "facts": "accountant charge fail forecast history limit pace remaining share spent store terms tonight"
     },
-    dp.MarginalsRelease: {
-        "released": "accuracy cost derivation get items keys noise nonnegative report round table to_arrow to_csv "
-        "to_excel to_pandas to_parquet to_polars values when"
-    },
+    dp.MarginalsRelease: {"released": f"{RELEASED} get items keys noise nonnegative round values"},
     dp.HierarchyRelease: {
-        "released": "accuracy cost derivation get items keys levels noise nonnegative plot report round suppress "
-        "table to_arrow to_csv to_excel to_html to_latex to_pandas to_parquet to_polars values when with_ci"
+        "released": f"{RELEASED} get items keys levels noise nonnegative plot round suppress values with_ci"
     },
     SynthesisQuery: {"facts": "explain sensitivity", "pays": "release"},
-    dp.SyntheticRelease: {
-        "released": "accuracy cost derivation marginals noise plot report table to_arrow to_csv to_pandas to_parquet "
-        "to_polars when"
-    },
+    dp.SyntheticRelease: {"released": f"{RELEASED} marginals noise plot"},
     FrameAccessor: {
         "pays": "agg cdf corr count count_units cov crosstab describe geometric_mean hierarchy histogram marginals "
         "max mean median min mode n_unique ols quantile skew std sum synthesize top_k var"

@@ -33,8 +33,8 @@ from dpframe.release.auto import choice as auto
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.auto.error_model import Expected, Judged
+from dpframe.release.kinds.marginals import draw as marginals
 from dpframe.release.pricing import NoiseKind, mechanisms, shared_noise
-from dpframe.release.shown import marginals
 from dpframe.theory.formulas.loss import loss as privacy
 
 CHOICES = ("permute_and_flip", "exponential")

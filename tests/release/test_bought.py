@@ -2,7 +2,7 @@
 
 A plan of noise and a question meet again in repeated questions (results are kept), batches, named releases, limits and
 bounds that dp.Auto chooses, narrower bounds, rounds of keys, and second readings. The nights of a series are in
-`tests/release/series/test_held.py`.
+`tests/release/kinds/series/test_held.py`.
 """
 
 import polars as pl
@@ -10,6 +10,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.release import narrowing, run
+from dpframe.release.kinds import AnswerKind
 
 ROWS = pl.DataFrame(
     {
@@ -88,6 +89,6 @@ def test_noise_is_that_of_the_question_at_hand(monkeypatch, name, relation):
 def test_noise_of_another_question_is_seen(monkeypatch):
     used, budget = watched(monkeypatch), dp.Budget(epsilon=5)
     frame = dp.protect(ROWS, unit="u", budget=budget)
-    monkeypatch.setattr(run, "_bought", lambda _, price: price.plan(frame.count(max_rows=1)._question))
+    monkeypatch.setattr(AnswerKind, "noise", lambda *asked: asked[2].plan(frame.count(max_rows=1)._question))
     frame.count(max_rows=5).release(epsilon=1)
     assert any(bought != now for bought, now in used)

@@ -343,8 +343,8 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, 41], "wage": [0.0, 4.0, 9.0]}).dp(unit="user")
         >>> ages = frame.cut("age", [0, 17, 64, 120], labels=["child", "adult", "old"], into="group")
         >>> query = ages.group_by("group", max_groups=1, max_rows=2).count()  # the labels are listed keys
-        >>> [line for line in str(query.explain()).splitlines() if "Keys" in line]
-        ['Keys are public: all 3 listed groups are released, whatever the data holds.']
+        >>> [line.split(",")[0] for line in str(query.explain()).splitlines() if "Keys" in line]
+        ['Keys are public: all 3 listed groups are released']
         """
         name = read_name(column, "cut")
         call = f"cut({name!r})"

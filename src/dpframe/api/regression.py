@@ -147,7 +147,7 @@ class FrameMatrices(AskedFrame[Table_co]):
         query = _moments(self, read, (), max_rows, line, {})
         corr = verb == "corr"
         return MomentsQuery(
-            query, lambda out: MatrixRelease(out, moments_of(out._numbers, read, ()), corr), Covers.NOISE
+            query, lambda out: MatrixRelease(out._record, out, moments_of(out._numbers, read, ()), corr), Covers.NOISE
         )
 
 
@@ -313,7 +313,7 @@ def _regression(
         assert regressors is not None
         used = dict(regressors.among)  # the typed bounds, or those that the release narrowed
         ends = {name: (float(b.lower), float(b.upper)) for name, b in used.items()}
-        return Regression(out, moments_of(out._numbers, used, same), categories, ends)
+        return Regression(out._record, out, moments_of(out._numbers, used, same), categories, ends)
 
     return MomentsQuery(query, answer, Covers.POPULATION)
 

@@ -137,7 +137,7 @@ MARGINALS = _table(
     {
         "with_ci": "Type .accuracy(): it has an interval for every number, and out['a', 'b'].accuracy() those of one "
         "table.",
-        "suppress plot to_html to_latex": "One table has it: out['a', 'b'].",
+        "suppress plot": "One table has it: out['a', 'b'].",
         "value": "Type .table, or out['a', 'b'].table.",
         _TABLE: "Type .table: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table.",
@@ -183,13 +183,13 @@ MATRIX = _table(
     {
         "with_ci error errors": "Type .accuracy(): it has an interval for each pair.",
         "plot heatmap": "A matrix has no picture. Type .table, or .accuracy() for the interval of each pair.",
-        "iloc loc shape columns to_pandas to_polars to_frame df data": "Type .table, or .values for an array.",
+        "iloc loc shape columns to_frame df data": "Type .table, or .values for an array.",
         "epsilon delta": "Type .cost.",
     }
 )
 REGRESSION = _table(
     {
-        "summary params coef coef_ bse conf_int to_pandas to_polars to_frame df data": "Type .table: coefficient, "
+        "summary params coef coef_ bse conf_int to_frame df data": "Type .table: coefficient, "
         "std_error, low and high of each term. .accuracy(alpha=0.1) has other intervals.",
         "pvalues tvalues rsquared resid": "It is not released. .table has the interval of each coefficient.",
         "intercept intercept_": "Type .coefficients['Intercept'].",

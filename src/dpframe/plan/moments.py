@@ -258,10 +258,8 @@ def _of_sum(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[
 
 
 def _of_influence(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
-    """Σ ψ² over people, with ψ the influence of a person on the statistic; where rows are counted, less their part."""
-    totals = [total for _, total in output.totals]
-    squares = _centred_square if totals[-1].counts_rows else influence_total
-    return [squares(totals, unit_limits, what)]
+    """Σ ψ² over people, with ψ the influence of a person on the statistic: see `influence_total`."""
+    return [influence_total([total for _, total in output.totals], unit_limits, what)]
 
 
 def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str, place: int = 0) -> Total:
@@ -272,8 +270,8 @@ def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str,
 
     Input:  totals: those that the statistic follows from; unit_limits; place: the number of a coefficient, where
             several statistics follow from the same totals
-    Output: a total in units of the squared clip. The clip is chosen together with the weights: see
-            `dpframe.release.estimators.influence`
+    Output: a total in units of the squared clip; where the last total is a number of rows, that of `_centred_square`.
+            The clip is chosen together with the weights: see `dpframe.release.estimators.influence`
     Bound:  a unit adds to a group one integer in [0, 2^32], whatever the weights are, since the influence is clipped
             after it is computed. The weights follow from noisy totals alone, which are drawn first. So this total is
             one more release that is chosen adaptively: its ε (or ρ, or μ²) is added to that of the others
@@ -281,6 +279,8 @@ def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str,
             arXiv:1905.02383, theorem 4, for Gaussian noise whose μ² add up
     Errors: InvalidBounds where squares of a total are beyond floats
     """
+    if totals[-1].counts_rows:
+        return _centred_square(totals, unit_limits, what, place)
     per_unit = all(total.of_units for total in totals)
     moment = _influence(totals, 1 if per_unit else _limits(unit_limits, what).rows_per_group, place, what)
     first = next((t for t in totals if t.column is not None and t.column.domain.nullable), totals[0])
@@ -327,7 +327,7 @@ def _is_compared(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> 
     return 2 <= (unit_limits.cells or 0) <= MOST_COMPARED and _most_groups(unit_limits, what) > 1
 
 
-def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, what: str) -> Total:
+def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, what: str, place: int = 0) -> Total:
     """The sum over units of the squared influence on a statistic, less half of the largest square for each row.
 
     So it moves by half as much as the squares alone. For a mean it replaces Σ S², Σ S·N and Σ N² where influences are
@@ -345,7 +345,7 @@ def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, what: str)
     """
     *_, count = totals
     limits = _limits(unit_limits, what)
-    influence = _influence(totals, limits.rows_per_group, 0, what)
+    influence = _influence(totals, limits.rows_per_group, place, what)
     shift = _shifted(limits.rows_per_group << count.fraction)
     rows, in_all = (limits.rows_per_group << count.fraction) >> shift, (limits.rows << count.fraction) >> shift
     slope = INFLUENCE_MOST**2 // (2 * rows)

@@ -296,7 +296,7 @@ def test_marks_are_in_every_file_and_numbers_stay_numbers_in_the_table(out, tmp_
     assert ",c" in shown.to_csv()
     assert "&lt;40" in shown.to_html()
     assert "&lt;40" in shown._repr_html_()
-    assert "<40" in shown.to_latex()
+    assert r"\textless{}40" in shown.to_latex()
     shown.to_excel(tmp_path / "t.xlsx")
     sheets = pd.read_excel(tmp_path / "t.xlsx", sheet_name=None)
     assert list(sheets) == ["table", "95% intervals", "privacy"]
@@ -332,7 +332,7 @@ def test_long_tables_and_hierarchies_are_marked(out, tmp_path):
     assert "<10" in tree.to_csv(level="town")
     assert ",*" in tree.to_csv(level="town")
     assert "&lt;10" in tree.to_html()
-    assert "<10" in tree.to_latex()
+    assert r"\textless{}10" in tree.to_latex()
     tree.to_excel(tmp_path / "h.xlsx")
     assert "<10" in pd.read_excel(tmp_path / "h.xlsx", sheet_name="3 town")["count"].tolist()
 

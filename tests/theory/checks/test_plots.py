@@ -36,5 +36,5 @@ def test_the_event_states_the_log_ratio():
 
 def test_without_altair_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(errors.UnsupportedOperation, match=r"dpframe\[charts\]"):
+    with pytest.raises(errors.UnsupportedOperation, match=r"pip install altair"):
         t.plots.averaged_pair()

@@ -391,7 +391,9 @@ class SqliteStore(Store):
                 f"The ledger {self.place} was replaced by another file while it was open. Nothing is released. "
                 "If the new file is the latest copy, open it again: dp.Ledger(...)."
             )
-        if connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "delete":
+        file = connection.connection.driver_connection
+        assert isinstance(file, sqlite3.Connection)
+        if file.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
             connection.invalidate()  # it would keep the file locked
             raise LedgerUnavailable(
                 f"Another program changed the journal mode of the ledger {self.place}, so its file alone would not "

@@ -258,7 +258,7 @@ class Moment(Aggregate):
     def _with_influences(self, rows: ReleasedColumn, unit_limits: UnitLimits) -> ReleasedColumn:
         """The number of rows with the squared influences of each coefficient beside it."""
         others = [pair for title, entry in self.entries for pair in entry.output(title, unit_limits).totals]
-        entries = (*rows.totals, *others)
+        entries = (*others, *rows.totals)
         totals, what = [total for _, total in entries], unit_limits.verb.partition("(")[0]
         moments = tuple(
             (f"{term}.influence", influence_total(totals, unit_limits, what, place))

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dpframe import engine
-from dpframe.budget import Loss
-from dpframe.engine import Kind
-from dpframe.plan import Derivation, Question
+from dpframe.plan import Question
 from dpframe.release.pricing import NoisePlan, Price
+from dpframe.release.shown import Record
 from dpframe.release.stored import Answer
 
 AskedFor = TypeVar("AskedFor", bound=Question)
-
-
-@dataclass(frozen=True)
-class Record:
-    """Facts about one release that do not depend on the kind of its answer.
-
-    `kind` is the kind of table that was protected, `when` the time (UTC) at which the noise was drawn, and `statement`
-    the privacy statement as it is stored.
-    """
-
-    cost: Loss
-    derivation: Derivation
-    kind: Kind
-    when: dt.datetime
-    statement: Mapping[str, Any]
 
 
 class AnswerKind(ABC, Generic[AskedFor]):

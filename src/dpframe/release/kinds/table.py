@@ -8,9 +8,9 @@ from typing import Any
 from dpframe import engine
 from dpframe.plan import Question
 from dpframe.release.answer import Numbers, drawn_influences, drawn_table
-from dpframe.release.kinds.answers import AnswerKind, Record
+from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.pricing import NoisePlan
-from dpframe.release.shown import Release
+from dpframe.release.shown import Record, Release
 from dpframe.release.stored import Answer
 
 
@@ -38,4 +38,4 @@ class TableAnswer(AnswerKind[Question]):
             unit_limits=question.limits,
             ranked=question.row_names != question.by,
         )
-        return Release(record.cost, record.derivation, numbers, record.kind, record.when, record.statement)
+        return Release(record, numbers)

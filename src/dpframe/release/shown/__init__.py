@@ -8,23 +8,17 @@ from dpframe.release.shown.charts import (
     grouped_chart,
     read_look,
 )
-from dpframe.release.shown.crosstab import (
-    as_text,
-)
-from dpframe.release.shown.error_tables import (
-    noise_rows,
-    noise_table,
-)
-from dpframe.release.shown.files import check_installed, write_csv, write_excel, write_latex, write_parquet
-from dpframe.release.shown.heading import heading_of, in_words, title_of
+from dpframe.release.shown.crosstab import as_text, unlike
+from dpframe.release.shown.error_tables import error_table, largest_error, largest_errors, noise_rows, noise_table
+from dpframe.release.shown.files import check_installed
+from dpframe.release.shown.heading import in_words, title_of
 from dpframe.release.shown.ledger_page import ledger_page, price_words
 from dpframe.release.shown.left_out import bias_words
 from dpframe.release.shown.prices import (
     priced_chart,
 )
-from dpframe.release.shown.release import (
-    Release,
-)
+from dpframe.release.shown.release import Release
+from dpframe.release.shown.released import Exports, Record, Released
 from dpframe.release.shown.report import (
     Report,
     loss_json,
@@ -33,18 +27,23 @@ from dpframe.release.shown.report import (
 from dpframe.release.shown.usefulness import warn_hopeless
 
 __all__ = [
+    "Exports",
     "Grouped",
     "Heading",
+    "Record",
     "Release",
+    "Released",
     "Report",
     "as_text",
     "bias_words",
     "check_installed",
     "distances_chart",
+    "error_table",
     "forecast_chart",
     "grouped_chart",
-    "heading_of",
     "in_words",
+    "largest_error",
+    "largest_errors",
     "ledger_page",
     "loss_json",
     "noise_rows",
@@ -54,9 +53,6 @@ __all__ = [
     "read_look",
     "statement",
     "title_of",
+    "unlike",
     "warn_hopeless",
-    "write_csv",
-    "write_excel",
-    "write_latex",
-    "write_parquet",
 ]

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.engine import Kind, as_kind
+from dpframe.engine import Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Covers, Formula, ReleasedColumn
 from dpframe.release.accuracy import Differences, Independence, check_alpha, check_column, holm, independence
 from dpframe.release.answer import Numbers, table_of
 from dpframe.release.estimators import estimator_of
+from dpframe.release.shown.released import Released
 
 __all__ = ["Compares"]
 
@@ -24,11 +25,10 @@ _SCALARS = (str, bool, int, float, Decimal, dt.date, dt.timedelta, type(None))
 _WITH_NOISE = (Formula.COUNT, Formula.SUM, Formula.MEAN, Formula.VAR, Formula.STD, Formula.GEOMETRIC_MEAN)
 
 
-class Compares:
+class Compares(Released[Table_co]):
     """A release whose groups can be compared."""
 
     _numbers: Numbers
-    _kind: Kind
 
     @property
     def covers(self) -> str:

@@ -9,6 +9,7 @@ import polars as pl
 from dpframe.engine import Kind, as_kind
 from dpframe.plan import ReleasedColumn
 from dpframe.release.answer import Numbers
+from dpframe.release.shown.crosstab import unlike
 
 __all__ = ["BOUNDS_SHOWN", "described", "described_errors", "described_table", "errors_across"]
 
@@ -85,7 +86,4 @@ def _parts(numbers: Numbers, output: ReleasedColumn) -> tuple[str, str]:
 
 def _heading(numbers: Numbers) -> str:
     """The name of the column of statistics, which is not that of a described column."""
-    name = STATISTIC
-    while name in numbers.layout.across:
-        name += "_"
-    return name
+    return unlike(STATISTIC, set(numbers.layout.across))

@@ -15,7 +15,7 @@ from dpframe.release.pricing import NoisePlan
 from dpframe.release.shown.crosstab import as_text
 from dpframe.release.shown.margins import margin_errors
 
-__all__ = ["error_table", "largest_errors", "noise_rows", "noise_table"]
+__all__ = ["error_table", "largest_error", "largest_errors", "noise_rows", "noise_table"]
 
 
 _KEPT: WeakKeyDictionary[Numbers, dict[tuple[float, float | None], pl.DataFrame]] = WeakKeyDictionary()
@@ -47,8 +47,7 @@ def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataF
     long = pl.concat(parts).with_columns(pl.col("lower", "upper").fill_nan(None))
     if numbers.layout.margins and not numbers.layout.normalize:
         long = pl.concat([long.with_columns(as_text(long[name]) for name in by), margin_errors(numbers, alpha)])
-    error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
-    error = pl.when(pl.col("value").is_not_null()).then(error)
+    error = largest_error()
     ends = pl.when(pl.col("value").is_not_null()).then(pl.col("lower", "upper"))  # A suppressed group has none.
     for output in numbers.outputs:
         if not estimator_of(output).is_number:
@@ -56,6 +55,12 @@ def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataF
             error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
     label = [] if numbers.covers is Covers.NOISE else [pl.lit(numbers.covers.label(1 - alpha)).alias("covers")]
     return long.select(*by, "column", "value", error.alias("error"), ends, *label)
+
+
+def largest_error() -> pl.Expr:
+    """The largest distance from the value to an end of its interval; null for a suppressed value."""
+    error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
+    return pl.when(pl.col("value").is_not_null()).then(error).alias("error")
 
 
 def largest_errors(numbers: Numbers, alpha: float) -> list[tuple[str, float]]:

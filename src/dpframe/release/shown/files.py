@@ -23,6 +23,7 @@ __all__ = ["check_installed", "grid_html", "long_html", "write_csv", "write_exce
 
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # not allowed in the name of a sheet, which has at most 31 characters
 STATEMENT = b"dpframe.privacy_statement"  # the key of the statement in the metadata of a Parquet file
+_LINES = 2**20  # the largest number of lines of a sheet, of which one has the names
 _ROWS = 60  # the largest number of rows of a table in a notebook
 _SMALL = "font-size:75%;opacity:.7;white-space:nowrap"
 _WIDE = "overflow-x:auto;margin:.6em 0"  # a wide table scrolls in its place
@@ -49,13 +50,17 @@ def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str, 
 
     With numbers in front, names that are alike in their first letters stay different.
 
-    Errors: UnsupportedOperation
+    Errors: UnsupportedOperation, also for a table that is longer than a sheet
     """
     check_installed("openpyxl", "to_excel() needs openpyxl")
     import pandas as pd
 
     ready = []
     for number, (name, (table, index)) in enumerate(sheets.items(), 1):
+        if len(table) + table.columns.nlevels > _LINES:
+            raise UnsupportedOperation(
+                f"to_excel(): a sheet holds {_LINES - 1:,} rows, and {name!r} has more. Type out.to_csv('table.csv')."
+            )
         title = f"{number} {name}" if numbered and len(sheets) > 1 else name
         ready.append((_FORBIDDEN.sub("_", printable(title))[:31], _with_texts(table, _excel_cell), index))
     statement = pd.DataFrame({"Privacy statement": report.splitlines()[1:]})
@@ -107,7 +112,7 @@ def _excel_cell(value: object) -> object:
 
 def write_latex(table: Any, path: Any, index: bool, options: Mapping[str, Any]) -> str | None:
     """A pandas table in LaTeX, with pandas' options. All texts are escaped, unless escape=False is among these."""
-    check_installed("jinja2", "to_latex() needs Jinja2", "latex")
+    check_installed("jinja2", "to_latex() needs Jinja2")
     more = {"index": index, **options}
     if more.pop("escape", True):
         table = _with_texts(table, lambda value: for_latex(value) if isinstance(value, str) else value)

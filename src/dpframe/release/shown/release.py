@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, Generic, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
 
 from dpframe.arrays import Floats
-from dpframe.budget import Loss
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import RELEASE, Derivation, Hints, ReleasedColumn
+from dpframe.plan import RELEASE, ReleasedColumn
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci, with_intervals
-from dpframe.release.answer import Numbers, is_total, known_nonnegative, nonnegative, read_suppression, rounded
+from dpframe.release.answer import is_total, known_nonnegative, nonnegative, read_suppression, rounded
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.charts import Grouped, grouped_chart, heatmap, margin, read_look
 from dpframe.release.shown.comparisons import Compares
@@ -30,15 +28,13 @@ from dpframe.release.shown.description import (
     errors_across,
 )
 from dpframe.release.shown.error_tables import error_table, largest_errors, noise_table
-from dpframe.release.shown.exports import Exports
 from dpframe.release.shown.files import grid_html, long_html
-from dpframe.release.shown.heading import heading_of, in_words, title_of
+from dpframe.release.shown.heading import in_words, title_of
 from dpframe.release.shown.left_out import with_left_out
 from dpframe.release.shown.margins import crosstab
-from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES, Report
+from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES
 from dpframe.release.shown.shrinking import Shrinks
 from dpframe.release.shown.usefulness import mostly_noise
-from dpframe.safe_text import visible
 from dpframe.usage import RELEASED, explains, warn
 
 __all__ = ["Release"]
@@ -46,7 +42,7 @@ __all__ = ["Release"]
 
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
+class Release(Shrinks[Table_co], Compares[Table_co]):
     """A released table with its cost and its errors.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow; type checkers know
@@ -57,30 +53,10 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
 
     _habits = RELEASE
 
-    cost: Loss
-    derivation: Derivation
-    _numbers: Numbers
-    _kind: Kind
-    when: dt.datetime | None = None
-    _statement: Mapping[str, Any] = field(default_factory=dict)
-    _steps: tuple[str, ...] = ()  # a sentence for each step of post-processing
     _set: int = 1  # the number of marginals that were released together and agree where they share columns
     _ci: float | None = None  # the confidence of the interval columns, if they are shown
 
     # The data
-
-    @property
-    def table(self) -> Table_co:
-        """The released table, in the layout of the question and in the kind of table that was protected.
-
-        >>> import polars as pl, dpframe as dp
-        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
-        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
-        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
-        >>> dict(query.release(epsilon=0.5).table.schema)
-        {'city': String, 'count': Int64}
-        """
-        return self._laid_out(self._kind)  # type: ignore[no-any-return]
 
     @property
     def value(self) -> Any:
@@ -106,7 +82,7 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         typed = repr(key) if isinstance(key, str) else "..."
         raise InvalidArgument(f"A release is not the table itself: type .table[{typed}].")
 
-    def _laid_out(self, kind: Kind) -> Any:
+    def _in_kind(self, kind: Kind) -> Any:
         if self._numbers.layout.is_description:
             return described(self._numbers, kind)
         table = self._numbers.shown if self._ci is None else with_intervals(self._numbers, 1 - self._ci)
@@ -117,13 +93,28 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         """The table as it is written to files: with marks in place of suppressed numbers, if marks were typed."""
         marks, grid = self._numbers.marks, crosstab(self._numbers)
         if marks is None:
-            return self._laid_out(kind)
+            return self._in_kind(kind)
         if grid is not None:
             return laid_out(self._numbers.shown, kind, grid)
-        table, mark = self._laid_out("polars"), pl.Series(marks)
+        table, mark = self._in_kind("polars"), pl.Series(marks)
         names = [output.name for output in self._numbers.outputs]
         texts = [pl.when(mark != "").then(mark).otherwise(as_text(table[name])).alias(name) for name in names]
         return as_kind(table.with_columns(texts), kind)
+
+    @property
+    def _indexed(self) -> bool:
+        return not self._numbers.layout.is_long
+
+    def _sheets(self) -> dict[str, tuple[Any, bool]]:
+        sheets = super()._sheets()
+        if self._numbers.layout.form == "crosstab":
+            sheets["95% intervals"] = as_kind(error_table(self._numbers, 0.05), "pandas"), False
+        return sheets
+
+    def _to_text(self) -> Any:
+        """The pandas table with a mark, or an empty text, for each suppressed number."""
+        table = self._marked("pandas")
+        return table.astype(object).where(table.notna(), "") if self._numbers.below is not None else table
 
     # Intervals beside the numbers
 
@@ -321,22 +312,13 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
 
     # In words
 
-    def report(self) -> Report:
-        """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines.
-
-        >>> import polars as pl, dpframe as dp
-        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
-        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
-        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
-        >>> print(str(query.release(epsilon=0.5).report()).splitlines()[3])
-        Privacy loss: ε = 0.5: pure differential privacy (ε).
-        """
-        steps = {"post_processing": list(self._steps)} if self._steps else {}
+    def _stated(self) -> Mapping[str, Any]:
         doubts = mostly_noise(self._numbers)
-        steps |= {"mostly_noise": doubts} if doubts else {}
-        steps |= {"shown": self._about_bounds} if self._about_bounds else {}
-        errors = largest_errors(self._numbers, 0.05)
-        return Report({**self._statement, **steps}, tuple((name, self._error_words(name, e)) for name, e in errors))
+        stated = {"mostly_noise": doubts} if doubts else {}
+        return stated | ({"shown": self._about_bounds} if self._about_bounds else {})
+
+    def _margins(self) -> list[tuple[str, str]]:
+        return [(name, self._error_words(name, error)) for name, error in largest_errors(self._numbers, 0.05)]
 
     def _error_words(self, name: str, error: float) -> str:
         if name in self._chosen:
@@ -356,14 +338,13 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         quantities = ((output.name, output.totals[0][1]) for output in self._numbers.outputs)
         return [name for name, m in quantities if m.between and not m.surely(0.05)]
 
-    def __repr__(self) -> str:
-        notes = (*self._from_store, *self._unseen, *self._about_bounds, *mostly_noise(self._numbers))
-        return visible("\n".join([f"{self.table}\n\nReleased at {self.cost}.", *notes]), keep="\n")
+    @property
+    def _words(self) -> str:
+        return f"{self.table}\n\nReleased at {self.cost}."
 
     @property
-    def _from_store(self) -> list[str]:
-        """The sentence that the answer is a stored one; empty for a new answer."""
-        return [self._statement["stored"]] if "stored" in self._statement else []
+    def _notes(self) -> list[str]:
+        return [*super()._notes, *self._unseen, *self._about_bounds, *mostly_noise(self._numbers)]
 
     @property
     def _about_bounds(self) -> list[str]:
@@ -391,8 +372,8 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
         return long_html(self._numbers.shown, by_name, [*self._numbers.by, *self._chosen], marks and marks[0])
 
     def _repr_html_(self) -> str:
-        notes = (*self._from_store, *self._unseen, *self._about_bounds, *self._steps, *self._noisy)
-        notes = (*notes, *mostly_noise(self._numbers))
+        before = (*super()._notes, *self._unseen, *self._about_bounds)
+        notes = (*before, *self._steps, *self._noisy, *mostly_noise(self._numbers))
         steps, names = "".join(f"<br>{escape(note)}" for note in notes), ", ".join(self._likely)
         likely = f"; those of {names} are likely, release(..., ci=0.95) proves" if names else ""
         sentence, numbers = f"Released at {escape(str(self.cost))}.", self._numbers
@@ -438,7 +419,7 @@ class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
             raise UnsupportedOperation(f"plot(): {output_shown.name!r} holds selected values, not numbers to draw.")
         words = in_words(self.derivation, output_shown.name)
         question_title = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
-        heading = heading_of(question_title, self.cost, self._statement, self._steps, self._unseen)
+        heading = self._heading(question_title, self._unseen)
         grid = crosstab(numbers, 0.05)
         if grid is not None:
             signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)

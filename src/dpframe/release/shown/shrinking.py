@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
+from dpframe.engine import Table_co
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Covers
 from dpframe.release.accuracy import check_column
 from dpframe.release.answer import Numbers, compared_groups, has_noisy_differences, shrunk_numbers
 from dpframe.release.estimators import estimator_of
+from dpframe.release.shown.released import Released
 
 __all__ = ["Shrinks"]
 
@@ -21,11 +23,11 @@ _STILL = "shrink(): {names} stayed as released; fewer than four groups say too l
 _NOISY = "The noise of {names} is larger than what most groups differ by; out.shrink() moves them together, for free."
 
 
-class Shrinks:
+@dataclass(frozen=True, eq=False, repr=False)
+class Shrinks(Released[Table_co]):
     """A release whose values of groups can be shrunk."""
 
     _numbers: Numbers
-    _steps: tuple[str, ...]
 
     def shrink(self, column: str | None = None) -> Self:
         """Means, rates and variances of groups, moved towards their common value by how noisy they are; free.
@@ -74,7 +76,7 @@ class Shrinks:
         words = [_MOVED.format(names=", ".join(moved))] if moved else []
         words += [_STILL.format(names=", ".join(still))] if still else []
         numbers = shrunk_numbers(numbers, moved)
-        return replace(self, _numbers=numbers, _steps=(*self._steps, *words))  # type: ignore[type-var]
+        return replace(self, _numbers=numbers, _steps=(*self._steps, *words))
 
     @property
     def _noisy(self) -> list[str]:

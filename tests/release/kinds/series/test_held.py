@@ -5,11 +5,11 @@ import itertools
 
 import polars as pl
 import pytest
-from dpframe.release.series import answer
-from dpframe.release.series.unit_change import TotalChange, UnitChange
 
 import dpframe as dp
 from dpframe import engine, errors
+from dpframe.release.kinds.series import answer
+from dpframe.release.kinds.series.unit_change import TotalChange, UnitChange
 
 DAYS = [dt.date(2026, 3, 1 + night) for night in range(4)]
 RELATIONS = ["add-remove", "replace"]

@@ -7,11 +7,12 @@ from typing import Any
 
 from dpframe import engine
 from dpframe.plan import Hierarchy
-from dpframe.release.kinds.answers import AnswerKind, Record
+from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.hierarchy.draw import drawn_levels
 from dpframe.release.kinds.hierarchy.errors import log_noise_of_levels
 from dpframe.release.kinds.hierarchy.release import HierarchyRelease
 from dpframe.release.pricing import NoisePlan, Price
+from dpframe.release.shown import Record
 from dpframe.release.stored import Answer
 
 
@@ -30,16 +31,5 @@ class HierarchyAnswer(AnswerKind[Hierarchy]):
 
     def released(self, question: Hierarchy, plan: NoisePlan, answer: Answer, record: Record) -> HierarchyRelease[Any]:
         """A `HierarchyRelease`."""
-        return HierarchyRelease(
-            record.cost,
-            record.derivation,
-            question.levels,
-            question.outputs,
-            engine.listed_keys(question),
-            plan,
-            answer.long,
-            record.kind,
-            record.when,
-            record.statement,
-            question.aggregates[0][0],
-        )
+        keys, (value, _) = engine.listed_keys(question), question.aggregates[0]
+        return HierarchyRelease(record, question.levels, question.outputs, keys, plan, answer.long, value)

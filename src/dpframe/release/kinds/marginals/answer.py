@@ -7,10 +7,11 @@ from typing import Any
 
 from dpframe import engine
 from dpframe.plan import Marginals
-from dpframe.release.kinds.answers import AnswerKind, Record
+from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.marginals.draw import drawn_interactions
 from dpframe.release.kinds.marginals.release import MarginalsRelease
 from dpframe.release.pricing import NoisePlan, Price, check_shared
+from dpframe.release.shown import Record
 from dpframe.release.stored import Answer
 
 
@@ -43,5 +44,4 @@ class MarginalsAnswer(AnswerKind[Marginals]):
     def released(self, question: Marginals, plan: NoisePlan, answer: Answer, record: Record) -> MarginalsRelease[Any]:
         """A `MarginalsRelease`."""
         keys = tuple(engine.marginal_keys(question, (i,)) for i in range(len(question.by)))
-        about = record.kind, record.when, record.statement
-        return MarginalsRelease(record.cost, record.derivation, question.tables, keys, plan, answer.long, *about)
+        return MarginalsRelease(record, question.tables, keys, plan, answer.long)

@@ -28,6 +28,7 @@ def drawn_interactions(question: Marginals, plan: NoisePlan, tables: Sequence[ND
     """
     columns, smallest = [], _smallest(question, tables)
     for number, (part, mechanism) in enumerate(measured_parts(question.tables, plan).items()):
+        assert isinstance(mechanism.mechanism, Gaussian)  # the proof is for normal noise, and that is what is drawn
         exact = contrasts(_summed(question, tables, smallest[frozenset(part)], part))
         noise = rounded_contrasts(mechanism.scale, [question.tables.sizes[i] for i in part])
         noisy = exact + noise if noise.dtype != object else exact.astype(object) + noise

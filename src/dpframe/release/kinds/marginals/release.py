@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.budget import Loss
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnknownColumn
-from dpframe.plan import COUNT, MARGINALS, Derivation, Hints, Tables, titled
+from dpframe.plan import COUNT, MARGINALS, Tables, titled
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.answer import JointTables, Numbers, family_of, joint_nonnegative, joint_whole, keys_beside
 from dpframe.release.kinds.marginals.draw import interaction_variances, measured_parts, table_noise
 from dpframe.release.pricing import NoisePlan
 from dpframe.release.shown.crosstab import ALL, as_text, unlike
 from dpframe.release.shown.error_tables import error_table, largest_errors, noise_table
-from dpframe.release.shown.files import write_csv, write_excel, write_parquet
 from dpframe.release.shown.release import Release
-from dpframe.release.shown.report import Report
-from dpframe.safe_text import visible
+from dpframe.release.shown.released import Released
 from dpframe.theory.formulas.error import Attributes, marginal
 from dpframe.usage import RELEASED, explains
 
@@ -35,14 +31,15 @@ _SHOWN = 6  # the largest number of tables in a notebook
 
 @explains("out.{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Generic[Table_co]):
+class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Table_co]]):
     """Released marginals: a mapping from columns to tables that agree wherever they share columns.
 
     `out["a", "b"]` is a `Release`, here a crosstab with its margins. There is one for every set of columns that a table
     of the workload has, in any order, down to `out["a"]` and the total, `out[()]`. Iterating yields the columns of the
     tables of the question. `nonnegative` and `round` change all tables together, so that they still agree. If one table
-    is changed alone, `out["a", "b"].round()`, it no longer agrees; it warns of that, and its report says so. `cost` is
-    the loss that was charged once for all of them.
+    is changed alone, `out["a", "b"].round()`, it no longer agrees; it warns of that, and its report says so.
+    `out.table` and files have all tables of the question in one: keys as text, and "All" in columns that a table does
+    not have; an Excel file has a sheet for each. `cost` is the loss that was charged once for all of them.
 
     >>> import polars as pl, dpframe as dp
     >>> people = pl.DataFrame({"smokes": [True, False], "drives": [True, True], "old": [False, True]})
@@ -56,18 +53,14 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
 
     _habits = MARGINALS
 
-    cost: Loss
-    derivation: Derivation
     _tables: Tables
     _keys: tuple[pl.DataFrame, ...]
     _noise: NoisePlan
     _drawn: pl.DataFrame
-    _kind: Kind
-    when: dt.datetime | None
-    _statement: Mapping[str, Any]
-    _steps: tuple[str, ...] = ()  # a sentence for each step of post-processing
     _changed: JointTables | None = None
     _lifted: bool = False  # whether negative numbers were removed
+
+    _numbered = True
 
     # The tables
 
@@ -108,9 +101,8 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
         noise = table_noise(tables, self._noise, self._variances, table)
         drawn = None if self._changed is None else before
         numbers = Numbers(long, names, outputs, noise, tables.layout(table), before=drawn, lifted=self._lifted)
-        about = self._kind, self.when, self._statement, self._steps
         others = len(tables.workload) - 1 if set(table) in map(set, tables.workload) else len(tables.workload)
-        return Release(self.cost, self.derivation, numbers, *about, _set=1 + others)
+        return Release(self._record, numbers, 1 + others, _steps=self._steps)
 
     def _values(self, table: Attributes) -> NDArray[Any]:
         """The numbers of a table as they are shown."""
@@ -179,22 +171,11 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
         values = marginal(ordered, self._tables.sizes, self._contrasts)
         return values.transpose([ordered.index(i) for i in table])
 
-    @property
-    def table(self) -> Any:
-        """All tables of the question in one: keys as text, and "All" in columns that a table does not have."""
-        return as_kind(self.to_polars(), self._kind)
+    def _in_kind(self, kind: Kind) -> Any:
+        return as_kind(self._together([self[names]._numbers.long for names in self], self._tables.by), kind)
 
-    def to_polars(self) -> pl.DataFrame:
-        """All tables in one Polars DataFrame; see `table`."""
-        return self._together([self[names]._numbers.long for names in self], self._tables.by)
-
-    def to_pandas(self) -> Any:
-        """All tables in one pandas DataFrame; see `table`."""
-        return as_kind(self.to_polars(), "pandas")
-
-    def to_arrow(self) -> Any:
-        """All tables in one PyArrow Table; see `table`."""
-        return as_kind(self.to_polars(), "pyarrow")
+    def _sheets(self) -> dict[str, tuple[Any, bool]]:
+        return {titled(names): (self[names]._marked("pandas"), len(names) > 1) for names in self}
 
     def _together(self, tables: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
         """Tables with some of the columns `by`, concatenated; keys become text."""
@@ -234,40 +215,19 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
             cells.append(errors.rename({column: beside[name] for column, name in keys}))
         return as_kind(self._together(cells, tuple(beside.values())), self._kind)
 
-    def report(self) -> Report:
-        """The privacy statement of all tables together: prints as text, shows as HTML, `to_json()` for machines."""
+    def _margins(self) -> list[tuple[str, str]]:
         errors = [(titled(names), largest_errors(self[names]._numbers, 0.05)[0][1]) for names in self]
-        steps = {"post_processing": list(self._steps)} if self._steps else {}
-        return Report({**self._statement, **steps}, tuple((name, f"± {error:,.4g}") for name, error in errors))
+        return [(name, f"± {error:,.4g}") for name, error in errors]
 
-    def __repr__(self) -> str:
+    @property
+    def _words(self) -> str:
         tables = ", ".join(titled(names) for names in self)
         word = "marginal" if len(self) == 1 else "marginals"
-        sentence = f"{len(self)} {word}: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
-        stored = [self._statement["stored"]] if "stored" in self._statement else []
-        return visible("\n".join([sentence, *stored]), keep="\n")
+        return f"{len(self)} {word}: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
 
     def _repr_html_(self) -> str:
         tables = "".join(self[names]._table_html() for names in list(self)[:_SHOWN])
         more = f"<p>… and {len(self) - _SHOWN} more tables.</p>" if len(self) > _SHOWN else ""
-        origin = f" {escape(self._statement['stored'])}" if "stored" in self._statement else ""
+        origin = "".join(f" {escape(note)}" for note in self._notes)
         sentence = f"All released together at {self.cost}. In small type: 95% margins of error of the noise.{origin}"
         return f"<div class='dpframe'>{tables}{more}<p>{sentence}</p></div>"
-
-    # Files
-
-    def to_csv(self, path: Any = None) -> str | None:
-        """All tables as one CSV: a text, or a file if there is a path; see `table`."""
-        return write_csv(self.to_polars(), path)
-
-    def to_parquet(self, path: Any) -> None:
-        """All tables as one Parquet file with the privacy statement as JSON in its metadata; see `table`."""
-        write_parquet(self.to_arrow(), path, self.report().to_dict())
-
-    def to_excel(self, path: Any) -> None:
-        """One sheet per table, and the privacy statement on the last sheet; needs the extra `excel`.
-
-        Errors: UnsupportedOperation without the extra
-        """
-        sheets = {titled(names): (self[names]._marked("pandas"), len(names) > 1) for names in self}
-        write_excel(sheets, path, self.report(), numbered=True)

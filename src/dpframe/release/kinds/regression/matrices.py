@@ -10,12 +10,10 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Floats
-from dpframe.budget import Loss
-from dpframe.engine import as_kind
-from dpframe.plan import MATRIX, Hints, render_html
+from dpframe.engine import Kind, as_kind
+from dpframe.plan import MATRIX, render_html
 from dpframe.release.answer import Moments, nearest_psd
-from dpframe.release.shown import Release
-from dpframe.safe_text import visible
+from dpframe.release.kinds.regression.of_moments import OfMoments
 
 __all__ = ["MatrixRelease"]
 
@@ -23,13 +21,11 @@ _DRAWS = 2000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MatrixRelease(Hints):
+class MatrixRelease(OfMoments):
     """A released matrix of covariances or correlations. `release` has the noisy moments that it follows from."""
 
     _habits = MATRIX
 
-    release: Release[Any]
-    _moments: Moments
     _corr: bool
 
     @property
@@ -41,18 +37,15 @@ class MatrixRelease(Hints):
         """
         return _matrix(self._moments.matrix, self._moments, self._corr, project=True)
 
-    @property
-    def table(self) -> Any:
+    def _in_kind(self, kind: Kind) -> Any:
         """As pandas shows it: a row and a column for each column. Other kinds of tables name the row in "column"."""
         names = list(self._moments.names)
-        frame = pl.DataFrame({"column": names, **dict(zip(names, self.values.T, strict=True))})
-        table = as_kind(frame, self.release._kind)
-        return table.set_index("column").rename_axis(None) if hasattr(table, "set_index") else table
+        table = as_kind(pl.DataFrame({"column": names, **dict(zip(names, self.values.T, strict=True))}), kind)
+        return table.set_index("column").rename_axis(None) if kind == "pandas" else table
 
     @property
-    def cost(self) -> Loss:
-        """The loss that was charged."""
-        return self.release.cost
+    def _indexed(self) -> bool:
+        return True
 
     def accuracy(self, alpha: float = 0.05) -> Any:
         """One row for each pair: value, error, lower, upper, of the noise alone.
@@ -69,11 +62,7 @@ class MatrixRelease(Hints):
                 low, high = min(ends[0], values[i, j]), max(ends[1], values[i, j])
                 rows.append((first, names[j], values[i, j], max(high - values[i, j], values[i, j] - low), low, high))
         table = pl.DataFrame(rows, ["column", "beside", "value", "error", "lower", "upper"], orient="row")
-        return as_kind(table, self.release._kind)
-
-    def report(self) -> Any:
-        """The report of the release of moments."""
-        return self.release.report()
+        return as_kind(table, self._kind)
 
     def _repr_html_(self) -> str:
         names = self._moments.names
@@ -81,9 +70,10 @@ class MatrixRelease(Hints):
         last = f"<p>Released at {escape(str(self.cost))}. Intervals: .accuracy()</p>"
         return f"<div class='dpframe'>{render_html(('', *names), rows)}{last}</div>"
 
-    def __repr__(self) -> str:
+    @property
+    def _words(self) -> str:
         title = f"{'Correlations' if self._corr else 'Covariances'} of {', '.join(self._moments.names)}"
-        return visible(f"{title}\n{self.table}\n\nReleased at {self.cost}. Intervals: .accuracy()", keep="\n")
+        return f"{title}\n{self.table}\n\nReleased at {self.cost}. Intervals: .accuracy()"
 
 
 def _matrix(matrix: Floats, moments: Moments, corr: bool, *, project: bool) -> Floats:

@@ -11,14 +11,13 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Floats
-from dpframe.budget import Loss
-from dpframe.engine import as_kind
+from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument
-from dpframe.plan import REGRESSION, Covers, Derivation, Hints, render_html
-from dpframe.release.answer import Moments, influences_of
+from dpframe.plan import REGRESSION, Covers, Derivation, render_html
+from dpframe.release.answer import influences_of
 from dpframe.release.estimators import sampling_variance
-from dpframe.release.shown import Grouped, Release, grouped_chart, heading_of, read_look
-from dpframe.safe_text import visible
+from dpframe.release.kinds.regression.of_moments import OfMoments
+from dpframe.release.shown import Grouped, grouped_chart, largest_error, read_look
 
 __all__ = ["INTERCEPT", "Regression"]
 
@@ -28,7 +27,7 @@ INTERCEPT = "Intercept"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Regression(Hints):
+class Regression(OfMoments):
     """Coefficients of a linear regression, with intervals for noise and sampling together.
 
     `release` has the noisy moments, and the squared influences of people on each coefficient. The last column of the
@@ -37,15 +36,8 @@ class Regression(Hints):
 
     _habits = REGRESSION
 
-    release: Release[Any]
-    _moments: Moments
     _kinds: dict[str, tuple[str, Any]]
     _bounds: dict[str, tuple[float, float]]
-
-    @property
-    def cost(self) -> Loss:
-        """The loss that was charged."""
-        return self.release.cost
 
     @property
     def coefficients(self) -> dict[str, float]:
@@ -61,14 +53,12 @@ class Regression(Hints):
         """
         return bool(np.isfinite(self._draws()[0]).all())
 
-    @property
-    def table(self) -> Any:
-        """One row for each coefficient: coefficient, std_error, low, high, at 95% and for the population."""
-        return as_kind(self._table(0.05), self.release._kind)
+    def _in_kind(self, kind: Kind) -> Any:
+        return as_kind(self._table(0.05), kind)
 
     def accuracy(self, alpha: float = 0.05) -> Any:
         """The table of coefficients, with intervals that miss with probability alpha."""
-        return as_kind(self._table(alpha), self.release._kind)
+        return as_kind(self._table(alpha), self._kind)
 
     def predict(self, rows: Any) -> Floats:
         """The outcome that the coefficients give for rows of a public table: one number for each.
@@ -96,11 +86,7 @@ class Regression(Hints):
 
     def explain(self) -> Derivation:
         """The derivation of the moments: every step, and how far one unit moves each of them."""
-        return self.release.derivation
-
-    def report(self) -> Any:
-        """The report of the release of moments."""
-        return self.release.report()
+        return self.derivation
 
     def plot(self, title: str | None = None) -> Any:
         """Bars of the coefficients with their 95% intervals for the population (Altair), but for the intercept.
@@ -114,25 +100,23 @@ class Regression(Hints):
         look, outcome = read_look(title, None, None, None), self._moments.names[-1]
         table = self._table(0.05).filter(pl.col("term") != INTERCEPT)
         ends = table.select("term", value="coefficient", lower="low", upper="high")
-        error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
-        size = pl.col("value").abs()  # with an error of its size, a coefficient is pale
+        error, size = largest_error(), pl.col("value").abs()  # with an error of its size, a coefficient is pale
         errors = ends.with_columns(error=pl.when(error.is_finite()).then(error).otherwise(size))
         grouped = Grouped(("term",), errors, pl.Float64(), "coefficient", sure=False, covers=Covers.POPULATION)
         lines = () if self.is_told else ("The noise hides these coefficients: no interval has an end.",)
-        release = self.release
-        heading = heading_of(f"Coefficients for {outcome}", release.cost, release._statement, release._steps, lines)
-        return grouped_chart(grouped, heading, look)
-
-    def __repr__(self) -> str:
-        return visible(f"{self.table}\n\n{self._words}", keep="\n")
+        return grouped_chart(grouped, self._heading(f"Coefficients for {outcome}", lines), look)
 
     def _repr_html_(self) -> str:
         table = self._table(0.05)
         rows = [(term, *(f"{x:.4g}" for x in numbers)) for term, *numbers in table.iter_rows()]
-        return f"<div class='dpframe'>{render_html(table.columns, rows)}<p>{escape(self._words)}</p></div>"
+        return f"<div class='dpframe'>{render_html(table.columns, rows)}<p>{escape(self._caption)}</p></div>"
 
     @property
     def _words(self) -> str:
+        return f"{self.table}\n\n{self._caption}"
+
+    @property
+    def _caption(self) -> str:
         """What the intervals are about, and what was paid."""
         intervals = (
             "low and high are a 95% interval for the population: noise and sampling together."
@@ -144,7 +128,7 @@ class Regression(Hints):
     @property
     def _narrowed(self) -> str:
         """The bounds that the release narrowed, in words; nothing where it used the typed ones."""
-        chosen = self.release._statement.get("chosen", {}).get("bounds", {})
+        chosen = self._statement.get("chosen", {}).get("bounds", {})
         columns = [f"{name} from {low:g} to {high:g}" for name, (low, high) in chosen.items()]
         clipped = f" Values were clipped to bounds that the release narrowed: {'; '.join(columns)}."
         return f"{clipped} Coefficients and intervals are those of clipped values." if columns else ""
@@ -176,8 +160,9 @@ class Regression(Hints):
             return np.full((1, draws.shape[-1] - 1), math.inf)
         draws = draws[keep]
         solved = np.linalg.solve(draws[:, :-1, :-1], draws[:, :-1, -1, None])[..., 0]
+        parts = {**numbers.parts, "rows": np.array([self._moments.rows])}
         variances = [
-            sampling_variance(column, numbers.noise, influence, alpha, numbers.parts).item()
+            sampling_variance(column, numbers.noise, influence, alpha, parts).item()
             for column, influence in influences_of(numbers.outputs, self._moments)
         ]
         return np.asarray(self._in_units(solved) + rng.normal(size=solved.shape) * np.sqrt(variances))

@@ -10,12 +10,11 @@ from typing import Any
 import polars as pl
 
 from dpframe.budget import Loss
-from dpframe.engine import as_kind
+from dpframe.engine import Kind, as_kind
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import render_html
 from dpframe.release.accuracy import check_column
-from dpframe.release.shown import Grouped, Heading, Report, as_text, grouped_chart, read_look
-from dpframe.safe_text import visible
+from dpframe.release.shown import Exports, Grouped, Heading, Report, as_text, grouped_chart, read_look
 
 __all__ = ["SeriesNumbers"]
 
@@ -23,7 +22,7 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True, repr=False)
-class SeriesNumbers:
+class SeriesNumbers(Exports):
     """Estimates of a series: plain released numbers, each with an error beside it. Reading them again draws nothing.
 
     `title` describes them. `cost` is the loss of adding the period now: none, unless it was measured again.
@@ -45,15 +44,10 @@ class SeriesNumbers:
 
         The error is one that the noise exceeds with probability at most alpha, by default 5%.
         """
-        return as_kind(self._long, self._kind)
+        return self._in_kind(self._kind)
 
-    def to_polars(self) -> pl.DataFrame:
-        """The numbers as a Polars table."""
-        return self._long
-
-    def to_pandas(self) -> Any:
-        """The numbers as a pandas table."""
-        return as_kind(self._long, "pandas")
+    def _in_kind(self, kind: Kind) -> Any:
+        return as_kind(self._long, kind)
 
     @property
     def value(self) -> float:
@@ -103,7 +97,7 @@ class SeriesNumbers:
             (pl.col(chosen) - error).alias("lower"),
             (pl.col(chosen) + error).alias("upper"),
         )
-        words = self._words(chosen)
+        words = self._words_of(chosen)
         question = f"{self.title.rpartition(': ')[0]}: {words}{f' by {of}' if keys else ''}"
         guarantee = self.statement["guarantee"]
         price = f"ρ = {guarantee['rho']:g}" if "rho" in guarantee else f"ε = {guarantee['epsilon']:g}"
@@ -124,7 +118,7 @@ class SeriesNumbers:
         numbers = {*self._names, *(f"{name}_error" for name in self._names)}
         return [name for name in self._long.columns[1:] if name not in numbers]
 
-    def _words(self, column: str) -> str:
+    def _words_of(self, column: str) -> str:
         """The words for a column of numbers: "count", "count, running total", "count, last 7d"."""
         of = max((name for name in self._columns if column.startswith(name)), key=len)
         what = column[len(of) + 1 :]
@@ -136,8 +130,13 @@ class SeriesNumbers:
         errors = tuple((name, f"± {error:,.4g}") for name, error in largest if isinstance(error, float))
         return Report({**self.statement, **({"stored": self.stored} if self.stored else {})}, errors)
 
-    def __repr__(self) -> str:
-        return visible("\n".join([self.title, str(self.table), *([self.stored] if self.stored else [])]), keep="\n")
+    @property
+    def _words(self) -> str:
+        return f"{self.title}\n{self.table}"
+
+    @property
+    def _notes(self) -> list[str]:
+        return [self.stored] if self.stored else []
 
     def _repr_html_(self) -> str:
         rows = [tuple(map(_cell, row)) for row in self._long.head(_SHOWN).rows()]

@@ -8,10 +8,11 @@ from dpframe import engine
 from dpframe.budget import Terms
 from dpframe.errors import DeltaRequired, UnsupportedOperation
 from dpframe.plan import Synthesis
-from dpframe.release.kinds.answers import AnswerKind, Record
+from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.synthesis.release import SyntheticRelease, synthetic_answer
 from dpframe.release.kinds.synthesis.rounds import TableRounds
 from dpframe.release.pricing import EpsilonFromRho, Noise, NoisePlan, Price, check_shared
+from dpframe.release.shown import Record
 from dpframe.release.stored import Answer
 from dpframe.theory.formulas.loss import gaussian_scale_rho, rho_within
 
@@ -57,5 +58,4 @@ class SyntheticAnswer(AnswerKind[Synthesis]):
 
     def released(self, question: Synthesis, plan: NoisePlan, answer: Answer, record: Record) -> SyntheticRelease[Any]:
         """A `SyntheticRelease`."""
-        about = question.tables, record.kind, record.when, record.statement, question.columns
-        return SyntheticRelease(record.cost, record.derivation, answer.long, answer.parts, *about)
+        return SyntheticRelease(record, answer.long, answer.parts, question.tables, question.columns)

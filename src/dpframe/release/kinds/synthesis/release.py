@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from itertools import combinations, pairwise
-from typing import Any, Generic, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
-from dpframe.budget import Loss
 from dpframe.engine import Contingency, Kind, Table_co, as_kind, in_own_types
 from dpframe.errors import UnknownColumn
 from dpframe.noise import bits
-from dpframe.plan import SYNTHETIC, Derivation, Hints, Synthesis, SyntheticColumn, Tables, render_html, titled
+from dpframe.plan import SYNTHETIC, Synthesis, SyntheticColumn, Tables, render_html, titled
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, together
 from dpframe.release.kinds.synthesis.model import summed
 from dpframe.release.kinds.synthesis.rounds import Exact, TableRounds, measured_and_fitted
 from dpframe.release.kinds.synthesis.rows import drawn_rows
 from dpframe.release.kinds.synthesis.values import values_of
 from dpframe.release.pricing import Gaussian, NoisePlan
-from dpframe.release.shown import Report, distances_chart, read_look, write_csv, write_parquet
-from dpframe.safe_text import visible
+from dpframe.release.shown import Released, distances_chart, read_look
 from dpframe.theory.formulas.error import Attributes
 
 __all__ = ["SyntheticRelease", "synthetic_answer"]
@@ -94,32 +91,22 @@ class _Marginals(dict[tuple[str, ...], Any]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SyntheticRelease(Hints, Generic[Table_co]):
+class SyntheticRelease(Released[Table_co]):
     """Synthetic rows with their cost, and the noisy tables that they come from.
 
-    `table` has the rows, in the kind of table that was protected. `marginals` has the noisy tables that were measured,
-    by their columns; they are as private as the rows, and nearer to the data. `cost` is the loss that was charged once.
-    `when` is the time (UTC) at which the noise was drawn.
+    `table` has the rows: columns and types of the protected table, in its kind. `marginals` has the noisy tables that
+    were measured, by their columns; they are as private as the rows, and nearer to the data. `cost` is the loss that
+    was charged once. `when` is the time (UTC) at which the noise was drawn.
     """
 
     _habits = SYNTHETIC
 
-    cost: Loss
-    derivation: Derivation
     _long: pl.DataFrame
     _parts: Mapping[str, NDArray[Any]]
     _tables: Tables
-    _kind: Kind
-    when: dt.datetime | None
-    _statement: Mapping[str, Any]
     _columns: tuple[SyntheticColumn, ...]
 
     # The rows
-
-    @property
-    def table(self) -> Any:
-        """The synthetic rows: columns and types of the protected table, in its kind."""
-        return self._in_kind(self._kind)
 
     def _in_kind(self, kind: Kind) -> Any:
         """The rows as a kind of table; in the user's own types, if it is the user's kind."""
@@ -130,26 +117,6 @@ class SyntheticRelease(Hints, Generic[Table_co]):
         types = {one.name: one.own for one in self._columns if one.own is not None}
         listed = [one.name for one in self._columns if not one.lows]
         return in_own_types(table, types, {name: [key for key in levels[name] if key is not None] for name in listed})
-
-    def to_polars(self) -> pl.DataFrame:
-        """The synthetic rows as a Polars DataFrame."""
-        return self._in_kind("polars")  # type: ignore[no-any-return]
-
-    def to_pandas(self) -> Any:
-        """The synthetic rows as a pandas DataFrame."""
-        return self._in_kind("pandas")
-
-    def to_arrow(self) -> Any:
-        """The synthetic rows as a PyArrow Table."""
-        return self._in_kind("pyarrow")
-
-    def to_csv(self, path: Any = None) -> str | None:
-        """The synthetic rows as CSV: a text, or a file if there is a path."""
-        return write_csv(self.to_polars(), path)
-
-    def to_parquet(self, path: Any) -> None:
-        """The synthetic rows as a Parquet file, with the privacy statement as JSON in its metadata."""
-        write_parquet(self.to_arrow(), path, self.report().to_dict())
 
     # The noisy tables
 
@@ -248,18 +215,14 @@ class SyntheticRelease(Hints, Generic[Table_co]):
             "distance", descending=True, nulls_last=True, maintain_order=True
         )
 
-    def report(self) -> Report:
-        """The privacy statement of rows and tables: prints as text, shows as HTML, `to_json()` for machines.
-
-        Its errors are those of the measured tables. How far the rows are from these is said for each number of columns.
-        """
-        errors = [
+    def _margins(self) -> list[tuple[str, str]]:
+        return [
             (titled(self._tables.names(one.part)), f"± {Gaussian(one.deviation).error(0.05):,.4g}")
             for one in self._measured
         ]
-        return Report({**self._statement, "post_processing": self._words()}, tuple(errors))
 
-    def _words(self) -> list[str]:
+    def _stated(self) -> dict[str, Any]:
+        """How far the rows are from the noisy tables, for each number of columns."""
         sentences = [
             "The rows are drawn from a model that was fitted to the noisy tables. Nothing else of the data is in them. "
             "Where no noisy table has some columns together, the rows do not show how these columns go together."
@@ -275,7 +238,7 @@ class SyntheticRelease(Hints, Generic[Table_co]):
                     f"{distances.mean():.2%} from the noisy tables in total variation, at most {distances.max():.2%}; "
                     f"noise alone would make {noise:.2%}."
                 )
-        return sentences
+        return {"post_processing": sentences}
 
     def plot(self, title: str | None = None, width: int | None = None, height: int | None = None) -> Any:
         """The distances of `accuracy` as a chart (Altair): rows against noisy tables, beside what noise alone makes.
@@ -292,11 +255,10 @@ class SyntheticRelease(Hints, Generic[Table_co]):
         ]
         return f"<div class='dpframe'>{render_html(first.columns, texts)}<p>{escape(repr(self))}</p></div>"
 
-    def __repr__(self) -> str:
-        number, tables = len(self._codes), ", ".join(titled(self._tables.names(one.part)) for one in self._measured)
-        stored = f"\n{self._statement['stored']}" if "stored" in self._statement else ""
-        sentence = (
-            f"{number:,} synthetic rows of {len(self._tables.by)} columns, from noisy tables: {tables}.\n\n"
-            f"Released at {self.cost}. Read them: .table, .marginals, .accuracy(), .report(){stored}"
+    @property
+    def _words(self) -> str:
+        tables = ", ".join(titled(self._tables.names(one.part)) for one in self._measured)
+        return (
+            f"{len(self._codes):,} synthetic rows of {len(self._tables.by)} columns, from noisy tables: {tables}.\n\n"
+            f"Released at {self.cost}. Read them: .table, .marginals, .accuracy(), .report()"
         )
-        return visible(sentence, keep="\n")

@@ -1,0 +1,234 @@
+"""The base of everything that is released: its facts, its table in every kind, files, and the privacy statement."""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic
+
+import polars as pl
+
+from dpframe.budget import Loss
+from dpframe.engine import Kind, Table_co
+from dpframe.plan import Derivation, Hints
+from dpframe.release.shown.charts import Heading
+from dpframe.release.shown.files import write_csv, write_excel, write_latex, write_parquet
+from dpframe.release.shown.report import Report
+from dpframe.safe_text import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Exports", "Record", "Released"]
+
+
+class Exports:
+    """Conversions and files of a released table, and its text in a terminal."""
+
+    _numbered = False  # whether the sheets of an Excel file have numbers in front of their names
+
+    @abstractmethod
+    def _in_kind(self, kind: Kind) -> Any:
+        """The released table as a table of this kind, in the layout that was asked for."""
+
+    def _marked(self, kind: Kind) -> Any:
+        """The table as it is written to files: suppressed numbers are marked, if marks were typed."""
+        return self._in_kind(kind)
+
+    @abstractmethod
+    def report(self) -> Report:
+        """The privacy statement: prints as text, shows as HTML, `to_json()` for machines."""
+
+    @property
+    @abstractmethod
+    def _words(self) -> str:
+        """The text in a terminal, without `_notes`."""
+
+    @property
+    def _notes(self) -> Sequence[str]:
+        """Sentences that follow the text in a terminal, a line for each."""
+        return ()
+
+    @property
+    def _indexed(self) -> bool:
+        """Whether the keys are the index of the pandas table."""
+        return False
+
+    def to_polars(self) -> pl.DataFrame:
+        """The released table as a Polars DataFrame."""
+        table: pl.DataFrame = self._in_kind("polars")
+        return table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The released table as a pandas DataFrame."""
+        table: pd.DataFrame = self._in_kind("pandas")
+        return table
+
+    def to_arrow(self) -> Any:
+        """The released table as a PyArrow Table."""
+        return self._in_kind("pyarrow")
+
+    def to_csv(self, path: Any = None) -> str | None:
+        """The released table as CSV: a text, or a file if there is a path. A crosstab has one line of names.
+
+        Durations are written as in ISO 8601: PT5H is five hours. Beside marks of suppressed numbers they are 5:00:00. A
+        key or name that a spreadsheet would run as a formula has a quote before it.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
+        >>> out.to_csv().splitlines()[0]
+        'city,count'
+        """
+        return write_csv(self._marked("polars"), path)
+
+    def to_parquet(self, path: Any) -> None:
+        """The released table as a Parquet file, with the privacy statement as JSON in its metadata.
+
+        It is under the key `dpframe.privacy_statement`: `pyarrow.parquet.read_schema(path).metadata`.
+        """
+        write_parquet(self.to_arrow(), path, self.report().to_dict())
+
+    def to_excel(self, path: Any) -> None:
+        """The released table as an Excel file, with the privacy statement on the last sheet; needs the extra `excel`.
+
+        The numbers are those that are shown: rounded, with marks for suppressed ones. A release of several tables has a
+        sheet for each. A crosstab has its columns' name in the first cell, after those of its rows, and a sheet with
+        the 95% interval of each number. Excel has no zones: a time with one is written as text, in ISO 8601. Durations
+        are in hours, minutes, seconds.
+
+        Errors: UnsupportedOperation without it, and for a table with more rows than a sheet can hold
+        """
+        write_excel(self._sheets(), path, self.report(), numbered=self._numbered)
+
+    def _sheets(self) -> dict[str, tuple[Any, bool]]:
+        """The sheets of an Excel file by name: a pandas table, and whether its index is written."""
+        return {"table": (self._marked("pandas"), self._indexed)}
+
+    def to_latex(self, path: Any = None, **options: Any) -> str | None:
+        """The released table in LaTeX: a text, or a file where a path is given; needs the extra `latex`.
+
+        The options are those of pandas' `DataFrame.to_latex`. Keys and names are escaped: `escape=False` leaves them.
+
+        Errors: UnsupportedOperation without the extra
+        """
+        return write_latex(self._to_text(), path, self._indexed, options)
+
+    def to_html(self, path: Any = None, **options: Any) -> str | None:
+        """The released table in plain HTML: a text, or a file where a path is given.
+
+        The options are those of pandas' `DataFrame.to_html`. The privacy statement is `report().to_html()`.
+        """
+        text: str | None = self._to_text().to_html(path, **{"index": self._indexed, **options})
+        return text
+
+    def _to_text(self) -> Any:
+        """The pandas table that LaTeX and HTML are written from."""
+        return self._marked("pandas")
+
+    def __repr__(self) -> str:
+        return visible("\n".join([self._words, *self._notes]), keep="\n")
+
+
+@dataclass(frozen=True)
+class Record:
+    """Facts about one release that do not depend on the kind of its answer.
+
+    `kind` is the kind of table that was protected, `when` the time (UTC) at which the noise was drawn, and `statement`
+    the privacy statement as it is stored.
+    """
+
+    cost: Loss
+    derivation: Derivation
+    kind: Kind
+    when: dt.datetime
+    statement: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Released(Exports, Hints, Generic[Table_co]):
+    """A released answer of any kind, with the facts of its release."""
+
+    _record: Record
+    _steps: tuple[str, ...] = field(default=(), kw_only=True)  # a sentence for each step of post-processing
+
+    # Facts
+
+    @property
+    def cost(self) -> Loss:
+        """The loss that was charged."""
+        return self._record.cost
+
+    @property
+    def derivation(self) -> Derivation:
+        """Every step, and how far one unit moves each total."""
+        return self._record.derivation
+
+    @property
+    def when(self) -> dt.datetime:
+        """The time (UTC) at which the noise was drawn."""
+        return self._record.when
+
+    @property
+    def _kind(self) -> Kind:
+        return self._record.kind
+
+    @property
+    def _statement(self) -> Mapping[str, Any]:
+        return self._record.statement
+
+    # The table
+
+    @property
+    def table(self) -> Table_co:
+        """The released table, in the layout of the question and in the kind of table that was protected.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> dict(query.release(epsilon=0.5).table.schema)
+        {'city': String, 'count': Int64}
+        """
+        table: Table_co = self._in_kind(self._kind)
+        return table
+
+    # In words
+
+    def report(self) -> Report:
+        """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> print(str(query.release(epsilon=0.5).report()).splitlines()[3])
+        Privacy loss: ε = 0.5: pure differential privacy (ε).
+        """
+        steps = {"post_processing": list(self._steps)} if self._steps else {}
+        return Report({**self._statement, **steps, **self._stated()}, tuple(self._margins()))
+
+    def _stated(self) -> Mapping[str, Any]:
+        """Items of the privacy statement that depend on what was released."""
+        return {}
+
+    def _margins(self) -> Sequence[tuple[str, str]]:
+        """Each column or table with its 95% margin of error in words."""
+        return ()
+
+    @property
+    def _notes(self) -> Sequence[str]:
+        """The sentence that the answer is a stored one; empty for a new answer."""
+        return [self._statement["stored"]] if "stored" in self._statement else []
+
+    def _heading(self, title: str, lines: Sequence[str] = ()) -> Heading:
+        """The heading of a chart: title, price and unit, the steps of post-processing by name, and more lines."""
+        together = self._statement.get("guarantee", {}).get("charged_for_queries", 1)
+        batch = f" for {together} queries together" if together > 1 else ""
+        unit = self._statement.get("unit_of_privacy")
+        whose = f"; protected: {unit}" if unit else ""
+        verbs = [verb for verb, _, _ in (step.partition(":") for step in self._steps) if verb.endswith(")")]
+        after = f" After {', '.join(verbs)}." if verbs else ""
+        return Heading(title, (f"Released at {self.cost}{batch}{whose}.{after}", *lines))
