@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.budget import Terms
+from dpframe.release.kinds import answer_kind
 from dpframe.release.pricing import EpsilonPrice as Price
 from dpframe.release.pricing import NoiseKind, NoisePlan, RhoPrice, read_noise
 from dpframe.release.pricing import read_price as read
@@ -26,9 +27,9 @@ def offer(terms: str, amount: Fraction, delta: Fraction, noise: str) -> Any:
 
 def noise_plan(ask: Any, price: Any, noise: str = "auto") -> NoisePlan:
     """What a price buys of a kind of noise."""
-    return replace(price, noise=read_noise(noise)).plan(ask)
+    return answer_kind(ask).noise(ask, replace(price, noise=read_noise(noise)))
 
 
 def priced(ask: Any, terms: str, **price: Any) -> NoisePlan:
     """What a typed price buys from a budget in these terms."""
-    return read(Terms(terms), **price).plan(ask)
+    return answer_kind(ask).noise(ask, read(Terms(terms), **price))

@@ -61,16 +61,16 @@ from dpframe.plan.tables import synthesis
 from dpframe.plan.totals import Total
 from dpframe.plan.totals import choices as choice_totals
 from dpframe.plan.totals import sums as measures
-from dpframe.release import batch, failing, narrowing, run
+from dpframe.release import batch, narrowing, paying, run
 from dpframe.release.accuracy import intervals, picked
 from dpframe.release.answer import GROUPS_FOUND, draw, suppression
-from dpframe.release.answer import key_rounds as rounds_of_keys
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
 from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
+from dpframe.release.kinds import keys as rounds_of_keys
 from dpframe.release.kinds import table as tables
 from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.hierarchy import draw as levels
@@ -1028,8 +1028,8 @@ PLANTS = [
     Plant(
         "one noise for all nodes of a level",
         levels.drawn_levels,
-        "noise.mechanism.draw(exact.size)",
-        "noise.mechanism.draw(1)[np.zeros(exact.size, np.int64)]",
+        "noise.added.draw(exact.size)",
+        "noise.added.draw(1)[np.zeros(exact.size, np.int64)]",
         nodes_share_their_noise,
     ),
     Plant(
@@ -1164,7 +1164,7 @@ PLANTS = [
     Plant(
         "a sum is released without noise",
         draw._fresh_noise,
-        "noise.mechanism.draw(size)",
+        "noise.added.draw(size)",
         "np.zeros(size, np.int64)",
         noise_is_missing,
         7,
@@ -1195,8 +1195,8 @@ PLANTS = [
     Plant(
         "one draw for all groups",
         draw._fresh_noise,
-        "noise.mechanism.draw(size)",
-        "np.repeat(noise.mechanism.draw(1), size)",
+        "noise.added.draw(size)",
+        "np.repeat(noise.added.draw(1), size)",
         noise_is_shared,
         9,
     ),
@@ -1386,7 +1386,7 @@ PLANTS = [
     Plant("a charge is rounded down", losses.Loss.charged, "math.ceil", "math.floor", charged_less_than_the_price),
     Plant(
         "a failure after the charge is not recorded",
-        failing.recorded,
+        paying.recorded,
         "account.fail(receipt)",
         "pass",
         a_cell_is_asked_for_again_and_again,

@@ -17,8 +17,7 @@ from dpframe.plan.steps import Step, rebased
 from dpframe.release import HierarchyRelease
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.estimators import whole_rows
-from dpframe.release.kinds.hierarchy import exact_levels, level_errors
-from dpframe.release.pricing import level_variances
+from dpframe.release.kinds.hierarchy import exact_levels, level_errors, level_variances
 
 __all__ = ["HierarchyQuery", "hierarchy_of", "read_crossed"]
 

@@ -157,12 +157,13 @@ def _hidden(part: _Part, seen: Seen) -> int:
 def _together(part: _Part, limits: tuple[Ends, Ends], bounds: tuple[Ends, Ends]) -> tuple[Ends, Ends]:
     """Both parts added, less what scaling has put back: for each group, and for all together."""
     back = part.factor - 1
-    each, whole = ([a + b for a, b in zip(*pair, strict=True)] for pair in zip(limits, bounds, strict=True))
+
+    def added(place: int, number: Floats, error: float) -> Ends:
+        estimate, lower, upper = (a + b for a, b in zip(limits[place], bounds[place], strict=True))
+        return estimate - back * number, lower - back * (number + error), upper - back * (number - error)
+
     sums = part.numbers.sum(keepdims=True)
-    for ends, number, error in ((each, part.numbers, part.error), (whole, sums, part.error * len(part.numbers) ** 0.5)):
-        for i, shift in enumerate((0.0, error, -error)):
-            ends[i] = ends[i] - back * (number + shift)
-    return tuple(each), tuple(whole)  # type: ignore[return-value]
+    return added(0, part.numbers, part.error), added(1, sums, part.error * len(part.numbers) ** 0.5)
 
 
 @dataclass(frozen=True)
@@ -328,13 +329,13 @@ class _Part:
         estimate = likely * (up[1] - down[1])
         lower = least * up[0] - most * (down[2] + hidden * abs(low))
         upper = most * (up[2] + hidden * abs(high)) - least * down[0]
-        whole = tuple(np.array([x]) for x in (estimate, min(lower, estimate), max(upper, estimate)))
+        whole = np.array([estimate]), np.array([min(lower, estimate)]), np.array([max(upper, estimate)])
         if not self.question.by:
-            return whole, whole  # type: ignore[return-value]
+            return whole, whole
         sizes = np.abs(self.numbers)
         shares = sizes / max(float(sizes.sum()), 1e-300)
         each = (shares * estimate, np.full(len(shares), min(lower, 0.0)), np.full(len(shares), max(upper, 0.0)))
-        return each, whole  # type: ignore[return-value]
+        return each, whole
 
     @property
     def _clipped(self) -> tuple[float, float]:

@@ -184,7 +184,7 @@ def _means(moments: Moments, rows: float, names: Iterable[str]) -> tuple[dict[st
     means: Floats = moments.middles + moments.halves * moments.matrix[0, 1:] / rows
     doubts: Floats = math.sqrt(2) * moments.halves * moments.scales[0, 1:] / rows
     places = {name: moments.names.index(name) for name in names}
-    return tuple({name: float(numbers[i]) for name, i in places.items()} for numbers in (means, doubts))  # type: ignore[return-value]
+    return {name: float(means[i]) for name, i in places.items()}, {name: float(doubts[i]) for name, i in places.items()}
 
 
 def _deviations(regression: _Regression, plan: NoisePlan, rows: float) -> float:

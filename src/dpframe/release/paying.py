@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored, Terms
@@ -13,9 +13,18 @@ from dpframe.plan.steps import source_of, sources_of
 from dpframe.safe_text import visible
 
 _LOG = logging.getLogger("dpframe")
+T = TypeVar("T")
 
 
-class Account(Protocol):
+class Recording(Protocol):
+    """An account that keeps failures with its charges."""
+
+    def fail(self, receipt: Receipt) -> None:
+        """Record that an error was raised after a charge."""
+        ...
+
+
+class Account(Recording, Protocol):
     """An account: it can be charged, and keeps released tables with their charges."""
 
     @property
@@ -49,10 +58,6 @@ class Account(Protocol):
         """Pay, or refuse and change nothing, or return the stored answer."""
         ...
 
-    def fail(self, receipt: Receipt) -> None:
-        """Record that an error was raised after a charge."""
-        ...
-
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
         """Keep the released table with its charge."""
         ...
@@ -79,3 +84,22 @@ def told(receipt: Receipt, name: str | None) -> dict[str, str]:
     if receipt.again:
         _LOG.info("%s: measured again, which costs %s", visible(str(name)), receipt.loss)
     return {}
+
+
+def recorded(account: Recording, receipt: Receipt, answer: Callable[[], T]) -> T:
+    """Read rows and draw noise for a charge. An error of any kind is recorded with the charge, and raised again.
+
+    The user's own steps before `protect` (a strict cast, a query) may raise on a cell, and running out of memory may
+    depend on the rows. If the failure cannot be recorded, the ledger's error is raised in place of the first one. An
+    answer that cannot be stored raises that error too, so nobody sees which of the two happened. An interrupt (Ctrl-C)
+    or an exit is no failure: a person caused it, not a cell. The charge stays pending, as when the process is killed.
+    Storing the table happens elsewhere: the table is private, so a failure to store it reveals nothing.
+    """
+    try:
+        return answer()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # also panics of Polars
+        problem = error
+    account.fail(receipt)  # outside of the handler, so that the first error is not the context of the ledger's
+    raise problem

@@ -34,10 +34,9 @@ from dpframe.release.answer import (
 )
 from dpframe.release.auto import Seen, check_choice, choose, restored
 from dpframe.release.empty import warn_if_empty
-from dpframe.release.failing import recorded
 from dpframe.release.kinds import Record, answer_kind
 from dpframe.release.left_out import left_out
-from dpframe.release.paying import Account, described_origin, subject_of, told
+from dpframe.release.paying import Account, described_origin, recorded, subject_of, told
 from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
 from dpframe.release.shown import (
     bias_words,

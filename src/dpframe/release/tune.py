@@ -16,8 +16,7 @@ from dpframe.errors import InvalidArgument, UnboundedContribution, UnsupportedOp
 from dpframe.plan import Auto, Limits, Question, described
 from dpframe.plan.steps import check_limit
 from dpframe.release.auto import check_auto, expected_errors, judged_by, read_people, try_people
-from dpframe.release.failing import recorded
-from dpframe.release.paying import Account, described_origin, subject_of, told
+from dpframe.release.paying import Account, described_origin, recorded, subject_of, told
 from dpframe.release.pricing import UNNAMED, Price
 from dpframe.release.stored import Answer, packed, unpacked
 

@@ -197,13 +197,11 @@ def test_dependence_is_seen():
 
 @pytest.mark.parametrize("options", [{"noise": "laplace"}, {"noise": "gaussian", "delta": 1e-5}])
 def test_simulated_noise_has_the_law_of_the_mechanism(options):
-    from dpframe.release.accuracy.independence import _drawn_noise
-
     out = _crosstab(_pairs(np.random.default_rng(13), 50)).release(epsilon=0.5, **options)
     (output,) = out._numbers.outputs
     noise = out._numbers.noise.of(output.totals[0][1])
-    drawn = _drawn_noise(np.random.default_rng(0), noise, (200_000,))
-    real = noise.mechanism.draw(200_000) * float(noise.allotment.total.unit)
+    drawn = noise.added.simulated_whole(np.random.default_rng(0), (200_000,), noise.deviation)
+    real = noise.added.draw(200_000) * float(noise.allotment.total.unit)
     assert drawn.std() == pytest.approx(real.std(), rel=0.02)
     assert estimator_of(output).is_number
 

@@ -15,7 +15,7 @@ import dpframe as dp
 from dpframe import engine, errors
 from dpframe.noise import keep_probability
 from dpframe.release.pricing.allocation import log_noise
-from dpframe.release.pricing.zcdp import rho_of_choice
+from dpframe.theory.formulas.loss import choices_rho
 from dpframe.theory.formulas.loss.calibration import threshold
 from dpframe.theory.formulas.loss.key_selection import as_likely_as_not, selection_scale, selection_start
 from dpframe.theory.formulas.loss.loss import threshold_delta
@@ -98,7 +98,7 @@ def test_a_rule_for_fewer_groups_would_not_be_private():
 def test_what_is_left_of_a_rule_without_its_delta_has_the_rho_that_is_charged(groups):
     """P = (1-δ)·P' + δ·P″ with P″ a key never shown, Q″ one always shown: P' and Q' within ρ at many orders."""
     rate, start = 1 / Fraction(selection_scale(groups, EPSILON)), selection_start(DELTA, groups)
-    rho, free = float(rho_of_choice(EPSILON, groups)) / groups, float(start)
+    rho, free = float(choices_rho(groups, EPSILON)) / groups, float(start)
     seen = 0.0
     for n in range(200):
         p, q = (sum(keep_probability(m, rate, start)) / 2 for m in (n, n + 1))
@@ -256,7 +256,7 @@ def test_the_price_of_keys_in_rho_is_what_the_parts_add_up_to():
     query = mean_by_group(crowd({"a": 5}), 3)
     plan = priced(query._question, "rho", epsilon=1, delta=1e-6)
     third = Fraction(1, 3)
-    keys = rho_of_choice(third, 3)
+    keys = choices_rho(3, third)
     assert plan.of(plan.decided_by.total).scale == 9.0
     assert float(keys) < plan.cost.rho < float(keys) + 2 * float(third) ** 2 / 2 + 1e-9
 

@@ -18,8 +18,7 @@ from dpframe.noise.bits import substitute
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.selection import rank_scores
 from dpframe.release.pricing import mechanisms
-from dpframe.release.pricing.allocation import choice_for_rho, choice_of
-from dpframe.release.pricing.zcdp import epsilon_for_rho
+from dpframe.release.pricing.allocation import choice_for_rho, choice_of, epsilon_for_rho
 from dpframe.theory.formulas.loss.calibration import rho_within
 from dpframe.theory.formulas.loss.loss import zcdp_to_epsilon
 from dpframe.theory.formulas.loss.quantile_selection import count_scale_rho, fewer_rows, rank_scale_rho, rank_terms

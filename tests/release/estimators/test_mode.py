@@ -17,7 +17,7 @@ import dpframe as dp
 from dpframe import engine, errors
 from dpframe.noise import permute_and_flip
 from dpframe.release.answer.selection import most_frequent
-from dpframe.release.pricing.zcdp import rho_of_choice
+from dpframe.theory.formulas.loss import choices_rho
 from dpframe.theory.formulas.loss.quantile_selection import fewer_rows
 from prices import Price, noise_plan, priced
 from tiers import in_turn
@@ -283,8 +283,8 @@ def test_rounds_are_cheaper_in_rho_than_one_choice_of_their_price():
     frame = protect(pl.DataFrame({"u": [1], "x": ["a"]}))
     query = frame.top_k("x", 3, list("abcd"), max_rows=1)
     plan = priced(query._question, "rho", epsilon=1)
-    assert Fraction(plan.cost.rho) >= rho_of_choice(Fraction(1), 3) > plan.cost.rho * (1 - 1e-9)
-    assert rho_of_choice(Fraction(1), 3) < rho_of_choice(Fraction(1)) / 2
+    assert Fraction(plan.cost.rho) >= choices_rho(3, Fraction(1)) > plan.cost.rho * (1 - 1e-9)
+    assert choices_rho(3, Fraction(1)) < choices_rho(1, Fraction(1)) / 2
     bought = priced(query._question, "rho", rho=plan.cost.rho)
     assert bought.noises[0].label == "exponential"  # whose ρ is a quarter of that of permute-and-flip
     assert bought.noises[0].scale == pytest.approx(plan.noises[0].scale / 2, rel=0.01)

@@ -1,11 +1,11 @@
-"""Every mechanism that adds noise has a law that intervals know, and every kind of noise has one that it buys."""
+"""Every mechanism that adds noise says its own law, and every kind of noise has one that it buys."""
 
 from inspect import isabstract
 
 import pytest
 
-from dpframe.release.pricing import AddsNoise, Gaussian, KNorm, NoiseKind, NoNoise
-from dpframe.release.pricing.mechanisms import Laplace, LaplaceNoise
+from dpframe.errors import UnsupportedOperation
+from dpframe.release.pricing import AddsNoise, KNorm, Laplace, NoiseKind, NoNoise
 
 
 def _below(kind):
@@ -16,20 +16,28 @@ MECHANISMS = [kind for kind in _below(AddsNoise) if not isabstract(kind)]
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)
-def test_intervals_know_the_law_of_every_noise(kind):
-    """Estimators take noise that is not Gaussian for Laplace noise: a third law needs branches in them.
+def test_the_noises_that_stand_for_a_law_have_its_variance(kind):
+    """Intervals of several totals add up normal and Laplace noises, of which the real noise is the sum.
 
     K-norm noise is bought for counts and sums that are released as they are, whose interval asks the mechanism itself.
     """
-    assert issubclass(kind, (Gaussian, LaplaceNoise, KNorm, NoNoise)), kind
+    mechanism = kind(scale=2.0)
+    if kind is KNorm:
+        with pytest.raises(UnsupportedOperation, match="k-norm"):
+            _ = mechanism.laplaces
+        return
+    variance = sum(one**2 for one in mechanism.normals) + sum(2 * one**2 for one in mechanism.laplaces)
+    assert variance == pytest.approx(mechanism.deviation**2)
+    assert mechanism.normal == bool(mechanism.normals)
+    assert mechanism.exact == (variance == 0)
 
 
-def test_a_mechanism_must_say_its_own_tail():
-    class Staircase(AddsNoise):
-        def draw(self, size):
-            raise NotImplementedError
-
-    assert isabstract(Staircase)
+@pytest.mark.parametrize("missing", ["draw", "tail", "laplaces"])
+def test_a_mechanism_must_say_its_own_law(missing):
+    methods = {"draw": Laplace.draw, "tail": Laplace.tail, "laplaces": Laplace.laplaces}
+    assert not isabstract(type("Staircase", (AddsNoise,), methods))
+    del methods[missing]
+    assert isabstract(type("Staircase", (AddsNoise,), methods))
     assert not isabstract(Laplace)
 
 

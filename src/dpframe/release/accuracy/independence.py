@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.arrays import Floats
-from dpframe.release.pricing import DiscreteLaplace, Gaussian, Noise, NoNoise
+from dpframe.release.pricing import Noise
 
 __all__ = ["Independence", "independence"]
 
@@ -65,7 +65,7 @@ def independence(table: Floats, noise: Noise) -> Independence:
     p_value = 0.0
     for number, chances in _nulls(table, variance):
         people = draw.multinomial(number, chances.ravel(), size=_TABLES).reshape(-1, *table.shape)
-        drawn = people + _drawn_noise(draw, noise, people.shape)
+        drawn = people + noise.added.simulated_whole(draw, people.shape, noise.deviation)
         reached = int((_statistic(drawn, variance) >= statistic * (1 - 1e-12)).sum())
         p_value = max(p_value, (1 + reached) / (1 + _TABLES))
     rows, columns = table.shape
@@ -105,15 +105,3 @@ def _fitted(weights: Floats, tables: Floats, v: Floats) -> Floats:
     """The numbers u >= 0 of rows with the smallest Σ w·(X - u·v)², for given numbers v of columns."""
     top = (weights * tables * v[:, None, :]).sum(axis=2)
     return np.asarray(np.maximum(top / np.maximum((weights * v[:, None, :] ** 2).sum(axis=2), _LEAST), 0.0))
-
-
-def _drawn_noise(draw: np.random.Generator, noise: Noise, shape: tuple[int, ...]) -> Floats:
-    """Noise of a mechanism's law, in rows, rounded to whole rows as released counts are."""
-    mechanism, total = noise.mechanism, noise.allotment.total
-    if isinstance(mechanism, NoNoise):
-        return np.zeros(shape)
-    if isinstance(mechanism, DiscreteLaplace):
-        chance = -np.expm1(-1 / mechanism.scale)
-        return (draw.geometric(chance, shape) - draw.geometric(chance, shape)).astype(np.float64)
-    real = draw.normal(size=shape) if isinstance(mechanism, Gaussian) else draw.laplace(size=shape)
-    return np.rint(real * mechanism.scale * float(total.unit))

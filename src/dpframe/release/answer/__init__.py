@@ -1,9 +1,7 @@
 """From raw totals to released numbers: noise, thresholds, selections, and post-processing."""
 
-from dpframe.release.answer.coefficients import (
-    influences_of,
-)
 from dpframe.release.answer.draw import (
+    aligned,
     drawn_influences,
     drawn_table,
     plus,
@@ -14,9 +12,6 @@ from dpframe.release.answer.joint_tables import (
     joint_nonnegative,
     joint_whole,
 )
-from dpframe.release.answer.key_rounds import (
-    keys_in_rounds,
-)
 from dpframe.release.answer.largest import (
     GROUPS_FOUND,
     found_words,
@@ -24,6 +19,7 @@ from dpframe.release.answer.largest import (
 )
 from dpframe.release.answer.moments import (
     Moments,
+    influences_of,
     nearest_psd,
 )
 from dpframe.release.answer.numbers import (
@@ -73,6 +69,7 @@ __all__ = [
     "Reader",
     "RemainingRows",
     "Suppression",
+    "aligned",
     "compared_groups",
     "drawn_influences",
     "drawn_table",
@@ -87,7 +84,6 @@ __all__ = [
     "joint_nonnegative",
     "joint_whole",
     "keys_beside",
-    "keys_in_rounds",
     "known_nonnegative",
     "largest_groups",
     "left_out_names",

@@ -14,8 +14,8 @@ from dpframe.arrays import Floats, Integers, PlaceCounts, WideIntegers
 from dpframe.engine import Totals, polars_dtype
 from dpframe.noise import keep_at_least
 from dpframe.plan import Key, Question, ReleasedColumn, Total
-from dpframe.release.answer.coefficients import coefficient_influences
-from dpframe.release.answer.measured_margins import margin_totals, reconciled
+from dpframe.release.answer.moments import coefficient_influences
+from dpframe.release.answer.postprocess import rounded
 from dpframe.release.answer.selection import chosen, reached
 from dpframe.release.estimators import (
     Influence,
@@ -28,8 +28,10 @@ from dpframe.release.estimators import (
     real,
     source_of,
     tree_ends,
+    variances,
 )
-from dpframe.release.pricing import AddsNoise, Noise, NoisePlan, TruncatedGeometric
+from dpframe.release.pricing import Noise, NoisePlan, TruncatedGeometric
+from dpframe.theory.formulas.error import Source, fitted
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
 __all__ = ["aligned", "drawn_influences", "drawn_table", "plus"]
@@ -73,7 +75,7 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
         noisy[noise.allotment.total.key] = choose(noise, counts)
     if plan.shape is not None and margins:
         for noise in margins:
-            totals = margin_totals(source_of(noise), raw.values[0], plan.shape)
+            totals = _margin_totals(source_of(noise), raw.values[0], plan.shape)
             noisy[noise.allotment.total.key] = plus(totals, _fresh_noise(noise, len(totals)))
         return _crosstab(question, plan, keys, noisy), {}
     table, parts = _columns(question, plan, keys, noisy)
@@ -149,9 +151,8 @@ def fitted_tree(noise: Noise, counts: PlaceCounts) -> FittedRanks:
     Input:  the noise of a tree; the rows at each candidate, of shape (groups, candidates)
     Bound:  each node of each measured level has fresh noise of the level's scale. The fit is post-processing
     """
-    tree, mechanism = noise.tree, noise.mechanism
+    tree, mechanism = noise.tree, noise.added
     assert tree is not None
-    assert isinstance(mechanism, AddsNoise)
     noisy = []
     for level, (exact, part) in enumerate(zip(tree.levels(np.asarray(counts)), tree.parts, strict=True)):
         if part:
@@ -166,7 +167,27 @@ def _crosstab(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: No
     """The table of a crosstab with measured margins."""
     (output,) = question.outputs
     sources = {source_of(noise): real(noise.allotment.total, noisy) for noise in plan.noises}
-    return keys.with_columns(_column(output, reconciled(output, plan, sources)))
+    return keys.with_columns(_column(output, _reconciled(output, plan, sources)))
+
+
+def _margin_totals(source: Source, totals: WideIntegers, shape: tuple[int, int]) -> WideIntegers:
+    """Exact sums of raw cells in a margin, as Python integers. Not private."""
+    table = totals.astype(object).reshape(shape)
+    if source == "total":
+        return np.array([table.sum()], dtype=object)
+    return np.asarray(table.sum(axis=1 if source == "rows" else 0))
+
+
+def _reconciled(output: ReleasedColumn, plan: NoisePlan, noisy: dict[Source, Floats]) -> NDArray[Any]:
+    """The released cells, in the order of groups: weighted least squares over cells and margins; post-processing.
+
+    Input:  noisy cells and margins (column unit). Bound: see `theory.formulas.error.margins.estimators`; whole numbers
+            are then rounded so that they still add up
+    """
+    assert plan.shape is not None
+    cells = noisy["cells"].reshape(plan.shape)
+    table = fitted(cells, variances(plan), {s: values for s, values in noisy.items() if s != "cells"})
+    return np.asarray(rounded(table) if output.whole else table).ravel()
 
 
 def _columns(
@@ -235,13 +256,12 @@ def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
     return noisy
 
 
-def _fresh_noise(noise: Noise, size: int) -> Any:
+def _fresh_noise(noise: Noise, size: int) -> WideIntegers:
     """Fresh noise for every group of a total, also for listed groups without rows."""
-    assert isinstance(noise.mechanism, AddsNoise)
-    return noise.mechanism.draw(size)
+    return noise.added.draw(size)
 
 
-def plus(totals: Any, noise: Any) -> Any:
+def plus(totals: WideIntegers, noise: WideIntegers) -> Any:
     """The exact sum: as int64 if it surely fits, else as Python integers."""
     if totals.dtype == object or noise.dtype == object or _large(totals) or _large(noise):
         return totals.astype(object) + noise.astype(object)
@@ -270,7 +290,7 @@ def _nearest(values: Any, divisor: int) -> Any:
     return whole + ((twice > divisor) | ((twice == divisor) & (whole % 2 == 1)))
 
 
-def _large(values: Any) -> bool:
+def _large(values: WideIntegers) -> bool:
     return bool(len(values)) and max(int(values.max()), -int(values.min())) >= _LARGEST
 
 

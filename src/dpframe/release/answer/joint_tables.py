@@ -199,23 +199,11 @@ def _settle(table: Integers, right: Integers, below: Integers, *, positive: bool
         i, j = int(np.argmax(rows)), int(np.argmax(columns))
         if rows[i] > 0 and columns[j] > 0:  # both fall short
             step = int(min(rows[i], columns[j]))
-        elif rows[i] > 0:  # rows alone: take from a row that has too much, in the column where it has most
-            k = int(np.argmin(rows))
-            j = int(np.argmax(table[k]))
-            step = int(min(rows[i], -rows[k], table[k, j])) if positive else int(min(rows[i], -rows[k]))
-            table[k, j] -= step
-            table[i, j] += step
-            rows[i] -= step
-            rows[k] += step
+        elif rows[i] > 0:
+            _even_out(table, rows, i, positive=positive)
             continue
         elif columns[j] > 0:
-            k = int(np.argmin(columns))
-            i = int(np.argmax(table[:, k]))
-            step = int(min(columns[j], -columns[k], table[i, k])) if positive else int(min(columns[j], -columns[k]))
-            table[i, k] -= step
-            table[i, j] += step
-            columns[j] -= step
-            columns[k] += step
+            _even_out(table.T, columns, j, positive=positive)
             continue
         else:  # both have too much
             i, j = int(np.argmin(rows)), int(np.argmin(columns))
@@ -225,6 +213,17 @@ def _settle(table: Integers, right: Integers, below: Integers, *, positive: bool
         table[i, j] += step
         rows[i] -= step
         columns[j] -= step
+
+
+def _even_out(table: Integers, short: Integers, i: int, *, positive: bool) -> None:
+    """Add to a row that falls short, in place, what the row with too much has in the column where it has most."""
+    k = int(np.argmin(short))
+    j = int(np.argmax(table[k]))
+    step = int(min(short[i], -short[k], table[k, j] if positive else short[i]))
+    table[k, j] -= step
+    table[i, j] += step
+    short[i] -= step
+    short[k] += step
 
 
 def _make_room(table: Integers, i: int, j: int, most: int) -> None:

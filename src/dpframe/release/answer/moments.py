@@ -14,10 +14,11 @@ import polars as pl
 from numpy.random import Generator
 
 from dpframe.arrays import Floats
-from dpframe.plan import Bounds, ReleasedColumn
-from dpframe.release.pricing import Gaussian, NoisePlan, NoNoise
+from dpframe.plan import Bounds, Formula, ReleasedColumn
+from dpframe.release.estimators import Influence
+from dpframe.release.pricing import NoisePlan
 
-__all__ = ["Moments", "nearest_psd"]
+__all__ = ["Moments", "coefficient_influences", "influences_of", "nearest_psd"]
 
 _HELD_BACK = 4.0  # scales of the noise: P(|Laplace noise| > 4 scales) = e^-4 = 0.018, half of it on either side
 
@@ -69,9 +70,8 @@ class Moments:
             worth = _worth(halves, i, j)
             starts[i, j] = _start(float(total.grid.centre), middles, i, j) / worth
             matrix[i, j] = float(long[output.name][0]) / worth + starts[i, j] * count
-            normal = normal or isinstance(noise.mechanism, Gaussian)
-            if not isinstance(noise.mechanism, NoNoise):
-                scales[i, j] = noise.scale * float(total.unit) / worth
+            normal = normal or noise.added.normal
+            scales[i, j] = noise.scale * float(total.unit) / worth
         follows = tuple(_follow(places, same))
         filled = _filled(matrix, follows)
         return cls(names, middles, halves, filled, scales, starts, normal, follows)
@@ -179,3 +179,40 @@ def nearest_psd(matrix: Floats, least: float = 0.0) -> Floats:
     """
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
+
+
+# Influences of people on the coefficients of a regression; see `release.estimators.influence`
+
+
+def coefficient_influences(
+    outputs: Sequence[ReleasedColumn], plan: NoisePlan, long: pl.DataFrame
+) -> list[tuple[ReleasedColumn, Influence]]:
+    """A column for each coefficient of a regression, with its influences; empty for any other question."""
+    regressors = outputs[0].regressors if outputs else None
+    if regressors is None:
+        return []
+    return influences_of(outputs, Moments.read(long, outputs, plan, dict(regressors.among), regressors.same))
+
+
+def influences_of(outputs: Sequence[ReleasedColumn], moments: Moments) -> list[tuple[ReleasedColumn, Influence]]:
+    """As `coefficient_influences`, from moments that have been read.
+
+    With the moments G of the inputs, those c of inputs and outcome, and b = G⁻¹·c, a row with the inputs x and the
+    outcome y moves b by G⁻¹·x·(y - x·b). Over the rows of a person this is a weighted sum of the person's own moments.
+    """
+    regressors = outputs[0].regressors
+    assert regressors is not None
+    inverse, matrix = moments.inverse(), moments.matrix
+    residual = np.append(-inverse @ matrix[:-1, -1], 1.0)
+    limits = outputs[0].moments[0][1].moment
+    assert limits is not None
+    result = []
+    for term, row, pair in zip(regressors.terms, moments.to_units @ inverse, outputs[0].moments, strict=True):
+        whole = np.zeros_like(matrix)
+        whole[:-1] = np.outer(row, residual)
+        upper = np.triu(whole) + np.tril(whole, -1).T
+        weights = {name: np.array([value]) for name, value in moments.derivatives(upper).items()}
+        largest = limits.most_rows * np.abs(row).sum() * np.abs(residual).sum()
+        column = ReleasedColumn(term, Formula.SUM, regressors.entries, False, moments=(pair,))
+        result.append((column, Influence(weights, np.array([largest]))))
+    return result

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import PlaceCounts
 from dpframe.plan import Total
-from dpframe.release.pricing import Chooses, Noise
+from dpframe.release.pricing import Noise
 from dpframe.theory.formulas.error import distances
 from dpframe.theory.formulas.loss import rank_prior, rank_terms
 
@@ -29,7 +29,7 @@ def chosen(noise: Noise, counts: PlaceCounts) -> NDArray[np.int64]:
 
     Input:  the choice with its scale; the rows at each candidate, of shape (groups, candidates)
     """
-    total, choose = noise.allotment.total, _choose(noise)
+    total, choose = noise.allotment.total, noise.choice.choose
     if total.values:
         rate = 1 / Fraction(noise.scale)
         pieces = [most_frequent(piece, rate, total.rounds, choose) for _, piece in counts.pieces(_CELLS)]
@@ -50,21 +50,14 @@ def reached(noise: Noise, counts: PlaceCounts, places: NDArray[np.int64]) -> tup
     assert total.rank is not None
     rate, steps, last = _rate(noise), np.array(distances(counts.shape[1])), counts.shape[1] - 1
     a_row = rank_terms(total.rank)[0] << total.fraction
-    assert isinstance(noise.mechanism, Chooses)
-    scales = noise.mechanism.margin(len(steps), 1 - total.ci)
+    scales = noise.choice.margin(len(steps), 1 - total.ci)
     target = math.ceil(scales / rate) + a_row
     if target > _LARGEST:  # more rows than any table has
         return np.zeros_like(places), np.full_like(places, last)
     took = np.zeros_like(places)
     for at, piece in counts.pieces(_CELLS):
-        took[at] = steps[_choose(noise)(reach_scores(total, piece, places[at], target), rate)]
+        took[at] = steps[noise.choice.choose(reach_scores(total, piece, places[at], target), rate)]
     return np.maximum(places - took, 0), np.minimum(places + took, last)
-
-
-def _choose(noise: Noise) -> Choose:
-    """The function that chooses one candidate of each group, from scores at a rate."""
-    assert isinstance(noise.mechanism, Chooses)
-    return noise.mechanism.choose
 
 
 def _rate(noise: Noise) -> Fraction:

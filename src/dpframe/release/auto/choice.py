@@ -249,7 +249,7 @@ def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[
     ratios = _ratios(question)
     weights = {} if all(by_units) else {"rows": MODEL.part_of_rows}
     if question.by and question.cells != 1:
-        normal = NoiseKind.GAUSSIAN in rest.noises and (
+        normal = any(kind.normal for kind in rest.noises) and (
             question.cells is None or question.cells >= MODEL.gaussian_groups
         )
         if any(by_units) or question.private_keys or ratios:

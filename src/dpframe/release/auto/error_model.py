@@ -168,7 +168,7 @@ class Expected:
 
     def _size(self, noise: Noise, limits: Limits) -> float:
         bound = self._bound(*_within(self.question, limits), noise.allotment.total.of_units)
-        return float(bound.l2 if noise.mechanism.by_l2 else bound.l1)
+        return noise.mechanism.length(bound)
 
     def _sensitivity(self, groups: int, per_group: int, rows: int, by_units: bool) -> Sensitivity:
         relation, cells = self.question.table.relation, self.question.cells
@@ -266,7 +266,7 @@ class Expected:
         units = under_limits.presences[:, None] * self._presences
         off = np.exp(np.sqrt(self._mixing * (1 - self._mixing))[:, None, None] * _OFF)
         reach = (plan.threshold - 0.5 - step * units[..., None] * off) / noise.scale
-        chance = normal_below(reach) if noise.mechanism.by_l2 else laplace_below(reach)
+        chance = normal_below(reach) if noise.adds and noise.added.normal else laplace_below(reach)
         return np.asarray(chance.mean(axis=-1))
 
     def _error(

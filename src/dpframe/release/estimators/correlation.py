@@ -16,7 +16,7 @@ from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
 from dpframe.release.estimators.influence import Influence, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean
 from dpframe.release.estimators.variance import variance_interval
-from dpframe.release.pricing import Gaussian, Noise, NoisePlan
+from dpframe.release.pricing import Noise, NoisePlan
 
 __all__ = ["CorrelationEstimator"]
 
@@ -168,9 +168,7 @@ def _drawn_ends(
 
 def _like_noise(noise: Noise, rng: np.random.Generator) -> Floats:
     """Draws of the law of a total's noise (column unit), for post-processing alone."""
-    if isinstance(noise.mechanism, Gaussian):
-        return np.asarray(noise.deviation * rng.normal(size=_DRAWS))
-    return np.asarray(noise.deviation / np.sqrt(2) * rng.laplace(size=_DRAWS))
+    return noise.added.simulated(rng, (_DRAWS,), noise.deviation)
 
 
 def _spreads(output: ReleasedColumn) -> tuple[ReleasedColumn, ReleasedColumn]:

@@ -16,6 +16,7 @@ path away from the released value leaves the set at most once, and bisection fin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats
 from dpframe.plan import Total
 from dpframe.release.estimators.base import Interval
-from dpframe.release.pricing import DiscreteLaplace, Gaussian, Noise, NoisePlan
+from dpframe.release.pricing import Noise, NoisePlan
 from dpframe.theory.formulas.error import gaussian_sum_reaches, laplace_sum_reaches, normal_laplace_reaches
 
 __all__ = ["ASIDE", "Terms", "divisors", "expected", "farthest", "farthest_by_group", "reaches", "scales"]
@@ -63,19 +64,19 @@ def reaches(size: Floats, terms: Terms, alpha: float, sampling: Floats | None = 
     most half a step of its grid (see `Noise.step`), or smaller than that in distribution.
     """
     moving = [(weight * float(noise.allotment.total.unit), noise) for weight, noise in terms if not noise.exact]
-    if any(isinstance(noise.mechanism, Gaussian) for _, noise in moving):
-        rounding = sum((weight / 2 for weight, _ in moving), np.zeros_like(size))
-        deviations = [weight * noise.scale for weight, noise in moving]
-        return gaussian_sum_reaches(size - rounding, [*deviations, *([] if sampling is None else [sampling])], alpha)
-    if sampling is not None:
-        steps = sum((weight * max(noise.step, 0.5) for weight, noise in moving), np.zeros_like(size))
-        return normal_laplace_reaches(size - steps, scales(moving) or [np.zeros_like(size)], sampling, alpha)
-    whole = None
-    if moving and isinstance(moving[-1][1].mechanism, DiscreteLaplace):
+    deviations = [weight * one for weight, noise in moving for one in noise.added.normals]
+    normal, whole = deviations if sampling is None else [*deviations, sampling], None
+    if not normal and moving and moving[-1][1].added.discrete:
         weight, last = moving.pop()
         whole = weight, last.scale
-    rounding = sum((weight * max(noise.step, 0.5) for weight, noise in moving), np.zeros_like(size))
-    return laplace_sum_reaches(size - rounding, scales(moving) or [np.zeros_like(size)], alpha, whole)
+    size = size - sum((weight * max(noise.step, 0.5) for weight, noise in moving), np.zeros_like(size))
+    laplace = scales(moving)
+    if deviations and not laplace:
+        return gaussian_sum_reaches(size, normal, alpha)
+    laplace = laplace or [np.zeros_like(size)]
+    if normal:
+        return normal_laplace_reaches(size, laplace, reduce(np.hypot, normal), alpha)
+    return laplace_sum_reaches(size, laplace, alpha, whole)
 
 
 def scales(terms: Terms) -> list[Floats]:
@@ -86,7 +87,7 @@ def scales(terms: Terms) -> list[Floats]:
     and log-concave, so its quantiles are a norm of the weights here too. A count without its sum has two noises, both
     of scale b. Two sums that are each measured with a count of their own have two noises each.
     """
-    alone = [weight * noise.scale for weight, noise in terms if not noise.paired]
+    alone = [weight * scale for weight, noise in terms if not noise.paired for scale in noise.added.laplaces]
     pair = [weight * noise.scale for weight, noise in terms if noise.paired]
     if not pair:
         return alone

@@ -16,7 +16,7 @@ from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, farthest_by_group, reaches, scales
 from dpframe.release.estimators.influence import Influence, Sampled
 from dpframe.release.estimators.sampling import mean_influence, mean_population, sampled_mean
-from dpframe.release.pricing import Gaussian, Noise, NoisePlan, NoNoise
+from dpframe.release.pricing import Noise, NoisePlan
 from dpframe.theory.formulas.error import sum_error
 
 __all__ = [
@@ -116,7 +116,7 @@ def compared_means(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Com
 
 def is_heavy(plan: NoisePlan, *totals: Total) -> bool:
     """Whether some noise has heavier tails than normal noise."""
-    return any(not isinstance(plan.of(total).mechanism, Gaussian | NoNoise) for total in totals)
+    return any(plan.of(total).added.laplaces for total in totals)
 
 
 def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) -> Any:
@@ -185,15 +185,13 @@ def merged_mean_interval(
     def fits(means: Floats) -> NDArray[np.bool_]:
         (mean,) = means
         normal = 0.0
-        pure: list[tuple[Floats, Noise]] = []
+        terms: list[tuple[Floats, Noise]] = []
         for weight, noise in ((1.0, plan.of(sum_part)), (abs(mean), plan.of(count_part))):
             unit = weight * float(noise.allotment.total.unit)
-            if isinstance(noise.mechanism, Gaussian):
-                normal += groups * (noise.scale * unit) ** 2
-            elif not noise.exact:
-                pure.append((np.array([unit]), noise))
+            terms.append((np.array([unit]), noise))
+            normal += groups * sum((deviation * unit) ** 2 for deviation in noise.added.normals)
             normal += groups * (unit * noise.step) ** 2
-        laplace = [(scale.item(), groups) for scale in scales(pure)]
+        laplace = [(scale.item(), groups) for scale in scales(terms)]
         return np.array([abs(ratio - mean) * number < sum_error(normal, laplace, alpha)])
 
     ends = (farthest(fits, np.array([ratio]), end).item() for end in (least, most))

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Noisy
-from dpframe.release.pricing import Chooses, NoisePlan
+from dpframe.release.pricing import NoisePlan
 
 __all__ = ["ModeEstimator", "rows_fewer"]
 
@@ -31,7 +31,5 @@ def rows_fewer(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
     Bound:  exceeded with probability at most alpha, whatever the data: see `fewer_rows`
     """
     ((_, total),) = output.totals
-    mechanism = plan.of(total).mechanism
-    if not isinstance(mechanism, Chooses):
-        return 0.0
-    return mechanism.rows_fewer(len(total.values), alpha, float(total.unit))
+    noise = plan.of(total)
+    return 0.0 if noise.exact else noise.choice.rows_fewer(len(total.values), alpha, float(total.unit))

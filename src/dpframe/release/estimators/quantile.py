@@ -11,7 +11,7 @@ from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts
 from dpframe.release.estimators.rank_tree import tree_expected_error, tree_interval, tree_values
-from dpframe.release.pricing import Chooses, NoisePlan
+from dpframe.release.pricing import NoisePlan
 from dpframe.theory.formulas.loss import PRIOR
 
 __all__ = ["QuantileEstimator", "end_names"]
@@ -164,8 +164,6 @@ def _choice_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: f
     away = np.abs(np.arange(-last, last + 1.0))
     public = 0.0 if total.rank in (0, 1) else PRIOR / last  # in scales
     beyond = min(max(math.log(last + 2) * scale, 0.5), rows / 2) if total.rank in (0, 1) else 0.0
-    mechanism = plan.of(total).mechanism
-    assert isinstance(mechanism, Chooses)
-    steps = mechanism.error_among(away * (each / scale + public), away, alpha) + beyond / each + 1
+    steps = plan.of(total).choice.error_among(away * (each / scale + public), away, alpha) + beyond / each + 1
     error = min(steps, last) * candidates.step
     return float(math.ceil(error)) if output.whole else error

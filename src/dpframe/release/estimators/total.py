@@ -14,7 +14,7 @@ from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.fieller import farthest, reaches
 from dpframe.release.estimators.influence import Influence, Sampled, adaptive_moments, reach_of
 from dpframe.release.estimators.sampling import sampled_total, total_population
-from dpframe.release.pricing import AddsNoise, DiscreteLaplace, Gaussian, Noise, NoisePlan
+from dpframe.release.pricing import Noise, NoisePlan
 from dpframe.theory.formulas.error import Source, estimators, laplace_total_error, sum_error, whole_total_error
 
 __all__ = [
@@ -132,10 +132,8 @@ def _direct_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> floa
     ((_, total),) = output.totals
     if plan.reconciled:
         return error_of_part(output, plan, "cell", alpha)
-    mechanism = plan.of(total).mechanism
-    assert isinstance(mechanism, AddsNoise)
     if output.whole and total.fraction:
-        return mechanism.rounded_error(2**total.fraction, alpha)
+        return plan.of(total).added.rounded_error(2**total.fraction, alpha)
     return plan.of(total).error(alpha)
 
 
@@ -171,15 +169,18 @@ def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: 
         return 0.0
     unit = float(total.unit)
     rounding = 1.0 if output.whole and total.fraction else 0.0
-    if isinstance(noise.mechanism, Gaussian):
-        error = sum_error(number * ((noise.scale * unit) ** 2 + (unit**2 + rounding) / 4), [], alpha)
+    law, scales = noise.added, [scale * unit for scale in noise.added.laplaces]
+    if law.normal or len(scales) > 1:
+        variance = sum((deviation * unit) ** 2 for deviation in law.normals)
+        several = [(scale, number) for scale in scales]
+        error = sum_error(number * (variance + (unit**2 + rounding) / 4), several, alpha)
         return float(math.floor(error)) if output.whole and not total.fraction else error
+    (scale,) = scales
     if output.whole:
-        discrete = isinstance(noise.mechanism, DiscreteLaplace)
-        whole = whole_total_error(noise.scale * unit, number, alpha, discrete=discrete)
+        whole = whole_total_error(scale, number, alpha, discrete=law.discrete)
         if whole is not None:
             return float(whole)
-    return laplace_total_error(noise.scale * unit, number, alpha) + number * (unit + rounding) / 2
+    return laplace_total_error(scale, number, alpha) + number * (unit + rounding) / 2
 
 
 # Crosstabs with measured margins
@@ -202,14 +203,10 @@ def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: 
     for weight, source, number in terms:
         if source not in sources or not number:
             continue
-        noise = sources[source]
-        unit = float(noise.allotment.total.unit)
-        if isinstance(noise.mechanism, Gaussian):
-            normal += number * (weight * noise.scale * unit) ** 2
-        else:
-            scales.append((abs(weight) * noise.scale * unit, number))
-        if not isinstance(noise.mechanism, DiscreteLaplace):
-            normal += number * (weight * unit) ** 2 / 4
+        law, unit = sources[source].added, float(sources[source].allotment.total.unit)
+        normal += number * sum((weight * deviation * unit) ** 2 for deviation in law.normals)
+        normal += number * (weight * law.step * unit) ** 2
+        scales += [(abs(weight) * scale * unit, number) for scale in law.laplaces]
     error = sum_error(normal, scales, alpha)
     whole = output.whole and not output.totals[0][1].fraction
     return float(math.floor(error)) if whole else error  # between two whole numbers

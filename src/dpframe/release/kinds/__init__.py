@@ -8,9 +8,10 @@ from typing import Any
 from dpframe.plan import Hierarchy, Marginals, Question, Synthesis
 from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.hierarchy.answer import HierarchyAnswer
+from dpframe.release.kinds.keys import KeysAnswer
 from dpframe.release.kinds.marginals.answer import MarginalsAnswer
 from dpframe.release.kinds.synthesis.answer import SyntheticAnswer
-from dpframe.release.kinds.table import KeysAnswer, TableAnswer
+from dpframe.release.kinds.table import TableAnswer
 from dpframe.release.shown import Record
 
 __all__ = ["AnswerKind", "Record", "answer_kind"]

@@ -1,4 +1,4 @@
-"""The kinds of answer that are one table: aggregates of listed or found groups, and keys that are found in rounds."""
+"""The kind of answer that is one table: aggregates of listed or found groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe import engine
 from dpframe.plan import Question
-from dpframe.release.answer import Numbers, drawn_influences, drawn_table, keys_in_rounds
+from dpframe.release.answer import Numbers, drawn_influences, drawn_table
 from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.pricing import NoisePlan
 from dpframe.release.shown import Record, Release
@@ -39,13 +39,3 @@ class TableAnswer(AnswerKind[Question]):
             ranked=question.row_names != question.by,
         )
         return Release(record, numbers)
-
-
-class KeysAnswer(TableAnswer):
-    """The keys of groups, found in rounds."""
-
-    alone = "keys() without max_groups= takes several rounds; release it by itself, or say max_groups=3."
-
-    def answer(self, question: Question, plan: NoisePlan, salt: int) -> Answer:
-        """The released keys."""
-        return Answer(keys_in_rounds(plan, lambda in_play: engine.totals(question, salt, in_play)), {})

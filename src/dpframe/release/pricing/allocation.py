@@ -16,7 +16,6 @@ from dpframe.budget import Loss
 from dpframe.errors import DeltaRequired
 from dpframe.plan import Allotment, Question
 from dpframe.release.pricing.keys import finds_keys, joint_threshold, log_units_needed, of_the_rest, rule
-from dpframe.release.pricing.kinds import NoiseKind
 from dpframe.release.pricing.mechanisms import (
     Chooses,
     DiscreteLaplace,
@@ -28,13 +27,13 @@ from dpframe.release.pricing.mechanisms import (
     PermuteAndFlip,
     TruncatedGeometric,
 )
-from dpframe.release.pricing.noise import Noise, NoisePlan
+from dpframe.release.pricing.noise import Noise, NoiseKind, NoisePlan
 from dpframe.release.pricing.pld import largest_parts
 from dpframe.release.pricing.shared_noise import elliptic_of, k_norm_of, shared_normal, smaller_of
-from dpframe.release.pricing.zcdp import epsilon_for_rho
 from dpframe.theory.formulas.error import Source, estimators
 from dpframe.theory.formulas.loss import (
     calibration,
+    choices_rho,
     count_scale,
     count_scale_rho,
     rank_scale,
@@ -52,6 +51,7 @@ __all__ = [
     "choice_for_rho",
     "choice_of",
     "delta_of_keys",
+    "epsilon_for_rho",
     "gaussians_of",
     "joint_plan",
     "laplace_of",
@@ -253,7 +253,9 @@ def joint_plan(
     Bound:  the noise uses 19/20 of δ, and T is as low as `threshold_beside_noise` allows. The total of suppressed
             groups would reveal groups of one unit alone, so a question with that total has no such plan
     """
-    members = [part for part in parts if part.weight and not _is_choice(allocation, part.allotment)]
+    choices = [noise for noise in allocation.noises if not noise.adds]
+    chosen = {id(noise.allotment) for noise in choices}
+    members = [part for part in parts if part.weight and id(part.allotment) not in chosen]
     decided_by = next(
         (p.allotment for p in members if question.threshold and p.allotment.total.key == question.threshold.key), None
     )
@@ -266,13 +268,8 @@ def joint_plan(
     threshold = joint_threshold(decided_by, noises, together, delta)
     if threshold is None:
         return None
-    choices = [noise for noise in allocation.noises if not noise.mechanism.by_l2]
     both = replace(allocation, noises=(*noises, *choices), key_delta=delta)
     return replace(planned(question, both, Loss.charged(epsilon, delta)), threshold=threshold)
-
-
-def _is_choice(allocation: Allocation, allotment: Allotment) -> bool:
-    return any(n.allotment is allotment and not isinstance(n.mechanism, Gaussian) for n in allocation.noises)
 
 
 # How noisy a plan is
@@ -399,6 +396,19 @@ def laplaces_of(
         noises.append(Noise(allotment, PairedLaplace(of_sum)))
         noises.append(Noise(allotment.beside, PairedLaplace(of_count, allotment.weight, of_count=True)))
     return noises
+
+
+def epsilon_for_rho(rho: Fraction, count: int = 1) -> Fraction:
+    """An ε such that every mechanism of `count` choices of ε/count costs at most ρ: just below the largest.
+
+    >>> 0.999999 < choices_rho(1, epsilon_for_rho(Fraction(1, 10))) * 10 <= 1
+    True
+    """
+    low, high = Fraction(0), count + 2 * rho  # (1 + 2ρ)·tanh(1/2 + ρ) > ρ, for each of them
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if choices_rho(count, middle) <= rho else (low, middle)
+    return low
 
 
 def choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:

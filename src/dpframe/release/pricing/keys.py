@@ -10,17 +10,8 @@ from fractions import Fraction
 
 from dpframe.noise import keep_probability
 from dpframe.plan import Allotment
-from dpframe.release.pricing.mechanisms import AddsNoise, TruncatedGeometric
 from dpframe.release.pricing.noise import Noise, NoisePlan
-from dpframe.theory.formulas.loss import (
-    Spread,
-    as_likely_as_not,
-    gaussian_mu,
-    partition_threshold,
-    rest_scale,
-    selection_start,
-    threshold_beside_noise,
-)
+from dpframe.theory.formulas.loss import Spread, gaussian_mu, rest_scale, threshold_beside_noise
 
 __all__ = ["finds_keys", "joint_threshold", "log_units_needed", "of_the_rest", "rule"]
 
@@ -34,13 +25,8 @@ def finds_keys(allotment: Allotment) -> bool:
 
 def rule(decided_by: Allotment, noises: Sequence[Noise], delta: Fraction) -> tuple[int, Fraction | None]:
     """The smallest threshold T on a noisy count that costs at most delta; for the optimal rule, its two parameters."""
-    mechanism = next(noise for noise in noises if noise.allotment is decided_by).mechanism
-    bound = decided_by.total.sensitivity
-    if isinstance(mechanism, TruncatedGeometric):
-        start = selection_start(delta, bound.l0)
-        return as_likely_as_not(mechanism.scale, start), start
-    assert isinstance(mechanism, AddsNoise)  # a count that one unit always moves
-    return partition_threshold(delta, spread_of(decided_by), mechanism.family, mechanism.scale), None
+    noise = next(noise for noise in noises if noise.allotment is decided_by)
+    return noise.mechanism.rule(delta, spread_of(decided_by))
 
 
 def spread_of(decided_by: Allotment) -> Spread:
@@ -72,7 +58,7 @@ def joint_threshold(decided_by: Allotment, noises: Sequence[Noise], epsilon: Fra
 def of_the_rest(allotment: Allotment, noises: Sequence[Noise]) -> Noise:
     """The noise of the total of suppressed groups, from the noise of the groups; see `rest_scale`."""
     cells = next(n for n in noises if n.allotment.total.key == replace(allotment.total, collects=False).key)
-    scale = rest_scale(cells.allotment.total.sensitivity, cells.scale, normal=cells.mechanism.by_l2)
+    scale = rest_scale(cells.allotment.total.sensitivity, cells.scale, normal=cells.added.normal)
     return Noise(allotment, replace(cells.mechanism, scale=scale))
 
 
@@ -85,14 +71,13 @@ def log_units_needed(plan: NoisePlan) -> float:
     """
     assert plan.decided_by is not None
     assert plan.threshold is not None
-    mechanism, step = plan.of(plan.decided_by.total).mechanism, float(plan.decided_by.total.sensitivity.exact_linf)
+    noise, step = plan.of(plan.decided_by.total), float(plan.decided_by.total.sensitivity.exact_linf)
     half = plan.threshold - 0.5
 
     def kept(size: float) -> float:
         if plan.start is not None:
-            return keep_probability(int(size), 1 / Fraction(mechanism.scale), plan.start)[1]
-        assert isinstance(mechanism, AddsNoise)
-        return mechanism.tail(half - size * step)
+            return keep_probability(int(size), 1 / Fraction(noise.scale), plan.start)[1]
+        return noise.added.tail(half - size * step)
 
     top = 4 * max(plan.threshold / step, 1)  # every larger key is kept
     terms = ((kept(k) if k < top else 1.0) * (1 / (k - 0.5) - 1 / (after - 0.5)) for k, after in _SIZES)

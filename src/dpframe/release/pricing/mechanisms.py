@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Booleans, Floats, Integers, WideIntegers
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import (
     discrete_laplace,
@@ -25,7 +26,18 @@ from dpframe.noise import (
     truncated_geometric_keep,
 )
 from dpframe.theory.formulas.error import choice_error, margin
-from dpframe.theory.formulas.loss import Family, fewer_rows, laplace_rho, noise_error, pure_to_zcdp, rounded_error
+from dpframe.theory.formulas.loss import (
+    Family,
+    Spread,
+    as_likely_as_not,
+    fewer_rows,
+    laplace_rho,
+    noise_error,
+    partition_threshold,
+    pure_to_zcdp,
+    rounded_error,
+    selection_start,
+)
 from dpframe.theory.formulas.sensitivity import Sensitivity, paired_error
 from dpframe.theory.formulas.sensitivity import rounding as paired_rounding
 
@@ -36,14 +48,12 @@ __all__ = [
     "DiscreteLaplace",
     "Exponential",
     "Gaussian",
-    "GaussianRounds",
     "Laplace",
     "LaplaceNoise",
     "Mechanism",
     "NoNoise",
     "PairedLaplace",
     "PermuteAndFlip",
-    "TableRounds",
     "TruncatedGeometric",
 ]
 
@@ -52,27 +62,49 @@ NO_EVENT: Event = {"class_name": "NoOpDpEvent", "fields": {}}
 UNNAMED: Event = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
 
+def gaussian_event(multiplier: float) -> Event:
+    """The event of a Gaussian mechanism. Input: its scale divided by the l2 sensitivity."""
+    return {"class_name": "GaussianDpEvent", "fields": {"noise_multiplier": multiplier}}
+
+
 @dataclass(frozen=True)
 class Mechanism(ABC):
     """A mechanism with its scale.
 
-    `label` is its name in tables. With `by_l2`, the scale that a price buys follows from l2 or from squares, else from
-    l1.
+    `label` is its name in tables. `exact` says that it is no noise at all, and `paired` that a sum and a count are
+    measured together.
     """
 
     scale: float
 
     label: ClassVar[str]
-    by_l2: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
+    paired: ClassVar[bool] = False
 
     @property
     def deviation(self) -> float:
         """Standard deviation of the real noise, before rounding; for a choice, that of Laplace noise of its scale."""
         return math.sqrt(2) * self.scale
 
+    @property
+    def correlation(self) -> float:
+        """The correlation of the noises of two groups; 0 where they are independent."""
+        return 0.0
+
     def error(self, alpha: float) -> float:
         """An error that the noise exceeds with probability at most alpha; NaN for a choice."""
         return math.nan
+
+    def length(self, bound: Sensitivity) -> float:
+        """The sensitivity to which the scale is proportional at a given price."""
+        return float(bound.l1)
+
+    def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
+        """The threshold T for keys found in the data that costs at most delta, and the `start` of the optimal rule.
+
+        Input:  spread: numbers of one unit in groups where it is alone
+        """
+        raise UnsupportedOperation(f"{self.label}: it finds no keys.")
 
     def rho(self, bound: Sensitivity) -> Fraction:
         """The cost in ρ on a total with this sensitivity. Errors: UnsupportedOperation if that is unknown."""
@@ -90,14 +122,29 @@ class AddsNoise(Mechanism):
     `spread` is the standard deviation of its real noise at scale 1. `rounding` is how far rounding to whole numbers
     moves that noise at most; it is 0 for a law on the integers.
 
-    Intervals and expected errors know two laws: they take noise that is not `Gaussian` for `LaplaceNoise`. A third law
-    needs a branch of its own wherever they ask for one of the two classes. K-norm noise is bought only for totals that
-    are released as they are (`Allotment.one_signed`), where none of them asks.
+    Intervals of statistics of several noisy totals ask for its `normals` and `laplaces`, never for its class.
+    `discrete` says that it is discrete Laplace noise, of which sums have a law that is computed exactly.
     """
 
     family: ClassVar[Family]  # of its tail
     spread: ClassVar[float]
     rounding: ClassVar[float] = 0.5
+    discrete: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def laplaces(self) -> tuple[float, ...]:
+        """Scales of independent Laplace noises that, added to `normals`, have at least the tails of the real noise."""
+
+    @property
+    def normals(self) -> tuple[float, ...]:
+        """Standard deviations of independent normal noises; see `laplaces`."""
+        return ()
+
+    @property
+    def normal(self) -> bool:
+        """Whether it is normal noise, so that weighted sums of it are normal too, and its costs add up by squares."""
+        return bool(self.normals)
 
     @property
     def deviation(self) -> float:
@@ -110,9 +157,9 @@ class AddsNoise(Mechanism):
         return self.rounding
 
     @property
-    def correlation(self) -> float:
-        """The correlation of the noises of two groups; 0 where they are independent."""
-        return 0.0
+    def moved(self) -> float:
+        """How far a drawn noise is from real noise of `normals` and `laplaces`, at most."""
+        return self.step
 
     def error(self, alpha: float) -> float:
         """An error that the noise exceeds with probability at most alpha."""
@@ -127,8 +174,21 @@ class AddsNoise(Mechanism):
         """The error of a count with fraction bits, `per` units to a row, that is rounded to rows after the noise."""
         return float(rounded_error(self.family, self.scale, per, alpha))
 
+    def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
+        return partition_threshold(delta, spread, self.family, self.scale), None
+
+    def simulated(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
+        """Real noise with a standard deviation, from an ordinary generator. It simulates, and protects nobody."""
+        if self.normal:
+            return np.asarray(deviation * draw.normal(size=shape))
+        return np.asarray(deviation / np.sqrt(2) * draw.laplace(size=shape))
+
+    def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
+        """The same, rounded to whole rows as released counts are."""
+        return np.asarray(np.rint(self.simulated(draw, shape, deviation)))
+
     @abstractmethod
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         """Fresh noise for `size` groups, as integers."""
 
     @abstractmethod
@@ -143,6 +203,8 @@ class NoNoise(AddsNoise):
     scale: float = 0.0
 
     label = "none"
+    exact = True
+    laplaces = ()
     spread = 0.0
     rounding = 0.0
 
@@ -152,8 +214,11 @@ class NoNoise(AddsNoise):
     def rounded_error(self, per: int, alpha: float) -> float:
         return 0.0
 
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         return np.zeros(size, np.int64)
+
+    def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
+        return np.zeros(shape)
 
     def tail(self, reach: float) -> float:
         return float(reach <= 0)
@@ -169,6 +234,10 @@ class NoNoise(AddsNoise):
 class LaplaceNoise(AddsNoise):
     """Noise made of Laplace noises of its scale: real or discrete, one or the sum of two."""
 
+    @property
+    def laplaces(self) -> tuple[float, ...]:
+        return (self.scale,)
+
     def tail(self, reach: float) -> float:
         """The tail of one real Laplace noise."""
         ratio = reach / self.scale
@@ -182,7 +251,7 @@ class Laplace(LaplaceNoise):
     label = family = "laplace"
     spread = math.sqrt(2)
 
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         return rounded_laplace(self.scale, size)
 
     def rho(self, bound: Sensitivity) -> Fraction:
@@ -201,14 +270,24 @@ class DiscreteLaplace(LaplaceNoise):
     label = family = "discrete_laplace"
     spread = math.sqrt(2)
     rounding = 0.0
+    discrete = True
+
+    @property
+    def moved(self) -> float:
+        """1: it is the difference of the floors of two exponential numbers."""
+        return 1.0
 
     @property
     def variance(self) -> float:
         """Of the law on the integers: 2a / (1 - a)² with a = e^(-1/scale)."""
         return 2 * math.exp(-1 / self.scale) / math.expm1(-1 / self.scale) ** 2
 
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         return discrete_laplace(self.scale, size)
+
+    def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
+        chance = -np.expm1(-1 / self.scale)
+        return (draw.geometric(chance, shape) - draw.geometric(chance, shape)).astype(np.float64)
 
     def rho(self, bound: Sensitivity) -> Fraction:
         """ε·tanh(ε/2), as much as any mechanism of its ε. Source: `theory.formulas.loss.loss.pure_to_zcdp`."""
@@ -231,7 +310,12 @@ class PairedLaplace(LaplaceNoise):
     of_count: bool = False
 
     label = "paired_laplace"
+    paired = True
     spread = 2.0
+
+    @property
+    def laplaces(self) -> tuple[float, ...]:
+        return self.scale, self.scale
 
     @property
     def step(self) -> float:
@@ -243,7 +327,7 @@ class PairedLaplace(LaplaceNoise):
     def rounded_error(self, per: int, alpha: float) -> float:
         return float(paired_error(self.scale, alpha, weight=self.weight, per=per))
 
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         """Noise for weight · count + sum, or for weight · count - sum: twice the scale on each."""
         return rounded_laplace(2 * self.scale, size)
 
@@ -260,10 +344,17 @@ class Gaussian(AddsNoise):
 
     label: ClassVar[str] = "gaussian"
     family = "gaussian"
+    laplaces = ()
     spread = 1.0
-    by_l2 = True
 
-    def draw(self, size: int) -> NDArray[Any]:
+    @property
+    def normals(self) -> tuple[float, ...]:
+        return (self.scale,)
+
+    def length(self, bound: Sensitivity) -> float:
+        return float(bound.l2)
+
+    def draw(self, size: int) -> WideIntegers:
         return rounded_gaussian(self.scale, size)
 
     def rho(self, bound: Sensitivity) -> Fraction:
@@ -271,53 +362,36 @@ class Gaussian(AddsNoise):
         return bound.l2_squared / (2 * Fraction(self.scale) ** 2)
 
     def event(self, bound: Sensitivity) -> Event:
-        noise = float(Fraction(self.scale)) / bound.l2
-        return {"class_name": "GaussianDpEvent", "fields": {"noise_multiplier": noise}}
+        return gaussian_event(float(Fraction(self.scale)) / bound.l2)
 
     def tail(self, reach: float) -> float:
         return math.erfc(reach / self.scale / math.sqrt(2)) / 2
 
 
 @dataclass(frozen=True)
-class GaussianRounds(Gaussian):
-    """Gaussian noise on weights of keys in several rounds, each with a threshold on the sums of noisy weights so far.
+class Chooses(Mechanism):
+    """A mechanism that chooses one of several candidates, at a scale in rows.
 
-    The scale is the standard deviation in one round.
+    `exponential` says that it has the law of the exponential mechanism, and not that of permute-and-flip.
     """
 
-    thresholds: tuple[int, ...] = ()
-
-    label = "gaussian_rounds"
-
-    def rho(self, bound: Sensitivity) -> Fraction:
-        """The rounds add up: rounds · l2² / 2σ²."""
-        return len(self.thresholds) * super().rho(bound)
-
-    def event(self, bound: Sensitivity) -> Event:
-        """All rounds together are one Gaussian mechanism."""
-        noise = float(Fraction(self.scale)) / bound.l2 / math.sqrt(len(self.thresholds))
-        return {"class_name": "GaussianDpEvent", "fields": {"noise_multiplier": noise}}
-
-
-@dataclass(frozen=True)
-class Chooses(Mechanism):
-    """A mechanism that chooses one of several candidates, at a scale in rows."""
+    exponential: ClassVar[bool] = False
 
     @abstractmethod
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
         """The place of one candidate in each row of scores, of shape (groups, candidates)."""
 
-    @abstractmethod
     def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
         """How many fewer rows than the best candidate the chosen one has, exceeded with probability at most alpha."""
+        return fewer_rows(self.scale * unit, candidates, alpha, exponential=self.exponential)
 
-    @abstractmethod
-    def error_among(self, gaps: NDArray[np.float64], distances: NDArray[np.float64], alpha: float) -> float:
+    def error_among(self, gaps: Floats, distances: Floats, alpha: float) -> float:
         """The distance of the choice from the best candidate; see `choice_error`."""
+        return choice_error(gaps, distances, alpha, exponential=self.exponential)
 
-    @abstractmethod
     def margin(self, number: int, alpha: float) -> float:
         """How many scales a choice among `number` candidates may be off; see `quantile_interval.margin`."""
+        return margin(number, alpha, exponential=self.exponential)
 
 
 @dataclass(frozen=True)
@@ -326,17 +400,8 @@ class PermuteAndFlip(Chooses):
 
     label = "permute_and_flip"
 
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
         return permute_and_flip(scores, rate)
-
-    def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
-        return fewer_rows(self.scale * unit, candidates, alpha)
-
-    def error_among(self, gaps: NDArray[np.float64], distances: NDArray[np.float64], alpha: float) -> float:
-        return choice_error(gaps, distances, alpha)
-
-    def margin(self, number: int, alpha: float) -> float:
-        return margin(number, alpha)
 
 
 @dataclass(frozen=True)
@@ -344,37 +409,13 @@ class Exponential(Chooses):
     """The exponential mechanism, whose losses add up by squares (McSherry, Talwar 2007)."""
 
     label = "exponential"
-    by_l2 = True
+    exponential = True
 
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+    def length(self, bound: Sensitivity) -> float:
+        return float(bound.l2)
+
+    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
         return exponential_choice(scores, rate)
-
-    def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
-        return fewer_rows(self.scale * unit, candidates, alpha, exponential=True)
-
-    def error_among(self, gaps: NDArray[np.float64], distances: NDArray[np.float64], alpha: float) -> float:
-        return choice_error(gaps, distances, alpha, exponential=True)
-
-    def margin(self, number: int, alpha: float) -> float:
-        return margin(number, alpha, exponential=True)
-
-
-@dataclass(frozen=True)
-class TableRounds(Mechanism):
-    """Tables that are chosen in rounds by the exponential mechanism, and measured with Gaussian noise.
-
-    `price` is the ρ of all rounds together. The scale is the standard deviation of the noise that would be on one table
-    alone at that price; tables that share it have more.
-    """
-
-    price: Fraction = Fraction(0)
-
-    label = "table_rounds"
-    by_l2 = True
-
-    def rho(self, bound: Sensitivity) -> Fraction:
-        """What the rounds may spend; each states its part, and the parts add up."""
-        return self.price
 
 
 @dataclass(frozen=True)
@@ -383,6 +424,10 @@ class TruncatedGeometric(Mechanism):
 
     label = "truncated_geometric"
 
-    def keep(self, units: NDArray[Any], start: Fraction) -> NDArray[np.bool_]:
+    def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
+        start = selection_start(delta, spread.groups)
+        return as_likely_as_not(self.scale, start), start
+
+    def keep(self, units: NDArray[Any], start: Fraction) -> Booleans:
         """Which keys are released, from their numbers of units; a key of one unit with probability `start`."""
         return truncated_geometric_keep(units, 1 / Fraction(self.scale), start)

@@ -8,15 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from fractions import Fraction
-from typing import Any
 
 from dpframe.budget import Loss
 from dpframe.plan import Allotment, ReleasedColumn, Total
-from dpframe.release.pricing.mechanisms import AddsNoise, Chooses, Mechanism, NoNoise, PairedLaplace
+from dpframe.release.pricing.mechanisms import AddsNoise, Chooses, Event, Mechanism
 from dpframe.theory.formulas.rank_trees import RankTree, rank_tree
 
-__all__ = ["Noise", "NoisePlan"]
+__all__ = ["Noise", "NoiseKind", "NoisePlan"]
+
+
+class NoiseKind(Enum):
+    """The typed kind of noise: one kind, or the one with less noise."""
+
+    AUTO = "auto"
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+    ELLIPTIC = "elliptic"
+    K_NORM = "k-norm"
+
+    def allows(self, kind: NoiseKind) -> bool:
+        """Whether noise of a kind may be bought: of any kind with AUTO, else of this kind alone."""
+        return self in (NoiseKind.AUTO, kind)
+
+    @property
+    def pure(self) -> bool:
+        """Whether noise of a pure ε may be bought."""
+        return self.allows(NoiseKind.LAPLACE) or self is NoiseKind.K_NORM
+
+    @property
+    def normal(self) -> bool:
+        """Whether normal noise may be bought."""
+        return self.allows(NoiseKind.GAUSSIAN) or self is NoiseKind.ELLIPTIC
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is typed as noise of which cells share a part."""
+        return self in (NoiseKind.ELLIPTIC, NoiseKind.K_NORM)
 
 
 @dataclass(frozen=True)
@@ -42,7 +71,7 @@ class Noise:
         total = self.allotment.total
         if not total.is_tree or total.candidates is None:
             return None
-        return rank_tree(total.candidates.count, normal=self.mechanism.by_l2)
+        return rank_tree(total.candidates.count, normal=self.added.normal)
 
     @property
     def adds(self) -> bool:
@@ -50,20 +79,31 @@ class Noise:
         return isinstance(self.mechanism, AddsNoise)
 
     @property
+    def added(self) -> AddsNoise:
+        """The mechanism of a number that noise is added to."""
+        assert isinstance(self.mechanism, AddsNoise)
+        return self.mechanism
+
+    @property
+    def choice(self) -> Chooses:
+        """The mechanism of a choice."""
+        assert isinstance(self.mechanism, Chooses)
+        return self.mechanism
+
+    @property
     def exact(self) -> bool:
         """Whether no noise is needed, since no unit can change the total."""
-        return isinstance(self.mechanism, NoNoise)
+        return self.mechanism.exact
 
     @property
     def paired(self) -> bool:
         """Whether a sum and a count are measured together."""
-        return isinstance(self.mechanism, PairedLaplace)
+        return self.mechanism.paired
 
     @property
     def step(self) -> float:
         """How far rounding moves the real noise, at most (units of the integer)."""
-        assert isinstance(self.mechanism, AddsNoise)
-        return self.mechanism.step
+        return self.added.step
 
     @property
     def deviation(self) -> float:
@@ -88,8 +128,7 @@ class Noise:
         At equal scales permute-and-flip has the smaller error. For most frequent values the difference is computed;
         among the many candidates of a quantile it is negligible.
         """
-        assert isinstance(self.mechanism, Chooses)
-        return self.mechanism.rows_fewer(len(self.allotment.total.values), 0.05) or self.scale
+        return self.choice.rows_fewer(len(self.allotment.total.values), 0.05) or self.scale
 
     @property
     def rho(self) -> Fraction:
@@ -97,7 +136,7 @@ class Noise:
         return self.mechanism.rho(self.allotment.total.sensitivity)
 
     @property
-    def event(self) -> dict[str, Any]:
+    def event(self) -> Event:
         """The mechanism in the words of Google's dp-accounting."""
         return self.mechanism.event(self.allotment.total.sensitivity)
 
@@ -143,12 +182,9 @@ class NoisePlan:
 
     def correlation(self, output: ReleasedColumn) -> float:
         """The correlation of the noises of two groups of a released column; 0 where they are independent."""
-        if not output.single:
-            return 0.0
-        mechanism = self.of(output.totals[0][1]).mechanism
-        return mechanism.correlation if isinstance(mechanism, AddsNoise) else 0.0
+        return self.of(output.totals[0][1]).mechanism.correlation if output.single else 0.0
 
     @property
-    def events(self) -> list[dict[str, Any]]:
+    def events(self) -> list[Event]:
         """One event of dp-accounting for each total; a pair has one, on its sum; else an unsupported event."""
         return [noise.event for noise in self.noises]

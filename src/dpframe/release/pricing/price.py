@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NoReturn
 
 from dpframe.budget import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
-from dpframe.plan import Question, Synthesis, check_choice
+from dpframe.plan import Question, check_choice
 from dpframe.release.pricing.allocation import (
     Allocation,
     allocate_epsilon,
@@ -28,13 +28,9 @@ from dpframe.release.pricing.allocation import (
     rounded_laplace_of,
     split,
 )
-from dpframe.release.pricing.key_rounds import refuse_rounds, rounds_for_epsilon, rounds_for_rho
-from dpframe.release.pricing.kinds import NoiseKind
-from dpframe.release.pricing.noise import NoisePlan
+from dpframe.release.pricing.noise import NoiseKind, NoisePlan
 from dpframe.release.pricing.shared_noise import check_shared, k_norm_of
-from dpframe.release.pricing.table_rounds import tables_for_epsilon, tables_for_rho
-from dpframe.release.pricing.zcdp import rho_of_choice
-from dpframe.theory.formulas.loss import calibration
+from dpframe.theory.formulas.loss import calibration, choices_rho
 
 __all__ = ["EpsilonFromRho", "EpsilonPrice", "Price", "RhoPrice", "described_price", "read_noise", "read_price"]
 
@@ -66,14 +62,6 @@ class Price(ABC):
         """The noise that the price buys for a question, in the way with the least noise. Errors: DeltaRequired."""
 
     @abstractmethod
-    def rounds(self, question: Question) -> NoisePlan:
-        """The noise and thresholds that the price buys for keys in rounds. Errors: as `rounds_for_epsilon`."""
-
-    @abstractmethod
-    def tables(self, question: Synthesis) -> NoisePlan:
-        """The ρ that the price buys for tables in rounds. Errors: as `tables_for_epsilon`."""
-
-    @abstractmethod
     def gaussian(self, what: str) -> Price:
         """The price for Gaussian noise alone. Input: what: the subject of a refusal, such as "marginals are"."""
 
@@ -95,7 +83,7 @@ class Price(ABC):
     def noises(self) -> list[NoiseKind]:
         """The kinds of noise that may be chosen from."""
         kinds = [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
-        return [kind for kind in kinds if self.noise.allows(kind) and (kind is kinds[0] or self._normal)]
+        return [kind for kind in kinds if self.noise.allows(kind) and (kind.pure or self._normal)]
 
     @property
     def _normal(self) -> bool:
@@ -123,8 +111,6 @@ class EpsilonPrice(Price):
         Source: Desfontaines et al. 2020, arXiv:2006.03684, for keys; and as `allocate_epsilon`
         """
         check_shared(question, self.noise)
-        if question.in_rounds:
-            return self.rounds(question)
         if not self.noise.pure and self.delta == 0:
             raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
         parts = parts_of(question)
@@ -137,15 +123,8 @@ class EpsilonPrice(Price):
             plans.append(plan or planned(question, allocation, self.cost(allocation, [question])))
         return min(plans, key=noisiness)
 
-    def rounds(self, question: Question) -> NoisePlan:
-        return rounds_for_epsilon(question, self.amount, self.delta, self.noise)
-
-    def tables(self, question: Synthesis) -> NoisePlan:
-        check_shared(question, self.noise)
-        return tables_for_epsilon(question, self.amount, self.delta, self.noise)
-
     def gaussian(self, what: str) -> Price:
-        if self.noise is NoiseKind.LAPLACE:
+        if not self.noise.normal:
             raise UnsupportedOperation(f"{what} measured with Gaussian noise: release(epsilon=..., delta=1e-6).")
         return replace(self, noise=NoiseKind.GAUSSIAN)
 
@@ -172,22 +151,13 @@ class RhoPrice(Price):
         Choices are made by the exponential mechanism, or by permute-and-flip if its error is smaller.
         """
         check_shared(question, self.noise)
-        if question.in_rounds:
-            return self.rounds(question)
         noise = self.noise if question.shape is None else self.gaussian(_MARGINS).noise
         allocations = allocate_rho(parts_of(question), self.amount, self.delta, noise)
         plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
         return min(plans, key=noisiness)
 
-    def rounds(self, question: Question) -> NoisePlan:
-        return rounds_for_rho(question, self.amount, self.delta, self.noise)
-
-    def tables(self, question: Synthesis) -> NoisePlan:
-        check_shared(question, self.noise)
-        return tables_for_rho(question, self.amount, self.noise)
-
     def gaussian(self, what: str) -> Price:
-        if self.noise is NoiseKind.LAPLACE:
+        if not self.noise.normal:
             raise UnsupportedOperation(_PAID.format(what))
         return replace(self, noise=NoiseKind.GAUSSIAN)
 
@@ -210,8 +180,6 @@ class EpsilonFromRho(Price):
     def plan(self, question: Question, noisiness: Callable[[NoisePlan], float] = log_noise) -> NoisePlan:
         """Laplace noise of each part of ε, and choices by permute-and-flip, which cost `choices_rho`."""
         check_shared(question, self.noise)
-        if question.in_rounds:
-            self.rounds(question)
         if question.shape is not None:
             self.gaussian(_MARGINS)
         if not self.noise.pure:
@@ -223,16 +191,9 @@ class EpsilonFromRho(Price):
         noises = [one_of(part.allotment, self.amount * part.weight) for part in numbers]
         choices = [choice_of(part.allotment, self.amount * part.weight) for part in selections]
         rho = sum((noise.rho for noise in noises), Fraction(0))
-        rho += sum((rho_of_choice(self.amount * p.weight, pieces(p.allotment)) for p in selections), Fraction(0))
+        rho += sum((choices_rho(pieces(p.allotment), self.amount * p.weight) for p in selections), Fraction(0))
         cost = Loss.charged_rho(rho, self.delta if question.private_keys else Fraction(0))
         return planned(question, Allocation((*noises, *choices), self.delta), cost)
-
-    def rounds(self, question: Question) -> NoReturn:
-        refuse_rounds(question)
-
-    def tables(self, question: Synthesis) -> NoReturn:
-        check_shared(question, self.noise)
-        raise UnsupportedOperation("synthesize is paid from this budget in ρ: release(rho=0.01).")
 
     def gaussian(self, what: str) -> NoReturn:
         raise UnsupportedOperation(_PAID.format(what))

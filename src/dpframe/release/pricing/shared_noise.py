@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from numpy.typing import NDArray
-
+from dpframe.arrays import WideIntegers
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import GRID, MOST_CELLS, float_up, root_up, shared_gaussian, window_noise
 from dpframe.plan import Allotment, Question
-from dpframe.release.pricing.kinds import NoiseKind
-from dpframe.release.pricing.mechanisms import AddsNoise, Event, Gaussian
-from dpframe.release.pricing.noise import Noise
+from dpframe.release.pricing.mechanisms import AddsNoise, Event, Gaussian, gaussian_event
+from dpframe.release.pricing.noise import Noise, NoiseKind
 from dpframe.theory.formulas.loss import pure_to_zcdp, window_error, window_scale, window_tail_real
 from dpframe.theory.formulas.sensitivity import Sensitivity, SharedNoise, best_shared_noise, shared_noise_square
 
@@ -56,7 +53,7 @@ class Elliptic(Gaussian):
         """The shared part of the variance: that part cancels in the difference of two groups."""
         return 1 / (1 + (self.own / self.common) ** 2) if self.common else 0.0
 
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         """Fresh noise for `size` groups, of which all share a part."""
         return shared_gaussian(self.own, self.common, size)
 
@@ -71,8 +68,7 @@ class Elliptic(Gaussian):
 
     def event(self, bound: Sensitivity) -> Event:
         """It is no worse than a Gaussian mechanism of its μ."""
-        noise = 1 / math.sqrt(self._square(bound))
-        return {"class_name": "GaussianDpEvent", "fields": {"noise_multiplier": noise}}
+        return gaussian_event(1 / math.sqrt(self._square(bound)))
 
 
 @dataclass(frozen=True)
@@ -87,6 +83,11 @@ class KNorm(AddsNoise):
 
     label = "k_norm"
     rounding = 0.0
+
+    @property
+    def laplaces(self) -> tuple[float, ...]:
+        """It is bought for totals that are released as they are: its groups are not independent."""
+        raise UnsupportedOperation("noise='k-norm': groups share their noise, so it is not added up.")
 
     @property
     def deviation(self) -> float:
@@ -106,7 +107,7 @@ class KNorm(AddsNoise):
         """By the exact law of one cell."""
         return float(window_error(self.cells, self.scale, alpha, per=per))
 
-    def draw(self, size: int) -> NDArray[Any]:
+    def draw(self, size: int) -> WideIntegers:
         """Fresh noise for `size` groups, of which all share the window."""
         return window_noise(self.scale, self.cells)[:size]
 

@@ -9,8 +9,9 @@ from dpframe import engine
 from dpframe.plan import Hierarchy
 from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.hierarchy.draw import drawn_levels
+from dpframe.release.kinds.hierarchy.errors import log_noise_of_levels
 from dpframe.release.kinds.hierarchy.release import HierarchyRelease
-from dpframe.release.pricing import NoisePlan, Price, log_noise_of_levels
+from dpframe.release.pricing import NoisePlan, Price
 from dpframe.release.shown import Record
 from dpframe.release.stored import Answer
 

@@ -1,23 +1,21 @@
-"""From the raw totals of leaves to the noisy totals of all levels, and the errors of the numbers fitted to these."""
+"""From the raw totals of leaves to the noisy totals of all levels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from dpframe.arrays import Floats, WideIntegers
+from dpframe.arrays import WideIntegers
 from dpframe.engine import Totals
 from dpframe.plan import Hierarchy
 from dpframe.release.answer import plus
-from dpframe.release.pricing import AddsNoise, DiscreteLaplace, Gaussian, NoisePlan
-from dpframe.theory.formulas.error import log_concave_error, normal_error
-from dpframe.theory.formulas.hierarchies import Levels
+from dpframe.release.pricing import NoisePlan
 
-__all__ = ["drawn_levels", "exact_levels", "level_errors"]
+__all__ = ["drawn_levels", "exact_levels"]
 
 
 def drawn_levels(question: Hierarchy, plan: NoisePlan, raw: Totals) -> pl.DataFrame:
@@ -34,8 +32,7 @@ def drawn_levels(question: Hierarchy, plan: NoisePlan, raw: Totals) -> pl.DataFr
         noise = by_name.get(name)
         if noise is None:
             continue
-        assert isinstance(noise.mechanism, AddsNoise)
-        noisy = plus(exact.ravel(), noise.mechanism.draw(exact.size))
+        noisy = plus(exact.ravel(), noise.added.draw(exact.size))
         values = np.asarray(noisy, np.float64) * float(noise.allotment.total.unit)
         columns.append(pl.DataFrame({"level": np.full(values.size, level, np.int32), "value": values}))
     return pl.concat(columns)
@@ -62,27 +59,3 @@ def _levels(question: Hierarchy, raw: Totals) -> list[WideIntegers]:
         small = leaves.dtype != object and int(np.abs(leaves).max(initial=0)) < 2 ** (62 - bits)
         leaves = (leaves if small else leaves.astype(object)) * 2**bits
     return tree.shape.totals(leaves.reshape(-1, tree.cells))
-
-
-def level_errors(tree: Levels, plan: NoisePlan, variances: Sequence[float], alpha: float) -> list[Floats]:
-    """The error of each node's estimate that is exceeded with probability at most alpha (column unit), by level.
-
-    Input:  variances of the noise of the levels, infinite for levels that are not measured (squared column unit)
-    Bound:  an estimate is a weighted sum of the noises of all nodes. Real normal noises give a normal sum of the exact
-            variance. Real Laplace noises give a symmetric, log-concave sum, see `log_concave_error`. A noise that is
-            drawn is a real one, moved by at most half a step of its grid. Discrete Laplace noise is the difference of
-            the floors of two exponential numbers, so it is moved by at most one step. `Levels.reach` is how far the
-            movements of all nodes together move an estimate
-    """
-    mechanisms = [noise.mechanism for noise in plan.noises]
-    units = [float(noise.allotment.total.unit) for noise in plan.noises]
-    if all(noise.exact for noise in plan.noises):
-        return [0.0 * level for level in tree.variances(variances)]
-    error = normal_error if all(isinstance(m, Gaussian) for m in mechanisms) else log_concave_error
-    step = max(
-        unit * (1.0 if isinstance(m, DiscreteLaplace) else m.step if isinstance(m, AddsNoise) else 0.0)
-        for m, unit in zip(mechanisms, units, strict=True)
-    )
-    reach = tree.reach(variances, [step] * len(variances))
-    times = error(1.0, alpha)
-    return [times * level**0.5 + moved for level, moved in zip(tree.variances(variances), reach, strict=True)]

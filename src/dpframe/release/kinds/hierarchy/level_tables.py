@@ -18,8 +18,8 @@ from dpframe.errors import UnknownColumn
 from dpframe.plan import ReleasedColumn, Tree
 from dpframe.release.answer import OTHER, SMALL, Reader, Suppression, hidden_in_tree
 from dpframe.release.kinds.hierarchy.agreeing import Agreeing, on_grid
-from dpframe.release.kinds.hierarchy.draw import level_errors
-from dpframe.release.pricing import NoisePlan, level_variances
+from dpframe.release.kinds.hierarchy.errors import level_errors, level_variances
+from dpframe.release.pricing import NoisePlan
 from dpframe.release.shown import Released, unlike, with_every_key
 from dpframe.release.shown.files import write_csv, write_latex, write_parquet
 

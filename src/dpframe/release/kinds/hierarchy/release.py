@@ -14,7 +14,7 @@ from dpframe.plan import HIERARCHY, Tree
 from dpframe.release.accuracy import check_alpha, read_ci
 from dpframe.release.answer import keys_beside, known_nonnegative, read_suppression
 from dpframe.release.kinds.hierarchy.agreeing import nonnegative_levels, on_grid, whole_levels
-from dpframe.release.kinds.hierarchy.draw import level_errors
+from dpframe.release.kinds.hierarchy.errors import level_errors
 from dpframe.release.kinds.hierarchy.level_tables import LevelTables
 from dpframe.release.shown import (
     Grouped,

@@ -35,7 +35,7 @@ MECHANISMS: Mapping[str, type[AddsNoise]] = {kind.label: kind for kind in (Gauss
 # windows of a week. Over 365 periods a running total has the noise of 4.9 nights with Gaussian noise, and windows have
 # that of 2.6. With Laplace noise nothing is given up: windows would have 4.4 instead of 5.3, at 8.7 instead of 8.4.
 # Nothing is given up either if a unit is counted in several periods, since that costs the running total enough.
-_SLACK = {NoiseKind.GAUSSIAN: 1.115, NoiseKind.LAPLACE: 1.0}
+_SLACK = 1.115
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class SeriesNoise:
     @property
     def normal(self) -> bool:
         """Whether the noise is Gaussian."""
-        return any(isinstance(mechanism, Gaussian) for mechanism in self.mechanisms[0][0])
+        return any(mechanism.normal for mechanism in self.mechanisms[0][0])
 
     def variance(self, part: int, level: int, total: int) -> float:
         """Variance of the noise of one block (squared units of the total's integer), with what rounding may add."""
@@ -136,12 +136,12 @@ def _kinds(price: Price) -> list[NoiseKind]:
             "Leave noise= out."
         )
     if isinstance(price, RhoPrice):
-        if price.noise is NoiseKind.LAPLACE:
+        if not price.noise.normal:
             raise UnsupportedOperation("A series with a price in ρ has Gaussian noise: leave noise= out.")
         return [NoiseKind.GAUSSIAN]
     if not isinstance(price, EpsilonPrice):
         raise InvalidPrice("This budget counts ρ, so give the series a price in ρ: budget.series(..., rho=0.01).")
-    if price.noise is NoiseKind.GAUSSIAN and not price.delta:
+    if not price.noise.pure and not price.delta:
         raise DeltaRequired("Gaussian noise needs a δ above 0: budget.series(..., epsilon=1, delta=1e-6).")
     return price.noises
 
@@ -154,11 +154,11 @@ def _shape(length: int, kind: NoiseKind, periods: int, alone: bool) -> tuple[Sha
 
     def relative(shape: Shape, shares: Shares) -> list[float]:
         """Numbers proportional to the variances of the levels' noise, for given parts of the price."""
-        if kind is NoiseKind.GAUSSIAN:
+        if kind.normal:
             return [min(periods, size) / float(share) for size, share in zip(shape.sizes, shares, strict=True)]
         return [float(share) ** -2 for share in shares]
 
-    return chosen_shape(length, relative, _SLACK[kind] if periods == 1 else 1.0)
+    return chosen_shape(length, relative, _SLACK if kind.normal and periods == 1 else 1.0)
 
 
 def _mechanisms(
@@ -174,7 +174,7 @@ def _mechanisms(
     bounds = [unit.over(total, shape.sizes[level]) for level, total in places]
     parts = [levels[level] * shares[total] / total_share for level, total in places]
     by_place: dict[tuple[int, int], AddsNoise] = {}
-    if kind is NoiseKind.LAPLACE:
+    if not kind.normal:
         for (level, total), bound, part in zip(places, bounds, parts, strict=True):
             law = DiscreteLaplace if question.allotments[total].total.unit == 1 else Laplace
             by_place[level, total] = law(calibration.laplace_scale(bound.exact_l1, price.amount * part))

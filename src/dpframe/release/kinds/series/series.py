@@ -17,7 +17,6 @@ from dpframe.engine import sealed
 from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperation
 from dpframe.plan import Question, check_choice
 from dpframe.release.accuracy import check_alpha
-from dpframe.release.failing import recorded
 from dpframe.release.kinds.series.answer import Measured, measured, packed_blocks, unpacked_blocks
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.estimates import Estimates, running, windows
@@ -37,7 +36,7 @@ from dpframe.release.kinds.series.questions import (
 )
 from dpframe.release.kinds.series.settings import Settings, bought, kept, opening_plan
 from dpframe.release.kinds.series.unit_change import UnitChange
-from dpframe.release.paying import subject_of, told
+from dpframe.release.paying import recorded, subject_of, told
 from dpframe.safe_text import visible
 
 __all__ = ["Series"]

@@ -21,9 +21,9 @@ from dpframe.noise import bits
 from dpframe.plan import SYNTHETIC, Synthesis, SyntheticColumn, Tables, render_html, titled
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, together
 from dpframe.release.kinds.synthesis.model import summed
-from dpframe.release.kinds.synthesis.rounds import Exact, measured_and_fitted
+from dpframe.release.kinds.synthesis.rounds import Exact, TableRounds, measured_and_fitted
 from dpframe.release.kinds.synthesis.synthetic_rows import drawn_rows, values_of
-from dpframe.release.pricing import Gaussian, NoisePlan, TableRounds
+from dpframe.release.pricing import Gaussian, NoisePlan
 from dpframe.release.shown import Released, distances_chart, read_look
 from dpframe.theory.formulas.error import Attributes
 

@@ -21,13 +21,31 @@ from dpframe.errors import DpFrameError
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, fitted
 from dpframe.release.kinds.synthesis.junction_trees import cells_of, tree_cells
 from dpframe.release.kinds.synthesis.synthetic_rows import drawn_rows
-from dpframe.release.pricing import Exponential, Gaussian
+from dpframe.release.pricing import Exponential, Gaussian, Mechanism
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.loss import gaussian_scale_rho
+from dpframe.theory.formulas.sensitivity import Sensitivity
 
-__all__ = ["Exact", "Settings", "measured_and_fitted"]
+__all__ = ["Exact", "Settings", "TableRounds", "measured_and_fitted"]
 
 _NORMAL = math.sqrt(2 / math.pi)  # mean size of a standard normal number
+
+
+@dataclass(frozen=True)
+class TableRounds(Mechanism):
+    """Tables that are chosen in rounds by the exponential mechanism, and measured with Gaussian noise.
+
+    `price` is the ρ of all rounds together. The scale is the standard deviation of the noise that would be on one table
+    alone at that price; tables that share it have more.
+    """
+
+    price: Fraction = Fraction(0)
+
+    label = "table_rounds"
+
+    def rho(self, bound: Sensitivity) -> Fraction:
+        """What the rounds may spend; each states its part, and the parts add up."""
+        return self.price
 
 
 @dataclass(frozen=True)

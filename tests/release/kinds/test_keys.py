@@ -13,8 +13,7 @@ from scipy import stats
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.plan import TotalKind
-from dpframe.release.answer import keys_in_rounds
-from dpframe.release.pricing import GaussianRounds
+from dpframe.release.kinds.keys import GaussianRounds, keys_in_rounds
 from dpframe.theory.formulas.loss import ROUNDS, dropped_below, gaussian_delta, round_thresholds
 from prices import priced
 
