@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.engine.stages.expressions import Lowering
+from dpframe.engine.stages.lowering import Lowering
 from dpframe.engine.stages.rows import lower
 from dpframe.plan.nodes import domain
 
@@ -388,7 +388,8 @@ def test_many_expressions_nest_as_deep_as_the_deepest_of_them():
     table = frame._step.table
 
     def depth(*exprs):
-        here = Lowering(table, lower(frame._step, {column.id for column in table.columns.values()}))
+        live = {column.id for column in table.columns.values()}
+        here = Lowering(table, lower(frame._step, live), live)
         here.exprs(expr._node for expr in exprs)
         return len(here._levels)
 

@@ -34,7 +34,12 @@ class HierarchyQuery(Query[Table_co]):
         return exact_levels(question, engine.totals(question, 0), engine.listed_keys(question))
 
     def _error_rows(
-        self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
+        self,
+        price: Mapping[str, float | None],
+        alpha: float,
+        noise: str,
+        assume_rows: int | None,
+        column: str | None = None,
     ) -> list[tuple[Any, ...]]:
         """One row per level: the error of its node with the largest error; a level without noise has no mechanism."""
         alpha, plan, tree = check_alpha(alpha), self._noise_plan(price, noise), self._question.levels
@@ -49,7 +54,7 @@ class HierarchyQuery(Query[Table_co]):
                 ("not measured", None) if one is None else (one.label, one.scale * float(one.allotment.total.unit))
             )
             rows.append((output.name, output.formula.value, label, scale, float(error.max())))
-        return rows
+        return [row for row in rows if column in (None, row[0])]
 
     def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
         """Of counts: a smaller one is below its error."""

@@ -42,7 +42,12 @@ class MarginalsQuery(Query[Table_co]):
         return {allotment.names[0]: values for allotment, values in zip(question.allotments, interactions, strict=True)}
 
     def _error_rows(
-        self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
+        self,
+        price: Mapping[str, float | None],
+        alpha: float,
+        noise: str,
+        assume_rows: int | None,
+        column: str | None = None,
     ) -> list[tuple[Any, ...]]:
         alpha, plan = check_alpha(alpha), self._noise_plan(price, noise)
         tables = self._question.tables
@@ -51,7 +56,7 @@ class MarginalsQuery(Query[Table_co]):
             one = table_noise(tables, plan, variances, table)
             error = error_of_part(output, one, "cell", alpha)
             rows.append((output.name, output.formula.value, one.noises[0].label, one.noises[0].deviation, error))
-        return rows
+        return [row for row in rows if column in (None, row[0])]
 
     def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
         """Of counts: a smaller one is below its error."""

@@ -47,5 +47,6 @@ def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_group
         "call": call,
     }
     partition, salt = paying.partition(description, min(most, len(values)))
-    steps = [PartitionPart(step, name, key, values, most, salt) for key in values]
+    hashes: dict[str, Any] = {}
+    steps = [PartitionPart(step, name, key, values, most, salt, hashes) for key in values]
     return [(part.key, part, PartBudget(paying, partition, repr(part.key))) for part in steps]

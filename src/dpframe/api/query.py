@@ -144,8 +144,8 @@ class Query(Hints, Generic[Table_co]):
         query = self._with_ci(ci)
 
         def enough(epsilon: float) -> bool:
-            rows = query._error_rows({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows)
-            errors = [row[-1] for row in rows if column in (None, row[0])]
+            price = {"epsilon": epsilon, "delta": delta}
+            errors = [row[-1] for row in query._error_rows(price, alpha, noise, assume_rows, column)]
             if not errors:
                 raise UnsupportedOperation("epsilon_for: keys alone have no error.")
             if any(e is None for e in errors):
@@ -269,12 +269,19 @@ class Query(Hints, Generic[Table_co]):
         return pl.DataFrame(rows, schema={**first, **schema, **numbers}, orient="row")
 
     def _error_rows(
-        self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
+        self,
+        price: Mapping[str, float | None],
+        alpha: float,
+        noise: str,
+        assume_rows: int | None,
+        column: str | None = None,
     ) -> list[tuple[Any, ...]]:
-        """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known."""
+        """One row per column, or for the one that is named: name, aggregate, mechanism, scale, error, or None."""
         alpha, values = check_alpha(alpha), None if assume_rows is None else check_rows(assume_rows)
         rows = []
         for name, output, part in self._noisy_columns(price, noise):
+            if column not in (None, name):
+                continue
             first = part.of(output.totals[0][1])
             scale = first.scale * float(first.allotment.total.unit)
             error = estimator_of(output).expected_error(output, part, alpha, values)

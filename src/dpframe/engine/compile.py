@@ -117,6 +117,8 @@ def compiled(
     limited: Mapping[Limits, Frame | None]
     if units:
         limited = _limited(question, rows, columns, (units, groups), salt, weights, at_once)
+        if not additive:  # each total apart reads the weights of the units
+            limited = {limits: backend_of(frame).shared(frame) for limits, frame in limited.items()}
         if question.in_rounds:
             ((limits, one),) = limited.items()
             assert one is not None
@@ -147,7 +149,7 @@ def _apart(
         if total.kind in (TotalKind.RANKS, TotalKind.TREE):
             assert total.candidates is not None
             number = candidate_number(total, total.candidates, backend_of(rows))
-            candidates = rows.with_columns(number.alias("b"))
+            candidates = rows.select(*units, *groups, number.alias("b"))
             apart[i] = _ranks(candidates, limited[limits], units, groups)
         elif total.kind == TotalKind.MODES:
             apart[i] = _ranks(among(rows, total), limited[limits], units, groups)

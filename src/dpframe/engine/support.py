@@ -14,9 +14,17 @@ from dpframe.plan.steps import combine, rewrites
 
 __all__ = ["check_supported"]
 
+_DEEPEST, _MOST = 300, 10_000  # steps after each other, and steps in all
+
 
 def check_supported(step: steps.Step) -> None:
     """Refuse a step that the engine of its tables cannot do. Errors: UnsupportedOperation."""
+    if step.depth > _DEEPEST or step.size > _MOST:
+        raise UnsupportedOperation(
+            f"{step.shown}: a question has {_DEEPEST} steps after each other at most, and {_MOST:,} in all, those of a "
+            "joined or concatenated table each time that it is read. Several columns can be written in one "
+            "with_columns(...), and conditions joined in one filter((...) & (...))."
+        )
     sources = steps.sources_of(step)
     names = sorted({source.data.engine for source in sources})
     engine = backend_named(names[0])

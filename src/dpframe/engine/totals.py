@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from typing import Any, TypeVar
 
 import narwhals as nw
@@ -81,11 +84,31 @@ def guarded(run: Callable[[], T]) -> T:
     """Run an engine without its warnings, and replace the messages of its errors (see `sealed`)."""
 
     def quiet() -> T:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _nested():
             warnings.simplefilter("ignore")
             return run()
 
     return sealed(quiet)
+
+
+_DEEP = 10_000  # calls within each other: what writes SQL takes nine for each subquery within a subquery
+_running: list[int] = []  # for each thread that runs an engine, the limit of calls before
+_lock = Lock()
+
+
+@contextmanager
+def _nested() -> Iterator[None]:
+    """Let calls nest deeply enough for a question of `MOST_STEPS` steps. The limit is that of all threads."""
+    with _lock:
+        _running.append(sys.getrecursionlimit())
+        sys.setrecursionlimit(max(*_running, _DEEP))
+    try:
+        yield
+    finally:
+        with _lock:
+            before = _running.pop(0) if len(_running) > 1 else _running.pop()
+            if not _running:
+                sys.setrecursionlimit(before)
 
 
 def sealed(run: Callable[[], T]) -> T:

@@ -95,7 +95,8 @@ def _length(power: int, scale: float) -> int:
     Lengths are proposed around the most likely one, L_0, with discrete Laplace noise of scale t. With g(L) = power·ln L
     - L/scale + |L - L_0|/t, a proposal is taken with chance exp(g(L) - C), where C is at least every g(L). On either
     side of L_0, g is concave, so its maximum over the reals of that side from 1 on is known. C is the larger of the two
-    maxima, rounded up.
+    maxima, rounded up. All of them are taken less g(L_0): at a scale of 1e-18 that is -1e18, and C would be rounded up
+    so far that no proposal was ever taken.
     """
     exact = Fraction(scale)
     middle = max(1, round(power * exact))
@@ -103,7 +104,7 @@ def _length(power: int, scale: float) -> int:
     width = Fraction(spread)
 
     def height(length: Fraction, side: int) -> Ball:
-        return power * ball(length).log() - ball(length / exact - side * (length - middle) / width)
+        return power * ball(length / middle).log() - ball((length - middle) * (1 / exact - side / width))
 
     with precision(256):
         above = max(power / (1 / exact - 1 / width), Fraction(middle))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import narwhals as nw
 
+from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan.columns import Bounds, ColumnDomain, Table
 from dpframe.plan.operations import OPERATIONS
 from dpframe.plan.types import Null, Scalar, kind_of_scalar, listed
 
-__all__ = ["Call", "Listed", "Literal", "Name", "Node", "domain", "names", "text"]
+__all__ = ["Call", "Listed", "Literal", "Name", "Node", "alike", "domain", "joined", "names", "text"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,72 @@ class Call:
     args: tuple[Node, ...]
     options: tuple[tuple[str, Any], ...] = field(default=())
 
+    def __post_init__(self) -> None:
+        """Refuse what would take too long to work out. Errors: InvalidArgument."""
+        if self.depth > DEEPEST or self.size > LARGEST:
+            deep = (
+                f"nests operations {DEEPEST} deep at most, of which a logarithm or an exponential counts for {_SERIES}"
+            )
+            most = deep if self.depth > DEEPEST else f"has {LARGEST:,} operations at most"
+            raise InvalidArgument(
+                f"{self.operation}: an expression {most}. Write a part of it to a column before, as in "
+                "with_columns(part=...), and go on with dp.col('part')."
+            )
+
+    @cached_property
+    def depth(self) -> int:
+        """The longest chain of operations, each an operand of the next."""
+        inner = max((arg.depth for arg in self.args if isinstance(arg, Call)), default=0)
+        return inner + (_SERIES if self.operation in ("log", "log1p", "exp") else 1)
+
+    @cached_property
+    def size(self) -> int:
+        """The number of operations, each as often as it stands in the tree."""
+        return 1 + sum(arg.size for arg in self.args if isinstance(arg, Call))
+
+    @cached_property
+    def terms(self) -> int:
+        """The number of terms of a sum, product or condition, through the brackets of its parts."""
+        return sum(_terms(arg, self.operation) for arg in self.args)
+
 
 Node = Name | Literal | Call
+
+DEEPEST, LARGEST = 64, 20_000  # limits of one expression: operations within each other, and in all
+_SERIES = 8  # what a function counts for whose computation nests deeply itself
+_BLOCK = 8  # terms that are put together one by one, from left to right
+_CHAINS = {"add": "sum", "subtract": "sum", "multiply": "product", "and": "all", "or": "any"}
+
+
+def alike(node: Node, operation: str) -> bool:
+    """Whether a node continues a chain of an operation: of sums and differences, products, or conditions."""
+    return isinstance(node, Call) and _CHAINS.get(node.operation) == _CHAINS.get(operation, "")
+
+
+def _terms(node: Node, operation: str) -> int:
+    return node.terms if isinstance(node, Call) and alike(node, operation) else 1
+
+
+def joined(operation: str, left: Node, right: Node) -> Call:
+    """An operation on two expressions; a long chain of one operation as a tree that stays shallow.
+
+    The first 8 terms of a chain, and each 8 after them, are put together from left to right. The blocks of terms are
+    put together in pairs, the pairs in pairs, and so on. What is subtracted from a sum becomes a part of the block that
+    is added or subtracted last, with its sign.
+
+    >>> chain = Name("x")
+    >>> for _ in range(999):
+    ...     chain = joined("add", chain, Name("x"))
+    >>> chain.terms, chain.depth
+    (1000, 14)
+    """
+    terms = _terms(left, operation)
+    blocks, rest = divmod(terms, _BLOCK)
+    if not isinstance(left, Call) or terms < _BLOCK or (not rest and not blocks & (blocks - 1)):
+        return Call(operation, (left, right))
+    if left.operation == "subtract":
+        operation = "add" if operation == "subtract" else "subtract"
+    return Call(left.operation, (left.args[0], joined(operation, left.args[1], right)))
 
 
 _LITERAL_TYPES: Mapping[str, nw.dtypes.DType] = {
@@ -67,8 +134,21 @@ def text(node: Node, *, short: bool = False) -> str:
             return OPERATIONS[operation].text.format(*(text(a, short=short) for a in args), **parts)
 
 
-def domain(node: Node, table: Table, call: str) -> ColumnDomain:
-    """The domain of an expression's values on a table. Errors: UnknownColumn, WrongType."""
+def domain(
+    node: Node, table: Table, call: str, known: dict[int, tuple[Node, ColumnDomain]] | None = None
+) -> ColumnDomain:
+    """The domain of an expression's values on a table.
+
+    Input:  known: domains that were worked out before, by the identity of their nodes
+    Errors: UnknownColumn, WrongType
+    """
+    known = {} if known is None else known
+    if id(node) not in known:
+        known[id(node)] = (node, _domain(node, table, call, known))
+    return known[id(node)][1]
+
+
+def _domain(node: Node, table: Table, call: str, known: dict[int, tuple[Node, ColumnDomain]]) -> ColumnDomain:
     match node:
         case Name(name):
             return table.column(name, call).domain
@@ -78,8 +158,10 @@ def domain(node: Node, table: Table, call: str) -> ColumnDomain:
             has_zone = isinstance(value, dt.datetime) and value.tzinfo is not None
             return ColumnDomain(nw.Datetime("us", "UTC") if has_zone else _LITERAL_TYPES[family], value is None, bounds)
         case Call(operation, args, options):
-            domains = [domain(a, table, call) for a in args]
-            return OPERATIONS[operation].rule(f"{call}: {text(node, short=True)}", domains, dict(options))
+            rule, domains = OPERATIONS[operation].rule, [domain(a, table, call, known) for a in args]
+            with suppress(DpFrameError):  # the text of a large expression is only written where it is refused
+                return rule(call, domains, dict(options))
+            return rule(f"{call}: {text(node, short=True)}", domains, dict(options))
 
 
 def names(node: Node) -> frozenset[str]:

@@ -188,12 +188,33 @@ class Backend(ABC):
         """
         return None
 
+    def labelled(
+        self, frame: Frame, column: str, edges: Sequence[float], right: bool, labels: Sequence[Any], into: str
+    ) -> Frame:
+        """Add the label of the interval that holds a number of a column; any label where the number is missing.
+
+        Input:  edges: growing, between the intervals; right: whether an edge belongs to the interval on its left;
+                labels: in the form in which the engine holds texts, one more than edges
+        """
+
+        def label(first: int, last: int) -> nw.Expr:
+            """Of one interval from the first to the last. Halving keeps the expression shallow."""
+            if first == last:
+                return nw.lit(labels[first])
+            middle = (first + last) // 2
+            beyond = nw.col(column) > edges[middle] if right else nw.col(column) >= edges[middle]
+            return nw.when(beyond).then(label(middle + 1, last)).otherwise(label(first, middle))
+
+        return frame.with_columns(label(0, len(edges)).alias(into))
+
     @abstractmethod
-    def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
+    def kept(
+        self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str, hashes: dict[str, Any]
+    ) -> Frame:
         """For each unit, the `most` of its distinct values of a column that have the lowest hashes.
 
         Of a tie at the border no value is kept. The hash does not change with the version of the engine. The salt is
-        hexadecimal.
+        hexadecimal. An engine may keep hashes that it computed with this salt.
         """
 
     @abstractmethod

@@ -75,6 +75,17 @@ class PolarsBackend(Backend):
         native: pl.LazyFrame = frame.to_native()
         return nw.from_native(native.with_columns(pl.col(column).is_in(pl.lit(values).implode()).alias(into)))
 
+    def labelled(
+        self, frame: Frame, column: str, edges: Sequence[float], right: bool, labels: Sequence[Any], into: str
+    ) -> Frame:
+        """By a search: Polars computes every branch of a CASE for every row."""
+        if not edges:
+            return super().labelled(frame, column, edges, right, labels, into)
+        native: pl.LazyFrame = frame.to_native()
+        ends = pl.Series(edges, dtype=pl.Int64 if isinstance(edges[0], int) else pl.Float64)
+        place = pl.lit(ends).search_sorted(pl.col(column).fill_null(ends[0]), side="left" if right else "right")
+        return nw.from_native(native.with_columns(pl.lit(pl.Series(labels)).gather(place).alias(into)))
+
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """Hash twice: before Polars 2, a single hash of several columns gives some keys low values more often."""
         native: pl.LazyFrame = frame.to_native()
@@ -107,15 +118,16 @@ class PolarsBackend(Backend):
         schema = names | dict.fromkeys(["n", "a", *sums], pl.Int64())
         return nw.from_native(rows.map_batches(keep, schema=schema, **_AS_A_WHOLE))
 
-    def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
+    def kept(
+        self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str, hashes: dict[str, Any]
+    ) -> Frame:
         native: pl.LazyFrame = pairs.to_native()
 
         def keep(table: pl.DataFrame) -> pl.DataFrame:
             many = pl.len().over(units) > most
             # Only units with more than `most` values need hashes.
             candidates = table.filter(many)
-            hashes = [_hash(row, bytes.fromhex(salt)) for row in candidates.select(*units, column).iter_rows()]
-            with_hashes = candidates.with_columns(pl.Series("h", hashes, dtype=pl.UInt64))
+            with_hashes = _hashed(candidates, [*units, column], salt, hashes)
             lowest = with_hashes.filter(pl.col("h").rank("max").over(units) <= most).select(table.columns)
             return pl.concat([table.filter(~many), lowest])
 
@@ -260,6 +272,25 @@ def _applied(frame: Frame, step: Callable[[pl.DataFrame], pl.DataFrame]) -> Fram
     """A frame after a function of all its rows, which keeps its columns."""
     native: pl.LazyFrame = frame.to_native()
     return nw.from_native(native.map_batches(step, **_AS_A_WHOLE))
+
+
+_MOST_HASHES = 10**7  # that are kept with a partition
+
+
+def _hashed(table: pl.DataFrame, columns: list[str], salt: str, hashes: dict[str, Any]) -> pl.DataFrame:
+    """A table with the hash "h" of each row. Every part needs those of all units, so they are kept."""
+    names = {name: str(i) for i, name in enumerate(columns)}
+    rows = table.select(columns).rename(names)
+    schema = {**rows.schema, "h": pl.UInt64()}
+    known: pl.DataFrame = hashes.get(str(schema), pl.DataFrame(schema=schema))
+    new = rows.unique().join(known, on=list(rows.columns), how="anti", nulls_equal=True)
+    if new.height:
+        numbers = [_hash(row, bytes.fromhex(salt)) for row in new.iter_rows()]
+        known = pl.concat([known, new.with_columns(pl.Series("h", numbers, dtype=pl.UInt64))])
+        if known.height <= _MOST_HASHES:
+            hashes[str(schema)] = known
+    hashed = known.rename({i: name for name, i in names.items()})
+    return table.join(hashed, on=columns, how="left", nulls_equal=True)
 
 
 def _hash(row: tuple[Any, ...], salt: bytes) -> int:

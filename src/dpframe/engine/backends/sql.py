@@ -151,9 +151,11 @@ class SqlBackend(Backend):
             frame = frame.with_columns((upper * _LIMB + self.quotient(remainder, by)).alias(into))
         return frame.with_columns(nw.when(top >= 0).then(size).otherwise(-1 - size).alias(into))
 
-    def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
-        hashes = self.stable_hash(pairs, [*units, column], salt, "h")
-        ranks = hashes.with_columns(nw.col("h").rank("max").over(*units).alias("r"))
+    def kept(
+        self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str, hashes: dict[str, Any]
+    ) -> Frame:
+        hashed = self.stable_hash(pairs, [*units, column], salt, "h")
+        ranks = hashed.with_columns(nw.col("h").rank("max").over(*units).alias("r"))
         return ranks.filter(nw.col("r") <= most).select(*units, column)
 
     # For subclasses

@@ -12,7 +12,7 @@ from dpframe.engine.stages.values import TICKS, in_calendar
 from dpframe.plan import ColumnDomain, Every, Kind, Window, kind
 
 if TYPE_CHECKING:
-    from dpframe.engine.stages.expressions import Lowering
+    from dpframe.engine.stages.lowering import Lowering
 
 __all__ = ["CALENDAR"]
 

@@ -10,9 +10,9 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Frame, backend_of
-from dpframe.engine.stages.expressions import Lowering
 from dpframe.engine.stages.features import per_unit
 from dpframe.engine.stages.keys import listed
+from dpframe.engine.stages.lowering import Lowering
 from dpframe.engine.stages.rows import as_bytes, lowered, readable, unit_names
 from dpframe.engine.stages.values import int64, one_zero, to_float
 from dpframe.engine.tables import Data
@@ -32,7 +32,8 @@ def _(step: combine.PerUnit, live: frozenset[str], empty: bool) -> Frame:
     features = {step.table.columns[name].id: feature for name, feature in step.made.items()}
     features = {into: feature for into, feature in features.items() if into in live}
     inputs = {table.columns[name].id for feature in features.values() for name in feature.reads}
-    here = Lowering(table, lowered(step.before, frozenset(identifiers) | inputs, empty))
+    read = frozenset(identifiers) | inputs
+    here = Lowering(table, lowered(step.before, read, empty), [*unit_names(table), *read])
     return per_unit(here, unit_names(table), identifiers, features)
 
 
@@ -122,10 +123,14 @@ def _(step: combine.JoinProtected, live: frozenset[str], empty: bool) -> Frame:
 @lowered.register
 def _(step: combine.Concat, live: frozenset[str], empty: bool) -> Frame:
     names = [name for name, column in step.table.columns.items() if column.id in live]
-    frames = []
+    frames, read = [], {}
     for part in step.parts:
         columns = part.table.columns
-        rows = lowered(part, frozenset(columns[name].id for name in names), empty)
+        if id(part) not in read:
+            rows = lowered(part, frozenset(columns[name].id for name in names), empty)
+            several = sum(part is other for other in step.parts) > 1
+            read[id(part)] = backend_of(rows).shared(rows) if several else rows
+        rows = read[id(part)]
         bytewise = as_bytes(rows, [columns[name] for name in names])
         values = [_held(columns[name], step.table.columns[name], bytewise) for name in names]
         frames.append(rows.select(*_identifiers(step.units, "u"), *values))

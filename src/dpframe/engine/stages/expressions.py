@@ -6,188 +6,44 @@ could fail on. Inside the engine a number of type float is always Float64, and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends import Backend, Frame, backend_of
+from dpframe.engine.backends import Backend
 from dpframe.engine.stages.calendar import CALENDAR
 from dpframe.engine.stages.functions import FUNCTIONS
 from dpframe.engine.stages.texts import TEXTS
-from dpframe.engine.stages.values import TICKS, WITHIN, in_calendar, int64, not_nan, to_float, typed
+from dpframe.engine.stages.values import TICKS, in_calendar, int64, not_nan, to_float, typed
 from dpframe.errors import WrongType
 from dpframe.plan import (
     OPERATIONS,
     TIMES,
-    Call,
     ColumnDomain,
     Kind,
-    Literal,
-    Name,
-    Node,
-    Table,
     integer_range,
     kind,
-    nodes,
-    overflows,
     ticks,
 )
 
-__all__ = ["LOWERED", "Lowering"]
+if TYPE_CHECKING:
+    from dpframe.engine.stages.lowering import Lowering
 
-
-class Lowering:
-    """Expressions on one table. An operation that narwhals lacks adds a column to `frame`, computed by the engine."""
-
-    def __init__(self, table: Table, frame: Frame) -> None:
-        self.table = table
-        self._frame = frame
-        self._levels: dict[int, dict[str, nw.Expr]] = {}  # new columns; each level reads the frame and lower levels
-        self._level = 0
-        self.engine = backend_of(frame)
-        self._temporaries = 0
-        self._columns: list[nw.Expr] = []  # expressions that are a column of the frame as it is
-
-    @property
-    def frame(self) -> Frame:
-        """The rows with all columns that are held so far."""
-        for level in sorted(self._levels):
-            self._frame = self._frame.with_columns(**self._levels[level])
-        self._levels = {}
-        return self._frame
-
-    def exprs(self, nodes: Iterable[Node]) -> list[nw.Expr]:
-        """Several nodes, none of which reads another. They share levels, so a query of many nodes nests no deeper."""
-        start = end = self._level
-        values = []
-        for node in nodes:
-            self._level = start
-            values.append(self.expr(node))
-            end = max(end, self._level)
-        self._level = end
-        return values
-
-    def expr(self, node: Node) -> nw.Expr:
-        """The narwhals expression that computes a node."""
-        match node:
-            case Name(name):
-                return self._column(self.table.columns[name].id)
-            case Literal(value) if isinstance(value, float):
-                return self.engine.real(value)
-            case Literal(value):
-                return nw.lit(self.constant(self.engine.constant(value, nodes.domain(node, self.table, "").dtype)))
-            case Call(operation, args, options):
-                domains = [nodes.domain(a, self.table, operation) for a in args]
-                return LOWERED[operation](self, self.exprs(args), domains, dict(options))
-
-    def constant(self, value: Any) -> Any:
-        """A constant in a query: a text in the form in which the rows hold texts, any other value as it is."""
-        return self.engine.texts(self._frame, [value])[0]
-
-    def read(self, value: nw.Expr) -> nw.Expr:
-        """A text in the form that functions of texts read."""
-        return self._through(value, self.engine.to_text) if self.engine.bytewise(self._frame) else value
-
-    def held(self, value: nw.Expr) -> nw.Expr:
-        """A text that the engine computed, in the form in which the rows hold texts."""
-        return self._through(value, self.engine.to_bytes) if self.engine.bytewise(self._frame) else value
-
-    def hold(self, value: nw.Expr) -> nw.Expr:
-        """A value that is read more than once, as a column. It is computed once, and a query states it once."""
-        return self.held_all([value])[0]
-
-    def held_all(self, values: Sequence[nw.Expr]) -> list[nw.Expr]:
-        """Several values that are read more than once, as columns of one level. None of them reads another."""
-        new, columns = {}, []
-        for value in values:
-            if any(value is held for held in self._columns):
-                columns.append(value)
-                continue
-            name = f"t{self._temporaries}"
-            self._temporaries += 1
-            new[name] = value
-            columns.append(self._column(name))
-        if new:
-            self._levels.setdefault(self._level, {}).update(new)
-            self._level += 1
-        return columns
-
-    def _column(self, name: str) -> nw.Expr:
-        column = nw.col(name)
-        self._columns.append(column)
-        return column
-
-    def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
-        """A text converted to another type, null where it does not have that type's form (see `_FORMS`)."""
-        forms = _UNSIGNED if dtype.is_unsigned_integer() else _FORMS[kind(dtype)]
-        form, value = forms, self.read(value)
-        return self._through(value, lambda frame, a, b: self.engine.parsed(frame, a, dtype, b), form)
-
-    def part(self, value: nw.Expr, dtype: DType, part: str) -> nw.Expr:
-        """A part of a date or time, through the engine's own calendar."""
-        return self._through(value, lambda frame, a, b: self.engine.part(frame, a, dtype, part, b))
-
-    def cased(self, value: nw.Expr, *, capital: bool) -> nw.Expr:
-        """A text in capital or in small letters."""
-        text = self._through(self.read(value), lambda frame, a, b: self.engine.cased(frame, a, capital, b))
-        return self.held(text)
-
-    def replaced(self, value: nw.Expr, old: str, new: str, *, every: bool) -> nw.Expr:
-        """A text with other characters in place of some, through the engine's own function."""
-        return self._through(value, lambda frame, a, b: self.engine.replaced(frame, a, (old, new), every, b))
-
-    def piece(self, value: nw.Expr, by: str, index: int) -> nw.Expr:
-        """A piece of a text between separators, through the engine's own function."""
-        return self._through(value, lambda frame, a, b: self.engine.piece(frame, a, by, index, b))
-
-    def divided(self, value: nw.Expr, by: int) -> nw.Expr:
-        """A whole number divided by another, rounded down."""
-        return self._through(value, lambda frame, a, b: self.engine.divided(frame, a, by, b))
-
-    def _through(
-        self, value: nw.Expr, compute: Callable[[Frame, str, str], Frame], form: tuple[str, str] | None = None
-    ) -> nw.Expr:
-        """A column that the engine computes from a value. With `form`, a text that does not have the form is null."""
-        before, after = f"t{self._temporaries}", f"t{self._temporaries + 1}"
-        self._temporaries += 2
-        frame = self.frame.with_columns(value.alias(before))
-        if form is not None:
-            text, (whole, foreign) = nw.col(before), form
-            fits = text.str.contains(whole) & ~text.str.contains(foreign)
-            frame = frame.with_columns(nw.when(fits).then(text).alias(before))
-        self._frame = compute(frame, before, after)
-        return self._column(after)
-
-
-_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
-# Forms of the texts that can be converted, in the syntax that the regular expressions of all engines share: an
-# expression for the whole text, and one for a character that no such text has. The second one is needed because Java's
-# "$" also matches before a line end at the end of the text: the first one alone lets "12\n" pass.
-_UNSIGNED = (r"^\+?[0-9]+$", r"[^0-9+]")
-_FORMS: Mapping[str, tuple[str, str]] = {
-    "integer": (r"^[+-]?[0-9]+$", r"[^0-9+-]"),
-    "float": (r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$", r"[^0-9eE.+-]"),
-    "date": (r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", r"[^0-9-]"),
-    "datetime": (rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}$", r"[^0-9T :.-]"),
-}
-
+__all__ = ["LOWERED", "SIGNS"]
 
 Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
-Lower = Callable[[Lowering, Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
+Lower = Callable[["Lowering", Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
 
 
-def _arithmetic(name: str, op: Binary) -> Lower:
-    def lower(_: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
-        if any(kind(f.dtype) != Kind.INTEGER for f in domains):
-            return not_nan(op(to_float(args[0]), to_float(args[1])))
-        a, b = (int64(x, f) for x, f in zip(args, domains, strict=True))
-        if overflows(OPERATIONS[name].rule("", domains, {}).bounds):
-            a = nw.when(op(to_float(a), to_float(b)).abs() < WITHIN).then(a)
-        return op(a, b)
+# Of floats: NaN goes through these, and is made null after them. `Lowering` has those of whole numbers.
+SIGNS: Mapping[str, Binary] = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
 
-    return lower
+
+def _of_floats(op: Binary) -> Lower:
+    return lambda _, args, __, ___: op(to_float(args[0]), to_float(args[1]))
 
 
 def _divide(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
@@ -402,9 +258,7 @@ LOWERED: Mapping[str, Lower] = {
     **FUNCTIONS,
     **CALENDAR,
     **TEXTS,
-    "add": _arithmetic("add", lambda x, y: x + y),
-    "subtract": _arithmetic("subtract", lambda x, y: x - y),
-    "multiply": _arithmetic("multiply", lambda x, y: x * y),
+    **{name: _of_floats(sign) for name, sign in SIGNS.items()},
     "divide": _divide,
     "floor_divide": _floor_divide,
     "modulo": _modulo,

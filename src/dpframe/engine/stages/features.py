@@ -15,7 +15,7 @@ from itertools import zip_longest
 import narwhals as nw
 
 from dpframe.engine.backends import Backend, Frame
-from dpframe.engine.stages.expressions import Lowering
+from dpframe.engine.stages.lowering import Lowering
 from dpframe.engine.stages.values import to_float
 from dpframe.plan import TIMES, ColumnDomain, Kind, integer_range, kind
 from dpframe.plan.steps import Feature, small

@@ -16,7 +16,7 @@ from dpframe.engine.stages.values import WITHIN, int64, to_float
 from dpframe.plan import LARGEST_POWER, LEAST_POWER, ColumnDomain, Floats, Kind, exponential, kind, log1p, logarithm
 
 if TYPE_CHECKING:
-    from dpframe.engine.stages.expressions import Lowering
+    from dpframe.engine.stages.lowering import Lowering
 
 __all__ = ["FUNCTIONS"]
 

@@ -20,5 +20,5 @@ def _(step: PartitionPart, live: frozenset[str], empty: bool) -> Frame:
         return here
     engine = backend_of(frame)
     pairs = engine.unique(frame.filter(listed(frame, column, step.keys)).select(*units, column.id))
-    memberships = engine.kept(pairs, units, column.id, step.max_groups, step.salt)
+    memberships = engine.kept(pairs, units, column.id, step.max_groups, step.salt, step.hashes)
     return here.join(memberships.filter(listed(memberships, column, [step.key])).select(*units), on=units, how="semi")

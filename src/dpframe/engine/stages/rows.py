@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import singledispatch
-from typing import Any
 
 import narwhals as nw
 
 from dpframe.engine.backends import Frame, backend_of
-from dpframe.engine.stages.expressions import Lowering
+from dpframe.engine.stages.lowering import Lowering
 from dpframe.engine.stages.values import in_calendar, in_timedelta, not_nan, one_zero, to_float
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, Column, ColumnDomain, Intervals, Kind, Node, Table, kind, nodes
+from dpframe.plan import TIMES, Column, ColumnDomain, Kind, Node, Table, kind, nodes
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import rewrites
 
@@ -128,7 +127,8 @@ def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
 @lowered.register
 def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
     table = step.before.table
-    here = Lowering(table, lowered(step.before, live | _read(step.condition._node, table), empty))
+    rows = lowered(step.before, live | _read(step.condition._node, table), empty)
+    here = Lowering(table, rows, [*unit_names(table), *live])
     condition = here.expr(step.condition._node)
     if not nodes.names(step.condition._node):  # a constant has one value; as a column it has one for each row
         return here.frame.with_columns(condition.alias("t")).filter(nw.col("t"))
@@ -144,10 +144,11 @@ def _(step: rewrites.Rewrite, live: frozenset[str], empty: bool) -> Frame:
     inputs = (live - {into for into, _ in nodes_by_version}).union(
         *(_read(node, table) for _, node in nodes_by_version)
     )
-    here = Lowering(table, lowered(step.before, inputs, empty))
+    kept = [*unit_names(table), *sorted(live - {into for into, _ in nodes_by_version})]
+    here = Lowering(table, lowered(step.before, inputs, empty), kept)
     values = here.exprs(node for _, node in nodes_by_version)
     columns = [value.alias(into) for (into, _), value in zip(nodes_by_version, values, strict=True)]
-    return here.frame.with_columns(*columns) if columns else here.frame
+    return here.frame.select(*kept, *columns) if columns else here.frame
 
 
 @lowered.register
@@ -166,37 +167,14 @@ def _(step: steps.Cut, live: frozenset[str], empty: bool) -> Frame:
     frame = lowered(step.before, (live - {into}) | {column.id}, empty)
     value = nw.col(column.id)
     value = value.cast(nw.Int64) if kind(column.domain.dtype) in TIMES else to_float(value)
-    edges = step.intervals.edges_of(column.domain.dtype, "cut")
-    labels = backend_of(frame).texts(frame, step.intervals.labels)
-    return frame.with_columns(_labelled(value, step.intervals, edges, labels).alias(into))
+    first, *edges, last = step.intervals.edges_of(column.domain.dtype, "cut")
+    right, both = step.intervals.right, step.intervals.closed_ends
+    after = value > first if right and not both else value >= first
+    beyond = value > last if right or both else value >= last
+    labels, engine = backend_of(frame).texts(frame, step.intervals.labels), backend_of(frame)
+    frame = engine.labelled(frame.with_columns(value.alias("t")), "t", edges, right, labels, into)
+    return frame.with_columns(nw.when(after & ~beyond).then(nw.col(into)).alias(into))
 
 
 def _read(node: Node, table: Table) -> frozenset[str]:
     return frozenset(table.columns[name].id for name in nodes.names(node))
-
-
-def _labelled(value: nw.Expr, intervals: Intervals, edges: Sequence[float], labels: Sequence[Any]) -> nw.Expr:
-    """The label of the interval that holds a value. Bisection keeps the expression shallow with hundreds of bins.
-
-    Input:  labels: texts in the form in which the engine holds texts
-    """
-    last = len(edges) - 1
-
-    def beyond(i: int) -> nw.Expr:
-        """Whether a value lies to the right of edge i. An edge that belongs to the interval on its left does not."""
-        if i == 0:
-            strict = intervals.right and not intervals.closed_ends
-        elif i == last:
-            strict = intervals.right or intervals.closed_ends
-        else:
-            strict = intervals.right
-        return value > edges[i] if strict else value >= edges[i]
-
-    def search(first: int, after: int) -> nw.Expr:  # for a value beyond edge `first`, and not beyond edge `after`
-        if after - first == 1:
-            return nw.lit(labels[first])
-        middle = (first + after) // 2
-        return nw.when(beyond(middle)).then(search(middle, after)).otherwise(search(first, middle))
-
-    inside = beyond(0) & ~beyond(last)
-    return nw.when(inside).then(search(0, last))

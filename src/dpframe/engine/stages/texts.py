@@ -10,7 +10,7 @@ import narwhals as nw
 from dpframe.plan import LONGEST_TEXT, ColumnDomain
 
 if TYPE_CHECKING:
-    from dpframe.engine.stages.expressions import Lowering
+    from dpframe.engine.stages.lowering import Lowering
 
 __all__ = ["TEXTS"]
 

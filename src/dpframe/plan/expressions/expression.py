@@ -14,7 +14,7 @@ from dpframe.plan.expressions.foreign import read_polars
 from dpframe.plan.expressions.namespaces import CalendarNamespace, TextNamespace
 from dpframe.plan.hints import EXPRESSION, Hints
 from dpframe.plan.intervals import check_bound, check_interval
-from dpframe.plan.nodes import Call, Listed, Literal, Name, Node, text
+from dpframe.plan.nodes import Call, Listed, Literal, Name, Node, joined, text
 from dpframe.plan.types import (
     Kind,
     as_dtype,
@@ -78,6 +78,9 @@ class Expr(Hints):
         args = (self._node, *(node_of(o) for o in others))
         return Expr(Call(operation, args, tuple(options.items())), self._name)
 
+    def _chain(self, operation: str, other: object) -> Expr:
+        return Expr(joined(operation, self._node, node_of(other)), self._name)
+
     def alias(self, name: str) -> Expr:
         """A name for the column that it writes: `with_columns((dp.col("wage") / 52).alias("weekly"))`."""
         if not isinstance(name, str) or not name:
@@ -87,19 +90,19 @@ class Expr(Hints):
     # Arithmetic
 
     def __add__(self, other: object) -> Expr:
-        return self._call("add", other)
+        return self._chain("add", other)
 
     def __radd__(self, other: object) -> Expr:
         return Expr(node_of(other)) + self
 
     def __sub__(self, other: object) -> Expr:
-        return self._call("subtract", other)
+        return self._chain("subtract", other)
 
     def __rsub__(self, other: object) -> Expr:
         return Expr(node_of(other)) - self
 
     def __mul__(self, other: object) -> Expr:
-        return self._call("multiply", other)
+        return self._chain("multiply", other)
 
     def __rmul__(self, other: object) -> Expr:
         return Expr(node_of(other)) * self
@@ -239,13 +242,13 @@ class Expr(Hints):
     # Logic
 
     def __and__(self, other: object) -> Expr:
-        return self._call("and", other)
+        return self._chain("and", other)
 
     def __rand__(self, other: object) -> Expr:
         return Expr(node_of(other)) & self
 
     def __or__(self, other: object) -> Expr:
-        return self._call("or", other)
+        return self._chain("or", other)
 
     def __ror__(self, other: object) -> Expr:
         return Expr(node_of(other)) | self

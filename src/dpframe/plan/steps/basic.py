@@ -87,6 +87,16 @@ class Step:
         """Domain and contribution after this step."""
         raise NotImplementedError
 
+    @cached_property
+    def depth(self) -> int:
+        """The number of steps that follow each other, from the source to this one."""
+        return 1 + max((step.depth for step in (self.parent, *self.others) if step is not None), default=0)
+
+    @cached_property
+    def size(self) -> int:
+        """The number of steps, those of other plans as often as they are read."""
+        return 1 + sum(step.size for step in (self.parent, *self.others) if step is not None)
+
     @property
     def typed(self) -> str:
         """The line as the user typed it."""
@@ -311,9 +321,10 @@ class Bound(Step):
 
 def lineage(step: Step) -> Iterable[Step]:
     """The steps of a plan, from the source on; where plans are joined or concatenated, those of the first plan."""
-    if step.parent is not None:
-        yield from lineage(step.parent)
-    yield step
+    steps = [step]
+    while (before := steps[-1].parent) is not None:
+        steps.append(before)
+    return reversed(steps)
 
 
 def rebased(step: Step, data: Any) -> Step:
@@ -342,9 +353,12 @@ def source_of(step: Step) -> Source:
 
 
 def sources_of(step: Step) -> list[Source]:
-    """Every protected table of a plan, once."""
-    sources = [source_of(step)]
-    for earlier in lineage(step):
-        for other in earlier.others:
-            sources += [source for source in sources_of(other) if not any(source is one for one in sources)]
-    return sources
+    """Every protected table of a plan, once, that of the first plan before the others."""
+    seen: dict[int, Step] = {}
+    pending = [step]
+    while pending:
+        last = pending.pop()
+        if id(last) not in seen:
+            seen[id(last)] = last
+            pending += [*reversed(last.others), *([] if last.parent is None else [last.parent])]
+    return [one for one in seen.values() if isinstance(one, Source)]

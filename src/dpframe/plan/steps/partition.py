@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.columns import Table
@@ -29,6 +30,7 @@ class PartitionPart(Step):
     keys: tuple[Scalar, ...]
     max_groups: int
     salt: str = field(repr=False)
+    hashes: dict[str, Any] = field(repr=False, default_factory=dict)  # of engines that keep them, for all parts
 
     @cached_property
     def table(self) -> Table:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 
 from dpframe.budget import Loss
 from dpframe.plan import Allotment, ReleasedColumn, Total
@@ -178,7 +179,11 @@ class NoisePlan:
 
     def of(self, total: Total) -> Noise:
         """The noise of a total."""
-        return next(noise for noise in self.noises if noise.allotment.total.key == total.key)
+        return self._of_totals[total.key]
+
+    @cached_property
+    def _of_totals(self) -> Mapping[tuple[object, ...], Noise]:
+        return {noise.allotment.total.key: noise for noise in reversed(self.noises)}
 
     def correlation(self, output: ReleasedColumn) -> float:
         """The correlation of the noises of two groups of a released column; 0 where they are independent."""

@@ -1,0 +1,308 @@
+"""How an expression becomes columns: each operation is computed once, and is stated once in a query.
+
+An engine's query is a tree. Where an operation reads its operand twice, the operand's whole expression would stand
+there twice, and that of its operand four times. So such an operand becomes a column of its own, and so does an
+expression that is large. Columns of one level read those of lower levels. A column that nothing reads any more is left
+out.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import narwhals as nw
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends import Frame, backend_of
+from dpframe.engine.stages.expressions import LOWERED, SIGNS
+from dpframe.engine.stages.values import WITHIN, int64, not_nan, to_float
+from dpframe.plan import Call, ColumnDomain, Literal, Name, Node, Table, kind, nodes, overflows
+
+__all__ = ["Lowering"]
+
+_LARGE = 32  # operations and operands of an expression that need not be a column
+# Operations that state each operand once. Any other may state it several times, so its operands are columns.
+_ONCE = frozenset(
+    {"and", "or", "is_null", "case", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+)
+_TRIED = 8  # operations of a chain of whole numbers whose results are tried together
+
+
+@dataclass
+class _Value:
+    """What a node is compiled to."""
+
+    expr: nw.Expr
+    domain: ColumnDomain
+    level: int  # it reads columns of lower levels
+    reads: frozenset[str] = frozenset()  # the columns that it reads, and perhaps others
+    rough: bool = False  # whether it may be NaN
+    size: int = 1  # operations and operands in the expression
+
+    @property
+    def clean(self) -> nw.Expr:
+        """The value, null where it is NaN."""
+        return not_nan(self.expr) if self.rough else self.expr
+
+
+class Lowering:
+    """Expressions on one table. An operation that narwhals lacks adds a column to `frame`, computed by the engine.
+
+    Input:  a table and its rows; keep: the columns that are needed of the rows besides what the expressions read
+    """
+
+    def __init__(self, table: Table, frame: Frame, keep: Iterable[str]) -> None:
+        self.table = table
+        self._frame = frame
+        self._keep = frozenset(keep)
+        self._names = dict.fromkeys(sorted(self._keep))  # the columns of the frame that are needed
+        self._levels: dict[int, dict[str, nw.Expr]] = {}  # new columns; each level reads the frame and lower levels
+        self._level = 0
+        self.engine = backend_of(frame)
+        self._made: list[str] = []
+        self._columns: dict[int, tuple[nw.Expr, str]] = {}  # expressions that are a column, by identity
+        self._done: dict[int, tuple[Node, _Value]] = {}  # what was compiled, by the identity of its node
+        self._domains: dict[int, tuple[Node, ColumnDomain]] = {}
+        self._uses: Counter[int] = Counter()  # for each node, by identity: how many readers it has yet to have
+        self._readers: Counter[str] = Counter()  # for each column, how many values read it that have readers to come
+        self._last: dict[str, int] = {}  # for each column, the level of the last column that reads it
+
+    @property
+    def frame(self) -> Frame:
+        """The rows with all columns that are held so far, less those that nothing reads any more."""
+        for level in sorted(self._levels):
+            names = [name for name in self._names if name in self._keep or not self._is_over(name, level)]
+            self._frame = self._frame.select(*names, **self._levels[level])
+            self._names = dict.fromkeys([*names, *self._levels[level]])
+        self._levels = {}
+        return self._frame
+
+    def _is_over(self, name: str, level: int) -> bool:
+        return not self._readers[name] and self._last.get(name, level + 1) <= level
+
+    def exprs(self, several: Iterable[Node]) -> list[nw.Expr]:
+        """Several nodes, none of which reads another. They share levels, so a query of many nodes nests no deeper."""
+        roots = list(several)
+        self._done = {}
+        self._count(roots)
+        return [value.clean for value in self._values(roots)]
+
+    def expr(self, node: Node) -> nw.Expr:
+        """The narwhals expression that computes a node."""
+        return self.exprs([node])[0]
+
+    def _count(self, roots: Sequence[Node]) -> None:
+        """Count the readers of each node and column. A root is read by the caller, who is never done with it."""
+        self._uses = Counter(map(id, roots))
+        seen, pending = set(self._uses), list(roots)
+        while pending:
+            node = pending.pop()
+            if isinstance(node, Name):
+                name = self.table.columns[node.name].id
+                self._readers[name] += 1
+                self._names[name] = None
+            for arg in node.args if isinstance(node, Call) else ():
+                self._uses[id(arg)] += 1
+                if id(arg) not in seen:
+                    seen.add(id(arg))
+                    pending.append(arg)
+
+    def _value(self, node: Node) -> _Value:
+        """What a node is compiled to. A node that stands in several places is compiled once."""
+        if id(node) not in self._done:
+            self._done[id(node)] = (node, self._compiled(node))
+        value = self._done[id(node)][1]
+        self._level = max(self._level, value.level)
+        return value
+
+    def _compiled(self, node: Node) -> _Value:
+        domain = nodes.domain(node, self.table, "", self._domains)
+        match node:
+            case Name(name):
+                column = self.table.columns[name].id
+                return _Value(self._column(column), domain, self._level, frozenset({column}))
+            case Literal(scalar):
+                if isinstance(scalar, float):
+                    return _Value(self.engine.real(scalar), domain, self._level)
+                constant = self.constant(self.engine.constant(scalar, domain.dtype))
+                return _Value(nw.lit(constant), domain, self._level)
+            case Call(operation, args, options):
+                calls = self._chain(node) if operation in SIGNS and isinstance(domain.dtype, nw.Int64) else []
+                args = (calls[0].args[0], *(call.args[1] for call in calls)) if calls else args
+                values = self._values(args)
+                made = len(self._made)
+                if calls:
+                    value = self._whole(calls, values)
+                else:
+                    rough = operation in SIGNS
+                    once = rough or operation in _ONCE
+                    self._hold([value for value in values if not once or value.size > _LARGE], rough=rough)
+                    operands = [value.expr if rough else value.clean for value in values]
+                    domains = [value.domain for value in values]
+                    expr = LOWERED[operation](self, operands, domains, dict(options))
+                    size = 1 + sum(value.size for value in values)
+                    value = _Value(expr, domain, self._level, rough=rough, size=size)
+                self._read(value, args, values, made)
+                return value
+
+    def _read(self, value: _Value, args: Sequence[Node], values: Sequence[_Value], made: int) -> None:
+        """Note the columns that a new value reads: those of its operands, and those that were made for it."""
+        value.reads = frozenset(self._made[made:]).union(*(operand.reads for operand in values))
+        self._readers.update(value.reads)
+        for arg, operand in zip(args, values, strict=True):
+            self._uses[id(arg)] -= 1
+            if not self._uses[id(arg)]:
+                self._readers.subtract(operand.reads)
+
+    def _chain(self, node: Call) -> list[Call]:
+        """An operation on whole numbers, after those that come before it in a chain of its kind, the first at first."""
+        calls = [node]
+        while len(calls) < _TRIED:
+            inner = calls[0].args[0]
+            if not isinstance(inner, Call) or not nodes.alike(inner, node.operation) or self._uses[id(inner)] > 1:
+                break
+            calls.insert(0, inner)
+        return calls
+
+    def _whole(self, calls: Sequence[Call], values: Sequence[_Value]) -> _Value:
+        """Sums, differences and products of whole numbers, null where one on the way does not fit in 64 bits.
+
+        Those that may not fit are computed as floats before. Where one of these is too large, the first number is null,
+        so that no engine fails.
+        """
+        domains = [nodes.domain(call, self.table, "", self._domains) for call in calls]
+        tried = any(overflows(domain.bounds) for domain in domains)
+        self._hold([value for value in values if tried or value.size > _LARGE], rough=False)
+        total, *others = (int64(value.clean, value.domain) for value in values)
+        signs = [SIGNS[call.operation] for call in calls]
+        number, tests = to_float(total), []
+        for sign, other, domain in zip(signs, others, domains, strict=True):
+            number = sign(number, to_float(other))
+            if overflows(domain.bounds):
+                tests.append(number.abs() < WITHIN)
+        if tests:
+            total = nw.when(reduce(operator.and_, tests)).then(total)
+        for sign, other in zip(signs, others, strict=True):
+            total = sign(total, other)
+        size = _LARGE + 1 if tried else len(calls) + sum(value.size for value in values)
+        return _Value(total, domains[-1], self._level, size=size)
+
+    def _values(self, args: Iterable[Node]) -> list[_Value]:
+        start = end = self._level
+        values = []
+        for node in args:
+            self._level = start
+            values.append(self._value(node))
+            end = max(end, self._level)
+        self._level = end
+        return values
+
+    def _hold(self, values: Iterable[_Value], *, rough: bool) -> None:
+        """Make columns of the values that are computed. Input: rough: whether these columns may have NaN."""
+        held = [v for v in {id(v): v for v in values}.values() if v.size > 1 or (v.rough and not rough)]
+        columns = self.held_all([value.expr if rough else value.clean for value in held])
+        for value, column in zip(held, columns, strict=True):
+            self._readers.subtract(value.reads)
+            self._last.update({name: max(self._last.get(name, 0), self._level - 1) for name in value.reads})
+            value.expr, value.rough, value.size, value.level = column, value.rough and rough, 1, self._level
+            value.reads = frozenset({self._columns[id(column)][1]})
+            self._readers.update(value.reads)
+
+    def constant(self, value: Any) -> Any:
+        """A constant in a query: a text in the form in which the rows hold texts, any other value as it is."""
+        return self.engine.texts(self._frame, [value])[0]
+
+    def read(self, value: nw.Expr) -> nw.Expr:
+        """A text in the form that functions of texts read."""
+        return self._through(value, self.engine.to_text) if self.engine.bytewise(self._frame) else value
+
+    def held(self, value: nw.Expr) -> nw.Expr:
+        """A text that the engine computed, in the form in which the rows hold texts."""
+        return self._through(value, self.engine.to_bytes) if self.engine.bytewise(self._frame) else value
+
+    def hold(self, value: nw.Expr) -> nw.Expr:
+        """A value that is read more than once, as a column. It is computed once, and a query states it once."""
+        return self.held_all([value])[0]
+
+    def held_all(self, values: Sequence[nw.Expr]) -> list[nw.Expr]:
+        """Several values that are read more than once, as columns of one level. None of them reads another."""
+        new, columns = {}, []
+        for value in values:
+            if id(value) in self._columns:
+                columns.append(value)
+                continue
+            name = self._name()
+            new[name] = value
+            columns.append(self._column(name))
+        if new:
+            self._levels.setdefault(self._level, {}).update(new)
+            self._level += 1
+        return columns
+
+    def _name(self) -> str:
+        self._made.append(f"t{len(self._made)}")
+        return self._made[-1]
+
+    def _column(self, name: str) -> nw.Expr:
+        column = nw.col(name)
+        self._columns[id(column)] = (column, name)
+        return column
+
+    def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
+        """A text converted to another type, null where it does not have that type's form (see `_FORMS`)."""
+        forms = _UNSIGNED if dtype.is_unsigned_integer() else _FORMS[kind(dtype)]
+        form, value = forms, self.read(value)
+        return self._through(value, lambda frame, a, b: self.engine.parsed(frame, a, dtype, b), form)
+
+    def part(self, value: nw.Expr, dtype: DType, part: str) -> nw.Expr:
+        """A part of a date or time, through the engine's own calendar."""
+        return self._through(value, lambda frame, a, b: self.engine.part(frame, a, dtype, part, b))
+
+    def cased(self, value: nw.Expr, *, capital: bool) -> nw.Expr:
+        """A text in capital or in small letters."""
+        text = self._through(self.read(value), lambda frame, a, b: self.engine.cased(frame, a, capital, b))
+        return self.held(text)
+
+    def replaced(self, value: nw.Expr, old: str, new: str, *, every: bool) -> nw.Expr:
+        """A text with other characters in place of some, through the engine's own function."""
+        return self._through(value, lambda frame, a, b: self.engine.replaced(frame, a, (old, new), every, b))
+
+    def piece(self, value: nw.Expr, by: str, index: int) -> nw.Expr:
+        """A piece of a text between separators, through the engine's own function."""
+        return self._through(value, lambda frame, a, b: self.engine.piece(frame, a, by, index, b))
+
+    def divided(self, value: nw.Expr, by: int) -> nw.Expr:
+        """A whole number divided by another, rounded down."""
+        return self._through(value, lambda frame, a, b: self.engine.divided(frame, a, by, b))
+
+    def _through(
+        self, value: nw.Expr, compute: Callable[[Frame, str, str], Frame], form: tuple[str, str] | None = None
+    ) -> nw.Expr:
+        """A column that the engine computes from a value. With `form`, a text that does not have the form is null."""
+        before, after = self._name(), self._name()
+        frame = self.frame.with_columns(value.alias(before))
+        if form is not None:
+            text, (whole, foreign) = nw.col(before), form
+            fits = text.str.contains(whole) & ~text.str.contains(foreign)
+            frame = frame.with_columns(nw.when(fits).then(text).alias(before))
+        self._frame = compute(frame, before, after)
+        self._names[after] = None
+        return self._column(after)
+
+
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
+# Forms of the texts that can be converted, in the syntax that the regular expressions of all engines share: an
+# expression for the whole text, and one for a character that no such text has. The second one is needed because Java's
+# "$" also matches before a line end at the end of the text: the first one alone lets "12\n" pass.
+_UNSIGNED = (r"^\+?[0-9]+$", r"[^0-9+]")
+_FORMS: Mapping[str, tuple[str, str]] = {
+    "integer": (r"^[+-]?[0-9]+$", r"[^0-9+-]"),
+    "float": (r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$", r"[^0-9eE.+-]"),
+    "date": (r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", r"[^0-9-]"),
+    "datetime": (rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}$", r"[^0-9T :.-]"),
+}
