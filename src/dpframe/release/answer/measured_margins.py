@@ -28,7 +28,7 @@ def margin_totals(source: Source, totals: NDArray[Any], shape: tuple[int, int]) 
 def reconciled(output: ReleasedColumn, plan: NoisePlan, noisy: dict[Source, Floats]) -> NDArray[Any]:
     """The released cells, in the order of groups: weighted least squares over cells and margins; post-processing.
 
-    Input:  noisy cells and margins (column unit). Bound: see `theory.formulas.error.margin_estimates.estimators`; whole numbers
+    Input:  noisy cells and margins (column unit). Bound: see `margin_estimates.estimators`; whole numbers
             are then rounded so that they still add up
     """
     assert plan.shape is not None
