@@ -1,5 +1,12 @@
 """How far off a released number may be: sums of noises, margins, selections, quantiles, marginals."""
 
+from dpframe.theory.formulas.error.margin_estimates import (
+    Source,
+    estimators,
+    fitted,
+    margin_shares,
+    sum_error,
+)
 from dpframe.theory.formulas.error.marginals import (
     Attributes,
     cell_variance,
@@ -7,13 +14,6 @@ from dpframe.theory.formulas.error.marginals import (
     marginal,
     rounding_reach,
     shares,
-)
-from dpframe.theory.formulas.error.margins import (
-    Source,
-    estimators,
-    fitted,
-    margin_shares,
-    sum_error,
 )
 from dpframe.theory.formulas.error.noisy_variance import (
     variance_allowance,

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpframe.theory.formulas.error.margins import estimators, fitted, margin_shares, sum_error
+from dpframe.theory.formulas.error.margin_estimates import estimators, fitted, margin_shares, sum_error
 
 SHAPES = [(1, 1), (1, 6), (6, 1), (2, 2), (2, 3), (5, 4), (7, 8)]
 MEASURED = [
