@@ -234,7 +234,7 @@ def _column(output: ReleasedColumn, values: Any) -> pl.Series:
 
 
 def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
-    """Which groups found in the data are released: by their noisy number of units, or by the optimal rule."""
+    """Groups found in the data that are released: by their noisy number of units, or by the optimal rule."""
     assert plan.decided_by is not None
     assert plan.threshold is not None
     key = plan.decided_by.total.key
