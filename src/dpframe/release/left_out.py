@@ -119,7 +119,7 @@ def _counted(
 
 
 def _error(plan: NoisePlan, output: ReleasedColumn) -> float:
-    """How far the noise moves a number, in all but 2 of 100 cases (column unit)."""
+    """Largest move of a number by its noise, in all but 2 of 100 cases (column unit)."""
     noise = plan.of(output.totals[0][1])
     return 0.0 if noise.exact else noise.error(_SURE)
 
@@ -137,7 +137,7 @@ def _line(part: _Part, whole: Ends, seen: Seen) -> dict[str, Any]:
 
 
 def _hidden(part: _Part, seen: Seen) -> int:
-    """How many units with far more rows, or far larger values, than all others noise may hide.
+    """Most units with far more rows, or far larger values, than all others that noise may hide.
 
     A curve comes again after a gap where a count is high enough (`MODEL.back_scales`). Units of one size may be at two
     nodes, and noise may make each count smaller. Values far away are seen where one bin is high enough.
@@ -217,7 +217,7 @@ def _after_the_end(curves: Floats, counts: Floats, scale: float, draw: np.random
 
 @dataclass(frozen=True)
 class _Kept:
-    """How many rows of a unit (or groups, where units are counted) limits keep, at each node: at most, and at least."""
+    """Rows of a unit (or groups, where units are counted) that limits keep, at each node: at most, and at least."""
 
     most: Floats
     least: Floats
@@ -277,14 +277,14 @@ class _Part:
         return (min(low, 0.0), max(high, 0.0)) if missing else (low, high)
 
     def nothing(self, value: float = 0.0) -> tuple[Ends, Ends]:
-        """The same number for each group and for all together."""
+        """One number for each group and for all together."""
         each, whole = np.full(len(self.numbers), value), np.full(1, value)
         return (each, each, each), (whole, whole, whole)
 
     # Limits
 
     def of_limits(self, units: Mapping[str, _Units], values: Mapping[str, BinnedValues]) -> tuple[Ends, Ends]:
-        """What limits leave out; NaN where no histogram says it.
+        """Part that limits leave out; NaN where no histogram says it.
 
         Where `dp.Auto` chose the bounds of a sum alone, what typed limits leave out is no part of the answer.
         """
@@ -303,7 +303,7 @@ class _Part:
         return self.nothing(0.0 if bounds_alone else math.nan)
 
     def _beyond(self, units: _Units, kept: _Kept) -> tuple[Ends, Ends]:
-        """What is left out of units beyond the limits, for each group and for all together."""
+        """Part left out of units beyond the limits, for each group and for all together."""
         low, high = self.ends
         grouped = bool(self.question.by)
         sums = self.numbers.sum(keepdims=True)
@@ -316,7 +316,7 @@ class _Part:
     # Bounds
 
     def of_bounds(self, values: Mapping[str, BinnedValues], units: Mapping[str, _Units]) -> tuple[Ends, Ends]:
-        """What bounds that were chosen leave out of the rows that count."""
+        """Part that chosen bounds leave out of the rows that count."""
         binned = None if self.column is None else values.get(self.column)
         if self.total.kind is not TotalKind.SUM or binned is None:
             return self.nothing()
@@ -344,7 +344,7 @@ class _Part:
         return low, high
 
     def _rows_each(self, units: Mapping[str, _Units]) -> tuple[float, float, float]:
-        """How many rows of a unit count: at least, on average, at most."""
+        """Rows of a unit that count: at least, on average, at most."""
         declared = self.question.table.declared
         if declared is not None:
             return float(declared), float(declared), float(declared)  # each row has its part of a unit's weight
@@ -357,7 +357,7 @@ class _Part:
 
 
 def _knapsack(units: _Units, kept: _Kept, numbers: Floats, error: float, low: float, high: float) -> Ends:
-    """What is left out of each of some sums, if the mean of each unit's values is between `low` and `high`.
+    """Part left out of each of some sums, if the mean of each unit's values is between `low` and `high`.
 
     Input:  numbers: released sums; error: of each (column unit)
     Output: estimate, lower and upper end of each (column unit)

@@ -34,12 +34,12 @@ class Account(Recording, Protocol):
 
     @property
     def accountant(self) -> str:
-        """How losses add up."""
+        """Name of the rule by which losses add up."""
         ...
 
     @property
     def limit(self) -> Loss:
-        """What all releases together may cost."""
+        """Limit on the cost of all releases together."""
         ...
 
     def charge(
@@ -69,14 +69,14 @@ def subject_of(question: Question) -> str:
 
 
 def described_origin(question: Question) -> dict[str, Any]:
-    """What is public of where the rows come from, for the name of a release; nothing where that is not known."""
+    """Public origin of the rows, for the name of a release; empty where it is not known."""
     origins = [engine.origin_of(source.origin, source.data.files()) for source in sources_of(question.step)]
     named = [origin for origin in origins if origin is not None]
     return {"data": named} if named else {}
 
 
 def told(receipt: Receipt, name: str | None) -> dict[str, str]:
-    """What is said, and logged, of an answer that came from the store, or that was paid for again."""
+    """Note, also logged, about an answer that came from the store, or that was paid for again."""
     if receipt.stored is not None:
         words = f"Stored answer of {receipt.stored.when:%Y-%m-%d %H:%M} UTC, nothing charged."
         _LOG.info("%s: %s", visible(str(name)), visible(words))

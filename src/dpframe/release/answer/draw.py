@@ -34,7 +34,7 @@ from dpframe.release.pricing import Noise, NoisePlan, TruncatedGeometric
 from dpframe.theory.formulas.error import Source, fitted
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
-__all__ = ["aligned", "drawn_influences", "drawn_table", "plus"]
+__all__ = ["aligned", "drawn_influences", "drawn_table", "margin_totals", "plus"]
 
 _LARGEST = 2**61
 
@@ -75,7 +75,7 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
         noisy[noise.allotment.total.key] = choose(noise, counts)
     if plan.shape is not None and margins:
         for noise in margins:
-            totals = _margin_totals(source_of(noise), raw.values[0], plan.shape)
+            totals = margin_totals(source_of(noise), raw.values[0], plan.shape)
             noisy[noise.allotment.total.key] = plus(totals, _fresh_noise(noise, len(totals)))
         return _crosstab(question, plan, keys, noisy), {}
     table, parts = _columns(question, plan, keys, noisy)
@@ -167,10 +167,10 @@ def _crosstab(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: No
     """The table of a crosstab with measured margins."""
     (output,) = question.outputs
     sources = {source_of(noise): real(noise.allotment.total, noisy) for noise in plan.noises}
-    return keys.with_columns(_column(output, _reconciled(output, plan, sources)))
+    return keys.with_columns(_column(output, reconciled(output, plan, sources)))
 
 
-def _margin_totals(source: Source, totals: WideIntegers, shape: tuple[int, int]) -> WideIntegers:
+def margin_totals(source: Source, totals: WideIntegers, shape: tuple[int, int]) -> WideIntegers:
     """Exact sums of raw cells in a margin, as Python integers. Not private."""
     table = totals.astype(object).reshape(shape)
     if source == "total":
@@ -178,7 +178,7 @@ def _margin_totals(source: Source, totals: WideIntegers, shape: tuple[int, int])
     return np.asarray(table.sum(axis=1 if source == "rows" else 0))
 
 
-def _reconciled(output: ReleasedColumn, plan: NoisePlan, noisy: dict[Source, Floats]) -> NDArray[Any]:
+def reconciled(output: ReleasedColumn, plan: NoisePlan, noisy: dict[Source, Floats]) -> NDArray[Any]:
     """The released cells, in the order of groups: weighted least squares over cells and margins; post-processing.
 
     Input:  noisy cells and margins (column unit). Bound: see `theory.formulas.error.margin_estimates.estimators`; whole numbers
@@ -234,7 +234,7 @@ def _column(output: ReleasedColumn, values: Any) -> pl.Series:
 
 
 def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
-    """Which groups found in the data are released: by their noisy number of units, or by the optimal rule."""
+    """Groups found in the data that are released: by their noisy number of units, or by the optimal rule."""
     assert plan.decided_by is not None
     assert plan.threshold is not None
     key = plan.decided_by.total.key

@@ -108,7 +108,7 @@ class Moments:
         return matrix
 
     def derivatives(self, weights: Floats) -> dict[str, float]:
-        """What each released moment adds to Σ weights · matrix (upper half), by its name (unit of that moment).
+        """Derivatives of Σ weights · matrix (upper half) by each released moment, by its name (unit of that moment).
 
         Entries that follow from others give their weight to these.
         """
@@ -132,18 +132,18 @@ class Moments:
 
 
 def _places(names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Where the moment of each name is in the matrix."""
+    """Row and column of each moment in the matrix, by its name."""
     places = {"rows": (0, 0)} | {name: (0, i + 1) for i, name in enumerate(names)}
     return places | {f"{a}·{b}": (i + 1, j + 1) for i, a in enumerate(names) for j, b in enumerate(names) if i <= j}
 
 
 def _worth(halves: Floats, i: int, j: int) -> float:
-    """What one unit of a scaled moment is worth (product of the column units)."""
+    """Worth of one unit of a scaled moment (product of the column units)."""
     return float(np.prod([halves[k - 1] for k in (i, j) if k]))
 
 
 def _start(centre: float, middles: Floats, i: int, j: int) -> float:
-    """What a row adds to a sum whatever its values are, from where its grid is centred."""
+    """Number that each row adds to a sum, whatever its values are, because the grid has another centre."""
     if i == j == 0:
         return 0.0
     return centre - middles[j - 1] if i == 0 else centre

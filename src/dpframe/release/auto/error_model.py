@@ -335,7 +335,7 @@ class Expected:
 
     @cached_property
     def _mixing(self) -> Floats:
-        """How even groups are if a unit has equal weight in each of its groups: 1 if all units are in all groups."""
+        """Evenness of groups if a unit has equal weight in each of its groups: 1 if all units are in all groups."""
         groups = self.unit_sizes.sizes[1] @ _WEIGHTS
         return np.asarray(np.clip((groups - 1) / np.maximum(self._groups.number - 1, 1.0), 0.0, 1.0))
 

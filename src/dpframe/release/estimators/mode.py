@@ -26,7 +26,7 @@ class ModeEstimator(Estimator):
 
 
 def rows_fewer(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
-    """How many fewer rows (count) a released value may have than the most frequent value not released before it.
+    """Rows (count) that a released value may lack beside the most frequent value not released before it.
 
     Bound:  exceeded with probability at most alpha, whatever the data: see `fewer_rows`
     """

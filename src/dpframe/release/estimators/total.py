@@ -55,7 +55,7 @@ class SumEstimator(Estimator):
         return total_population(output, plan, alpha, numbers, parts)
 
     def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
-        """What a person adds to the total."""
+        """Contribution of a person to the total."""
         ((name, total),) = output.totals
         moment = adaptive_moments(output)[0][1].moment
         assert moment is not None

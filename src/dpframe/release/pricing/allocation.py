@@ -120,7 +120,7 @@ def split(parts: Sequence[PricedTotal], *, selects: bool) -> tuple[list[PricedTo
 
 
 def pieces(allotment: Allotment) -> int:
-    """How many choices of equal price a total pays for; see `choices_rho`."""
+    """Number of choices of equal price that a total pays for; see `choices_rho`."""
     return allotment.total.sensitivity.l0 if allotment.hidden else allotment.total.choices
 
 

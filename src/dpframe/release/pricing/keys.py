@@ -30,7 +30,7 @@ def rule(decided_by: Allotment, noises: Sequence[Noise], delta: Fraction) -> tup
 
 
 def spread_of(decided_by: Allotment) -> Spread:
-    """What one unit may have in groups where it is alone: at most linf in each of at most l0 groups, and l1 in all.
+    """Numbers of one unit in groups where it is alone: at most linf in each of at most l0 groups, and l1 in all.
 
     A number with fraction bits adds weights, and a weight may be rounded to 0.
     """

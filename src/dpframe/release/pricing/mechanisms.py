@@ -153,12 +153,12 @@ class AddsNoise(Mechanism):
 
     @property
     def step(self) -> float:
-        """How far rounding moves the real noise, at most."""
+        """Largest move of the real noise by rounding."""
         return self.rounding
 
     @property
     def moved(self) -> float:
-        """How far a drawn noise is from real noise of `normals` and `laplaces`, at most."""
+        """Largest distance of a drawn noise from real noise of `normals` and `laplaces`."""
         return self.step
 
     def error(self, alpha: float) -> float:
@@ -184,7 +184,7 @@ class AddsNoise(Mechanism):
         return np.asarray(deviation / np.sqrt(2) * draw.laplace(size=shape))
 
     def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
-        """The same, rounded to whole rows as released counts are."""
+        """Simulated noise in rows, rounded to whole rows as released counts are."""
         return np.asarray(np.rint(self.simulated(draw, shape, deviation)))
 
     @abstractmethod
@@ -382,7 +382,7 @@ class Chooses(Mechanism):
         """The place of one candidate in each row of scores, of shape (groups, candidates)."""
 
     def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
-        """How many fewer rows than the best candidate the chosen one has, exceeded with probability at most alpha."""
+        """Rows that the chosen candidate lacks beside the best one, exceeded with probability at most alpha."""
         return fewer_rows(self.scale * unit, candidates, alpha, exponential=self.exponential)
 
     def error_among(self, gaps: Floats, distances: Floats, alpha: float) -> float:
@@ -390,7 +390,7 @@ class Chooses(Mechanism):
         return choice_error(gaps, distances, alpha, exponential=self.exponential)
 
     def margin(self, number: int, alpha: float) -> float:
-        """How many scales a choice among `number` candidates may be off; see `quantile_interval.margin`."""
+        """Error of a choice among `number` candidates, in scales; see `quantile_interval.margin`."""
         return margin(number, alpha, exponential=self.exponential)
 
 
@@ -429,5 +429,5 @@ class TruncatedGeometric(Mechanism):
         return as_likely_as_not(self.scale, start), start
 
     def keep(self, units: NDArray[Any], start: Fraction) -> Booleans:
-        """Which keys are released, from their numbers of units; a key of one unit with probability `start`."""
+        """Keys that are released, from their numbers of units; a key of one unit with probability `start`."""
         return truncated_geometric_keep(units, 1 / Fraction(self.scale), start)

@@ -103,7 +103,7 @@ class Noise:
 
     @property
     def step(self) -> float:
-        """How far rounding moves the real noise, at most (units of the integer)."""
+        """Largest move of the real noise by rounding (units of the integer)."""
         return self.added.step
 
     @property

@@ -40,7 +40,7 @@ _MARGINS = "margins='measured' is"
 
 @dataclass(frozen=True)
 class Price(ABC):
-    """What a release may cost: an amount of ε or ρ, a δ, and the noise that is wanted.
+    """The most that a release may cost: an amount of ε or ρ, a δ, and the noise that is wanted.
 
     A part of a price has all of its δ, which is charged once. `typed` holds the numbers as they were typed, for the
     description under a release's name.

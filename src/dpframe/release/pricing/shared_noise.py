@@ -142,7 +142,7 @@ def smaller_of(alone: Noise, epsilon: Fraction) -> Noise:
 
 
 def shared_normal(allotment: Allotment, noise: NoiseKind) -> SharedNoise | None:
-    """How the normal noise of a total is best divided; None where cells have independent noise.
+    """Best division of the normal noise of a total; None where cells have independent noise.
 
     Shared noise that was not typed must have at most 0.95 of the deviation of independent noise, since sums over
     groups have more noise with it.
