@@ -102,12 +102,15 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
     Traceback (most recent call last):
     dpframe.errors.WrongCall: n_unique: missing a required argument: 'column'. Type dp.n_unique('city').
     """
+    spelled_out: inspect.Signature | None = getattr(question, "__signature__", None)
 
     @wraps(question)
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
+            if spelled_out is not None:  # Python itself would take any name for its `**`
+                spelled_out.bind(*args, **kwargs)
             return question(*args, **kwargs)
-        except TypeError:  # the signature is checked only now, so that a correct call takes no extra time
+        except TypeError:  # other signatures are checked only now, so that a correct call takes no extra time
             wrong = _misfit(question, args, kwargs)
             if wrong is None:
                 raise
@@ -172,7 +175,8 @@ def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C
         for verb in filter(partial(hasattr, kind), verbs):
             verb_line = line.replace(", max_rows=5", "") if verb == "count_units" else line
             question = getattr(kind, verb)
-            question.__signature__ = _spelled_out(question)
+            if (spelled_out := _spelled_out(question)) != inspect.signature(question):
+                question.__signature__ = spelled_out
             setattr(kind, verb, explained(question, verb_line, verbs[verb]))
         return kind
 
