@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Integers
-from dpframe.engine.backends import Backend, Frame, backend_of
+from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, keyed, listed_only, lower, to_float, unit_names
 from dpframe.engine.totals import guarded
@@ -65,14 +65,17 @@ def magnitude_profile(question: Question, column: Column, *, empty: bool = False
     """
     first, last = EXPONENTS[0], EXPONENTS[-1]
 
-    def number(engine: Backend, value: nw.Expr) -> nw.Expr:
+    def numbered(rows: Frame) -> Frame:
+        value, engine = nw.col("t"), backend_of(rows)
         size = value.abs().clip(2.0**first, 2.0**last)
         power = engine.floor(size.log(2)).clip(first, last).cast(nw.Int64) - first + 1
         signed_power = nw.when(value < 0).then(0 - power).otherwise(power)
-        return nw.when(value.abs() > 0).then(signed_power).otherwise(nw.lit(0).cast(nw.Int64))
+        return rows.with_columns(
+            nw.when(value.abs() > 0).then(signed_power).otherwise(nw.lit(0).cast(nw.Int64)).alias("b")
+        )
 
     wide = len(EXPONENTS)
-    return guarded(lambda: _values(question, column, number, -wide, wide, empty))
+    return guarded(lambda: _values(question, column, numbered, -wide, wide, empty))
 
 
 def value_profile(question: Question, column: Column, edges: Sequence[float], *, empty: bool = False) -> Integers:
@@ -80,17 +83,13 @@ def value_profile(question: Question, column: Column, edges: Sequence[float], *,
 
     The first bin holds the values below the first edge, the last bin those from the last edge on.
     """
+    floats, numbers = [float(edge) for edge in edges], range(len(edges) + 1)
 
-    def number(engine: Backend, value: nw.Expr) -> nw.Expr:
-        def search(first: int, after: int) -> nw.Expr:  # bisection, so that the expression stays shallow
-            if after == first:
-                return nw.lit(first).cast(nw.Int64)
-            middle = (first + after) // 2
-            return nw.when(value < edges[middle]).then(search(first, middle)).otherwise(search(middle + 1, after))
+    def numbered(rows: Frame) -> Frame:
+        rows = backend_of(rows).labelled(rows, "t", floats, False, numbers, "b")
+        return rows.with_columns(nw.col("b").cast(nw.Int64))
 
-        return search(0, len(edges))
-
-    return guarded(lambda: _values(question, column, number, 0, len(edges), empty))
+    return guarded(lambda: _values(question, column, numbered, 0, len(edges), empty))
 
 
 def _rows(question: Question, column: Column | None, empty: bool) -> Frame:
@@ -177,12 +176,15 @@ def _by_key(question: Question, table: pl.DataFrame) -> Integers:
 def _values(
     question: Question,
     column: Column,
-    number: Callable[[Backend, nw.Expr], nw.Expr],
+    numbered: Callable[[Frame], Frame],
     first: int,
     last: int,
     empty: bool,
 ) -> Integers:
-    """Histogram of units by the bins of their values, numbered from `first` to `last`. A missing value has no bin."""
+    """Histogram of units by the bins of their values, numbered from `first` to `last`. A missing value has no bin.
+
+    Input:  numbered: adds the number "b" of the bin of a value "t" to rows
+    """
 
     def build(part: Question, empty: bool) -> Sums:
         units, rows = unit_names(part.table), _rows(part, column, empty)
@@ -190,7 +192,7 @@ def _values(
         value = nw.col(column.id)
         if kind(column.domain.dtype) in (Kind.BOOLEAN, *TIMES):
             value = value.cast(nw.Int64)
-        bins = rows.with_columns(number(backend_of(rows), to_float(value)).alias("b"))
+        bins = numbered(rows.with_columns(to_float(value).alias("t")))
         bin_counts = bins.group_by(*units, "b").agg(nw.len().cast(nw.Int64).alias("n"))
         share = ONE // (part.table.declared or 1)
         bin_counts = (

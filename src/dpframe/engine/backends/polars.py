@@ -84,7 +84,7 @@ class PolarsBackend(Backend):
         native: pl.LazyFrame = frame.to_native()
         ends = pl.Series(edges, dtype=pl.Int64 if isinstance(edges[0], int) else pl.Float64)
         place = pl.lit(ends).search_sorted(pl.col(column).fill_null(ends[0]), side="left" if right else "right")
-        return nw.from_native(native.with_columns(pl.lit(pl.Series(labels)).gather(place).alias(into)))
+        return nw.from_native(native.with_columns(pl.lit(pl.Series(list(labels))).gather(place).alias(into)))
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """Hash twice: before Polars 2, a single hash of several columns gives some keys low values more often."""

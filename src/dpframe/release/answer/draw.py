@@ -181,8 +181,9 @@ def margin_totals(source: Source, totals: WideIntegers, shape: tuple[int, int]) 
 def reconciled(output: ReleasedColumn, plan: NoisePlan, noisy: dict[Source, Floats]) -> NDArray[Any]:
     """The released cells, in the order of groups: weighted least squares over cells and margins; post-processing.
 
-    Input:  noisy cells and margins (column unit). Bound: see `theory.formulas.error.margin_estimates.estimators`; whole numbers
-            are then rounded so that they still add up
+    Input:  noisy cells and margins (column unit)
+    Bound:  see `theory.formulas.error.margin_estimates.estimators`; whole numbers are then rounded so that they still
+            add up
     """
     assert plan.shape is not None
     cells = noisy["cells"].reshape(plan.shape)
