@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engine.compile import compiled, split_bits
+from dpframe.engine.forks import check_threads
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame
 from dpframe.engine.totals import guarded, joined
@@ -50,6 +51,7 @@ def contingency(question: Synthesis, salt: int) -> Contingency:
 
 def validate_contingency(question: Synthesis) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
+    check_threads(question.step)
     guarded(lambda: _coded(question, planned(question, [sums.frame for sums in _sums(0, question, True, empty=True)])))
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpframe.engine.backends import Frame
 from dpframe.engine.compile import HIGH, compiled, split_bits
+from dpframe.engine.forks import check_threads
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, held_keys, key_frame, public_keys
 from dpframe.engine.totals import guarded, joined
@@ -37,6 +38,7 @@ def marginal_totals(question: Marginals, salt: int) -> Tables:
 
 def validate_marginals(question: Marginals) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
+    check_threads(question.step)
     guarded(lambda: _placed(question, planned(question, empty_sums(question))))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.engine.backends import adopted, fetched
+from dpframe.engine.forks import check_process, check_threads
 from dpframe.engine.tables import Data
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.plan import Kind, check_names, kind
@@ -39,14 +40,17 @@ def adopt(frame: Any) -> Data:
     """Take in a table of any engine.
 
     Output: Data; no row is read or converted yet
-    Errors: UnsupportedOperation for an object that is no table of a known engine
+    Errors: UnsupportedOperation for an object that is no table of a known engine, and in a fork in which the engine
+            does not answer
     """
+    check_process()
     data = adopted(frame)
     if data is None:
         raise UnsupportedOperation(
             "dpframe protects pandas and Modin DataFrames, Polars DataFrames and LazyFrames, PyArrow Tables, DuckDB "
             f"relations, Ibis tables, Spark and Dask DataFrames, not {kind_of(frame)}{_package(frame)}."
         )
+    check_threads(data)
     return data
 
 

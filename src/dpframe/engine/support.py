@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import backend_named
+from dpframe.engine.forks import check_process
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Call, Node, show
 from dpframe.plan.steps import basic as steps
@@ -19,6 +20,7 @@ _DEEPEST, _MOST = 300, 10_000  # steps after each other, and steps in all
 
 def check_supported(step: steps.Step) -> None:
     """Refuse a step that the engine of its tables cannot do. Errors: UnsupportedOperation."""
+    check_process()
     if step.depth > _DEEPEST or step.size > _MOST:
         raise UnsupportedOperation(
             f"{step.shown}: a question has {_DEEPEST} steps after each other at most, and {_MOST:,} in all, those of a "

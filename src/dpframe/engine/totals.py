@@ -18,6 +18,7 @@ import polars as pl
 from dpframe.arrays import Integers, PlaceCounts, WideIntegers
 from dpframe.engine.backends.polars import plainly
 from dpframe.engine.compile import HIGH, compiled, counted, influence_weights, split_bits
+from dpframe.engine.forks import check_threads
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, listed_groups, public_keys
 from dpframe.errors import DpFrameError, EngineError
@@ -63,6 +64,7 @@ def totals(
 
 def validate(question: Question) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
+    check_threads(question.step)
     guarded(lambda: _validated(question))
 
 

@@ -83,6 +83,11 @@ class Backend(ABC):
         """
         return self.collect(frames)
 
+    def try_threads(self, data: Data) -> None:
+        """A small computation in the threads of the engine, on a table without its rows."""
+        names = [name for name, _ in data.schema][:1]
+        self.planned([nw.from_native(data.scan(names, empty=True))])
+
     def work(self, frames: Sequence[Frame]) -> Work | None:
         """The work of a cluster for these queries, from their plans; None for an engine that is no such cluster.
 
@@ -114,8 +119,9 @@ class Backend(ABC):
     def settled(self, frame: Frame) -> Frame:
         """The rows behind a step that the engine's planner does not look through, if it needs one.
 
-        DuckDB's planner works out the range of each expression again at each place where it is used, through all steps
-        up to a stored table. Products of products took it a minute.
+        DuckDB and DataFusion move filters, and DuckDB aggregates too, down through computed columns. On the way they
+        put the expression of a column at each place where it is used. Ten columns of which each reads the one before
+        twice, as in a logarithm, became a thousand expressions, and the planner did not end.
         """
         return frame
 
@@ -152,7 +158,11 @@ class Backend(ABC):
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
         """The rows whose hash has rank("max") at most `most` within their unit. Of a tie at the border no row stays."""
-        return frame.with_columns(nw.col(hashes).rank("max").over(*units).alias("r")).filter(nw.col("r") <= most)
+        return self.ranked(frame, hashes, units).filter(nw.col("r") <= most)
+
+    def ranked(self, frame: Frame, hashes: str, units: Sequence[str]) -> Frame:
+        """Add the rank("max") of each row's hash within its unit as a column "r"."""
+        return frame.with_columns(nw.col(hashes).rank("max").over(*units).alias("r"))
 
     keeps_by_sorting = False  # whether this engine has `kept_partials`
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import dask.dataframe as dd
 import polars as pl
+from dask import threaded
+from dask.delayed import delayed
 
 from dpframe.engine.backends.polars import PolarsBackend
 from dpframe.engine.intake import arrow
@@ -33,6 +35,14 @@ class _Dask(PolarsBackend):
             return types.scan(names, empty=True) if empty else table[list(names)]
 
         return Data("pandas", types.schema, scan, engine="dask")
+
+    def try_threads(self, data: Data) -> None:
+        """A task of Dask's: an empty table is one of Polars. Only the main thread gets Dask's pool of threads."""
+        task: Any = delayed
+        task(int)().compute()
+        pool = threaded.default_pool
+        if pool is not None:
+            pool.submit(int).result()
 
     def fetch(self, table: Any) -> pl.DataFrame:
         """The rows of a public table, by way of pandas."""

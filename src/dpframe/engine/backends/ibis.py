@@ -19,6 +19,7 @@ import ibis
 import ibis.expr.operations as ops
 import narwhals as nw
 import polars as pl
+from ibis.common.exceptions import OperationNotDefinedError
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame
@@ -137,7 +138,15 @@ class Dialect:
 
     def stable_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
         """A hash that does not change with the version of the database."""
-        return _joined(rows, columns, salt).hexdigest("md5")
+        return self.digest(_joined(rows, columns, salt))
+
+    def digest(self, text: Any) -> Any:
+        """A digest of a text, as a text."""
+        return text.hexdigest("md5")
+
+    def rank(self, rows: Any, hashes: str, units: Sequence[str]) -> Any:
+        """The rank("max") of a hash within its unit; None where narwhals is to write it."""
+        return None
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
         """A text as a number, or as the ticks of a date or time; null where the text is not one."""
@@ -172,6 +181,10 @@ class Dialect:
     def planned(self, rows: Any) -> pl.DataFrame:
         """The table of a query with LIMIT 0."""
         return self.read(rows.limit(0))
+
+    def try_threads(self, rows: Any) -> None:
+        """A small computation in the threads of the database, if it runs in this process; see `Backend`."""
+        self.planned(rows)
 
     def read(self, rows: Any) -> pl.DataFrame:
         """The rows of a query. Booleans travel as numbers, as some settings give them a type that Arrow lacks."""
@@ -239,13 +252,25 @@ class _Ibis(SqlBackend):
         rows = frame.to_native()
         return _dialect(rows).brings_keys(rows)
 
+    def try_threads(self, data: Data) -> None:
+        rows = data.scan((), empty=True)
+        _dialect(rows).try_threads(rows)
+
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
         return [_dialect(rows).read(rows) for rows in native]
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
-        return [_dialect(rows).planned(rows) for rows in native]
+        lacking = ""
+        try:
+            return [_dialect(rows).planned(rows) for rows in native]
+        except OperationNotDefinedError as error:  # about the query alone: no row is read
+            lacking = str(error)
+        raise UnsupportedOperation(
+            f"Ibis cannot write this question in the SQL of {native[0]._find_backends()[0][0].name}: {lacking}. "
+            "Protect a Polars table: dp.protect(table.to_polars(), ...)."
+        )
 
     # Texts
 
@@ -283,6 +308,11 @@ class _Ibis(SqlBackend):
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         rows = frame.to_native()
         return _with(rows, _dialect(rows).stable_hash(rows, columns, salt), into)
+
+    def ranked(self, frame: Frame, hashes: str, units: Sequence[str]) -> Frame:
+        rows = frame.to_native()
+        rank = _dialect(rows).rank(rows, hashes, units)
+        return super().ranked(frame, hashes, units) if rank is None else _with(rows, rank, "r")
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
         rows = frame.to_native()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ibis
@@ -62,6 +62,16 @@ class _DuckDBDialect(Dialect):
 
     def settled(self, rows: Any) -> Any:
         return rows.limit(MOST_ROWS)
+
+    def rank(self, rows: Any, hashes: str, units: Sequence[str]) -> Any:
+        """The number of the unit's hashes that are not higher, in one window.
+
+        The rank that narwhals writes has a window for ties too, which has no order. DuckDB makes a join of such a
+        window, with the rows on both sides. A query with several of them then has so many copies of the expressions of
+        the rows that its planner does not end.
+        """
+        window = ibis.range_window(preceding=None, following=0, group_by=list(units), order_by=hashes)
+        return rows[hashes].count().over(window)
 
     def planned(self, rows: Any) -> pl.DataFrame:
         _check_macros(rows)

@@ -155,8 +155,7 @@ class SqlBackend(Backend):
         self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str, hashes: dict[str, Any]
     ) -> Frame:
         hashed = self.stable_hash(pairs, [*units, column], salt, "h")
-        ranks = hashed.with_columns(nw.col("h").rank("max").over(*units).alias("r"))
-        return ranks.filter(nw.col("r") <= most).select(*units, column)
+        return self.ranked(hashed, "h", units).filter(nw.col("r") <= most).select(*units, column)
 
     # For subclasses
 

@@ -49,10 +49,10 @@ def per_unit(here: Lowering, units: list[str], identifiers: list[str], features:
         stages_of_features.append(_stages(here, feature, value, into, f"f{i}x", units))
         sums += stages_of_features[-1].sums
     rows = _staged(here.frame, [stages.rows for stages in stages_of_features])
+    rows = rows if rows is here.frame else here.engine.settled(rows)
     per_unit_rows = rows.group_by(*units).agg(*(sums or [nw.len().alias("n")]))
-    return _staged(per_unit_rows, [stages.after for stages in stages_of_features]).select(
-        *units, *identifiers, *features
-    )
+    made = _staged(per_unit_rows, [stages.after for stages in stages_of_features])
+    return here.engine.settled(made.select(*units, *identifiers, *features))
 
 
 def _staged(frame: Frame, features: Sequence[Sequence[Sequence[nw.Expr]]]) -> Frame:

@@ -18,7 +18,7 @@ from dpframe.engine.stages.values import in_calendar, in_timedelta, not_nan, one
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, Column, ColumnDomain, Kind, Node, Table, kind, nodes
 from dpframe.plan.steps import basic as steps
-from dpframe.plan.steps import rewrites
+from dpframe.plan.steps import rewrites, sources_of
 
 __all__ = ["as_bytes", "lower", "lowered", "readable", "unit_names"]
 
@@ -145,10 +145,17 @@ def _(step: rewrites.Rewrite, live: frozenset[str], empty: bool) -> Frame:
         *(_read(node, table) for _, node in nodes_by_version)
     )
     kept = [*unit_names(table), *sorted(live - {into for into, _ in nodes_by_version})]
-    here = Lowering(table, lowered(step.before, inputs, empty), kept)
+    rows = lowered(step.before, inputs, empty)
+    here = Lowering(table, rows, kept)
     values = here.exprs(node for _, node in nodes_by_version)
     columns = [value.alias(into) for (into, _), value in zip(nodes_by_version, values, strict=True)]
-    return here.frame.select(*kept, *columns) if columns else here.frame
+    if not columns:
+        return here.frame
+    computed = here.frame.select(*kept, *columns)
+    # Columns of computed columns: see `Backend.settled`. Others, and filters on them, may be moved to the files.
+    plain = {column.id for source in sources_of(step) for column in source.table.columns.values()}
+    read = frozenset[str]().union(*(_read(node, table) for _, node in nodes_by_version))
+    return computed if here.frame is rows and read <= plain else here.engine.settled(computed)
 
 
 @lowered.register

@@ -46,6 +46,10 @@ class _DataFusionDialect(Dialect):
         held = _HELD_AS.get(kind(dtype), "int64")
         return Called("held", (source,), (value.op(),), ibis.dtype(held)).to_expr()
 
+    def settled(self, rows: Any) -> Any:
+        """Each column through a function that gives it back, and that DataFusion does not call twice."""
+        return rows.select(**{name: _called("same", [rows[name]], str(dtype)) for name, dtype in rows.schema().items()})
+
     def bytewise(self, rows: Any) -> bool:
         """Texts are compared by their bytes, and stay texts."""
         return False
@@ -90,6 +94,9 @@ class _DataFusionDialect(Dialect):
 
     def planned(self, rows: Any) -> pl.DataFrame:
         return session.planned(rows)
+
+    def try_threads(self, rows: Any) -> None:
+        session.try_threads()
 
     def read(self, rows: Any) -> pl.DataFrame:
         return session.answered(rows)

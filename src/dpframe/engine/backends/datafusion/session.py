@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import datafusion
@@ -16,7 +16,7 @@ from dpframe.engine.backends.datafusion.functions import FUNCTIONS, as_held, ser
 from dpframe.engine.intake import plain_type
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["answered", "database_of", "opened", "planned", "schema_of"]
+__all__ = ["answered", "database_of", "opened", "planned", "schema_of", "try_threads"]
 
 _SETTINGS = {
     "datafusion.execution.batch_size": "65536",  # rows of a call
@@ -57,15 +57,14 @@ def _plain(dtype: pa.DataType) -> pa.DataType:
 
 
 def planned(rows: Any) -> pl.DataFrame:
-    """The table of a query with LIMIT 0, for which DataFusion reads no row.
+    """The table of the whole query on tables without their rows: what DataFusion plans and calls is that of the answer.
 
     Errors: UnsupportedOperation for a table that dpframe's session cannot read, such as one of an object store
     """
     compiler = Compiler()
-    query = compiler.written(rows.limit(0))
-    session = _session(compiler)
-    _check(session, compiler.tables.values())
-    return _collected(session, compiler, query)
+    query = compiler.written(rows)
+    _check(_session(compiler), compiler.tables.values())
+    return _collected(_session(compiler, empty=True), compiler, query)
 
 
 def answered(rows: Any) -> pl.DataFrame:
@@ -94,7 +93,8 @@ def _check(session: Any, tables: Iterable[str]) -> None:
 def _collected(session: Any, compiler: Compiler, query: str) -> pl.DataFrame:
     """The rows of a query in a session."""
     for function, name in compiler.calls.items():
-        call = datafusion.udf(_caller(function), list(function.inputs), function.output, "immutable", name)
+        changes = "volatile" if function.name == "same" else "immutable"
+        call = datafusion.udf(_caller(function), list(function.inputs), function.output, changes, name)
         session.register_udf(call)
     result = session.sql(query)
     # One batch may have another Arrow type of text than the next.
@@ -102,12 +102,20 @@ def _collected(session: Any, compiler: Compiler, query: str) -> pl.DataFrame:
     return pl.concat(batches, how="vertical_relaxed")
 
 
-def _session(compiler: Compiler) -> Any:
-    """A session with the tables of a query."""
+def _session(compiler: Compiler, *, empty: bool = False) -> Any:
+    """A session with the tables of a query; empty: the user's tables without their rows."""
     session = datafusion.SessionContext(datafusion.SessionConfig(_SETTINGS))
     for table, name in compiler.tables.items():
-        _register(session, name, table)
+        if empty and isinstance(table, Opened):
+            session.register_record_batches(name, [[_empty(pa.schema(table.types))]])
+        else:
+            _register(session, name, table)
     return session
+
+
+def try_threads() -> None:
+    """A query that DataFusion divides between its threads."""
+    datafusion.SessionContext().sql("SELECT sum(x) FROM (SELECT 1 AS x UNION ALL SELECT 2)").collect()
 
 
 def _register(session: Any, name: str, table: Any) -> None:
@@ -116,21 +124,22 @@ def _register(session: Any, name: str, table: Any) -> None:
         return
     public = pl.from_arrow(table.data.to_pyarrow(table.schema))
     assert isinstance(public, pl.DataFrame)
-    columns = [as_held(column.to_arrow()).alias(column.name) for column in public]
-    batches = pl.DataFrame(columns).to_arrow().to_batches()
-    session.register_record_batches(name, [batches or [_empty(columns)]])
+    held = pl.DataFrame([as_held(column.to_arrow()).alias(column.name) for column in public]).to_arrow()
+    session.register_record_batches(name, [held.to_batches() or [_empty(held.schema)]])
 
 
-def _empty(columns: Sequence[pl.Series]) -> pa.RecordBatch:
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
     """A batch without rows: DataFusion takes the types of a table from its first batch."""
-    return pa.RecordBatch.from_arrays([column.to_arrow() for column in columns], [column.name for column in columns])
+    return pa.RecordBatch.from_arrays([pa.array([], dtype) for dtype in schema.types], schema=schema)
 
 
 def _caller(function: Function) -> Callable[..., pa.Array]:
     """A function of arrays, as DataFusion calls it."""
 
     def call(*arrays: pa.Array) -> pa.Array:
-        if function.name == "held":
+        if function.name == "same":
+            column = series(arrays[0])
+        elif function.name == "held":
             column = as_held(arrays[0])
         else:
             frame = pl.DataFrame([series(array).alias(f"a{i}") for i, array in enumerate(arrays)])

@@ -22,7 +22,7 @@ Distinct DropColumns DropNull FillNull SQLQueryResult DatabaseTable InMemoryTabl
 _VALUES = """Field Literal Alias Written Cast Add Subtract Multiply Divide Modulus Floor Abs Sqrt Log Negate
 Equals NotEquals Less LessEqual Greater GreaterEqual And Or Not IsNull NotNull IsNan InValues
 Coalesce Greatest Least Clip IfElse SearchedCase Count CountStar CountDistinct Sum Min Max Any
-WindowFunction WindowBoundary RowNumber MinRank SortKey Hash HexDigest
+WindowFunction WindowBoundary RowNumber MinRank SortKey Hash
 StringLength StringContains StartsWith EndsWith Substring StringConcat RegexSearch"""
 _TOTAL = frozenset(f"{_TABLES} {_VALUES}".split())  # the operations that no cell makes fail, with the SQL written here
 
