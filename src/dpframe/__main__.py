@@ -16,8 +16,6 @@ from dpframe.plan import render_text
 from dpframe.release.shown import ledger_page, price_words
 from dpframe.safe_text import visible
 
-__all__ = ["entry", "main"]
-
 
 def entry() -> int:
     """The console script `dpframe`: a reader that goes away, as `| head` does, is no error."""

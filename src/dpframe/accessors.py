@@ -16,8 +16,6 @@ from dpframe.plan.steps import Rows
 from dpframe.release.shown import Release
 from dpframe.usage import ARGUMENTS, DOORS, MATRICES, explains
 
-__all__ = ["FrameAccessor", "SeriesAccessor", "register"]
-
 _WHOSE = tuple(inspect.signature(protect).parameters)[1:]
 _PRICE = tuple(inspect.signature(Query.release).parameters)[1:]
 _OPTIONS = inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD, annotation=Any)

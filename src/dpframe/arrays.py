@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["Array", "Booleans", "Floats", "Integers", "PlaceCounts", "WideIntegers", "Words"]
-
 Array = NDArray[Any]  # of any type
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -8,8 +8,6 @@ from typing import Any
 from dpframe.errors import UnsupportedOperation
 from dpframe.safe_text import for_script
 
-__all__ = ["altair", "finished"]
-
 
 def altair() -> Any:
     """The module Altair. Errors: UnsupportedOperation, with the line to install it."""

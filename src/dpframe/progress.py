@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-__all__ = ["watched"]
-
 Item = TypeVar("Item")
 
 _PATIENCE = 2.0  # seconds before the line is shown

@@ -11,24 +11,6 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from dpframe.errors import DpFrameWarning, WrongCall
 from dpframe.safe_text import visible
 
-__all__ = [
-    "ARGUMENTS",
-    "BUDGET",
-    "DOORS",
-    "ELSEWHERE",
-    "LEDGER",
-    "MATRICES",
-    "PLAN",
-    "PLANNED",
-    "PRICED",
-    "RELEASED",
-    "STEPS",
-    "explained",
-    "explains",
-    "statistic",
-    "warn",
-]
-
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
 ARGUMENTS = {  # of questions that are methods alone; a statistic brings its own: see `statistic`
     "top_k": "'city', 1, keys=['Bonn', 'Kiel']",

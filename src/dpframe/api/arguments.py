@@ -30,29 +30,6 @@ from dpframe.plan.steps import Step, check_limit
 from dpframe.plan.steps.rewrites import WithColumns
 from dpframe.usage import STEPS
 
-__all__ = [
-    "GroupLimits",
-    "OwnLimits",
-    "Pair",
-    "RowLimits",
-    "read_bounds",
-    "read_by",
-    "read_columns",
-    "read_expr",
-    "read_limits",
-    "read_mapping",
-    "read_name",
-    "read_names",
-    "read_own",
-    "read_points",
-    "read_rank",
-    "read_row_limits",
-    "read_share",
-    "read_values",
-    "typed_too",
-]
-
-
 _RANKS = 10**6  # the largest denominator of a rank
 _MISSPELT = 2  # with more unknown names than this, they are taken for values of a column
 Pair = tuple[Any, Any] | Auto  # two numbers, dates, times or timedeltas; or dp.Auto()

@@ -11,8 +11,6 @@ from dpframe.api.statistics import counts, moments
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Aggregate, Intervals, Question, check_choice, number
 
-__all__ = ["cell_of", "check_cells", "intervals_of", "parts_of"]
-
 
 def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, call: str) -> Intervals:
     """The intervals of a histogram, with one below the edges (`underflow`) and one above (`overflow`)."""

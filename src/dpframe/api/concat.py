@@ -10,8 +10,6 @@ from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
 from dpframe.plan.steps import Concat
 
-__all__ = ["concat"]
-
 
 def concat(frames: Iterable[PrivateFrame[Table_co]]) -> PrivateFrame[Table_co]:
     """The rows of several protected frames, one below the other: `dp.concat([january, february])`.

@@ -26,8 +26,6 @@ from dpframe.plan.statistics import Count, Mean, Missing, Quantile, Std
 from dpframe.plan.totals import without_bounds
 from dpframe.usage import explains
 
-__all__ = ["FrameDescription", "Weights", "split"]
-
 _QUARTILES = (0.25, 0.5, 0.75)
 _NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
 _TYPICAL_MEAN = 0.5  # distance of a mean from the middle of the bounds, in half the width of the bounds

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["PrivateFrame", "protect"]
-
 Unit = str | tuple[str, ...] | list[str] | Rows | None
 
 

@@ -17,8 +17,6 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import GROUPS, Aggregate, is_len
 from dpframe.usage import explains
 
-__all__ = ["PrivateGroupBy", "named"]
-
 
 @explains(".{}({}).release(epsilon=0.1)")
 class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices[Table_co], GroupPairs[Table_co]):

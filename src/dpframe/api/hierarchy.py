@@ -19,8 +19,6 @@ from dpframe.release.accuracy import check_alpha
 from dpframe.release.estimators import whole_rows
 from dpframe.release.kinds.hierarchy import exact_levels, level_errors, level_variances
 
-__all__ = ["HierarchyQuery", "hierarchy_of", "read_crossed"]
-
 
 class HierarchyQuery(Query[Table_co]):
     """A hierarchy that has not been released. Nothing has been read and nothing paid."""

@@ -26,8 +26,6 @@ from dpframe.release.kinds.marginals import (
 )
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["MarginalsQuery", "listed_levels", "marginals_of", "workload_of"]
-
 
 class MarginalsQuery(Query[Table_co]):
     """Marginals that have not been released. Nothing has been read and nothing paid."""

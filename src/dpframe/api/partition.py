@@ -13,8 +13,6 @@ from dpframe.noise import bits
 from dpframe.plan import described_table, read_keys
 from dpframe.plan.steps import PartitionPart, Step, check_limit, lineage
 
-__all__ = ["partitioned"]
-
 
 def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_groups: int) -> list[tuple[Any, Step, Any]]:
     """The parts of a table: key, step and budget of each. See `PrivateFrame.partition`."""

@@ -30,8 +30,6 @@ from dpframe.safe_text import visible
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import PRICED, explained, explains
 
-__all__ = ["Query"]
-
 
 @explains(".{}({})", PRICED)
 class Query(Hints, Generic[Table_co]):

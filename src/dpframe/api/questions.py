@@ -39,8 +39,6 @@ from dpframe.plan import (
 from dpframe.plan.steps import basic as steps
 from dpframe.usage import explains
 
-__all__ = ["Questions"]
-
 
 @explains("{}({}, max_rows=5).release(epsilon=0.1)")
 class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Table_co]):

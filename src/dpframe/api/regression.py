@@ -20,8 +20,6 @@ from dpframe.release.kinds.regression import INTERCEPT, MatrixRelease, Regressio
 from dpframe.release.shown import Release
 from dpframe.usage import MATRICES, explains
 
-__all__ = ["FrameMatrices", "MomentsQuery"]
-
 R = TypeVar("R")
 
 _OF_RESIDUALS = Fraction(1, 4)  # the square of the outcome is needed for the residual variance alone

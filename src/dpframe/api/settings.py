@@ -8,8 +8,6 @@ from dpframe.budget import Ledger, PartBudget
 from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument, kind_of
 from dpframe.release import Account
 
-__all__ = ["check_budget", "check_same_budget", "resolve_budget", "set_budget"]
-
 _default: Account | None = None
 
 

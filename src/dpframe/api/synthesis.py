@@ -40,8 +40,6 @@ from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.safe_text import visible
 from dpframe.usage import PRICED, explains
 
-__all__ = ["FrameSynthesis", "SynthesisQuery"]
-
 _BINS = 16  # of a column with bounds alone
 _SINGLE = 32  # with at most so many whole numbers between its bounds, each is a bin of its own
 _MOST_COLUMNS = 40

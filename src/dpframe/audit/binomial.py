@@ -7,8 +7,6 @@ import math
 from dpframe.errors import InvalidArgument
 from dpframe.noise import ball, precision
 
-__all__ = ["at_least", "at_most"]
-
 _CLOSE = 1e-12  # how near the bound comes to the largest p
 
 

@@ -17,8 +17,6 @@ from dpframe.progress import watched
 from dpframe.theory.checks import distances
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
-__all__ = ["QueryCheck", "check_query"]
-
 _HEADER = ("measure", "norm", "claimed", "reached", "")
 
 

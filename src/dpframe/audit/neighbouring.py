@@ -12,8 +12,6 @@ from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation,
 from dpframe.plan.steps import Rows
 from dpframe.theory.checks import Counts, Universe
 
-__all__ = ["Owner", "Table", "Unit", "eager", "joined", "multisets", "neighbours", "owners_of", "pairs", "taken"]
-
 Unit = str | tuple[str, ...] | list[str] | Rows
 Table = Any  # of pandas, Polars or PyArrow
 Owner = tuple[object, ...]  # the identifiers of one unit

@@ -11,8 +11,6 @@ from dpframe.arrays import Floats
 from dpframe.errors import InvalidArgument
 from dpframe.release import Release
 
-__all__ = ["Cells", "Event", "Outcome", "best_event", "outcomes_of"]
-
 Outcome = tuple[Hashable, tuple[float, ...]]  # a label (all parts that are no numbers) and the numbers
 
 _MIDDLE = np.linspace(0.02, 0.98, 49)

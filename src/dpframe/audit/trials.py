@@ -14,8 +14,6 @@ from dpframe.plan import real
 from dpframe.progress import watched
 from dpframe.theory.checks import histograms
 
-__all__ = ["Audit", "audit"]
-
 ALPHA = 1e-6
 MOST = 10**8  # outcomes, which are kept
 

@@ -28,8 +28,6 @@ from dpframe.errors import (
 )
 from dpframe.usage import BUDGET, PLAN, explains
 
-__all__ = ["Budget", "now"]
-
 UNACKNOWLEDGED = 2  # After this number of unacknowledged failures, charges are refused.
 _STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
 UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}

@@ -9,8 +9,6 @@ from dpframe.budget.losses import RHO_UNIT, Loss, Terms, read_delta, read_epsilo
 from dpframe.errors import InvalidPrice, UnsupportedOperation
 from dpframe.theory.formulas.loss import rho_within
 
-__all__ = ["ACCOUNTANTS", "Accountant", "Basic", "Pld", "Zcdp", "accountant_named", "read_limit"]
-
 
 class Accountant(Protocol):
     """The rule by which losses of adaptively chosen releases compose.

@@ -20,8 +20,6 @@ from dpframe.budget.verbs import offered
 from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidPrice
 from dpframe.theory.formulas.loss import rho_within
 
-__all__ = ["Allowance", "Pace", "planned"]
-
 LONGEST = 100_000  # nights
 
 

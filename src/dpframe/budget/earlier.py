@@ -11,8 +11,6 @@ from dpframe.budget.names import differences
 from dpframe.budget.receipts import Page, Receipt, Stored
 from dpframe.errors import ReleaseMismatch, ReleasePending
 
-__all__ = ["check_same", "is_pending", "stored_answer"]
-
 
 def check_same(earlier: Entry, body: Mapping[str, Any]) -> None:
     """Check that a name is used for one plan, one price and one source of rows. Errors: ReleaseMismatch."""

@@ -14,23 +14,6 @@ from typing import Any, NamedTuple
 
 from dpframe.budget.losses import DELTA_UNIT, EPSILON_UNIT, RHO_UNIT, Loss, number_of
 
-__all__ = [
-    "GENESIS",
-    "Charge",
-    "Entry",
-    "Failures",
-    "as_read_now",
-    "canonical",
-    "chained",
-    "digest_of",
-    "in_units",
-    "loss_of",
-    "packed_statement",
-    "sealed",
-    "statement_of",
-    "texts_of",
-]
-
 GENESIS = "0" * 64  # the hash before the first entry
 
 

@@ -18,8 +18,6 @@ from dpframe.budget.losses import Loss
 from dpframe.budget.verbs import offered, registered
 from dpframe.safe_text import visible
 
-__all__ = ["Forecast", "forecast"]
-
 _DAY = dt.timedelta(days=1)
 _LONGEST = 3660  # the longest forecast (days)
 _RECENT = 30  # the number of last days over which spending is averaged

@@ -7,8 +7,6 @@ import re
 
 from dpframe.errors import InvalidArgument, kind_of
 
-__all__ = ["later", "read_length"]
-
 _UNITS = {"h": dt.timedelta(hours=1), "d": dt.timedelta(days=1), "w": dt.timedelta(weeks=1)}
 _WORDS = {"hour": "1h", "day": "1d", "night": "1d", "week": "1w"}
 _LENGTH = re.compile(r"([1-9][0-9]{0,5})([hdw])")

@@ -11,8 +11,6 @@ from dpframe.errors import InvalidArgument
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
 from dpframe.usage import warn
 
-__all__ = ["another_subject", "exceeded", "read_min_units", "warn_of_weak"]
-
 MOST_EPSILON = 10
 MOST_DELTA = Fraction(1, 1000)
 _USUAL_DELTA = 1e-6  # the δ at which a limit in ρ is converted to ε

@@ -12,21 +12,6 @@ from functools import lru_cache
 
 from dpframe.errors import InvalidPrice, kind_of
 
-__all__ = [
-    "DELTA_UNIT",
-    "EPSILON_UNIT",
-    "GRID",
-    "RHO_UNIT",
-    "Loss",
-    "Terms",
-    "number_of",
-    "read_delta",
-    "read_epsilon",
-    "read_rho",
-    "typed_number",
-    "written_number",
-]
-
 
 class Terms(StrEnum):
     """The unit in which a budget counts losses, besides δ: ε, or the ρ of zero-concentrated privacy."""

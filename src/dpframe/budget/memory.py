@@ -15,8 +15,6 @@ from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["MemoryBook"]
-
 
 class MemoryBook:
     """A book whose entries are in a list, under a lock. Tables are stored for releases that have a name."""

@@ -11,8 +11,6 @@ from typing import Any
 from dpframe.budget.entries import canonical
 from dpframe.errors import InvalidArgument
 
-__all__ = ["check_plain", "differences", "fingerprint", "is_text"]
-
 SHOWN = 8  # differences in a message
 
 

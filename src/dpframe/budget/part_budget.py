@@ -11,8 +11,6 @@ from dpframe.budget.parts import PartName
 from dpframe.budget.receipts import Receipt, Stored
 from dpframe.safe_text import visible
 
-__all__ = ["PartBudget"]
-
 
 class PartBudget:
     """A budget for one part of a partition. A charge costs the rise of the largest loss of a part, times `groups`."""

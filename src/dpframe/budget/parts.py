@@ -16,8 +16,6 @@ from typing import Any
 from dpframe.budget.entries import loss_of, texts_of
 from dpframe.budget.losses import Loss
 
-__all__ = ["PartName", "Parts", "compared", "opened", "raised"]
-
 Parts = Mapping[str, Any]  # {partition: {"groups", "salt", "spent": {key: loss as texts of exact fractions}}}
 
 

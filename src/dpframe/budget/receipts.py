@@ -12,9 +12,6 @@ from dpframe.budget.entries import Entry, Failures
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
 
-__all__ = ["Book", "Page", "Receipt", "Stored"]
-
-
 NO_FAILURES = Failures()
 
 
@@ -86,7 +83,9 @@ class Within(Protocol):
     """
 
     @property
-    def opening(self) -> int: ...
+    def opening(self) -> int:
+        """The number of that earlier charge."""
+        ...
 
     def again(self, loss: Loss) -> Loss:
         """The cost of the charge if its name was paid for before and the answer was lost."""

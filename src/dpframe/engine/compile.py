@@ -37,8 +37,6 @@ from dpframe.engine.stages import (
 )
 from dpframe.plan import Limits, Question, Total, TotalKind
 
-__all__ = ["HIGH", "Compiled", "compiled", "counted", "influence_weights", "split_bits"]
-
 HIGH = "x"  # suffix of the high part of a total that is added in two parts
 _ROOM = 27  # bits of a partial: 2^36 partials of this size have a sum that fits in int64
 

@@ -17,8 +17,6 @@ from dpframe.engine.totals import guarded, joined
 from dpframe.plan import Question, Synthesis
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["Contingency", "contingency", "validate_contingency"]
-
 
 @dataclass(frozen=True, repr=False)
 class Contingency:

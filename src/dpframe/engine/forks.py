@@ -20,8 +20,6 @@ from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.steps import Step, sources_of
 
-__all__ = ["check_process", "check_threads"]
-
 PATIENCE = 30.0  # seconds for a computation that takes some milliseconds, also on a machine that does much else
 _POLARS = "Polars"
 _answering: dict[str, bool] = {}  # whether an engine answered in this process

@@ -28,9 +28,6 @@ from dpframe.engine.stages import group_names, key_frame, keyed, listed_only, lo
 from dpframe.engine.totals import guarded
 from dpframe.plan import TIMES, Column, Kind, Question, kind
 
-__all__ = ["EXPONENTS", "NODES", "ONE", "key_profile", "magnitude_profile", "size_profile", "value_profile"]
-
-
 ONE = 2**16  # the weight of a unit in a histogram
 # Nodes of the histograms of sizes: four in each octave up to 32, then two. The last node also stands for larger sizes.
 NODES: Integers = np.unique(np.rint(2 ** np.concatenate([np.arange(20) / 4, np.arange(10, 63) / 2])).astype(np.int64))

@@ -11,8 +11,6 @@ from __future__ import annotations
 import sys
 from functools import cache
 
-__all__ = ["ALIKE", "NEAR", "letters"]
-
 NEAR = "\u0001-\u017f"  # the characters of most texts in Latin letters, as a range of a regular expression
 
 # Ranges of characters (both ends belong to the range) to which every engine gives the same other case: scripts that

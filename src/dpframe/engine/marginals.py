@@ -24,8 +24,6 @@ from dpframe.engine.totals import guarded, joined
 from dpframe.plan import FRACTION_BITS, Marginals, Question
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["empty_sums", "listed_keys", "marginal_keys", "marginal_totals", "validate_marginals"]
-
 _CELLS = 2**20  # where keys have more combinations than this, most rows have one of their own
 
 Tables = tuple[NDArray[np.int64], ...]  # one array for each marginal of the workload, an axis per column; not private

@@ -19,8 +19,6 @@ from dpframe.engine.tables import Data
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.plan import Kind, check_names, kind
 
-__all__ = ["adopt", "content", "public"]
-
 # From a package to the line to type for its tables, where there is one.
 _THROUGH_IBIS = "give a table through Ibis, as in dp.protect(ibis.{}.table('visits'), ...)"
 _FILE = "read it first, as in pl.scan_parquet('visits.parquet'), or pd.read_csv('visits.csv')"

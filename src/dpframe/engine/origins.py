@@ -13,8 +13,6 @@ import polars as pl
 
 from dpframe.errors import InvalidArgument, kind_of
 
-__all__ = ["files_of", "origin_of", "read_origin"]
-
 _DATASET = re.compile(r"^\s*PythonDataset SCAN", re.MULTILINE)
 _SHOWN = 3  # number of files that are named
 Origin = dict[str, Any]

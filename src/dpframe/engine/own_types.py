@@ -15,8 +15,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-__all__ = ["arrow_types", "in_own_types", "pandas_types", "polars_types"]
-
 
 def pandas_types(dtypes: Mapping[str, Any]) -> dict[str, Any]:
     """The types of pandas that a conversion from Polars would change; of categories only whether they are ordered."""

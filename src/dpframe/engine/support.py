@@ -13,8 +13,6 @@ from dpframe.plan import Call, Node, show
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine, rewrites
 
-__all__ = ["check_supported"]
-
 _DEEPEST, _MOST = 300, 10_000  # steps after each other, and steps in all
 
 

@@ -24,8 +24,6 @@ else:  # `typing.TypeVar` has defaults from Python 3.13 on; type checkers know t
 
     Table_co = TypeVar("Table_co", covariant=True)
 
-__all__ = ["Data", "Kind", "Table_co", "as_kind", "domain_of", "polars_dtype"]
-
 Kind = Literal["polars", "pyarrow", "pandas"]
 
 

@@ -24,8 +24,6 @@ from dpframe.engine.stages import group_names, listed_groups, public_keys
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan import Question, Total
 
-__all__ = ["Totals", "guarded", "joined", "sealed", "totals", "validate"]
-
 T = TypeVar("T")
 _FEW = 100  # listed keys that are looked up in less time in Python than a join takes
 

@@ -12,8 +12,6 @@ from dpframe.errors import DpFrameError
 from dpframe.plan import Question, counted
 from dpframe.plan.steps import sources_of
 
-__all__ = ["queries", "work_in_words"]
-
 
 def work_in_words(question: Question, queries: Callable[[Question], list[Frame]]) -> str:
     """The work of a release as a sentence; empty for an engine that is no cluster.

@@ -20,8 +20,6 @@ from dpframe.noise.certified import Ball, Number, ball
 from dpframe.noise.inversion import FUNCTION, UNIT, uniform_below
 from dpframe.noise.scales import check_size, rational
 
-__all__ = ["bernoulli", "bernoulli_exp", "flips"]
-
 
 def bernoulli(probability: Number, size: int) -> Booleans:
     """Independent coins that are True with exactly this probability.

@@ -17,8 +17,6 @@ import numpy as np
 from dpframe.arrays import Words
 from dpframe.errors import DpFrameError
 
-__all__ = ["random_words", "record", "replay", "substitute"]
-
 Source = Callable[[int], Words]
 
 

@@ -16,23 +16,6 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
-__all__ = [
-    "Ball",
-    "Number",
-    "accurate",
-    "at_most",
-    "ball",
-    "float_down",
-    "float_up",
-    "precision",
-    "root_up",
-    "round_down",
-    "round_up",
-    "smallest_float",
-    "solve",
-    "upper",
-]
-
 Number = int | float | Fraction
 Ball = Any  # flint.arb has no type stubs
 

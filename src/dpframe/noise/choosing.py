@@ -18,16 +18,6 @@ from dpframe.noise.certified import Ball, Number, ball, precision, round_down, r
 from dpframe.noise.inversion import FUNCTION, UNIT, uniform_ball, uniform_below
 from dpframe.noise.scales import rational
 
-__all__ = [
-    "exponential_choice",
-    "keep_at_least",
-    "keep_probability",
-    "permute_and_flip",
-    "randomized_response",
-    "truncated_geometric_keep",
-    "uniform_index",
-]
-
 
 def permute_and_flip(scores: Integers, rate: Number) -> Integers:
     """For each group, the index of one candidate. Candidates with higher scores are chosen more often.

@@ -41,8 +41,6 @@ from dpframe.noise.inversion import UNIT, fit, uniform_below
 from dpframe.noise.laplace import discrete_laplace
 from dpframe.noise.scales import check_scale, check_size
 
-__all__ = ["GRID", "MOST_CELLS", "contrasts", "rounded_contrasts", "shared_gaussian", "window_noise", "window_tail"]
-
 GRID = 2**16  # steps of the grid on which shared normal noise is drawn, in one unit of the integers
 MOST_CELLS = 1024  # of window noise: the tail of one cell is a sum of as many terms
 _PROPOSALS = 32  # lengths that are proposed at once; about two of three would be taken

@@ -42,16 +42,6 @@ from dpframe.noise.inversion import BLOCK, UNIT, by_size, combine, fit, magnitud
 from dpframe.noise.laplace import discrete_laplace
 from dpframe.noise.scales import check_scale, check_size
 
-__all__ = [
-    "cell_mass",
-    "discrete_gaussian",
-    "normal_balls",
-    "normal_pairs",
-    "pair_bits",
-    "rounded_gaussian",
-    "whole_cells",
-]
-
 _HALF_TURN = math.pi / 2 * 2.0**-63
 
 

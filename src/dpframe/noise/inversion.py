@@ -39,22 +39,6 @@ from dpframe.arrays import Floats, Integers, WideIntegers, Words
 from dpframe.noise import bits
 from dpframe.noise.certified import Ball, ball, precision
 
-__all__ = [
-    "BLOCK",
-    "DIRECT",
-    "FUNCTION",
-    "SPLIT",
-    "UNIT",
-    "by_size",
-    "combine",
-    "fit",
-    "magnitude_bits",
-    "place",
-    "place_floats",
-    "uniform_ball",
-    "uniform_below",
-]
-
 BLOCK = 1 << 14  # draws per pass: small enough that the arrays of a pass stay in the processor's cache
 DIRECT = 31  # scales up to 2^DIRECT need one float per draw
 SPLIT = 63  # scales up to 2^SPLIT are drawn as a cell and a position in it

@@ -50,8 +50,6 @@ from dpframe.noise.inversion import (
 )
 from dpframe.noise.scales import check_scale, check_size
 
-__all__ = ["discrete_laplace", "lower_cells", "rounded_laplace"]
-
 
 @dataclass(frozen=True)
 class _Rounding:

@@ -13,8 +13,6 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.errors import InvalidArgument
 
-__all__ = ["Scale", "check_scale", "check_size", "positive", "rational"]
-
 Scale = float | Floats
 
 

@@ -29,8 +29,6 @@ from dpframe.noise.inversion import DIRECT, SPLIT, place_floats
 from dpframe.noise.laplace import lower_cells
 from dpframe.noise.scales import check_scale
 
-__all__ = ["Parts", "shifted_gaussian", "shifted_laplace"]
-
 Parts = tuple[Floats, Floats, int]
 _HALF = Fraction(1, 2)
 _ONE = np.float64(1).view(np.uint64)

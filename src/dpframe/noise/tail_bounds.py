@@ -15,19 +15,6 @@ from dpframe.errors import InvalidArgument
 from dpframe.noise.certified import Ball, Number, ball, precision, round_up, upper
 from dpframe.noise.scales import positive, rational
 
-__all__ = [
-    "TAILS",
-    "discrete_gaussian_tail",
-    "discrete_gaussian_tails",
-    "discrete_laplace_tail",
-    "family_tail",
-    "gaussian_tail",
-    "laplace_tail",
-    "rounded_gaussian_tail",
-    "rounded_laplace_tail",
-    "whole",
-]
-
 
 def laplace_tail(scale: Number, x: Number) -> float:
     """P[Z ≥ x] of the real Laplace distribution, rounded up.

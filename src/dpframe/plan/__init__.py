@@ -65,6 +65,7 @@ from dpframe.plan.keys import (
     read_keys,
     read_other,
 )
+from dpframe.plan.layout import Layout
 from dpframe.plan.moments import (
     INFLUENCE_MOST,
     Covers,
@@ -87,10 +88,7 @@ from dpframe.plan.operations import (
     logarithm,
     overflows,
 )
-from dpframe.plan.question import (
-    Layout,
-    Question,
-)
+from dpframe.plan.question import Question
 from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
 from dpframe.plan.tables import (
     COUNT,

@@ -12,8 +12,6 @@ from dpframe.plan.totals import Total
 from dpframe.theory.formulas.error import margin_shares
 from dpframe.theory.formulas.sensitivity import OneSigned, Relation, merged
 
-__all__ = ["Allotment", "one_signed_of_single_groups", "with_margins"]
-
 
 @dataclass(frozen=True)
 class Allotment:

@@ -8,8 +8,6 @@ from narwhals.dtypes import DType
 from dpframe.errors import WrongType
 from dpframe.plan.types import Kind, kind, show
 
-__all__ = ["cast_first", "cast_to", "check_cast"]
-
 _MAY_CONVERT = {  # what Polars, SQL and Spark convert alike
     "integer": {"integer", "float", "boolean", "string"},
     "float": {"integer", "float"},

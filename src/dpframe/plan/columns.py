@@ -14,8 +14,6 @@ from dpframe.plan.hints import nearest
 from dpframe.plan.types import Kind, Scalar, check_text, kind, number
 from dpframe.theory.formulas.sensitivity import Relation
 
-__all__ = ["Auto", "Bounds", "Column", "ColumnDomain", "Limits", "Table", "check_names", "shares_of_bounds"]
-
 
 class Bounds(NamedTuple):
     """A closed interval that every value of a column lies in (column unit)."""

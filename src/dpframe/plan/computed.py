@@ -10,8 +10,6 @@ import numpy as np
 from dpframe.plan.columns import Table
 from dpframe.usage import warn
 
-__all__ = ["warn_of_computed_bounds", "warn_of_computed_keys", "warn_of_public_units"]
-
 _LIBRARIES = {"pandas": "pandas", "polars": "Polars", "numpy": "NumPy", "pyarrow": "PyArrow", "modin": "Modin"}
 _WORDS = {"ndarray": "array"}
 

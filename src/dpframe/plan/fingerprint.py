@@ -25,8 +25,6 @@ from dpframe.plan.moments import Covers
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Source, Step, lineage
 
-__all__ = ["described", "described_table"]
-
 LONG = 100  # a longer list is described by its length and hash
 
 Json = Any

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from dpframe.plan.columns import Bounds
 
-__all__ = ["FRACTION_BITS", "UNIT_GRID", "Candidates", "Moment", "Product", "ValueGrid", "grid_for", "room"]
-
 FRACTION_BITS = 20  # bits below the grid step in every total whose rows have weights
 _VALUE_BITS = 24  # for floats: relative steps of 6e-8, far below any noise
 _WHOLE_BITS = 26  # integers with up to this many bits are on a grid of step 1

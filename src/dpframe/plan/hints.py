@@ -8,29 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from dpframe.errors import UnknownAttribute
 
-__all__ = [
-    "ACCESSOR",
-    "BATCH",
-    "CALENDAR",
-    "EXPRESSION",
-    "FRAME",
-    "GROUPS",
-    "HIERARCHY",
-    "MARGINALS",
-    "MATRIX",
-    "MODULE",
-    "NO_ROWS",
-    "PIECES",
-    "QUERY",
-    "REGRESSION",
-    "RELEASE",
-    "SYNTHETIC",
-    "SYNTHETIC_QUERY",
-    "TEXT",
-    "Hints",
-    "nearest",
-]
-
 
 def _table(lines: Mapping[str, str]) -> Mapping[str, str]:
     """Advice by name, from lines of advice for several names."""

@@ -16,8 +16,6 @@ from dpframe.plan.casts import cast_first, cast_to
 from dpframe.plan.columns import ColumnDomain
 from dpframe.plan.types import TIMES, Kind, check_text, kind, kind_of_scalar, number, plain, real, show, ticks
 
-__all__ = ["Intervals", "check_bound", "check_interval", "comparable"]
-
 
 @dataclass(frozen=True)
 class Intervals:

@@ -31,8 +31,6 @@ from dpframe.plan.types import (
     show,
 )
 
-__all__ = ["Key", "Keys", "read_keys", "read_other"]
-
 Key = tuple[Scalar | None, ...]
 
 

@@ -38,8 +38,6 @@ from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import Contribution
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
-__all__ = ["INFLUENCE_MOST", "Covers", "has_population", "influence_total", "read_covers", "share_of", "with_moments"]
-
 MOST_COMPARED = 5  # listed groups, up to which products between any two of them are paid for: see `between_totals`
 _BETWEEN = Fraction(1, 8)  # the weight of all of these products together
 _BITS = 24  # of each factor of a product, so that a product and what is taken from it stay below 2^50

@@ -16,8 +16,6 @@ from dpframe.plan.columns import Bounds, ColumnDomain, Table
 from dpframe.plan.operations import OPERATIONS
 from dpframe.plan.types import Null, Scalar, kind_of_scalar, listed
 
-__all__ = ["Call", "Listed", "Literal", "Name", "Node", "alike", "domain", "joined", "names", "text"]
-
 
 @dataclass(frozen=True)
 class Name:

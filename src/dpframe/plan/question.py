@@ -27,8 +27,6 @@ from dpframe.plan.types import Kind, check_key, kind, show
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, merged, pair_gains
 
-__all__ = ["Layout", "Question"]
-
 
 @dataclass(frozen=True, eq=False)
 class Question:

@@ -15,35 +15,6 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, WrongType, kind_of
 
-__all__ = [
-    "GIVE",
-    "TIMES",
-    "Kind",
-    "Null",
-    "Scalar",
-    "Unread",
-    "as_dtype",
-    "as_held",
-    "check_choice",
-    "check_key",
-    "check_scalar",
-    "check_text",
-    "counted",
-    "in_order",
-    "integer_range",
-    "is_finite",
-    "kind",
-    "kind_of_scalar",
-    "listed",
-    "mean_type",
-    "moment",
-    "number",
-    "plain",
-    "real",
-    "show",
-    "ticks",
-]
-
 Scalar = bool | int | float | str | Decimal | dt.date | dt.datetime | dt.timedelta
 
 

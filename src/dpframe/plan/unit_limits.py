@@ -8,8 +8,6 @@ from dpframe.errors import UnboundedContribution
 from dpframe.plan.columns import Table
 from dpframe.theory.formulas.sensitivity import Contribution
 
-__all__ = ["UnitLimits"]
-
 
 @dataclass(frozen=True)
 class UnitLimits:

@@ -36,8 +36,6 @@ from dpframe.release.run import settled
 from dpframe.release.shown import Release, noise_table
 from dpframe.usage import PLANNED, explains
 
-__all__ = ["Batch", "batch_of"]
-
 
 @explains("plan.{}({})", PLANNED)
 @dataclass(frozen=True, repr=False)

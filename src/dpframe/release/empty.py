@@ -11,8 +11,6 @@ from dpframe.release.pricing import NoisePlan, Price
 from dpframe.release.stored import Answer
 from dpframe.usage import warn
 
-__all__ = ["warn_if_empty"]
-
 
 def warn_if_empty(question: Question, plan: NoisePlan, answer: Answer, price: Price | None) -> None:
     """Warn that no key reached the threshold, and say which settings have a lower one.

@@ -43,8 +43,6 @@ from dpframe.release.auto import MODEL, Seen, SizePosterior, draw_curves, laplac
 from dpframe.release.estimators import BinnedValues
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["left_out"]
-
 _NODES = NODES.astype(np.float64)
 _CASES = 256
 # Of the cases: lower end, estimate, upper end. A law of sizes is a guess, so the ends are further out than 2.5%. With

@@ -36,8 +36,6 @@ from dpframe.plan.statistics.two_columns import NARROWING, Moment
 from dpframe.release.answer import Moments, drawn_table
 from dpframe.release.pricing import NoiseKind, NoisePlan, Price
 
-__all__ = ["check_narrowing", "has_room", "narrowed", "narrowing_words"]
-
 _MEANS = Fraction(13, 20)  # of the share, for the means; the rest is for mean distances. A distance needs its mean too
 _DEVIATIONS = 3.2  # fewest standard deviations on either side: a normal value is beyond in one of 700 cases
 _PER_DISTANCE = 1.25  # standard deviation over mean distance of a normal law: √(π/2)

@@ -10,9 +10,6 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-__all__ = ["Answer", "packed", "unpacked"]
-
-
 _MARK = b"dpframe\n"
 
 

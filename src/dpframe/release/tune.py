@@ -20,8 +20,6 @@ from dpframe.release.paying import Account, described_origin, recorded, subject_
 from dpframe.release.pricing import UNNAMED, Price
 from dpframe.release.stored import Answer, packed, unpacked
 
-__all__ = ["tuned"]
-
 _NAMES = ("max_rows", "max_groups", "max_rows_per_group")
 _MOST = 10_000
 

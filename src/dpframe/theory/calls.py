@@ -11,8 +11,6 @@ from typing import ParamSpec, TypeVar
 from dpframe.errors import WrongCall
 from dpframe.theory.spaces import Domain, Metric
 
-__all__ = ["ordered", "unknown_name"]
-
 P = ParamSpec("P")
 Made = TypeVar("Made")
 

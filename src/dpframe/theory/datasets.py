@@ -32,8 +32,6 @@ from dpframe.theory.spaces import (
     VectorDomain,
 )
 
-__all__ = ["Grid", "Vector", "as_array", "dataset", "integer_total", "like", "plain_value", "relation_of", "sum_grid"]
-
 Vector = Collection[Any]  # a list, tuple, array or Series
 
 _RELATIONS: dict[type[Metric], Relation] = {

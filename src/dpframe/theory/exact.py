@@ -17,8 +17,6 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument
 
-__all__ = ["Joint", "Length", "Real", "Root", "Triple", "exact", "is_whole", "limit", "root_above", "square", "upward"]
-
 Real = int | float | Fraction | Decimal | np.integer[Any] | np.floating[Any]
 
 

@@ -16,8 +16,6 @@ from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.exact import Length, limit, square
 from dpframe.theory.spaces import Domain, Measure, Metric
 
-__all__ = ["Function", "Measurement", "Transformation"]
-
 Function = Callable[[Any], Any]
 
 

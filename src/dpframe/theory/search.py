@@ -11,8 +11,6 @@ import numpy as np
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.theory.framework import Measurement, Transformation
 
-__all__ = ["binary_search", "binary_search_chain", "binary_search_param"]
-
 Made = TypeVar("Made", Transformation, Measurement)
 _REFUSALS = (DpFrameError, OverflowError, ZeroDivisionError)
 

@@ -19,8 +19,6 @@ from dpframe.plan import Aggregate, Hints, Key, Keys, Layout, Limits, Question
 from dpframe.plan.steps import Step
 from dpframe.release import Account
 
-__all__ = ["AskedFrame", "AskedGroups"]
-
 
 class AskedFrame(Hints, Generic[Table_co]):
     """A protected frame: a plan step and what pays."""

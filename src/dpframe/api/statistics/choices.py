@@ -33,8 +33,6 @@ from dpframe.plan.statistics import Cdf, Mode, Quantile, Several
 from dpframe.plan.steps import Pick, check_limit
 from dpframe.usage import statistic
 
-__all__ = ["FrameChoices", "GroupChoices", "cdf", "first", "last", "max", "median", "min", "mode", "quantile"]
-
 
 @statistic("'wage', 0.9, bounds=(0, 100)", elsewhere="percentile")
 def quantile(

@@ -14,8 +14,6 @@ from dpframe.plan.statistics import GeometricMean, Mean, Skew, Std, Sum, Var
 from dpframe.plan.statistics.two_columns import WeightedMean
 from dpframe.usage import statistic
 
-__all__ = ["FrameMoments", "GroupMoments", "geometric_mean", "mean", "skew", "std", "sum", "var"]
-
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="total")
 def sum(  # the field's word, used as dp.sum

@@ -15,8 +15,6 @@ from dpframe.plan.statistics import Sum
 from dpframe.plan.statistics.two_columns import Corr, Cov, Ratio
 from dpframe.usage import statistic
 
-__all__ = ["GroupPairs", "PairBounds", "corr", "cov", "ratio", "read_pair_bounds"]
-
 PairBounds = Mapping[str, Any] | None
 
 

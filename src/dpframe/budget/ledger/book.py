@@ -18,8 +18,6 @@ from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
 from dpframe.errors import LedgerDamaged, LedgerUnavailable
 
-__all__ = ["LedgerBook"]
-
 Reopening = tuple[Callable[..., Any], tuple[Any, ...]]
 
 B = sa.bindparam

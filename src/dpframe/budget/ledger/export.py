@@ -13,8 +13,6 @@ from dpframe.budget.entries import Entry, statement_of
 from dpframe.errors import InvalidArgument
 from dpframe.safe_text import for_spreadsheets
 
-__all__ = ["exported"]
-
 EVENTS = "dp_accounting.dp_event"
 COLUMNS = ("budget", "number", "when", "name", "query", "epsilon", "delta", "rho", "status", "subject", "hash")
 

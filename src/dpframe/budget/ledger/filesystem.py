@@ -8,8 +8,6 @@ from pathlib import Path
 
 from dpframe.errors import LedgerUnavailable
 
-__all__ = ["filesystem_of", "refuse_network"]
-
 REMOTE = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs"}
     | {"fuse.ceph", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "panfs"}

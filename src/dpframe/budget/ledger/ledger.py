@@ -26,8 +26,6 @@ from dpframe.usage import LEDGER, explains
 if TYPE_CHECKING:
     from dpframe.budget.ledger.store import Store
 
-__all__ = ["Ledger"]
-
 SKEW = dt.timedelta(minutes=10)
 
 

@@ -10,8 +10,6 @@ from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.tables import METADATA
 from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable, UnsupportedOperation
 
-__all__ = ["POSTGRES", "PostgresStore"]
-
 # The first schema of the search path with a ledger, or else the schema in which tables are made.
 SCHEMA = """
 SELECT coalesce(

@@ -20,8 +20,6 @@ from dpframe.budget.ledger.tables import BUDGETS, ENTRIES, FORMAT, LEDGER, METAD
 from dpframe.budget.ledger.witness import Witness
 from dpframe.errors import LedgerDamaged, LedgerUnavailable
 
-__all__ = ["SqliteStore", "Store"]
-
 LOGLESS = 4  # the first format that is kept without a write-ahead log
 INDEXES = ("dpframe_entries_name", "dpframe_entries_about", "sqlite_autoindex_dpframe_entries_1")
 INHERITED: list[Any] = []  # engines of the parent process of a fork; closing them would close the parent's files

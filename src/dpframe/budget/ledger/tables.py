@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-__all__ = ["BUDGETS", "DATA", "ENTRIES", "FORMAT", "LEDGER", "METADATA"]
-
 # The version of these tables and of the numbers in them. A ledger of a later format is refused.
 # 1: losses in whole units of 1e-12 (ε, ρ) and 1e-18 (δ), rounded up; 2: exact fractions, and failures;
 # 3: compressed statements; 4: SQLite without a write-ahead log, the id of the witness, the time of the last entry.

@@ -20,8 +20,6 @@ from dpframe.budget.losses import Loss
 from dpframe.budget.parts import PartName, Parts, compared, opened, raised
 from dpframe.errors import LedgerDamaged, UnsupportedOperation
 
-__all__ = ["findings", "unowned"]
-
 PART = (  # the next entries, each result with its table
     sa.select(ENTRIES, DATA.c.data)
     .outerjoin(

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 
-__all__ = ["State", "Witness"]
-
 State = tuple[str, int, str]  # a budget: its name, the number of its entries, the hash of the last one
 
 TABLES = (

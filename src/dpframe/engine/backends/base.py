@@ -13,8 +13,6 @@ from narwhals.dtypes import DType
 from dpframe.engine.tables import Data
 from dpframe.plan import ColumnDomain
 
-__all__ = ["Backend", "Frame", "Work"]
-
 Frame = nw.LazyFrame[Any]
 
 

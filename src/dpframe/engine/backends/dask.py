@@ -17,8 +17,6 @@ from dpframe.engine.backends.polars import PolarsBackend
 from dpframe.engine.intake import arrow
 from dpframe.engine.tables import Data
 
-__all__ = ["BACKEND"]
-
 
 class _Dask(PolarsBackend):
     name = "dask"

@@ -6,8 +6,6 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["digest"]
-
 
 def digest(size: int, salt: bytes, cells: Iterable[Any]) -> bytes:
     """A digest that depends on the salt and the cells alone. Texts arrive as bytes.

@@ -29,8 +29,6 @@ from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, kind
 
-__all__ = ["BACKEND", "INFINITE", "MAGNITUDE", "check_macros", "check_statistics"]
-
 _DAY = "DATE '1970-01-01'"
 _PARTS = {
     "year": "year({0})",

@@ -36,8 +36,6 @@ from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import ColumnDomain, Kind, kind
 
-__all__ = ["BACKEND", "Dialect", "fetched", "forgotten", "is_wide"]
-
 # From Ibis' name of a database to the module of its dialect, in this folder.
 _DIALECTS: Mapping[str, str] = {
     "postgres": "postgres",

@@ -13,8 +13,6 @@ import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["check_apart", "check_numbers", "check_operations", "check_tries", "fetched", "loose"]
-
 _TRYING = ("TRY_CAST", "SAFE_CAST", "accurateCastOrNull")  # names of casts that give null instead of failing
 
 _LOOSE = "its collation takes some different texts for equal: give the column a collation that compares bytes"

@@ -18,8 +18,6 @@ from dpframe.engine.backends.sql import MOST_ROWS
 from dpframe.engine.letters import ALIKE, letters
 from dpframe.plan import Kind, kind
 
-__all__ = ["DIALECT"]
-
 
 def _function(name: str, source: str, target: str) -> Callable[[Any], Any]:
     """A function of the database, by its name and its types of argument and result."""

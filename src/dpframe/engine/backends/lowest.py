@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Words
 
-__all__ = ["Units", "at_hand", "lowest", "sifted", "words_of"]
-
 _HALF = np.uint64(32)
 _ROOM = 16  # largest ratio of the length of an array over unit numbers to the number of rows
 _SAMPLE = 64  # one unit in 64 is examined first, to estimate the share of rows that would stay

@@ -22,8 +22,6 @@ from dpframe.engine.own_types import polars_types
 from dpframe.engine.tables import Data, domain_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
-__all__ = ["BACKEND", "PolarsBackend", "plainly", "unicode"]
-
 
 class PolarsBackend(Backend):
     """Polars, for tables of Polars, pandas, Modin and PyArrow."""

@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 from dpframe.arrays import Words
 from dpframe.engine.backends.lowest import Units, at_hand, lowest, sifted, words_of
 
-__all__ = ["kept_partials"]
-
 Rows = NDArray[np.uint32]  # numbers of rows, or of units
 Counts = NDArray[np.int64]
 

@@ -22,8 +22,6 @@ from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
 from dpframe.plan import Kind, integer_range, kind
 
-__all__ = ["BACKEND"]
-
 _SMALL = 100_000  # a public table of at most this many rows is copied to each worker
 _MADE_UP = 2**40  # rows for a plan: so many that Spark plans no broadcast of them
 _FEW = 8  # at most this many runs of whole numbers are written as ranges

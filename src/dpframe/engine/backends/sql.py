@@ -27,18 +27,6 @@ from dpframe.engine.tables import domain_of
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, ColumnDomain, Kind, kind, show, ticks
 
-__all__ = [
-    "MOST_CONSTANTS",
-    "MOST_ROWS",
-    "REPLACED",
-    "SqlBackend",
-    "our_names",
-    "piece_of",
-    "plain_table",
-    "schema_of",
-    "texts_read",
-]
-
 _LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, every float is a whole number
 MOST_ROWS = 2**62  # more than any table has
 MOST_CONSTANTS = 200  # largest number of keys that are constants of a query

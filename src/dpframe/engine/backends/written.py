@@ -9,8 +9,6 @@ import ibis.expr.datatypes as types
 import ibis.expr.operations as ops
 import ibis.expr.rules as rules
 
-__all__ = ["Written", "is_not_nan", "listed_float", "written"]
-
 
 class Written(ops.Value):  # type: ignore[misc]
     """An Ibis operation with SQL of our own, which cannot fail. The SQL calls its operand `a`."""

@@ -25,8 +25,6 @@ from dpframe.engine.own_types import arrow_types, pandas_types
 from dpframe.engine.tables import Data, domain_of
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
-__all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type", "partition_of"]
-
 # PyArrow
 
 

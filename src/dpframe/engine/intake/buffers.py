@@ -29,8 +29,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["plain_type", "sound", "views_are_read"]
-
 _BLOCK = 4096  # a piece of at most this many cells is checked cell by cell if one of them is invalid
 
 

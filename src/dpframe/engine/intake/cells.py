@@ -23,8 +23,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-__all__ = ["each", "text", "value_for"]
-
 T = TypeVar("T")
 
 

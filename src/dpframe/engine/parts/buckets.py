@@ -34,8 +34,6 @@ from dpframe.plan import Question
 from dpframe.plan.steps import Source, exchanged, sources_of
 from dpframe.progress import watched
 
-__all__ = ["added"]
-
 _ROWS = 2**25  # rows of a part, which take 2 to 4 GiB of memory; rows at candidates and distinct values take twice that
 _SEED = 0x5EED  # seed of the hash that gives a unit its part. It is public, and is not the salt that chooses groups
 

@@ -37,8 +37,6 @@ from dpframe.engine.tables import Data
 from dpframe.plan import TIMES, ColumnDomain, Question, kind
 from dpframe.plan.steps import Source, exchanged, sources_of
 
-__all__ = ["added"]
-
 _PARTS = 128  # largest number of parts; each partition is cut into one piece for each part
 _FAN = 16  # number of parts that one task adds up
 

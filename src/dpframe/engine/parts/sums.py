@@ -13,9 +13,6 @@ from dpframe.engine.stages import held_keys
 from dpframe.plan import ColumnDomain, Kind, Question, kind
 from dpframe.plan.steps import sources_of
 
-__all__ = ["Build", "Sums", "collected", "comparable", "planned", "together"]
-
-
 _FEW = 2**16  # rows of a table for which Polars' optimizer takes longer than it saves
 
 

@@ -14,8 +14,6 @@ from dpframe.plan import ColumnDomain, Every, Kind, Window, kind
 if TYPE_CHECKING:
     from dpframe.engine.stages.lowering import Lowering
 
-__all__ = ["CALENDAR"]
-
 _FIRST = -(2**63)
 _DAY = 86_400  # seconds
 _QUARTERS = (0, 90, 181, 273)  # days from the first of January to each quarter, without the 29th of February

@@ -19,11 +19,6 @@ from dpframe.engine.tables import Data
 from dpframe.plan import Column, ColumnDomain, Kind, kind
 from dpframe.plan.steps import FirstPeriods, combine
 
-__all__ = [
-    "first_periods",
-    "most_per_key",
-]  # importing this module registers the steps of `plan.steps.combine` and `FirstPeriods` in `lowered`
-
 
 @lowered.register
 def _(step: combine.PerUnit, live: frozenset[str], empty: bool) -> Frame:

@@ -32,8 +32,6 @@ from dpframe.plan import (
 if TYPE_CHECKING:
     from dpframe.engine.stages.lowering import Lowering
 
-__all__ = ["LOWERED", "SIGNS"]
-
 Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
 Lower = Callable[["Lowering", Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
 

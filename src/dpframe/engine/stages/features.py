@@ -20,8 +20,6 @@ from dpframe.engine.stages.values import to_float
 from dpframe.plan import TIMES, ColumnDomain, Kind, integer_range, kind
 from dpframe.plan.steps import Feature, small
 
-__all__ = ["per_unit"]
-
 _LIMB = 32  # bits of a limb: the sum of 2^31 limbs of one unit fits in int64
 _FAR = 100  # floats without bounds are clipped to ±2^100, and rounded to 2^-92
 _INSIDE = 9.2e18  # a total whose float is smaller than this in magnitude fits in int64

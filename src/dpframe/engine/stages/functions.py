@@ -18,8 +18,6 @@ from dpframe.plan import LARGEST_POWER, LEAST_POWER, ColumnDomain, Floats, Kind,
 if TYPE_CHECKING:
     from dpframe.engine.stages.lowering import Lowering
 
-__all__ = ["FUNCTIONS"]
-
 _WHOLE = 2.0**52  # from here on, floats are whole numbers
 
 _MOST = sys.float_info.max

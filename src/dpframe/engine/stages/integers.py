@@ -11,8 +11,6 @@ from dpframe.engine.backends import Backend
 from dpframe.engine.stages.values import to_float
 from dpframe.plan import TIMES, Candidates, Factor, Kind, Total, TotalKind, integer_range, kind
 
-__all__ = ["candidate_number", "row_integer"]
-
 _LOG_TERMS = 8  # terms of the series of log(1 + t): for |t| < 0.19 the terms left out are below 4e-8
 _WIDER = 2**10  # a row's integer may be so many times the bound of the unit's total: sums do not wrap (see plan.grid)
 

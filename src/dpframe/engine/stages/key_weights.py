@@ -11,8 +11,6 @@ from dpframe.engine.backends import Frame, backend_of
 from dpframe.plan import FRACTION_BITS
 from dpframe.theory.formulas.sensitivity import spread_weight
 
-__all__ = ["weighted_keys"]
-
 
 def weighted_keys(
     partials: Frame, units: Sequence[str], groups: Sequence[str], into: str, most: int, in_play: pl.DataFrame | None

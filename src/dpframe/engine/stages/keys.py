@@ -20,8 +20,6 @@ from dpframe.engine.stages.values import one_zero, typed
 from dpframe.engine.tables import polars_dtype
 from dpframe.plan import TIMES, Column, Keys, Kind, Question, Total, kind, ticks
 
-__all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
-
 
 def group_names(question: Question) -> list[str]:
     """The names of the columns that define the groups inside the engine."""

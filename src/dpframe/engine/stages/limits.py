@@ -36,21 +36,6 @@ from dpframe.engine.stages.values import to_float
 from dpframe.plan import FRACTION_BITS, Limits, Moment, Product, Total, TotalKind
 from dpframe.theory.formulas.sensitivity import Contribution
 
-__all__ = [
-    "AT_PLACE",
-    "BEFORE_PLACE",
-    "Partial",
-    "distinct",
-    "enforced",
-    "kept_partials",
-    "multiplied",
-    "partial_bits",
-    "partials",
-    "sifted",
-    "spread",
-    "weight_name",
-]
-
 AT_PLACE, BEFORE_PLACE = 2, 1  # the role of a group in a total of products between groups; 0 for the others
 _BLOCKS = 8
 

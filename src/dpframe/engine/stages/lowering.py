@@ -23,8 +23,6 @@ from dpframe.engine.stages.expressions import LOWERED, SIGNS
 from dpframe.engine.stages.values import WITHIN, int64, not_nan, to_float
 from dpframe.plan import Call, ColumnDomain, Literal, Name, Node, Table, kind, nodes, overflows
 
-__all__ = ["Lowering"]
-
 _LARGE = 32  # operations and operands of an expression that need not be a column
 # Operations that state each operand once. Any other may state it several times, so its operands are columns.
 _ONCE = frozenset(

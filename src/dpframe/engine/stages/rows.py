@@ -20,8 +20,6 @@ from dpframe.plan import TIMES, Column, ColumnDomain, Kind, Node, Table, kind, n
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import rewrites, sources_of
 
-__all__ = ["as_bytes", "lower", "lowered", "readable", "unit_names"]
-
 
 def unit_names(table: Table) -> list[str]:
     """The hidden identifier columns of a table."""

@@ -12,8 +12,6 @@ from dpframe.plan import LONGEST_TEXT, ColumnDomain
 if TYPE_CHECKING:
     from dpframe.engine.stages.lowering import Lowering
 
-__all__ = ["TEXTS"]
-
 _LAST = 2**31 - 2  # the last place of a character that engines have a number for
 
 

@@ -10,8 +10,6 @@ from narwhals.dtypes import DType
 
 from dpframe.plan import ColumnDomain, Kind, integer_range, kind
 
-__all__ = ["TICKS", "WITHIN", "in_calendar", "in_timedelta", "int64", "not_nan", "one_zero", "to_float", "typed"]
-
 WITHIN = 9.2e18  # a result whose float is smaller than this in magnitude fits in int64: 2^63 is 9.223e18
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 

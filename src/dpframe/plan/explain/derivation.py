@@ -19,18 +19,6 @@ from dpframe.plan.types import TIMES, counted, kind, moment, number, show
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS
 
-__all__ = [
-    "Derivation",
-    "asked",
-    "derivation",
-    "describe",
-    "limits_in_words",
-    "open_bounds_of",
-    "render_html",
-    "render_text",
-    "unit_words",
-]
-
 
 @dataclass(frozen=True)
 class Derivation:

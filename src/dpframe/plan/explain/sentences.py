@@ -8,8 +8,6 @@ from dpframe.plan.tables import Synthesis
 from dpframe.plan.types import Kind, kind
 from dpframe.theory.formulas.loss import ROUNDS
 
-__all__ = ["released_groups"]
-
 _OTHER = " The last row adds up the groups that are not released, with noise of its own."
 _LARGEST = (
     " Of the groups that are found, the {} with the largest noisy numbers are kept, or all if there are fewer. "

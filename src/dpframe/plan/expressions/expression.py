@@ -26,17 +26,6 @@ from dpframe.plan.types import (
 )
 from dpframe.safe_text import visible
 
-__all__ = [
-    "Expr",
-    "Then",
-    "When",
-    "col",
-    "lit",
-    "output_name",
-    "when",
-]
-
-
 _EXPONENTS = 64  # a larger power is null or infinite for nearly every number
 _SQUARE_ROOT = 0.5
 _LARGEST_BASE = 1e9  # of a logarithm

@@ -19,8 +19,6 @@ from dpframe.errors import UnsupportedOperation
 if TYPE_CHECKING:
     from dpframe.plan.expressions.expression import Expr
 
-__all__ = ["is_len", "polars_name", "read_polars"]
-
 Tree = Any  # of JSON
 
 _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {

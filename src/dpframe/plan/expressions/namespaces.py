@@ -13,9 +13,6 @@ from dpframe.plan.types import check_text, real
 if TYPE_CHECKING:
     from dpframe.plan.expressions.expression import Expr
 
-__all__ = ["CalendarNamespace", "Pieces", "TextNamespace"]
-
-
 _PLACES = 2**31 - 1  # of a character, as engines count them
 _PIECES = 2**20  # of a text that are looked at
 _LONG = 100  # times the characters that are replaced

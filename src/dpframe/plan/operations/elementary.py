@@ -15,8 +15,6 @@ from dpframe.plan.operations.rules import NUMBERS, Operation, Options, as_floats
 from dpframe.plan.operations.series import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
 from dpframe.plan.types import Kind, kind
 
-__all__ = ["ELEMENTARY", "power_of", "rounded"]
-
 _WHOLE = 2.0**52  # from here on, floats are whole numbers
 _WIDE = (nw.UInt64, nw.Int128, nw.UInt128)
 

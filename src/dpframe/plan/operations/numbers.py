@@ -23,8 +23,6 @@ from dpframe.plan.operations.rules import (
 )
 from dpframe.plan.types import Kind, kind
 
-__all__ = ["OF_NUMBERS"]
-
 
 def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
     def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:

@@ -9,8 +9,6 @@ import narwhals as nw
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import Operation, Options, Rule, need
 
-__all__ = ["LONGEST_TEXT", "OF_PARTS"]
-
 
 def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None) -> Rule:
     def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:

@@ -12,19 +12,6 @@ from dpframe.plan.casts import cast_first, cast_to
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.types import Kind, kind, show
 
-__all__ = [
-    "NUMBERS",
-    "Operation",
-    "Options",
-    "Rule",
-    "as_floats",
-    "corner_bounds",
-    "finite",
-    "need",
-    "nullable",
-    "overflows",
-]
-
 Options = Mapping[str, Any]
 Rule = Callable[[str, Sequence[ColumnDomain], Options], ColumnDomain]
 

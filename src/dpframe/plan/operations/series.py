@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-__all__ = ["LARGEST_POWER", "LEAST_POWER", "Floats", "exponential", "log1p", "logarithm"]
-
 _BITS = 300  # of the constants, before each is cut to two floats
 _GRID = 36  # the first part of a constant is a multiple of 2^-36, so that sums of several are exact
 _COARSE = 2.0**22  # a number from ½ to 2, plus and minus this, keeps 30 bits below the point

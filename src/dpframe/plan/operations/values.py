@@ -16,8 +16,6 @@ from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import NUMBERS, Operation, Options, as_floats, finite, need, nullable
 from dpframe.plan.types import GIVE, TIMES, Kind, Null, Scalar, check_scalar, integer_range, kind, show, ticks
 
-__all__ = ["OF_VALUES", "cast_domain", "clip_domain", "fill_domain"]
-
 
 def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     first, second = (kind(a.dtype) for a in args)

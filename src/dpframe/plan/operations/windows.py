@@ -15,8 +15,6 @@ from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import Operation, Options, need
 from dpframe.plan.types import Kind, kind
 
-__all__ = ["OF_WINDOWS", "Every", "Window"]
-
 _DAY = 86_400  # seconds
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _LONGEST = 100 * 366 * _DAY  # seconds

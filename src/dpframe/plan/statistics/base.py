@@ -16,17 +16,6 @@ from dpframe.plan.totals import Total, bounds_of, number_column
 from dpframe.plan.types import TIMES, kind
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = [
-    "Aggregate",
-    "BoundedStatistic",
-    "Formula",
-    "Regressors",
-    "ReleasedColumn",
-    "Several",
-    "time_type",
-    "typed_bounds",
-]
-
 
 class Formula(StrEnum):
     """How a released column follows from its totals. Each formula has an estimator in `release.estimators`."""

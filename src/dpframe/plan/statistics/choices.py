@@ -14,8 +14,6 @@ from dpframe.plan.types import TIMES, Kind, Scalar, check_key, kind, show
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.rank_trees import tree_is_better
 
-__all__ = ["Cdf", "Mode", "Quantile"]
-
 
 @dataclass(frozen=True, repr=False)
 class Quantile(Aggregate):

@@ -28,8 +28,6 @@ from dpframe.plan.totals import (
 from dpframe.plan.types import TIMES, Kind, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = ["Count", "CountDistinct", "CountUnits", "GeometricMean", "Mean", "Missing", "Skew", "Std", "Sum", "Var"]
-
 
 @dataclass(frozen=True, repr=False)
 class Count(Aggregate):

@@ -24,8 +24,6 @@ from dpframe.plan.totals import (
 )
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = ["NARROWING", "Corr", "Cov", "Moment", "Ratio", "WeightedMean"]
-
 NARROWING = Fraction(3, 10)  # of the price, for narrower bounds of a regression: see `release.auto.narrowing`
 
 

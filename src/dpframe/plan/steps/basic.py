@@ -20,18 +20,6 @@ from dpframe.plan.intervals import Intervals
 from dpframe.plan.types import Kind, kind, listed, real, show
 from dpframe.theory.formulas.sensitivity import Relation
 
-__all__ = [
-    "Bound",
-    "Cut",
-    "DropNulls",
-    "Filter",
-    "Rename",
-    "Rows",
-    "Select",
-    "Source",
-    "Step",
-]
-
 MOST = 2**31 - 1  # limits up to here leave room for every intermediate integer (see engine/stages/limits.py)
 
 

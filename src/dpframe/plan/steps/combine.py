@@ -22,8 +22,6 @@ from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sour
 from dpframe.plan.steps.features import Feature, feature
 from dpframe.plan.types import Kind, kind, show
 
-__all__ = ["Concat", "How", "Join", "JoinProtected", "PerUnit", "key_types", "same_units"]
-
 How = Literal["inner", "left"]
 
 

@@ -18,8 +18,6 @@ from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quant
 from dpframe.plan.types import TIMES, Kind, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = ["Feature", "Pick", "feature", "small"]
-
 _NUMBERS = ("integer", "float", "decimal", "boolean")
 _ORDERED = ("integer", "float", "decimal", "date", "datetime", "duration")
 

@@ -12,8 +12,6 @@ from dpframe.plan.expressions import col
 from dpframe.plan.steps.basic import Filter, Step
 from dpframe.plan.types import Kind, Scalar, kind, show
 
-__all__ = ["PartitionPart"]
-
 
 @dataclass(frozen=True, eq=False)
 class PartitionPart(Step):

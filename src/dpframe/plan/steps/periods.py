@@ -13,8 +13,6 @@ from dpframe.plan.columns import Table
 from dpframe.plan.steps.basic import Step
 from dpframe.plan.steps.combine import same_units
 
-__all__ = ["FirstPeriods"]
-
 
 @dataclass(frozen=True, eq=False)
 class FirstPeriods(Step):

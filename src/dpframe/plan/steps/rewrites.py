@@ -20,8 +20,6 @@ from dpframe.plan.operations import cast_domain, clip_domain, fill_domain
 from dpframe.plan.steps.basic import Step, not_the_unit
 from dpframe.plan.types import Kind, kind, show
 
-__all__ = ["Cast", "Clip", "FillNull", "Rewrite", "WithColumns"]
-
 
 @dataclass(frozen=True, eq=False)
 class Rewrite(Step):

@@ -22,8 +22,6 @@ from dpframe.plan.totals import Total
 from dpframe.theory.formulas.hierarchies import Levels, normal_shares, pure_shares
 from dpframe.theory.formulas.sensitivity import Sensitivity, node_limits, row_counts, row_sums
 
-__all__ = ["Hierarchy", "Tree", "tree_of"]
-
 _TOTAL = "total"  # the name of the level above all columns
 
 

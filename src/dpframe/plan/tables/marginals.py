@@ -13,14 +13,13 @@ from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Limits
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.keys import Keys
-from dpframe.plan.question import Layout, Question
+from dpframe.plan.layout import Layout
+from dpframe.plan.question import Question
 from dpframe.plan.statistics import Count, Formula, ReleasedColumn
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import Scalar, counted
 from dpframe.theory.formulas.error import Attributes, interaction, shares
 from dpframe.theory.formulas.sensitivity import Sensitivity
-
-__all__ = ["COUNT", "Marginals", "Tables", "titled"]
 
 COUNT = "count"  # the released column
 

@@ -21,8 +21,6 @@ from dpframe.plan.totals import Total, TotalKind
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
-__all__ = ["LARGEST_TABLE", "Synthesis", "SyntheticColumn"]
-
 LARGEST_TABLE = 2**16  # cells of a table that is measured
 _TARGET = 4  # how much more a table counts that has the column to be predicted
 

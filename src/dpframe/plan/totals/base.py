@@ -13,8 +13,6 @@ from dpframe.plan.grid import Candidates, Moment, Product, ValueGrid
 from dpframe.plan.types import TIMES, Kind, Scalar, kind
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
-__all__ = ["Factor", "Total", "TotalKind", "is_whole"]
-
 
 def is_whole(column: Column) -> bool:
     """Whether a column's values are whole numbers inside the engine."""

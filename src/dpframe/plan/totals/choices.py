@@ -13,8 +13,6 @@ from dpframe.plan.types import Scalar
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
-__all__ = ["candidates_of", "mode_total", "rank_total", "tree_total"]
-
 
 def candidates_of(column: Column, bounds: Bounds, what: str) -> Candidates:
     """The candidates of a quantile. Errors: InvalidBounds if the distance between the bounds is too large."""

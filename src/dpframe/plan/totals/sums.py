@@ -16,27 +16,6 @@ from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, key_weights
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
-__all__ = [
-    "bounds_of",
-    "computed_total",
-    "cube_total",
-    "distinct_total",
-    "from_middle",
-    "in_ticks",
-    "log_total",
-    "middle_of",
-    "number_column",
-    "product_total",
-    "row_total",
-    "square_total",
-    "sum_total",
-    "unit_sum_total",
-    "units_total",
-    "value_total",
-    "weights_total",
-    "without_bounds",
-]
-
 
 def row_total(unit_limits: UnitLimits, what: str) -> Total:
     """Rows per group. It is an integer; it has fraction bits only if the three limits can force weights."""

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dpframe.errors import InvalidArgument, kind_of
 from dpframe.plan import real
 
-__all__ = ["check_alpha", "check_column", "check_rows", "read_ci"]
-
 
 def check_alpha(alpha: object) -> float:
     """The probability that an interval misses, strictly between 0 and 1. Errors: InvalidArgument."""

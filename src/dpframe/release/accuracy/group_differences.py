@@ -15,8 +15,6 @@ from dpframe.release.accuracy.intervals import intervals
 from dpframe.release.accuracy.shared_people import sampling_parts
 from dpframe.release.answer import Numbers
 
-__all__ = ["Differences", "holm"]
-
 # The levels at which intervals are computed for p-values; between them p is interpolated. Common levels are among them,
 # so that p is at most 0.05 just where the 95% interval leaves 0 out.
 _LEVELS = np.unique(np.concatenate([np.geomspace(1e-6, 0.999, 21), [0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5]]))

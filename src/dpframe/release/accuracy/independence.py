@@ -15,8 +15,6 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.release.pricing import Noise
 
-__all__ = ["Independence", "independence"]
-
 _TABLES = 1999
 _CUTS = (0.0, 1.0, 2.0)  # standard deviations of noise below which a margin is taken for 0
 _MORE = (0.0, 2.0)  # standard deviations of noise that are added to the number of people

@@ -13,8 +13,6 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Covers, Layout, ReleasedColumn
 from dpframe.release.estimators import estimator_of, in_ticks
 
-__all__ = ["check_ci", "interval_column", "low_and_high"]
-
 _EXACT = 2.0**53  # up to here every integer is a float
 _LARGEST = 2.0**63
 

@@ -12,8 +12,6 @@ from dpframe.release.accuracy.picked import alpha_of_each, picked_from, with_rar
 from dpframe.release.answer import Numbers, known_nonnegative, rounding_of, shrunk_interval
 from dpframe.release.estimators import estimator_of
 
-__all__ = ["intervals", "known", "with_intervals"]
-
 _COUNTED = ("rows", "values", "units")  # totals that serve as the number of values of a quantile
 
 

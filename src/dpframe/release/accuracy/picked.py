@@ -8,8 +8,6 @@ from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.answer import GROUPS_FOUND, Numbers
 
-__all__ = ["alpha_of_each", "picked_from", "with_rare_groups"]
-
 
 def picked_from(numbers: Numbers) -> int:
     """The number of groups found, where the released ones were picked from them by their numbers; else 0."""

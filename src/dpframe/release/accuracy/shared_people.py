@@ -11,8 +11,6 @@ from dpframe.plan import ReleasedColumn
 from dpframe.release.answer import Numbers
 from dpframe.release.estimators import Sampled, covariances, estimator_of
 
-__all__ = ["sampling_parts"]
-
 
 def sampling_parts(
     numbers: Numbers, output: ReleasedColumn, pairs: tuple[Sequence[int], Sequence[int]], alpha: float, *, apart: bool

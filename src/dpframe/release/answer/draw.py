@@ -34,8 +34,6 @@ from dpframe.release.pricing import Noise, NoisePlan, TruncatedGeometric
 from dpframe.theory.formulas.error import Source, fitted
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
-__all__ = ["aligned", "drawn_influences", "drawn_table", "margin_totals", "plus"]
-
 _LARGEST = 2**61
 
 

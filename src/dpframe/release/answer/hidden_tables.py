@@ -11,8 +11,6 @@ import numpy as np
 from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.release.answer.suppression import OTHER, SMALL, Reader
 
-__all__ = ["hidden_in_table", "with_margins"]
-
 _TINY = 1e-9
 _FINEST = 128  # flows are made of at most so many equal parts, where numbers are not whole or the limit is high
 _HUBS = 4  # points through which flows are looked for at once

@@ -32,8 +32,6 @@ from dpframe.arrays import Floats, Integers
 from dpframe.errors import UnsupportedOperation
 from dpframe.release.answer.postprocess import nearest_table, nearest_with_sums, rounded
 
-__all__ = ["JointTables", "family_of", "joint_nonnegative", "joint_whole"]
-
 Attributes = tuple[int, ...]
 _BITS = 20  # numbers that are not whole are multiples of 2^-20
 

@@ -7,8 +7,6 @@ import polars as pl
 
 from dpframe.plan import Question
 
-__all__ = ["GROUPS_FOUND", "found_words", "largest_groups"]
-
 GROUPS_FOUND = "groups found"  # among the parts of an answer: how many groups the kept ones were picked from
 
 

@@ -18,8 +18,6 @@ from dpframe.plan import Bounds, Formula, ReleasedColumn
 from dpframe.release.estimators import Influence
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["Moments", "coefficient_influences", "influences_of", "nearest_psd"]
-
 _HELD_BACK = 4.0  # scales of the noise: P(|Laplace noise| > 4 scales) = e^-4 = 0.018, half of it on either side
 
 

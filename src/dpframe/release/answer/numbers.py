@@ -19,9 +19,6 @@ from dpframe.release.answer.upscaling import is_scaled
 from dpframe.release.estimators import Shrunk, estimator_of
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["LEFT_OUT", "Numbers", "keys_beside", "left_out_names"]
-
-
 LEFT_OUT = ("left_out", "left_out_lower", "left_out_upper")  # what chosen limits leave out: estimate and interval
 _ERRORS = ("column", "value", "error", "lower", "upper", *LEFT_OUT)  # the columns of `Release.accuracy` beside the keys
 

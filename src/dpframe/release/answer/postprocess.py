@@ -14,18 +14,6 @@ from dpframe.arrays import Floats, Integers
 from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.estimators import estimator_of
 
-__all__ = [
-    "adds_up",
-    "is_total",
-    "known_nonnegative",
-    "nearest_table",
-    "nearest_with_sums",
-    "nonnegative",
-    "rounded",
-    "spread",
-    "table_of",
-]
-
 _SWEEPS = 1000
 _TINY = 1e-9
 _TURNS = 2  # of exchanges between rows, then columns; more hardly bring cells nearer

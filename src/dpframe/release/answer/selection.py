@@ -17,8 +17,6 @@ from dpframe.release.pricing import Noise
 from dpframe.theory.formulas.error import distances
 from dpframe.theory.formulas.loss import rank_prior, rank_terms
 
-__all__ = ["chosen", "most_frequent", "rank_scores", "reach_scores", "reached"]
-
 _LARGEST = 2**61
 _CELLS = 2**16  # candidates, of all groups of a piece: arrays of this size stay in the processor's cache
 Choose = Callable[[NDArray[Any], Fraction], NDArray[np.int64]]

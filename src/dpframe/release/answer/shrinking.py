@@ -13,8 +13,6 @@ from dpframe.plan import ReleasedColumn
 from dpframe.release.answer.numbers import Numbers
 from dpframe.release.estimators import Compared, estimator_of, in_ticks
 
-__all__ = ["compared_groups", "has_noisy_differences", "shrunk_interval", "shrunk_numbers"]
-
 _GROUPS = 4  # James and Stein's gain needs four groups where their common value is estimated too
 
 

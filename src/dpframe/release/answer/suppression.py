@@ -17,8 +17,6 @@ from dpframe.errors import InvalidArgument
 from dpframe.plan import real
 from dpframe.theory.formulas.hierarchies import Levels
 
-__all__ = ["OTHER", "SMALL", "Reader", "Suppression", "hidden_in_tree", "read_suppression"]
-
 _MARK = "*"  # marks a number that is hidden to protect a small one, unless another mark was typed
 
 

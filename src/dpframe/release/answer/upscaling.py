@@ -25,8 +25,6 @@ from dpframe.plan import Limits, Question, ReleasedColumn, Total, TotalKind
 from dpframe.release.estimators import estimator_of, shown
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["RemainingRows", "is_scaled", "is_scaled_by", "may_be_scaled", "rounding_of", "scaled"]
-
 _LEAST, _MOST = 1.01, 4.0  # smaller factors are not worth a sentence in the report; larger ones rest on a guess
 _GUESSED = 0.05  # relative error of the number of rows that count, as a case predicts it
 

@@ -35,16 +35,6 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.narrowing import check_narrowing, narrowed, narrowing_words
 from dpframe.release.pricing import EpsilonPrice, NoiseKind, NoisePlan, Price
 
-__all__ = [
-    "check_choice",
-    "choose",
-    "expected_errors",
-    "judged_by",
-    "read_people",
-    "restored",
-    "try_people",
-]
-
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
 _AND_VALUES = " and noisy numbers of different values in all groups together"
 _CHOSEN = (

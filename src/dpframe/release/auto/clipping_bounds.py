@@ -32,8 +32,6 @@ from dpframe.release.auto.value_histograms import (
 from dpframe.release.estimators import BinnedValues, estimator_of
 from dpframe.release.pricing import Price
 
-__all__ = ["Clipping", "as_typed", "choose_bounds"]
-
 _ZEROS = Bounds(0, 1)  # bounds if all seen values are zeros
 _DEFAULT = 1_000_000  # largest absolute value, if no unit is seen
 _SMALL = 2**16  # an integer type with at most this many values is its own default

@@ -24,9 +24,6 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.release.auto.model import MODEL
 
-__all__ = ["Shared", "ValuesPosterior"]
-
-
 _NORMAL: Floats = np.array([NormalDist().inv_cdf((i + 0.5) / 48) for i in range(48)])
 _UNEVEN: Floats = np.array([0.0, 1.0, 2.0, 3.0])  # deviations of the logarithm of how common values are
 _STEPS = 2  # numbers of values to try, per octave

@@ -31,8 +31,6 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import Noise, NoiseKind, NoisePlan
 from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
-__all__ = ["Expected", "Judged", "UnitSizes", "under_chosen"]
-
 Key = tuple[object, ...]  # of a total
 _NODES = NODES.astype(np.float64)
 # Quantiles of the units that represent all of them, finer where few units have most of the rows; and their weights.

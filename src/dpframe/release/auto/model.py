@@ -16,8 +16,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["MODEL", "Model"]
-
 
 @dataclass(frozen=True)
 class Model:

@@ -17,8 +17,6 @@ from dpframe.release.estimators import BinnedValues
 from dpframe.release.pricing import EpsilonFromRho, Price
 from dpframe.theory.formulas.sensitivity import Relation
 
-__all__ = ["Seen", "check_auto", "histogram_scale", "noisy_histogram", "noisy_values"]
-
 
 @dataclass
 class Seen:

@@ -22,9 +22,6 @@ import numpy as np
 from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.release.auto.model import MODEL
 
-__all__ = ["draw_curves", "nobody_there"]
-
-
 _LEAST = 0.5  # units: the lowest level above nobody
 _STEP = 0.4  # between levels, in their logarithm
 _MOVES: Integers = np.arange(-7, 8)

@@ -12,9 +12,6 @@ from dpframe.arrays import Floats
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import draw_curves
 
-__all__ = ["Groups", "SizePosterior", "laplace_below", "normal_below", "quantiles", "read_groups", "read_spread"]
-
-
 _DRAWN = 192  # curves
 _CASES = 48  # that stand for them
 _NUMBERS: Floats = np.unique(np.rint(2 ** (np.arange(65) / 4)))  # of groups there may be, four to an octave

@@ -22,9 +22,6 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.release.auto.model import MODEL
 
-__all__ = ["Bins", "draw_tail", "tail_start"]
-
-
 _STEEP, _BENT = (
     grid.ravel()
     for grid in np.meshgrid(np.geomspace(0.1, 60, 26), [0, 0.15, 0.3, 0.5, 0.75, 1, 1.5, 2, 3], indexing="ij")

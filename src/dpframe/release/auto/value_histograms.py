@@ -21,18 +21,6 @@ from dpframe.release.auto.posterior import draw_curves, nobody_there
 from dpframe.release.auto.tails import Bins, draw_tail, tail_start
 from dpframe.release.estimators import BinnedValues
 
-__all__ = [
-    "between",
-    "edges_around",
-    "most_values",
-    "near",
-    "powers_of_eight",
-    "powers_of_two",
-    "read_values",
-    "where_zero_is",
-]
-
-
 _WIDE = len(EXPONENTS)
 _POWERS: Floats = np.ldexp(1.0, np.arange(EXPONENTS[0], EXPONENTS[-1] + 2))
 _BEGINS: Floats = np.concatenate([-_POWERS[:0:-1], [0.0], _POWERS[:-1]])

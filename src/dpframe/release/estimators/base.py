@@ -22,8 +22,6 @@ from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.influence import Influence, Parts, Sampled, sampled_influence
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["Estimator", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown", "whole_rows"]
-
 _MOST_ROWS = 2**50  # of a group; no table has as many
 
 Interval = tuple[Floats, Floats]

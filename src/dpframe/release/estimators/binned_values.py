@@ -9,8 +9,6 @@ import numpy as np
 
 from dpframe.arrays import Floats, Integers
 
-__all__ = ["BinnedValues"]
-
 
 @dataclass(frozen=True)
 class BinnedValues:

@@ -9,8 +9,6 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.theory.formulas.error import average_critical, group_spread, shrunk_differences
 
-__all__ = ["Compared", "Shrunk"]
-
 
 @dataclass(frozen=True)
 class Compared:

@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real
 from dpframe.release.estimators.covariance import covariance_of, means_that_fit, moments_of, sides
 from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
-from dpframe.release.estimators.influence import Influence, reach_of, sampling_variance
+from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean
 from dpframe.release.estimators.variance import variance_interval
 from dpframe.release.pricing import Noise, NoisePlan
-
-__all__ = ["CorrelationEstimator"]
 
 _DRAWS = 4000
 _SMALLEST = 1 / 200  # an alpha whose quantiles these draws tell

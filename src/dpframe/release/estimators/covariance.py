@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.plan import Bounds, ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, real
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
-from dpframe.release.estimators.influence import Influence, reach_of, sampling_variance
+from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean, mean_interval
 from dpframe.release.pricing import NoisePlan
-
-__all__ = ["CovarianceEstimator", "MeansThatFit", "covariance_of", "means_that_fit", "moments_of", "sides"]
 
 
 class CovarianceEstimator(Estimator):

@@ -27,8 +27,6 @@ from dpframe.release.estimators.base import Interval
 from dpframe.release.pricing import Noise, NoisePlan
 from dpframe.theory.formulas.error import gaussian_sum_reaches, laplace_sum_reaches, normal_laplace_reaches
 
-__all__ = ["ASIDE", "Terms", "divisors", "expected", "farthest", "farthest_by_group", "reaches", "scales"]
-
 Terms = Sequence[tuple[Floats, Noise]]  # noises with their weights
 ASIDE = 1 / 50  # of alpha, for each of the two small terms of a variance
 _HALVINGS = 40

@@ -26,19 +26,6 @@ from dpframe.plan import INFLUENCE_MOST, ReleasedColumn, Total
 from dpframe.release.pricing import NoisePlan
 from dpframe.theory.formulas.error import variance_allowance
 
-__all__ = [
-    "Influence",
-    "Parts",
-    "Sampled",
-    "adaptive_moments",
-    "covariances",
-    "influence_moment",
-    "influence_weights",
-    "reach_of",
-    "sampled_influence",
-    "sampling_variance",
-]
-
 Parts = Mapping[str, Floats]  # noisy totals under a derived column, by name (column unit)
 
 

@@ -8,8 +8,6 @@ from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Noisy
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["ModeEstimator", "rows_fewer"]
-
 
 class ModeEstimator(Estimator):
     """The chosen value, by its place among the listed ones."""

@@ -9,12 +9,11 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts
+from dpframe.release.estimators.base import Estimator, Interval, Noisy
+from dpframe.release.estimators.influence import Parts
 from dpframe.release.estimators.rank_tree import tree_expected_error, tree_interval, tree_values
 from dpframe.release.pricing import NoisePlan
 from dpframe.theory.formulas.loss import PRIOR
-
-__all__ = ["QuantileEstimator", "end_names"]
 
 _WHOLE = (-(2.0**63), 2.0**63 - 1024)  # the ends of floats that are whole numbers of 64 bits: a time may round beyond
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.plan import Candidates, Formula, ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts
+from dpframe.release.estimators.base import Estimator, Interval, Noisy
+from dpframe.release.estimators.influence import Parts
 from dpframe.release.pricing import NoisePlan
 from dpframe.theory.formulas.error import normal_error, unimodal_error
 from dpframe.theory.formulas.rank_trees import FittedRanks
-
-__all__ = ["CdfEstimator", "tree_ends", "tree_expected_error", "tree_interval", "tree_values"]
 
 _ALPHAS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)  # intervals that are kept: a release holds their ends, not the tree
 

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real
 from dpframe.release.estimators.fieller import expected, farthest, reaches
-from dpframe.release.estimators.influence import Influence, reach_of, sampling_variance
+from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
 from dpframe.release.pricing import NoisePlan
-
-__all__ = ["RatioEstimator"]
 
 
 class RatioEstimator(Estimator):

@@ -23,18 +23,17 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.plan import Moment, Product, ReleasedColumn, Total
-from dpframe.release.estimators.base import Interval, Parts
+from dpframe.release.estimators.base import Interval
 from dpframe.release.estimators.fieller import Terms, farthest, reaches
 from dpframe.release.estimators.influence import (
     Influence,
+    Parts,
     Sampled,
     adaptive_moments,
     influence_moment,
     sampled_influence,
 )
 from dpframe.release.pricing import NoisePlan
-
-__all__ = ["mean_influence", "mean_population", "sampled_mean", "sampled_total", "total_population"]
 
 
 def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:

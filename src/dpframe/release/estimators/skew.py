@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real
 from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
+from dpframe.release.estimators.influence import Parts
 from dpframe.release.estimators.mean import mean_interval
 from dpframe.release.estimators.variance import variance_interval
 from dpframe.release.pricing import NoisePlan
-
-__all__ = ["SkewEstimator"]
 
 
 class SkewEstimator(Estimator):

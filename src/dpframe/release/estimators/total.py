@@ -9,23 +9,13 @@ import numpy as np
 
 from dpframe.arrays import Floats, Integers
 from dpframe.plan import ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, real
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.fieller import farthest, reaches
-from dpframe.release.estimators.influence import Influence, Sampled, adaptive_moments, reach_of
+from dpframe.release.estimators.influence import Influence, Parts, Sampled, adaptive_moments, reach_of
 from dpframe.release.estimators.sampling import sampled_total, total_population
 from dpframe.release.pricing import Noise, NoisePlan
 from dpframe.theory.formulas.error import Source, estimators, laplace_total_error, sum_error, whole_total_error
-
-__all__ = [
-    "CountEstimator",
-    "MissingEstimator",
-    "SumEstimator",
-    "error_of_part",
-    "error_of_sum",
-    "source_of",
-    "variances",
-]
 
 Margin = Literal["cell", "row", "column", "total"]
 

@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers
 from dpframe.plan import ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
-from dpframe.release.estimators.influence import Influence, reach_of, sampling_variance
+from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean, compared_means, is_heavy, mean_interval
 from dpframe.release.pricing import NoisePlan
-
-__all__ = ["StandardDeviationEstimator", "VarianceEstimator", "variance_interval"]
 
 
 class VarianceEstimator(Estimator):

@@ -33,8 +33,6 @@ from dpframe.release.stored import Answer
 from dpframe.theory.formulas.loss import ROUNDS, calibration, dropped_below, round_thresholds
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
-__all__ = ["GaussianRounds", "KeysAnswer", "keys_in_rounds"]
-
 
 @dataclass(frozen=True)
 class GaussianRounds(Gaussian):

@@ -43,28 +43,6 @@ from dpframe.theory.formulas.loss import (
 )
 from dpframe.theory.formulas.sensitivity import SharedNoise, pair_scale
 
-__all__ = [
-    "Allocation",
-    "PricedTotal",
-    "allocate_epsilon",
-    "allocate_rho",
-    "choice_for_rho",
-    "choice_of",
-    "delta_of_keys",
-    "epsilon_for_rho",
-    "gaussians_of",
-    "joint_plan",
-    "laplace_of",
-    "laplaces_of",
-    "log_noise",
-    "moved_totals",
-    "parts_of",
-    "pieces",
-    "planned",
-    "rounded_laplace_of",
-    "split",
-]
-
 
 @dataclass(frozen=True)
 class PricedTotal:

@@ -13,8 +13,6 @@ from dpframe.plan import Allotment
 from dpframe.release.pricing.noise import Noise, NoisePlan
 from dpframe.theory.formulas.loss import Spread, gaussian_mu, rest_scale, threshold_beside_noise
 
-__all__ = ["finds_keys", "joint_threshold", "log_units_needed", "of_the_rest", "rule"]
-
 _SIZES = list(itertools.pairwise([*sorted({round(1.02**i) for i in range(1500)}), math.inf]))  # units of a key
 
 

@@ -41,22 +41,6 @@ from dpframe.theory.formulas.loss import (
 from dpframe.theory.formulas.sensitivity import Sensitivity, paired_error
 from dpframe.theory.formulas.sensitivity import rounding as paired_rounding
 
-__all__ = [
-    "UNNAMED",
-    "AddsNoise",
-    "Chooses",
-    "DiscreteLaplace",
-    "Exponential",
-    "Gaussian",
-    "Laplace",
-    "LaplaceNoise",
-    "Mechanism",
-    "NoNoise",
-    "PairedLaplace",
-    "PermuteAndFlip",
-    "TruncatedGeometric",
-]
-
 Event = dict[str, Any]
 NO_EVENT: Event = {"class_name": "NoOpDpEvent", "fields": {}}
 UNNAMED: Event = {"class_name": "UnsupportedDpEvent", "fields": {}}

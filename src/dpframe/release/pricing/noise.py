@@ -17,8 +17,6 @@ from dpframe.plan import Allotment, ReleasedColumn, Total
 from dpframe.release.pricing.mechanisms import AddsNoise, Chooses, Event, Mechanism
 from dpframe.theory.formulas.rank_trees import RankTree, rank_tree
 
-__all__ = ["Noise", "NoiseKind", "NoisePlan"]
-
 
 class NoiseKind(Enum):
     """The typed kind of noise: one kind, or the one with less noise."""

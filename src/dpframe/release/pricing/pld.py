@@ -13,8 +13,6 @@ from typing import Any
 
 from dpframe.errors import InvalidPrice, UnsupportedOperation
 
-__all__ = ["largest_parts"]
-
 SLACK = Fraction(1, 10**11)  # of δ, kept back for the rounding of its Fourier transforms
 STEPS = 30  # halvings: the scale is within 1e-9 of the best
 

@@ -32,8 +32,6 @@ from dpframe.release.pricing.noise import NoiseKind, NoisePlan
 from dpframe.release.pricing.shared_noise import check_shared, k_norm_of
 from dpframe.theory.formulas.loss import calibration, choices_rho
 
-__all__ = ["EpsilonFromRho", "EpsilonPrice", "Price", "RhoPrice", "described_price", "read_noise", "read_price"]
-
 _PAID = "{} paid from this budget with Gaussian noise: release(rho=0.01)."
 _MARGINS = "margins='measured' is"
 

@@ -15,8 +15,6 @@ from dpframe.release.pricing.noise import Noise, NoiseKind
 from dpframe.theory.formulas.loss import pure_to_zcdp, window_error, window_scale, window_tail_real
 from dpframe.theory.formulas.sensitivity import Sensitivity, SharedNoise, best_shared_noise, shared_noise_square
 
-__all__ = ["Elliptic", "KNorm", "check_shared", "elliptic_of", "k_norm_of", "shared_normal", "smaller_of"]
-
 _GAIN = Fraction(95, 100)  # of the deviation of independent noise: shared noise that is chosen has at most this part
 _WIDER = Fraction(GRID, GRID - 2)  # how much wider a normal law is that covers noise rounded twice to the grid
 

@@ -19,8 +19,6 @@ from dpframe.release.answer import Numbers, table_of
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.released import Released
 
-__all__ = ["Compares"]
-
 _SCALARS = (str, bool, int, float, Decimal, dt.date, dt.timedelta, type(None))
 _WITH_NOISE = (Formula.COUNT, Formula.SUM, Formula.MEAN, Formula.VAR, Formula.STD, Formula.GEOMETRIC_MEAN)
 

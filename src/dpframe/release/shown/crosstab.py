@@ -15,19 +15,6 @@ from dpframe.arrays import Booleans, Floats
 from dpframe.engine import Kind, as_kind
 from dpframe.plan import Layout
 
-__all__ = [
-    "ALL",
-    "CellColumns",
-    "Crosstab",
-    "Merged",
-    "as_text",
-    "grid_of",
-    "label_of",
-    "laid_out",
-    "unlike",
-    "with_every_key",
-]
-
 ALL = "All"  # the name of a margin, as in pandas
 Key = tuple[Any, ...]
 

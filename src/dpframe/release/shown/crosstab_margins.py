@@ -17,8 +17,6 @@ from dpframe.release.answer import Numbers, keys_beside, rounding_of
 from dpframe.release.estimators import error_of_part, error_of_sum, mean_of, merged_mean_interval
 from dpframe.release.shown.crosstab import Crosstab, Merged, grid_of
 
-__all__ = ["crosstab", "margin_errors"]
-
 
 def crosstab(numbers: Numbers, alpha: float | None = None) -> Crosstab | None:
     """The crosstab of a release, with intervals at 1 - alpha if alpha is not None; None for a long table."""

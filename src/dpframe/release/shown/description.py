@@ -11,8 +11,6 @@ from dpframe.plan import ReleasedColumn
 from dpframe.release.answer import Numbers
 from dpframe.release.shown.crosstab import unlike
 
-__all__ = ["BOUNDS_SHOWN", "described", "described_errors", "described_table", "errors_across"]
-
 STATISTIC = "statistic"  # the column that names the statistics, as in Polars
 _LOWER, _UPPER = "min", "max"
 BOUNDS_SHOWN = "min and max are the bounds that values were clipped to, and not the smallest and the largest value."

@@ -15,9 +15,6 @@ from dpframe.release.pricing import NoisePlan
 from dpframe.release.shown.crosstab import as_text
 from dpframe.release.shown.crosstab_margins import margin_errors
 
-__all__ = ["error_table", "largest_error", "largest_errors", "noise_rows", "noise_table"]
-
-
 _KEPT: WeakKeyDictionary[Numbers, dict[tuple[float, float | None], pl.DataFrame]] = WeakKeyDictionary()
 
 

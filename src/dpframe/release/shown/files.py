@@ -19,8 +19,6 @@ from dpframe.release.shown.charts import margin, margins, shown
 from dpframe.release.shown.crosstab import Crosstab, Key, unlike
 from dpframe.safe_text import MAY_RUN, for_latex, for_spreadsheets, printable
 
-__all__ = ["check_installed", "grid_html", "long_html", "write_csv", "write_excel", "write_latex", "write_parquet"]
-
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # not allowed in the name of a sheet, which has at most 31 characters
 STATEMENT = b"dpframe.privacy_statement"  # the key of the statement in the metadata of a Parquet file
 _LINES = 2**20  # the largest number of lines of a sheet, of which one has the names

@@ -14,8 +14,6 @@ import polars as pl
 from dpframe.budget import Budget, Charge, Ledger, Loss, account
 from dpframe.plan import render_html
 
-__all__ = ["ledger_page", "price_words"]
-
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 150, 46, 18
 _LINES = 1000  # the largest number of charges of a budget that are listed; these are the latest
 _COLORS = {"spent": "#2c5f8a", "planned": "#9bbcd6", "expected": "#d9d9d9"}

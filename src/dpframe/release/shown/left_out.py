@@ -11,8 +11,6 @@ from dpframe.plan import Formula, Question
 from dpframe.release.answer import LEFT_OUT, Numbers, left_out_names
 from dpframe.release.shown.report import BIAS, UNKNOWN
 
-__all__ = ["bias_words", "with_left_out"]
-
 _SOURCE = {
     (True, True): "chosen limits and bounds leave out",
     (True, False): "limits leave out",

@@ -13,8 +13,6 @@ from dpframe.plan.steps import source_of
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.charts import Heading, Look, expected_errors, in_words, title_of
 
-__all__ = ["priced_chart"]
-
 
 def priced_chart(table: pl.DataFrame, question: Question, terms: Terms, alpha: float, look: Look) -> Any:
     """The expected error of each column of a question against the price; see `Query.plot`.

@@ -36,8 +36,6 @@ from dpframe.release.shown.shrinking import Shrinks
 from dpframe.release.shown.usefulness import mostly_noise
 from dpframe.usage import RELEASED, explains, warn
 
-__all__ = ["Release"]
-
 
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,8 +21,6 @@ from dpframe.safe_text import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Exports", "Record", "Released"]
-
 
 class Exports:
     """Conversions and files of a released table, and its text in a terminal."""

@@ -20,8 +20,6 @@ from dpframe.plan import Derivation, render_html, render_text
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS, zcdp_to_epsilon
 
-__all__ = ["BIAS", "UNKNOWN", "Report", "loss_json", "loss_words", "statement"]
-
 STEPS = ("step", "one_unit_has", "known")
 MECHANISMS = ("column", "aggregate", "mechanism", "scale", "threshold")
 DELTAS = (1e-6, 1e-9)  # the values of δ at which a loss in ρ is also stated in ε

@@ -13,8 +13,6 @@ from dpframe.release.answer import Numbers, compared_groups, has_noisy_differenc
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.released import Released
 
-__all__ = ["Shrinks"]
-
 _MOVED = (
     "shrink(): {names} of each group moved towards the value that all groups have in common. Its intervals are right "
     "on average over groups, not for each group by itself."

@@ -13,8 +13,6 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.error_tables import error_table
 from dpframe.usage import warn
 
-__all__ = ["mostly_noise", "warn_hopeless"]
-
 _GROUPS = 4  # fewer say too little of how far groups lie apart
 _GROUPED = (
     "{names}: noise is at least as large as what the groups differ by, so one constant for all groups would be about "

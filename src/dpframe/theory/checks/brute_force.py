@@ -26,8 +26,6 @@ from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AbsoluteDistance, L1Distance, Metric
 
-__all__ = ["TableQuery", "distances", "empirical_sensitivity", "exact_statistic"]
-
 Compare = Callable[[Any, Any], Any]  # the distance of two answers, in whatever a metric gives
 Norms = tuple[int, Fraction, Fraction, Fraction]  # l0, l1, l2², linf
 Records = Any  # a sequence, a mapping of columns, or a table with columns

@@ -22,8 +22,6 @@ from dpframe.progress import watched
 from dpframe.theory.checks.universes import Universe
 from dpframe.theory.formulas.sensitivity import Relation
 
-__all__ = ["NotNumbersError", "common_part_work", "largest_number"]
-
 Answer = int | float | Fraction | None  # None where the query is undefined
 Ask = Callable[[list[Any]], object]
 

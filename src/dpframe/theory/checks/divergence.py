@@ -18,8 +18,6 @@ import numpy as np
 from dpframe.arrays import Array
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 
-__all__ = ["event_mass", "hockey_stick_divergence", "max_divergence", "renyi_divergence"]
-
 Distribution = Any  # probabilities (a sequence or a mapping), or a distribution of scipy.stats, which has no types
 Finite = dict[Any, float]
 

@@ -19,8 +19,6 @@ from dpframe.arrays import Array
 from dpframe.drawing import altair, finished
 from dpframe.theory.checks.divergence import Distribution, event_mass, max_divergence
 
-__all__ = ["averaged_pair", "densities", "event", "histograms", "relative_errors", "sensitivities"]
-
 _COLOURS = ["#1f5a92", "#d1662a", "#4d8f4d", "#8a5ba6", "#6b6b6b"]
 _WIDTH, _HEIGHT = 480, 240
 

@@ -13,8 +13,6 @@ from functools import cached_property
 from dpframe.errors import InvalidArgument
 from dpframe.theory.formulas.sensitivity import Relation
 
-__all__ = ["Counts", "Universe"]
-
 Counts = tuple[int, ...]
 
 

@@ -27,8 +27,6 @@ from dpframe.theory.spaces import (
     probability,
 )
 
-__all__ = ["compose", "optimal_compose", "parallel"]
-
 
 def _measurements(arguments: tuple[Any, ...], name: str) -> list[Measurement]:
     """The measurements as a list, passed one by one or as one list; all with one input metric and output measure."""

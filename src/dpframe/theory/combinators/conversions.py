@@ -32,19 +32,6 @@ from dpframe.theory.spaces import (
     probability,
 )
 
-__all__ = [
-    "amplified",
-    "fix_delta",
-    "for_several_units",
-    "poisson_sample",
-    "pure_to_approx",
-    "pure_to_zcdp",
-    "renyi_to_approx",
-    "same_measure",
-    "sample",
-    "zcdp_to_approx",
-]
-
 Pair = tuple[Any, Any]  # (ε, δ), exact or rounded up
 
 

@@ -68,8 +68,6 @@ from dpframe.arrays import Floats, Integers, WideIntegers
 from dpframe.errors import InvalidArgument
 from dpframe.theory.formulas.trees import moved_parts
 
-__all__ = ["Levels", "normal_shares", "pure_shares"]
-
 
 @dataclass(frozen=True, eq=False)
 class Levels:

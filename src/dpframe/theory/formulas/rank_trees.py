@@ -22,8 +22,6 @@ from dpframe.theory.formulas.error import normal_error, unimodal_error
 from dpframe.theory.formulas.loss import PRIOR, rank_terms
 from dpframe.theory.formulas.trees import moved_parts
 
-__all__ = ["FittedRanks", "RankTree", "rank_tree", "tree_is_better"]
-
 _MOST_CHILDREN = 64
 
 Floats = NDArray[np.float64]

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 
-__all__ = ["Forest", "moved_parts"]
-
 _PARTS = 60  # a level's part of the price is a multiple of 1/60
 
 Floats = NDArray[np.float64]

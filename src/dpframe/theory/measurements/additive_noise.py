@@ -37,15 +37,6 @@ from dpframe.theory.spaces import (
     gaussian_profile,
 )
 
-__all__ = [
-    "gaussian",
-    "gaussian_error",
-    "gaussian_scale_for_error",
-    "laplace",
-    "laplace_error",
-    "laplace_scale_for_error",
-]
-
 
 def number_domain(domain: Domain, name: str) -> AtomDomain:
     """The domain of the numbers that noise is added to; they must not be NaN. Errors: DomainMismatch."""

@@ -13,8 +13,6 @@ from dpframe.theory.formulas.loss import group_privacy
 from dpframe.theory.framework import Measurement
 from dpframe.theory.spaces import AbsoluteDistance, Approximate, AtomDomain, Domain, MaxDivergence, Metric, probability
 
-__all__ = ["canonical_noise"]
-
 
 @ordered
 def canonical_noise(input_domain: Domain, input_metric: Metric, d_in: Real, d_out: tuple[Real, Real]) -> Measurement:

@@ -44,8 +44,6 @@ from dpframe.theory.datasets import Vector, as_array
 from dpframe.theory.exact import exact
 from dpframe.theory.spaces import AtomDomain
 
-__all__ = ["Additive", "checked_granularity", "checked_scale", "noisy_array"]
-
 Law = Literal["laplace", "gaussian"]
 
 _FINE = 61

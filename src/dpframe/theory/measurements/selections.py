@@ -33,8 +33,6 @@ from dpframe.theory.spaces import (
     ZeroConcentratedDivergence,
 )
 
-__all__ = ["interval_choice", "noisy_max", "noisy_top_k", "randomized_response"]
-
 
 def randomized_response(
     input_domain: Domain | Iterable[object] | None = None,

@@ -42,8 +42,6 @@ from dpframe.theory.spaces import (
     probability,
 )
 
-__all__ = ["KeySelection", "gaussian_threshold", "laplace_threshold", "select_keys", "threshold_keep_probability"]
-
 
 @ordered
 def laplace_threshold(

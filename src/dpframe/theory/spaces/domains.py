@@ -16,8 +16,6 @@ import numpy as np
 from dpframe.arrays import Array
 from dpframe.errors import InvalidArgument, InvalidBounds
 
-__all__ = ["AtomDomain", "Domain", "MapDomain", "TupleDomain", "VectorDomain", "dtype_of", "inferred", "plain_type"]
-
 _ENUMERATED = 1 << 20  # the largest number of possible keys that is listed one by one
 
 

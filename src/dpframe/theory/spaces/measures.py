@@ -16,16 +16,6 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.theory.exact import Joint, exact, limit, upward
 from dpframe.theory.spaces.profiles import PrivacyProfile, composed, probability
 
-__all__ = [
-    "Approximate",
-    "MaxDivergence",
-    "Measure",
-    "RenyiCurve",
-    "RenyiDivergence",
-    "SmoothedMaxDivergence",
-    "ZeroConcentratedDivergence",
-]
-
 
 class Measure:
     """A distance between output distributions. Two measures of the same kind are equal.

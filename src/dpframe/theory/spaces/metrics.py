@@ -20,24 +20,6 @@ from dpframe.errors import InvalidArgument
 from dpframe.theory.exact import Joint, Length, Root, Triple, exact, upward
 from dpframe.theory.formulas.sensitivity import tight_l1, tight_l2
 
-__all__ = [
-    "AbsoluteDistance",
-    "ChangeOneDistance",
-    "DiscreteDistance",
-    "HammingDistance",
-    "InsertDeleteDistance",
-    "L01InfDistance",
-    "L02InfDistance",
-    "L1Distance",
-    "L2Distance",
-    "LinfDistance",
-    "Metric",
-    "PairDistance",
-    "SymmetricDistance",
-    "UnitDistance",
-    "whole",
-]
-
 Row = Sequence[object]
 
 

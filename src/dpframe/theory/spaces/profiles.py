@@ -16,8 +16,6 @@ from dpframe.theory.exact import exact, limit, root_above
 from dpframe.theory.formulas.loss import group_privacy
 from dpframe.theory.formulas.loss import loss as privacy
 
-__all__ = ["PrivacyProfile", "composed", "gaussian_profile", "grouped", "probability"]
-
 _POINTS = 1500  # number of grid points of a profile on either side of ε = 0
 _FAR = 1024.0  # an ε so large that it means no privacy
 _SLACK = 1e-11  # δ reserved for the rounding errors of the Fourier transforms of dp-accounting

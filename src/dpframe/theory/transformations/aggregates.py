@@ -26,8 +26,6 @@ from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AbsoluteDistance, AtomDomain, Domain, LinfDistance, Metric, VectorDomain
 
-__all__ = ["count", "mean", "quantile_scores", "sum", "sum_squared_deviations", "variance"]
-
 
 @ordered
 def count(input_domain: Domain, input_metric: Metric) -> Transformation:

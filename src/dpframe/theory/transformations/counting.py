@@ -31,8 +31,6 @@ from dpframe.theory.spaces import (
     VectorDomain,
 )
 
-__all__ = ["consistent_tree", "count_by", "histogram", "reading", "tree"]
-
 
 def reading(metric: Metric, name: str) -> Callable[[Sensitivity], object]:
     """The function that takes a metric's distance (L1, L2, …) from a `Sensitivity`. Errors: MetricMismatch."""

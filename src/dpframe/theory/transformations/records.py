@@ -31,8 +31,6 @@ from dpframe.theory.spaces import (
     VectorDomain,
 )
 
-__all__ = ["cast", "clamp", "impute", "join", "resize"]
-
 
 def _rowwise(
     domain: VectorDomain, metric: Metric, atom: AtomDomain, function: Callable[[Array], Array]

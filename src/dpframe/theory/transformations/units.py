@@ -34,8 +34,6 @@ from dpframe.theory.spaces import (
 )
 from dpframe.theory.transformations.counting import reading
 
-__all__ = ["grouped_counts", "grouped_pairs", "grouped_sums", "grouped_units"]
-
 _GRID = 1 << 20  # The weighted total of a unit in a group is rounded toward zero to a multiple of 1/_GRID.
 
 Totals = dict[object, Any]

@@ -17,8 +17,6 @@ from dpframe.engine.backends.datafusion.functions import arrow_type
 from dpframe.engine.backends.written import is_not_nan, listed_float
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["Called", "Compiler", "Function", "Opened"]
-
 _TABLES = """Select Filter Project Aggregate JoinChain JoinLink JoinTable JoinReference SelfReference CTE Union Limit
 Distinct DropColumns DropNull FillNull Opened InMemoryTable DummyTable"""
 _VALUES = """Field Literal Alias Called Cast Add Subtract Multiply Divide Modulus Floor Abs Sqrt Log Negate

@@ -17,8 +17,6 @@ from dpframe.engine.backends.ibis import Dialect
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, kind
 
-__all__ = ["DIALECT"]
-
 _DIGITS = sys.float_info.dig
 _HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64"}  # others are whole numbers
 

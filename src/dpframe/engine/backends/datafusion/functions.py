@@ -18,8 +18,6 @@ from dpframe.engine.backends import polars as computed
 from dpframe.engine.backends.digests import digest
 from dpframe.engine.intake import sound, views_are_read
 
-__all__ = ["FUNCTIONS", "arrow_type", "as_held", "series"]
-
 Expr = pl.Expr
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in days since 1970
 _DAY = 86_400_000_000  # microseconds

@@ -16,8 +16,6 @@ from dpframe.engine.backends.datafusion.functions import FUNCTIONS, as_held, ser
 from dpframe.engine.intake import plain_type
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["answered", "database_of", "opened", "planned", "schema_of", "try_threads"]
-
 _SETTINGS = {
     "datafusion.execution.batch_size": "65536",  # rows of a call
     "datafusion.sql_parser.recursion_limit": "100000",  # a question has many steps

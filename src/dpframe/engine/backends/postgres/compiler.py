@@ -15,8 +15,6 @@ from dpframe.engine.backends.postgres.written import bytewise, once, raw, sendab
 from dpframe.engine.backends.written import is_not_nan, listed_float
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["Compiler", "check_held"]
-
 _TABLES = """Select Filter Project Aggregate JoinChain JoinLink JoinTable JoinReference SelfReference CTE Union Limit
 Distinct DropColumns DropNull FillNull SQLQueryResult DatabaseTable InMemoryTable DummyTable UnboundTable"""
 _VALUES = """Field Literal Alias Written Cast Add Subtract Multiply Divide Modulus Floor Abs Sqrt Log Negate

@@ -20,8 +20,6 @@ from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
 
-__all__ = ["DIALECT"]
-
 
 class _PostgresDialect(Dialect):
     def opened(self, table: Any) -> Any:

@@ -8,38 +8,6 @@ from __future__ import annotations
 import math
 import re
 
-__all__ = [
-    "AT_TIME",
-    "CASED",
-    "DATE",
-    "DAYS",
-    "FLOAT_OF",
-    "FROM_DECIMAL",
-    "FROM_TRUTH",
-    "INTEGER",
-    "LOGARITHM",
-    "MICROSECONDS",
-    "OF_CLOCK",
-    "OF_DAY",
-    "ON_DAY",
-    "PRODUCT",
-    "QUOTIENT",
-    "REAL",
-    "REPLACED",
-    "REPLACED_ONCE",
-    "ROOT",
-    "SINGLE",
-    "SUM",
-    "TEXT",
-    "TIME",
-    "TRUNCATED",
-    "WHOLE_OF",
-    "YEARS",
-    "literal",
-    "piece",
-    "text",
-]
-
 
 def literal(value: float) -> str:
     """SQL of a float, exactly. PostgreSQL would read a plain number as a decimal."""

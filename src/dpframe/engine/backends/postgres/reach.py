@@ -9,8 +9,6 @@ import ibis.expr.operations as ops
 
 from dpframe.engine.backends.written import listed_float
 
-__all__ = ["LEAST", "MOST", "Reach", "reach"]
-
 Reach = tuple[int, int]  # (l, h): every value of a float that is not 0 has a magnitude between 2^l and 2^h
 
 LEAST, MOST = -1074, 1023  # exponents of the smallest and the largest floats

@@ -12,8 +12,6 @@ import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["alone", "check_path", "column_of", "database_of", "drop", "fetch_rows", "may_store"]
-
 
 def database_of(rows: Any) -> Any:
     """Ibis' backend of an Ibis table; None for a table without a database."""

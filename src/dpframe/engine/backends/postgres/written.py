@@ -12,9 +12,6 @@ from ibis.backends.sql.compilers.postgres import PostgresCompiler
 
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["bytewise", "once", "raw", "sendable", "sql_of"]
-
-
 _SHORT = 80  # an operand of at most this many characters may be repeated
 _OPERANDS = re.compile(r"(?<![\w'\"])([abc])(?![\w'\"])")
 

@@ -24,8 +24,6 @@ from dpframe.engine.backends.sqlite.written import (
 from dpframe.engine.backends.written import is_not_nan, listed_float
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["Called", "Compiler"]
-
 _TABLES = """Select Filter Project Aggregate JoinChain JoinLink JoinTable JoinReference SelfReference CTE Union Limit
 Distinct DropColumns DropNull FillNull SQLQueryResult DatabaseTable DummyTable"""
 _VALUES = """Field Literal Alias Written Called Cast Add Subtract Multiply Divide Modulus Floor Abs Sqrt Log Negate

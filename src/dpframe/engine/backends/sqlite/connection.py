@@ -11,8 +11,6 @@ import polars as pl
 from dpframe.engine.backends.sqlite.functions import FUNCTIONS
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["NATIVE", "check", "column_of", "fetch_rows", "prepare"]
-
 # SQLite's own functions that dpframe calls.
 NATIVE = ("abs", "coalesce", "count", "instr", "length", "max", "min", "nullif", "rank", "row_number", "substr", "sum")
 _NATIVE = (*NATIVE, "typeof", "iif", "ifnull")

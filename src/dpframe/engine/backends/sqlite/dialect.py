@@ -20,8 +20,6 @@ from dpframe.engine.backends.written import written
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
 
-__all__ = ["DIALECT"]
-
 _DAY = 86_400_000_000
 
 _OF_TEXT = "CASE WHEN TYPEOF(a) = 'text' THEN {} END"

@@ -17,8 +17,6 @@ from typing import Any
 from dpframe.engine.backends.digests import digest
 from dpframe.engine.letters import letters
 
-__all__ = ["FUNCTIONS"]
-
 _LONGEST = 2**24  # largest length of a text in bytes; a longer text is null
 _EPOCH, _DAY = dt.date(1970, 1, 1).toordinal(), 86_400_000_000
 _FIRST, _LAST = dt.date.min.toordinal() - _EPOCH, dt.date.max.toordinal() - _EPOCH

@@ -14,8 +14,6 @@ import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis.backends.sql.dialects import SQLite
 
-__all__ = ["call", "filled", "flat", "float_literal", "integer_literal", "raw", "sql_of", "text_literal"]
-
 _OPERANDS = re.compile(r"(?<![\w'\"])([abc])(?![\w'\"])")
 
 

@@ -15,8 +15,6 @@ import numpy as np
 from dpframe.arrays import Floats, Integers
 from dpframe.theory.formulas.hierarchies import Levels
 
-__all__ = ["Agreeing", "nonnegative_levels", "on_grid", "whole_levels"]
-
 _BITS = 50  # numbers are held as integers of at most this size
 _FINEST = -20  # and as multiples of 2^-20 at the finest
 

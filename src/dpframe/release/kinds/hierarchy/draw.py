@@ -15,8 +15,6 @@ from dpframe.plan import Hierarchy
 from dpframe.release.answer import plus
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["drawn_levels", "exact_levels"]
-
 
 def drawn_levels(question: Hierarchy, plan: NoisePlan, raw: Totals) -> pl.DataFrame:
     """The noisy totals of all nodes in one table: `level` (its place from the root) and `value` (column unit).

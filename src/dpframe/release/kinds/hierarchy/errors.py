@@ -11,8 +11,6 @@ from dpframe.release.pricing import NoisePlan
 from dpframe.theory.formulas.error import log_concave_error, normal_error
 from dpframe.theory.formulas.hierarchies import Levels
 
-__all__ = ["level_errors", "level_variances", "log_noise_of_levels"]
-
 
 def level_variances(names: Sequence[str], plan: NoisePlan) -> list[float]:
     """The variance of the noise of each level (squared column unit), infinite for a level that is not measured."""

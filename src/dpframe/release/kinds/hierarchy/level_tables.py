@@ -23,8 +23,6 @@ from dpframe.release.pricing import NoisePlan
 from dpframe.release.shown import Released, unlike, with_every_key
 from dpframe.release.shown.files import write_csv, write_latex, write_parquet
 
-__all__ = ["LevelTables"]
-
 _SHOWN = 12  # rows of a level in a notebook
 
 

@@ -28,8 +28,6 @@ from dpframe.release.shown import (
 )
 from dpframe.usage import RELEASED, explains
 
-__all__ = ["HierarchyRelease"]
-
 _MOST = 25  # the largest number of bars of the level that is drawn if none is typed
 
 

@@ -15,8 +15,6 @@ from dpframe.plan import MATRIX, render_html
 from dpframe.release.answer import Moments, nearest_psd
 from dpframe.release.kinds.regression.of_moments import OfMoments
 
-__all__ = ["MatrixRelease"]
-
 _DRAWS = 2000
 
 

@@ -10,8 +10,6 @@ from dpframe.plan import Bounds
 from dpframe.release.answer import Moments, Numbers
 from dpframe.release.shown import Release, Released, Report
 
-__all__ = ["OfMoments", "moments_of"]
-
 
 def moments_of(numbers: Numbers, bounds: Mapping[str, Bounds], same: Sequence[tuple[str, ...]]) -> Moments:
     """The moments of released numbers, see `Moments.read`."""

@@ -19,8 +19,6 @@ from dpframe.release.estimators import sampling_variance
 from dpframe.release.kinds.regression.of_moments import OfMoments
 from dpframe.release.shown import Grouped, grouped_chart, largest_error, read_look
 
-__all__ = ["INTERCEPT", "Regression"]
-
 _DRAWS = 4000
 _MOST_SINGULAR = 0.01  # of the matrices that the true one may be; with more, no interval is given
 INTERCEPT = "Intercept"

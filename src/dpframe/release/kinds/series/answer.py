@@ -16,8 +16,6 @@ from dpframe.release.answer import plus
 from dpframe.release.kinds.series.noise import SeriesNoise
 from dpframe.release.kinds.series.progress import Block
 
-__all__ = ["Measured", "measured", "packed_blocks", "unpacked_blocks"]
-
 _NODE = "block"
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from dpframe.budget import later, read_length
 from dpframe.errors import InvalidArgument
 
-__all__ = ["Calendar"]
-
 
 def _moment(value: Any, name: str) -> dt.datetime:
     """A date or time without a zone, from what was typed. Errors: InvalidArgument."""

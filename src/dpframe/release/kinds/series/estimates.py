@@ -19,8 +19,6 @@ from dpframe.release.kinds.series.progress import Block
 from dpframe.theory.formulas.error import normal_error, unimodal_error
 from dpframe.theory.formulas.trees import Forest
 
-__all__ = ["Estimates"]
-
 Floats = NDArray[np.float64]
 
 

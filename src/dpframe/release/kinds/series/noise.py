@@ -27,8 +27,6 @@ from dpframe.release.pricing import (
 )
 from dpframe.theory.formulas.loss import calibration, gaussian_epsilon, gaussian_mu
 
-__all__ = ["SeriesNoise", "planned_noise"]
-
 MECHANISMS: Mapping[str, type[AddsNoise]] = {kind.label: kind for kind in (Gaussian, Laplace, DiscreteLaplace, NoNoise)}
 
 # The largest error of a running total, as a multiple of the smallest possible one, that is accepted for more exact

@@ -16,8 +16,6 @@ from dpframe.plan import render_html
 from dpframe.release.accuracy import check_column
 from dpframe.release.shown import Exports, Grouped, Heading, Report, as_text, grouped_chart, loss_words, read_look
 
-__all__ = ["SeriesNumbers"]
-
 _SHOWN = 60
 
 

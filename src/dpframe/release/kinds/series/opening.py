@@ -11,8 +11,6 @@ from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.series import Series
 from dpframe.release.kinds.series.settings import Settings
 
-__all__ = ["open_series"]
-
 
 @offered("series")
 def open_series(

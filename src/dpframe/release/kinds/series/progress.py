@@ -14,8 +14,6 @@ from typing import Any
 from dpframe.budget import Entry, Loss, Page
 from dpframe.release.kinds.series.shape import Shapes
 
-__all__ = ["Block", "Overtaken", "Place", "Progress", "ranges", "spread"]
-
 
 @dataclass(frozen=True)
 class Block:

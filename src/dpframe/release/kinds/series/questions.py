@@ -16,18 +16,6 @@ from dpframe.plan.steps import Filter, FirstPeriods, Step, exchanged, lineage, s
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.progress import ranges
 
-__all__ = [
-    "PeriodQuery",
-    "asked_as",
-    "check_asked",
-    "check_enforced",
-    "check_kind",
-    "check_same",
-    "described_question",
-    "read_query",
-    "validated",
-]
-
 
 @dataclass(frozen=True)
 class PeriodQuery:

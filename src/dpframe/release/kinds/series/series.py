@@ -39,8 +39,6 @@ from dpframe.release.kinds.series.unit_change import UnitChange
 from dpframe.release.paying import recorded, subject_of, told
 from dpframe.safe_text import visible
 
-__all__ = ["Series"]
-
 _TURNS = 100  # attempts to add a period while other processes add periods
 _LOG = logging.getLogger("dpframe")
 

@@ -20,8 +20,6 @@ from dpframe.release.kinds.series.unit_change import TotalChange, UnitChange, li
 from dpframe.release.pricing import NoiseKind, Price, read_price
 from dpframe.release.shown import loss_json, statement
 
-__all__ = ["Settings", "bought", "kept", "opening_plan"]
-
 
 @dataclass(frozen=True)
 class Settings:

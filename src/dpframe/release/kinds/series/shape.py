@@ -17,18 +17,6 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 
-__all__ = [
-    "LONGEST",
-    "PARTS",
-    "SHORTEST_PART",
-    "Shape",
-    "Shapes",
-    "Shares",
-    "chosen_shape",
-    "mean_square",
-    "window_square",
-]
-
 SHORTEST_PART = 32  # periods of the first part of a series without an end; each later part is twice as long
 PARTS = 12  # the number of parts of a series without an end: 131,040 periods together
 _DEGREES = range(2, 33)

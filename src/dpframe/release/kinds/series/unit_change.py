@@ -12,8 +12,6 @@ from dpframe.plan import Allotment, Question, number
 from dpframe.plan.steps import exchanged
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity, period_totals
 
-__all__ = ["TotalChange", "UnitChange", "limits_typed"]
-
 _NUMBERS = ("l0", "exact_l1", "l2_squared", "exact_linf")
 
 

@@ -16,8 +16,6 @@ from dpframe.release.kinds.synthesis.junction_trees import JunctionTree, cells_o
 from dpframe.release.kinds.synthesis.model import Beliefs, expanded, summed
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["Fit", "Measured", "agreed", "fitted", "together"]
-
 _MENDED = 12  # times that tables are made to agree and to have no negative cell
 _EVEN = 1e-3  # the part of a table that its margins alone decide, so that no cell is 0
 _SMOOTH = 0.01  # rows, by which ratios of small cells are held back

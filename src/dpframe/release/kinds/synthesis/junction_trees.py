@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["JunctionTree", "cells_of", "junction_tree", "tree_cells"]
-
 
 @dataclass(frozen=True)
 class JunctionTree:

@@ -14,8 +14,6 @@ from dpframe.arrays import Floats
 from dpframe.release.kinds.synthesis.junction_trees import JunctionTree
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["Beliefs", "expanded", "summed"]
-
 
 def summed(values: Floats, part: Attributes, to: Attributes) -> Floats:
     """The table of the columns `to`, added up from the table of more columns. Both are in growing order."""

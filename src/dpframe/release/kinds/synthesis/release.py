@@ -27,8 +27,6 @@ from dpframe.release.pricing import Gaussian, NoisePlan
 from dpframe.release.shown import Released, distances_chart, read_look
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["SyntheticRelease", "synthetic_answer"]
-
 _SHOWN = 8  # rows in a notebook
 _WAYS = 3  # the largest number of columns of a table that the rows are held against
 MOST_ROWS = 20_000_000  # of a release whose number of rows was not typed

@@ -26,8 +26,6 @@ from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.loss import gaussian_scale_rho
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
-__all__ = ["Exact", "Settings", "TableRounds", "measured_and_fitted"]
-
 _NORMAL = math.sqrt(2 / math.pi)  # mean size of a standard normal number
 
 

@@ -18,8 +18,6 @@ from dpframe.plan import TIMES, Key, Kind, SyntheticColumn, kind
 from dpframe.release.kinds.synthesis.model import Beliefs
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["drawn_rows", "values_of"]
-
 _STEP = (5**0.5 - 1) / 2
 
 

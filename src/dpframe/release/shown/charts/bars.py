@@ -7,12 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpframe.drawing import altair
 from dpframe.release.shown.charts.look import (
     NOISE,
     SERIES,
     TINTS,
     Look,
-    altair,
     label_of_key,
     labels_of,
     lines_of_labels,
@@ -21,8 +21,6 @@ from dpframe.release.shown.charts.marks import Key, Mark, tooltips
 from dpframe.release.shown.charts.parts import Parts
 from dpframe.release.shown.charts.places import Bins, Numbers
 from dpframe.safe_text import for_script
-
-__all__ = ["below_one_another", "beside_one_another", "color_of", "how_many_fit", "label_every", "steps_axis"]
 
 HIGH = 610  # height of the bars of a chart (pixels); with its title the chart stays within 800
 _ABOVE = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -8}  # places the axis title above the labels

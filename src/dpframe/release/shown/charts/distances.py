@@ -6,9 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.release.shown.charts.look import SERIES, Heading, Look, altair, drawn
-
-__all__ = ["distances_chart"]
+from dpframe.drawing import altair
+from dpframe.release.shown.charts.look import SERIES, Heading, Look, drawn
 
 _MOST = 40  # tables in the chart
 _BAR = 16  # height of a table's line (pixels)

@@ -8,11 +8,10 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.drawing import altair
 from dpframe.errors import UnsupportedOperation
-from dpframe.release.shown.charts.look import GREY, SERIES, Heading, Look, altair, drawn
+from dpframe.release.shown.charts.look import GREY, SERIES, Heading, Look, drawn
 from dpframe.release.shown.charts.numbers import largest, margin, seconds_of, tick_text, unit_of_time
-
-__all__ = ["expected_errors"]
 
 _PANELS = 4  # the largest number of panels, one for each column
 _HIGH = (300, 190, 130, 90)  # the height of a panel (pixels) if there are 1, 2, 3 or 4

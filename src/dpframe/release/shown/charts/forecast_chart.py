@@ -7,10 +7,9 @@ from typing import Any
 import polars as pl
 
 from dpframe.budget import Forecast, offered
+from dpframe.drawing import altair
 from dpframe.errors import UnsupportedOperation
-from dpframe.release.shown.charts.look import GREY, NOISE, SERIES, TINTS, Heading, Look, altair, drawn
-
-__all__ = ["forecast_chart"]
+from dpframe.release.shown.charts.look import GREY, NOISE, SERIES, TINTS, Heading, Look, drawn
 
 _HIGH = 160  # pixels of each budget
 _KINDS = {"spent": SERIES[0], "planned": TINTS[0], "expected": NOISE}

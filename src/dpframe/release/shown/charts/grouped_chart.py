@@ -15,8 +15,6 @@ from dpframe.release.shown.charts.marks import Mark
 from dpframe.release.shown.charts.parts import Grouped, Groups, Parts, read_parts
 from dpframe.release.shown.charts.places import Bins, Names, Numbers, Times
 
-__all__ = ["grouped_chart"]
-
 _BARS = 120  # the largest number of vertical bars; for more, a line is drawn
 _NOTED = 3  # the largest number of groups that a note lists
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.drawing import altair
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Covers
 from dpframe.release.shown.charts.look import (
@@ -18,7 +19,6 @@ from dpframe.release.shown.charts.look import (
     Heading,
     Look,
     Order,
-    altair,
     drawn,
     label_of_key,
     labels_of,
@@ -26,8 +26,6 @@ from dpframe.release.shown.charts.look import (
 )
 from dpframe.release.shown.charts.numbers import margin, margins, shown
 from dpframe.release.shown.crosstab import Crosstab
-
-__all__ = ["heatmap"]
 
 # Cells are opaque, so that their numbers are readable on dark and on light pages.
 _SHADES = ("#eaf1f8", "#1f5a92")

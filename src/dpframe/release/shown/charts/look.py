@@ -13,28 +13,6 @@ from dpframe.drawing import altair, finished
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Derivation, real
 
-__all__ = [
-    "BAND",
-    "BANDS",
-    "GREY",
-    "MOST",
-    "NOISE",
-    "SERIES",
-    "TINTS",
-    "Heading",
-    "Look",
-    "Order",
-    "altair",
-    "drawn",
-    "in_words",
-    "label_of_key",
-    "labels_of",
-    "lines_of_labels",
-    "read_look",
-    "title_of",
-    "wrapped",
-]
-
 # Colours with equal contrast on white and on the #111 of dark notebooks; charts have no background. Shapes are opaque,
 # or translucent in dark colours: on a transparent background vl-convert writes translucent light colours too dark.
 GREY = "#797979"  # texts, axes

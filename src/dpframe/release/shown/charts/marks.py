@@ -9,10 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.release.shown.charts.look import altair, label_of_key
+from dpframe.drawing import altair
+from dpframe.release.shown.charts.look import label_of_key
 from dpframe.release.shown.charts.numbers import DAY, largest, margin, seconds_of, shown, tick_text, unit_of_time
-
-__all__ = ["Key", "Mark", "Values", "read_marks", "time_format", "tooltips"]
 
 Key = tuple[Any, ...]
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 import polars as pl
 
-__all__ = ["DAY", "largest", "margin", "margins", "seconds_of", "shown", "tick_text", "unit_of_time"]
-
 DAY = 86_400  # seconds
 _TIMES = (DAY, "days"), (3_600, "hours"), (60, "minutes")
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}

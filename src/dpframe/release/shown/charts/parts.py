@@ -12,8 +12,6 @@ from dpframe.release.shown.charts.look import SERIES, Look, Order, label_of_key
 from dpframe.release.shown.charts.marks import Key, Mark, Values, read_marks
 from dpframe.release.shown.charts.places import Names, Place, Times, place_of
 
-__all__ = ["Grouped", "Groups", "Parts", "read_parts"]
-
 
 @dataclass(frozen=True)
 class Grouped:

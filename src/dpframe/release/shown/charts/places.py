@@ -12,8 +12,6 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["Bins", "Names", "Numbers", "Place", "Times", "place_of"]
-
 _BETWEEN = re.compile(r"^[\[(](.+), (.+)[\])]$")
 _BELOW, _ABOVE = re.compile(r"^< (.+)$"), re.compile(r"^≥ (.+)$")
 

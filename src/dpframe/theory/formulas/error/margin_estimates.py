@@ -14,8 +14,6 @@ import numpy as np
 
 from dpframe.arrays import Floats
 
-__all__ = ["Estimators", "Source", "estimators", "fitted", "margin_shares", "sum_error"]
-
 Source = Literal["cells", "rows", "columns", "total"]
 Terms = tuple[tuple[float, Source, int], ...]
 

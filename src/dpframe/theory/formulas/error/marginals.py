@@ -65,8 +65,6 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 
-__all__ = ["Attributes", "cell_variance", "closure", "interaction", "marginal", "rounding_reach", "shares"]
-
 Attributes = tuple[int, ...]  # the positions of attributes, in increasing order
 
 

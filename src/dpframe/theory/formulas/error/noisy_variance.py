@@ -10,8 +10,6 @@ import numpy as np
 
 from dpframe.arrays import Floats
 
-__all__ = ["variance_allowance"]
-
 _EDGES = np.linspace(-8.0, 8.0, 129)  # of the intervals into which the law of the noise is cut, in scales
 _KNOWN = np.concatenate([[1e-9], np.geomspace(1e-3, 1e4, 22)])  # known variances that are solved for, in scales
 _UNKNOWN = np.concatenate([[1e-6], np.geomspace(1e-2, 1e4, 31)])  # sampling variances that are tried, in scales

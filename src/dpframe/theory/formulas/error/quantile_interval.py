@@ -7,8 +7,6 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.theory.formulas.loss import fewer_rows
 
-__all__ = ["choice_chances", "choice_error", "distances", "margin"]
-
 
 def distances(candidates: int) -> tuple[int, ...]:
     """The candidate distances, in places (steps between candidates): from 0 to all, with two per doubling.

@@ -18,8 +18,6 @@ import numpy as np
 
 from dpframe.arrays import Floats
 
-__all__ = ["GroupSpread", "average_critical", "group_spread", "shrunk_differences"]
-
 _LEAST = 1e-3  # of the widest difference: smaller spreads between groups are not told apart from 0
 _SPREADS, _WITHIN = 40, 12  # points of the grid of spreads, between groups and within them
 _EXACT = 1e-9  # of the widest difference: the noise of exact totals, so that logarithms exist

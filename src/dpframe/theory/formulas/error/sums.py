@@ -11,17 +11,6 @@ import numpy as np
 
 from dpframe.arrays import Booleans, Floats
 
-__all__ = [
-    "gaussian_sum_reaches",
-    "laplace_sum_reaches",
-    "laplace_total_error",
-    "log_concave_error",
-    "normal_error",
-    "normal_laplace_reaches",
-    "unimodal_error",
-    "whole_total_error",
-]
-
 _LONGEST = 2**20
 _APART = 1 + 1e-3  # The smallest ratio of two scales; a scale that is nearer to a smaller one is raised to this ratio.
 _FURTHER = 1 + 1e-2  # where a normal error is beside them: its tails are read from a table

@@ -42,23 +42,6 @@ from dpframe.theory.formulas.loss.loss import (
     zcdp_to_epsilon,
 )
 
-__all__ = [
-    "Family",
-    "RealFamily",
-    "gaussian_scale",
-    "gaussian_scale_rho",
-    "gaussian_scales",
-    "laplace_scale",
-    "laplace_scale_rho",
-    "noise_error",
-    "real_error",
-    "real_scale_for_error",
-    "rho_within",
-    "rounded_error",
-    "scale_for_error",
-    "threshold",
-]
-
 Family = Literal["laplace", "discrete_laplace", "gaussian"]
 RealFamily = Literal["laplace", "gaussian"]
 

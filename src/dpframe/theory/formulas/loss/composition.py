@@ -13,15 +13,6 @@ from dpframe.errors import InvalidArgument, InvalidPrice
 from dpframe.noise import Ball, Number, ball, float_up, precision, round_up, upper, whole
 from dpframe.theory.formulas.loss.loss import price, price_up, probability
 
-__all__ = [
-    "amplification_by_sampling",
-    "basic_composition",
-    "composition_delta",
-    "composition_epsilon",
-    "group_privacy",
-    "group_privacy_rho",
-]
-
 Losses = Iterable[tuple[Number, Number]]
 
 

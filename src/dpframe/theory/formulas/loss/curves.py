@@ -15,16 +15,6 @@ from dpframe.errors import InvalidArgument
 from dpframe.noise import Ball, Number, ball, positive, rational, upper
 from dpframe.theory.formulas.loss.loss import price, price_up, probability, sensitivity
 
-__all__ = [
-    "discrete_laplace_delta",
-    "discrete_laplace_renyi",
-    "group_renyi",
-    "laplace_delta",
-    "laplace_renyi",
-    "renyi_to_delta",
-    "renyi_to_epsilon",
-]
-
 
 def laplace_delta(epsilon: Number, l1: Number, scale: Number) -> float:
     """δ at this ε of real Laplace noise on one number.

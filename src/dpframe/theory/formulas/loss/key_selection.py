@@ -22,17 +22,6 @@ from dpframe.theory.formulas.loss.loss import gaussian_delta, price, probability
 from dpframe.theory.formulas.loss.partitions import Spread, partition_delta, partition_threshold
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
-__all__ = [
-    "ROUNDS",
-    "as_likely_as_not",
-    "dropped_below",
-    "rest_scale",
-    "round_thresholds",
-    "selection_scale",
-    "selection_start",
-    "threshold_beside_noise",
-]
-
 _BLOCKS = 64
 
 

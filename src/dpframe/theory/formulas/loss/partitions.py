@@ -16,8 +16,6 @@ from dpframe.noise import Number, family_tail, whole
 from dpframe.theory.formulas.loss.calibration import Family, threshold
 from dpframe.theory.formulas.loss.loss import probability, threshold_delta
 
-__all__ = ["Spread", "partition_delta", "partition_threshold"]
-
 Parts = tuple[tuple[int, int], ...]  # numbers of rows (units of a total's integer), and how many groups have each
 
 

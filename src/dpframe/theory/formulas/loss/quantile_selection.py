@@ -16,18 +16,6 @@ from dpframe.theory.formulas.loss.calibration import gaussian_scale_rho
 from dpframe.theory.formulas.loss.loss import permute_and_flip_rho
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
-__all__ = [
-    "PRIOR",
-    "choices_rho",
-    "count_scale",
-    "count_scale_rho",
-    "fewer_rows",
-    "rank_prior",
-    "rank_scale",
-    "rank_scale_rho",
-    "rank_terms",
-]
-
 PRIOR = 8  # Number of public rows that are added to every quantile, in scales of its selection; see `rank_prior`.
 _LARGEST = 2**60
 

@@ -10,8 +10,6 @@ from dpframe.errors import InvalidArgument, InvalidPrice
 from dpframe.noise import MOST_CELLS, Number, accurate, ball, float_up, positive, whole, window_tail
 from dpframe.theory.formulas.loss.loss import price, probability, sensitivity
 
-__all__ = ["window_error", "window_scale", "window_tail_real"]
-
 
 def window_scale(linf: Number, epsilon: Number, *, vectors: int = 1) -> float:
     """Smallest scale of window noise for ε, on totals to which each unit adds numbers of one sign.

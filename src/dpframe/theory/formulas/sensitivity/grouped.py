@@ -14,26 +14,6 @@ from typing import Literal
 
 from dpframe.errors import InvalidArgument
 
-__all__ = [
-    "MOST_KEYS",
-    "Contribution",
-    "Relation",
-    "Sensitivity",
-    "change",
-    "key_weights",
-    "merged",
-    "node_limits",
-    "one_row_sum",
-    "period_totals",
-    "row_counts",
-    "row_places",
-    "row_sums",
-    "spread_weight",
-    "unit_counts",
-    "unit_products",
-    "unit_sums",
-]
-
 Relation = Literal["add-remove", "replace"]
 
 

@@ -11,8 +11,6 @@ from typing import TypeVar
 from dpframe.noise import GRID
 from dpframe.theory.formulas.sensitivity.grouped import Sensitivity
 
-__all__ = ["OneSigned", "SharedNoise", "best_shared_noise", "shared_noise_square"]
-
 Number = TypeVar("Number", Fraction, float)
 _PLACES = 400  # at which the ratio of the two variances is tried
 

@@ -7,8 +7,6 @@ from fractions import Fraction
 
 from dpframe.theory.formulas.sensitivity.grouped import Sensitivity
 
-__all__ = ["pair_gains", "pair_scale", "paired_error", "paired_l1", "rounding"]
-
 
 def paired_l1(total: Sensitivity) -> Fraction:
     """L1 sensitivity of h·N + S and h·N - S over all groups together, for a sum S and the count N of its values.

@@ -19,24 +19,6 @@ from dpframe.theory.formulas.sensitivity.grouped import (
     row_sums,
 )
 
-__all__ = [
-    "cell_counts",
-    "joined",
-    "lengthened",
-    "rank_scores",
-    "replacements",
-    "resized",
-    "sized_mean",
-    "sized_variance",
-    "squared_deviations",
-    "tight_l1",
-    "tight_l2",
-    "total",
-    "tree_length",
-    "tree_square",
-    "vector_length",
-]
-
 
 def replacements(d_in: int, relation: Relation, size: int | None) -> int | None:
     """The largest number of records that change their value, if no record can enter or leave.
