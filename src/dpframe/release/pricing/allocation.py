@@ -77,6 +77,7 @@ def moved_totals(question: Question) -> list[Allotment]:
 
 def parts_of(question: Question, share: Fraction = Fraction(1)) -> list[PricedTotal]:
     """The totals of a question with their parts of a price, of which the question has a share."""
+    assert not question.in_rounds, "the noise of rounds is bought by the kind of answer"
     totals = moved_totals(question)
     pure = sum((allotment.epsilon_share for allotment in totals), Fraction(0)) or Fraction(1)
     weights = sum((allotment.share for allotment in totals), Fraction(0)) or Fraction(1)

@@ -79,10 +79,10 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
 
     # Tables
 
-    def visit_Opened(self, op: Any, **parts: Any) -> Any:  # noqa: N802
+    def visit_Opened(self, op: Any, **parts: Any) -> Any:
         return self._table(op)
 
-    def visit_InMemoryTable(self, op: Any, **parts: Any) -> Any:  # noqa: N802
+    def visit_InMemoryTable(self, op: Any, **parts: Any) -> Any:
         return self._table(op)
 
     def _table(self, op: Any) -> Any:
@@ -90,7 +90,7 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
 
     # Calls
 
-    def visit_Called(self, op: Any, *, name: str, options: Any, arg: Any, dtype: Any) -> Any:  # noqa: N802
+    def visit_Called(self, op: Any, *, name: str, options: Any, arg: Any, dtype: Any) -> Any:
         inputs = [options[0]] if name == "held" else [arrow_type(operand.dtype) for operand in op.arg]
         return self._called(Function(name, options, tuple(inputs), arrow_type(dtype)), arg)
 
@@ -114,7 +114,7 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
 
     # Values
 
-    def visit_Literal(self, op: Any, *, value: Any, dtype: Any) -> Any:  # noqa: N802
+    def visit_Literal(self, op: Any, *, value: Any, dtype: Any) -> Any:
         if value is None:
             return sge.Null() if dtype.is_null() else self.cast(sge.Null(), _inner(dtype))
         if dtype.is_boolean():
@@ -133,7 +133,7 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
         """A float constant, as the cast of a text: a setting of the session cannot make it a decimal."""
         return self.cast(sge.convert(repr(value + 0.0)), types.float64)
 
-    def visit_Cast(self, op: Any, *, arg: Any, to: Any) -> Any:  # noqa: N802
+    def visit_Cast(self, op: Any, *, arg: Any, to: Any) -> Any:
         have, number = op.arg.dtype, listed_float(op)
         if number is not None:
             return self._float(number)
@@ -166,13 +166,13 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
             f"cast: DataFusion's cast of {have} to {to} is refused: cast to 'int64' or 'float64'."
         )
 
-    def visit_Add(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Add(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._arithmetic(op, "add", sge.Add, left, right)
 
-    def visit_Subtract(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Subtract(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._arithmetic(op, "subtract", sge.Sub, left, right)
 
-    def visit_Multiply(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Multiply(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._arithmetic(op, "multiply", sge.Mul, left, right)
 
     def _arithmetic(self, op: Any, name: str, sign: Any, left: Any, right: Any) -> Any:
@@ -183,30 +183,30 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
             raise UnsupportedOperation(f"DataFusion: {name} on {op.dtype} is refused: cast to 'int64' or 'float64'.")
         return sge.Paren(this=sign(this=_paren(left), expression=_paren(right)))
 
-    def visit_Divide(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Divide(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._call_on_floats("divide", (op.left, left), (op.right, right))
 
-    def visit_Modulus(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Modulus(self, op: Any, *, left: Any, right: Any) -> Any:
         if not op.dtype.is_integer():
             raise UnsupportedOperation("DataFusion: a remainder is only taken of whole numbers: cast to 'int64'.")
         return self._call("remainder", types.int64, (op.left, left), (op.right, right))
 
-    def visit_Equals(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Equals(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, sge.EQ, left, right)
 
-    def visit_NotEquals(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_NotEquals(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, sge.NEQ, left, right)
 
-    def visit_Less(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Less(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, sge.LT, left, right)
 
-    def visit_LessEqual(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_LessEqual(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, sge.LTE, left, right)
 
-    def visit_Greater(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Greater(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, sge.GT, left, right)
 
-    def visit_GreaterEqual(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_GreaterEqual(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, sge.GTE, left, right)
 
     def _compared(self, op: Any, sign: Any, left: Any, right: Any) -> Any:
@@ -215,31 +215,31 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
             left, right = self._real(op.left, left), self._real(op.right, right)
         return sge.Paren(this=sign(this=_paren(left), expression=_paren(right)))
 
-    def visit_Negate(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Negate(self, op: Any, *, arg: Any) -> Any:
         if op.dtype.is_floating():
             return self._call_on_floats("negate", (op.arg, arg))
         return sge.Paren(this=sge.Sub(this=sge.convert(0), expression=_paren(arg)))
 
-    def visit_Abs(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Abs(self, op: Any, *, arg: Any) -> Any:
         real = op.dtype.is_floating()
         return (
             self._call_on_floats("size_real", (op.arg, arg)) if real else self._call("size", types.int64, (op.arg, arg))
         )
 
-    def visit_Floor(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Floor(self, op: Any, *, arg: Any) -> Any:
         if op.dtype.is_floating():
             return self._call_on_floats("floor_real", (op.arg, arg))
         return self._call("floor", types.int64, (op.arg, arg))
 
-    def visit_Sqrt(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Sqrt(self, op: Any, *, arg: Any) -> Any:
         return self._call_on_floats("root", (op.arg, arg))
 
-    def visit_Log(self, op: Any, *, arg: Any, base: Any) -> Any:  # noqa: N802
+    def visit_Log(self, op: Any, *, arg: Any, base: Any) -> Any:
         if not isinstance(op.base, ops.Literal) or not op.base.value > 1:
             raise UnsupportedOperation("DataFusion: the base of a logarithm must be a constant above 1.")
         return self._call_on_floats("logarithm", (op.arg, arg), options=(float(op.base.value),))
 
-    def visit_Clip(self, op: Any, *, arg: Any, lower: Any, upper: Any) -> Any:  # noqa: N802
+    def visit_Clip(self, op: Any, *, arg: Any, lower: Any, upper: Any) -> Any:
         operands = [
             (op.arg, arg),
             *((end, sql) for end, sql in ((op.lower, lower), (op.upper, upper)) if end is not None),
@@ -249,26 +249,26 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
             return self._call_on_floats("clip_real", *operands, options=there)
         return self._call("clip", types.int64, *operands, options=there)
 
-    def visit_IsNan(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_IsNan(self, op: Any, *, arg: Any) -> Any:
         return self._call("is_nan", types.boolean, (op.arg, arg))
 
-    def visit_SearchedCase(self, op: Any, *, cases: Any, results: Any, default: Any) -> Any:  # noqa: N802
+    def visit_SearchedCase(self, op: Any, *, cases: Any, results: Any, default: Any) -> Any:
         if is_not_nan(op):
             return self._call_on_floats("not_nan", (op.results[0], results[0]))
         reals = [self._as(op, value, sql) for value, sql in zip(op.results, results, strict=True)]
         return super().visit_SearchedCase(op, cases=cases, results=reals, default=self._as(op, op.default, default))
 
-    def visit_IfElse(self, op: Any, *, bool_expr: Any, true_expr: Any, false_null_expr: Any) -> Any:  # noqa: N802
+    def visit_IfElse(self, op: Any, *, bool_expr: Any, true_expr: Any, false_null_expr: Any) -> Any:
         yes, no = self._as(op, op.true_expr, true_expr), self._as(op, op.false_null_expr, false_null_expr)
         return super().visit_IfElse(op, bool_expr=bool_expr, true_expr=yes, false_null_expr=no)
 
-    def visit_Coalesce(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Coalesce(self, op: Any, *, arg: Any) -> Any:
         return super().visit_Coalesce(op, arg=[self._as(op, v, sql) for v, sql in zip(op.arg, arg, strict=True)])
 
-    def visit_Greatest(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Greatest(self, op: Any, *, arg: Any) -> Any:
         return super().visit_Greatest(op, arg=[self._as(op, v, sql) for v, sql in zip(op.arg, arg, strict=True)])
 
-    def visit_Least(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Least(self, op: Any, *, arg: Any) -> Any:
         return super().visit_Least(op, arg=[self._as(op, v, sql) for v, sql in zip(op.arg, arg, strict=True)])
 
     def _as(self, op: Any, value: Any, sql: Any) -> Any:
@@ -279,16 +279,16 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
 
     # Totals
 
-    def visit_Sum(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802
+    def visit_Sum(self, op: Any, *, arg: Any, where: Any) -> Any:
         """A sum of whole numbers, which is exact; it fits in 64 bits (see `limits`)."""
         if where is not None or not op.arg.dtype.is_integer():
             raise UnsupportedOperation("DataFusion: only whole numbers are summed, because their sums are exact.")
         return self.f.sum(arg)
 
-    def visit_Min(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802
+    def visit_Min(self, op: Any, *, arg: Any, where: Any) -> Any:
         return self._extreme(op, self.f.min, arg, where)
 
-    def visit_Max(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802
+    def visit_Max(self, op: Any, *, arg: Any, where: Any) -> Any:
         return self._extreme(op, self.f.max, arg, where)
 
     def _extreme(self, op: Any, name: Any, arg: Any, where: Any) -> Any:
@@ -303,7 +303,7 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
     def _unranked(self, value: Any) -> Any:
         return self._called(Function("unrank", (), (pa.int64(),), pa.float64()), [value])
 
-    def visit_WindowFunction(self, op: Any, *, func: Any, **parts: Any) -> Any:  # noqa: N802
+    def visit_WindowFunction(self, op: Any, *, func: Any, **parts: Any) -> Any:
         """A window function. DataFusion counts rows and ranks in whole numbers without a sign."""
         if _ranked(op.func):  # the window is of the whole numbers
             (inner,) = func.expressions
@@ -313,19 +313,19 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
 
     # Texts
 
-    def visit_StringLength(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_StringLength(self, op: Any, *, arg: Any) -> Any:
         return self._call("length", types.int64, (op.arg, arg))
 
-    def visit_StringContains(self, op: Any, *, haystack: Any, needle: Any) -> Any:  # noqa: N802
+    def visit_StringContains(self, op: Any, *, haystack: Any, needle: Any) -> Any:
         return self._call("contains", types.boolean, (op.haystack, haystack), (op.needle, needle))
 
-    def visit_StartsWith(self, op: Any, *, arg: Any, start: Any) -> Any:  # noqa: N802
+    def visit_StartsWith(self, op: Any, *, arg: Any, start: Any) -> Any:
         return self._call("starts", types.boolean, (op.arg, arg), (op.start, start))
 
-    def visit_EndsWith(self, op: Any, *, arg: Any, end: Any) -> Any:  # noqa: N802
+    def visit_EndsWith(self, op: Any, *, arg: Any, end: Any) -> Any:
         return self._call("ends", types.boolean, (op.arg, arg), (op.end, end))
 
-    def visit_Substring(self, op: Any, *, arg: Any, start: Any, length: Any) -> Any:  # noqa: N802
+    def visit_Substring(self, op: Any, *, arg: Any, start: Any, length: Any) -> Any:
         first, most = _constant(op.start), _constant(op.length)
         if first is None or most is None or first < 0 or most < 0:
             raise UnsupportedOperation(
@@ -333,7 +333,7 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
             )
         return self._call("head", types.string, (op.arg, arg), options=(first, most))
 
-    def visit_RegexSearch(self, op: Any, *, arg: Any, pattern: Any) -> Any:  # noqa: N802
+    def visit_RegexSearch(self, op: Any, *, arg: Any, pattern: Any) -> Any:
         assert isinstance(op.pattern, ops.Literal)
         return self._call("matches", types.boolean, (op.arg, arg), options=(str(op.pattern.value),))
 

@@ -44,7 +44,7 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
 
     # Tables
 
-    def visit_Select(self, op: Any, **parts: Any) -> Any:  # noqa: N802
+    def visit_Select(self, op: Any, **parts: Any) -> Any:
         """With OFFSET 0, columns are computed once, even if several expressions of the query around them read them."""
         rows = super().visit_Select(op, **parts)
         has_expressions = not all(isinstance(value, ops.Field) for value in op.selections.values())
@@ -52,12 +52,12 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
 
     # Values
 
-    def visit_Written(self, op: Any, *, arg: Any, text: str, dtype: Any) -> Any:  # noqa: N802
+    def visit_Written(self, op: Any, *, arg: Any, text: str, dtype: Any) -> Any:
         check_held(dtype)
         value = once(text, a=arg)
         return bytewise(value) if dtype.is_string() else self.cast(value, dtype)
 
-    def visit_Literal(self, op: Any, *, value: Any, dtype: Any) -> Any:  # noqa: N802
+    def visit_Literal(self, op: Any, *, value: Any, dtype: Any) -> Any:
         if value is None:
             return self.cast(sge.Null(), dtype) if not dtype.is_null() else sge.Null()
         if dtype.is_boolean():
@@ -68,7 +68,7 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
             return raw(sql.literal(value))
         return self.cast(sge.convert(value), types.int64 if dtype.is_integer() else dtype)
 
-    def visit_Cast(self, op: Any, *, arg: Any, to: Any) -> Any:  # noqa: N802
+    def visit_Cast(self, op: Any, *, arg: Any, to: Any) -> Any:
         have, number = op.arg.dtype, listed_float(op)
         if number is not None:
             return raw(sql.literal(number))
@@ -95,67 +95,67 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
             return self.cast(arg, to)
         raise UnsupportedOperation(f"cast: PostgreSQL's cast of {have} to {to} could fail on a cell.")
 
-    def visit_Add(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Add(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._sum(op, left, right, "+")
 
-    def visit_Subtract(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Subtract(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._sum(op, left, right, "-")
 
-    def visit_Multiply(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Multiply(self, op: Any, *, left: Any, right: Any) -> Any:
         if not op.dtype.is_floating():
             return self._plain(op, "*", left, right)
         (low, high), (lower, higher) = reach(op.left), reach(op.right)
         safe = low + lower >= LEAST and high + higher < MOST
         return once("a * b" if safe else sql.PRODUCT, a=left, b=right)
 
-    def visit_Divide(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Divide(self, op: Any, *, left: Any, right: Any) -> Any:
         if not op.left.dtype.is_floating() or not op.right.dtype.is_floating():
             raise UnsupportedOperation("PostgreSQL: only floats are divided; its integer division drops the remainder.")
         (low, high), (lower, higher) = reach(op.left), reach(op.right)
         safe = low - higher > LEAST and high - lower < MOST
         return once("a / NULLIF(b, 0)" if safe else sql.QUOTIENT, a=left, b=right)
 
-    def visit_Modulus(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Modulus(self, op: Any, *, left: Any, right: Any) -> Any:
         if not op.dtype.is_integer():
             raise UnsupportedOperation("PostgreSQL: a remainder is only taken of whole numbers.")
         return once("a % NULLIF(b, 0)", a=self.cast(left, types.int64), b=self.cast(right, types.int64))
 
-    def visit_Negate(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Negate(self, op: Any, *, arg: Any) -> Any:
         return once("-a", a=arg if op.dtype.is_floating() else self.cast(arg, types.int64))
 
-    def visit_Floor(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Floor(self, op: Any, *, arg: Any) -> Any:
         whole = once("FLOOR(a)", a=arg)
         return whole if op.dtype.is_floating() else once(sql.TRUNCATED, a=whole)
 
-    def visit_Sqrt(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Sqrt(self, op: Any, *, arg: Any) -> Any:
         return once(sql.ROOT, a=arg)
 
-    def visit_Log(self, op: Any, *, arg: Any, base: Any) -> Any:  # noqa: N802
+    def visit_Log(self, op: Any, *, arg: Any, base: Any) -> Any:
         if not isinstance(op.base, ops.Literal) or not 1 < op.base.value < _LARGEST_BASE:
             raise UnsupportedOperation("PostgreSQL: the base of a logarithm must be a constant between 1 and 2^100.")
         return once(sql.LOGARITHM.replace("{base}", sql.literal(float(op.base.value))), a=arg)
 
-    def visit_Clip(self, op: Any, *, arg: Any, lower: Any, upper: Any) -> Any:  # noqa: N802
+    def visit_Clip(self, op: Any, *, arg: Any, lower: Any, upper: Any) -> Any:
         """A clip as a CASE, which keeps null: GREATEST and LEAST ignore null and would return the limit."""
         ends = [("a > c", upper, "c"), ("a < b", lower, "b")]
         cases = " ".join(f"WHEN {when} THEN {end}" for when, limit, end in ends if limit is not None)
         return once(f"CASE {cases} ELSE a END", a=arg, b=lower, c=upper)
 
-    def visit_IsNan(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_IsNan(self, op: Any, *, arg: Any) -> Any:
         return once("a = 'NaN'", a=arg)  # in PostgreSQL NaN is equal to NaN
 
-    def visit_SearchedCase(self, op: Any, *, cases: Any, results: Any, default: Any) -> Any:  # noqa: N802
+    def visit_SearchedCase(self, op: Any, *, cases: Any, results: Any, default: Any) -> Any:
         if is_not_nan(op):
             return once("NULLIF(a, 'NaN')", a=results[0])
         return super().visit_SearchedCase(op, cases=cases, results=results, default=default)
 
-    def visit_Sum(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802
+    def visit_Sum(self, op: Any, *, arg: Any, where: Any) -> Any:
         """A sum of whole numbers, cast to int64. It fits (see `limits`), although PostgreSQL makes it a decimal."""
         if not op.arg.dtype.is_integer():
             raise UnsupportedOperation("PostgreSQL: only whole numbers are summed, because their sums are exact.")
         return self.cast(super().visit_Sum(op, arg=arg, where=where), types.int64)
 
-    def visit_WindowFunction(self, op: Any, *, func: Any, **parts: Any) -> Any:  # noqa: N802
+    def visit_WindowFunction(self, op: Any, *, func: Any, **parts: Any) -> Any:
         """A window function. The cast around a sum (see `visit_Sum`) must stand around the whole window function."""
         if not isinstance(func, sge.Cast):
             return super().visit_WindowFunction(op, func=func, **parts)
@@ -163,13 +163,13 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
 
     # Texts
 
-    def visit_RegexSearch(self, op: Any, *, arg: Any, pattern: Any) -> Any:  # noqa: N802
+    def visit_RegexSearch(self, op: Any, *, arg: Any, pattern: Any) -> Any:
         r"""A regular expression. PostgreSQL writes the end of a text as \Z, Ibis as \z."""
         assert isinstance(op.pattern, ops.Literal)
         regex = str(op.pattern.value).replace(r"\z", r"\Z").replace("'", "''")
         return raw(f"({sql_of(arg)} ~ '{regex}')")
 
-    def visit_Substring(self, op: Any, *, arg: Any, start: Any, length: Any) -> Any:  # noqa: N802
+    def visit_Substring(self, op: Any, *, arg: Any, start: Any, length: Any) -> Any:
         first, most = _constant(op.start), _constant(op.length)
         if first is None or most is None or first < 0 or most < 0:
             raise UnsupportedOperation(
@@ -177,7 +177,7 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
             )
         return bytewise(raw(f"SUBSTR({sql_of(arg)}, {first + 1}, {min(most, 2**31 - 2 - first)})"))
 
-    def visit_StringConcat(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_StringConcat(self, op: Any, *, arg: Any) -> Any:
         """The concatenation of texts, null where one of them is null."""
         return bytewise(raw(f"({' || '.join(map(sql_of, arg))})"))
 

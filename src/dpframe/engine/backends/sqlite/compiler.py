@@ -71,16 +71,14 @@ class Compiler(SQLiteCompiler):  # type: ignore[misc]
 
     # Tables
 
-    def visit_DatabaseTable(  # noqa: N802
-        self, op: Any, *, name: str, schema: Any, source: Any, namespace: Any
-    ) -> Any:
+    def visit_DatabaseTable(self, op: Any, *, name: str, schema: Any, source: Any, namespace: Any) -> Any:
         """The table whose columns Ibis listed. Without its schema, a temporary table of that name would be read."""
         return sge.table_(name, db=namespace.database or "main", catalog=namespace.catalog, quoted=self.quoted)
 
-    def visit_SQLQueryResult(self, op: Any, *, query: str, schema: Any, source: Any) -> Any:  # noqa: N802
+    def visit_SQLQueryResult(self, op: Any, *, query: str, schema: Any, source: Any) -> Any:
         return sge.Subquery(this=raw(query))
 
-    def visit_Select(self, op: Any, **parts: Any) -> Any:  # noqa: N802
+    def visit_Select(self, op: Any, **parts: Any) -> Any:
         """With a limit that removes nothing, SQLite computes columns once, and does not copy their expressions.
 
         It copies the expressions of a subquery into the query around it, as often as they are named there. After many
@@ -92,13 +90,13 @@ class Compiler(SQLiteCompiler):  # type: ignore[misc]
 
     # Values
 
-    def visit_Written(self, op: Any, *, arg: Any, text: str, dtype: Any) -> Any:  # noqa: N802
+    def visit_Written(self, op: Any, *, arg: Any, text: str, dtype: Any) -> Any:
         return filled(text, a=arg)
 
-    def visit_Called(self, op: Any, *, name: str, salt: str, arg: Any, dtype: Any) -> Any:  # noqa: N802
+    def visit_Called(self, op: Any, *, name: str, salt: str, arg: Any, dtype: Any) -> Any:
         return call(name, text_literal(salt), *arg)
 
-    def visit_Literal(self, op: Any, *, value: Any, dtype: Any) -> Any:  # noqa: N802
+    def visit_Literal(self, op: Any, *, value: Any, dtype: Any) -> Any:
         if value is None:
             return sge.Null()
         if dtype.is_boolean():
@@ -113,7 +111,7 @@ class Compiler(SQLiteCompiler):  # type: ignore[misc]
             raise UnsupportedOperation(f"SQLite: {value} leaves 64 bits. Give a float, such as {float(value)!r}.")
         return raw(integer_literal(value))
 
-    def visit_Cast(self, op: Any, *, arg: Any, to: Any) -> Any:  # noqa: N802
+    def visit_Cast(self, op: Any, *, arg: Any, to: Any) -> Any:
         have, number = op.arg.dtype, listed_float(op)
         if number is not None:
             return raw(float_literal(number))
@@ -142,62 +140,62 @@ class Compiler(SQLiteCompiler):  # type: ignore[misc]
             )
         raise UnsupportedOperation(f"cast: SQLite's cast of {have} to {to} is refused: cast to 'int64' or 'float64'.")
 
-    def visit_Add(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Add(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._binary(op, "+", left, right)
 
-    def visit_Subtract(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Subtract(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._binary(op, "-", left, right)
 
-    def visit_Multiply(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Multiply(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._binary(op, "*", left, right)
 
-    def visit_Divide(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Divide(self, op: Any, *, left: Any, right: Any) -> Any:
         """A quotient of floats: SQLite's division of whole numbers drops the remainder. A division by 0 is null."""
         return filled("a / b", a=_real(op.left, left), b=_real(op.right, right))
 
-    def visit_Modulus(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Modulus(self, op: Any, *, left: Any, right: Any) -> Any:
         if not op.dtype.is_integer():
             raise UnsupportedOperation("SQLite: a remainder is only taken of whole numbers: cast to 'int64'.")
         return filled("a % b", a=left, b=right)
 
-    def visit_Equals(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Equals(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, "=", left, right)
 
-    def visit_NotEquals(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_NotEquals(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, "<>", left, right)
 
-    def visit_Less(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Less(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, "<", left, right)
 
-    def visit_LessEqual(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_LessEqual(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, "<=", left, right)
 
-    def visit_Greater(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Greater(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, ">", left, right)
 
-    def visit_GreaterEqual(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_GreaterEqual(self, op: Any, *, left: Any, right: Any) -> Any:
         return self._compared(op, ">=", left, right)
 
-    def visit_Negate(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Negate(self, op: Any, *, arg: Any) -> Any:
         return filled("-a", a=arg)
 
-    def visit_Abs(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Abs(self, op: Any, *, arg: Any) -> Any:
         """The size of a number. SQLite's ABS fails at -2^63, so a whole number is compared with its opposite."""
         return filled("ABS(a)", a=_real(op.arg, arg)) if op.dtype.is_floating() else filled("MAX(a, -a)", a=arg)
 
-    def visit_Floor(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Floor(self, op: Any, *, arg: Any) -> Any:
         whole = call("floor", arg)
         return filled("CAST(a AS REAL)", a=whole) if op.dtype.is_floating() else whole
 
-    def visit_Sqrt(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Sqrt(self, op: Any, *, arg: Any) -> Any:
         return call("root", arg)
 
-    def visit_Log(self, op: Any, *, arg: Any, base: Any) -> Any:  # noqa: N802
+    def visit_Log(self, op: Any, *, arg: Any, base: Any) -> Any:
         if not isinstance(op.base, ops.Literal) or not op.base.value > 1:
             raise UnsupportedOperation("SQLite: the base of a logarithm must be a constant above 1.")
         return call("logarithm", arg, base)
 
-    def visit_Clip(self, op: Any, *, arg: Any, lower: Any, upper: Any) -> Any:  # noqa: N802
+    def visit_Clip(self, op: Any, *, arg: Any, lower: Any, upper: Any) -> Any:
         """A clip, null for null: SQLite's MAX and MIN of several values are null if one of them is."""
         real = op.dtype.is_floating()
         for function, end, limit in (("MAX", op.lower, lower), ("MIN", op.upper, upper)):
@@ -205,38 +203,38 @@ class Compiler(SQLiteCompiler):  # type: ignore[misc]
                 arg = filled(f"{function}(a, b)", a=arg, b=_real(end, limit) if real else limit)
         return arg
 
-    def visit_IsNan(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_IsNan(self, op: Any, *, arg: Any) -> Any:
         """False: SQLite has null in place of NaN, and a result that would be NaN is null."""
         return filled("a <> a", a=arg)
 
-    def visit_SearchedCase(self, op: Any, *, cases: Any, results: Any, default: Any) -> Any:  # noqa: N802
+    def visit_SearchedCase(self, op: Any, *, cases: Any, results: Any, default: Any) -> Any:
         if is_not_nan(op):
             return results[0]  # SQLite has null in place of NaN
         reals = [self._as(op, value, sql) for value, sql in zip(op.results, results, strict=True)]
         return super().visit_SearchedCase(op, cases=cases, results=reals, default=self._as(op, op.default, default))
 
-    def visit_IfElse(self, op: Any, *, bool_expr: Any, true_expr: Any, false_null_expr: Any) -> Any:  # noqa: N802
+    def visit_IfElse(self, op: Any, *, bool_expr: Any, true_expr: Any, false_null_expr: Any) -> Any:
         yes, no = self._as(op, op.true_expr, true_expr), self._as(op, op.false_null_expr, false_null_expr)
         return raw(f"(CASE WHEN {sql_of(bool_expr)} THEN {sql_of(yes)} ELSE {sql_of(no)} END)")
 
-    def visit_Coalesce(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Coalesce(self, op: Any, *, arg: Any) -> Any:
         return super().visit_Coalesce(op, arg=[self._as(op, v, sql) for v, sql in zip(op.arg, arg, strict=True)])
 
-    def visit_Greatest(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Greatest(self, op: Any, *, arg: Any) -> Any:
         return super().visit_Greatest(op, arg=[self._as(op, v, sql) for v, sql in zip(op.arg, arg, strict=True)])
 
-    def visit_Least(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_Least(self, op: Any, *, arg: Any) -> Any:
         return super().visit_Least(op, arg=[self._as(op, v, sql) for v, sql in zip(op.arg, arg, strict=True)])
 
     # Totals
 
-    def visit_Sum(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802
+    def visit_Sum(self, op: Any, *, arg: Any, where: Any) -> Any:
         """A sum of whole numbers in two halves of 32 bits, neither of which leaves 64 bits below 2^31 rows."""
         if where is not None or not (op.arg.dtype.is_integer() or op.arg.dtype.is_boolean()):
             raise UnsupportedOperation("SQLite: only whole numbers are summed, because their sums are exact.")
         return raw(_HALVES.format(sql_of(arg), over=_OVER))
 
-    def visit_WindowFunction(self, op: Any, *, func: Any, **parts: Any) -> Any:  # noqa: N802
+    def visit_WindowFunction(self, op: Any, *, func: Any, **parts: Any) -> Any:
         """A window function. A sum consists of two, each over the window."""
         if not isinstance(op.func, ops.Sum):
             return super().visit_WindowFunction(op, func=func, **parts)
@@ -245,26 +243,26 @@ class Compiler(SQLiteCompiler):  # type: ignore[misc]
         by = ", ".join(sql_of(value) for value in parts["group_by"])
         return raw(func.name.replace(_OVER, f" OVER (PARTITION BY {by})"))
 
-    def visit_Min(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802
+    def visit_Min(self, op: Any, *, arg: Any, where: Any) -> Any:
         return self.agg.min(arg, where=where)
 
-    def visit_Max(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802
+    def visit_Max(self, op: Any, *, arg: Any, where: Any) -> Any:
         return self.agg.max(arg, where=where)
 
     visit_Any, visit_All = visit_Max, visit_Min  # noqa: N815 - a Boolean is 0 or 1
 
     # Texts, which are bytes here
 
-    def visit_StringLength(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_StringLength(self, op: Any, *, arg: Any) -> Any:
         return call("length", arg)
 
-    def visit_StringContains(self, op: Any, *, haystack: Any, needle: Any) -> Any:  # noqa: N802
+    def visit_StringContains(self, op: Any, *, haystack: Any, needle: Any) -> Any:
         return filled("INSTR(a, b) > 0", a=haystack, b=needle)
 
-    def visit_StartsWith(self, op: Any, *, arg: Any, start: Any) -> Any:  # noqa: N802
+    def visit_StartsWith(self, op: Any, *, arg: Any, start: Any) -> Any:
         return filled("INSTR(a, b) = 1", a=arg, b=start)
 
-    def visit_EndsWith(self, op: Any, *, arg: Any, end: Any) -> Any:  # noqa: N802
+    def visit_EndsWith(self, op: Any, *, arg: Any, end: Any) -> Any:
         """Whether a text has an end. A part of an empty text is null in SQLite, so no part of one is taken."""
         return filled(
             "CASE WHEN LENGTH(b) = 0 THEN a IS NOT NULL OR NULL WHEN LENGTH(a) >= LENGTH(b) "
@@ -273,13 +271,13 @@ class Compiler(SQLiteCompiler):  # type: ignore[misc]
             b=end,
         )
 
-    def visit_Substring(self, op: Any, *, arg: Any, start: Any, length: Any) -> Any:  # noqa: N802
+    def visit_Substring(self, op: Any, *, arg: Any, start: Any, length: Any) -> Any:
         first, most = _constant(op.start), _constant(op.length)
         if first is None or most is None or first < 0 or most < 0:
             raise UnsupportedOperation("SQLite: the start and length of a part of a text must be constants from 0 on.")
         return call("head", arg, raw(str(first)), raw(str(most)))
 
-    def visit_RegexSearch(self, op: Any, *, arg: Any, pattern: Any) -> Any:  # noqa: N802
+    def visit_RegexSearch(self, op: Any, *, arg: Any, pattern: Any) -> Any:
         r"""A regular expression of Python, which writes the end of a text as \Z where Ibis writes \z."""
         assert isinstance(op.pattern, ops.Literal)
         return call("matches", arg, text_literal(str(op.pattern.value).replace(r"\z", r"\Z")))
