@@ -1919,7 +1919,7 @@ PLANTS = [
     Plant(
         "an interrupt goes on as it came",
         sealed,
-        "failure = KeyboardInterrupt()",
+        "failure = _again(error)",
         "raise",
         tracebacks_hold_rows,
     ),

@@ -19,6 +19,7 @@ from dpframe.arrays import Integers, PlaceCounts, WideIntegers
 from dpframe.engine.backends.polars import plainly
 from dpframe.engine.compile import HIGH, compiled, counted, influence_weights, split_bits
 from dpframe.engine.forks import check_threads
+from dpframe.engine.intake import signals
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, listed_groups, public_keys
 from dpframe.errors import DpFrameError, EngineError
@@ -115,26 +116,36 @@ def sealed(run: Callable[[], T]) -> T:
     """Run a function, and replace an error of the engine by one with a constant message: the engine's may show cells.
 
     The handler catches BaseException, because Polars' PanicException is one. The new error is raised outside of the
-    handler, so that it does not refer to the old one. An error of dpframe's own and an interrupt are raised from here
-    too, without their traceback: it would refer to the functions that read rows, whose variables are tables and raw
-    totals, and debuggers and `%xmode Verbose` print variables.
+    handler, so that it does not refer to the old one. Where the handler of a signal raised, as for Ctrl-C, that is what
+    is raised, whatever the engine made of it. An error of dpframe's own and an interrupt are raised from here too,
+    without their traceback: it would refer to the functions that read rows, whose variables are tables and raw totals,
+    and debuggers and `%xmode Verbose` print variables.
     """
     failure: BaseException
-    try:
-        return run()
-    except DpFrameError as error:
-        failure = error.with_traceback(None)
-        failure.__cause__ = failure.__context__ = None
-    except KeyboardInterrupt:
-        failure = KeyboardInterrupt()
-    except SystemExit as error:
-        failure = SystemExit(error.code if isinstance(error.code, int) else None)
-    except BaseException:
-        failure = EngineError(
-            "The engine could not run this query. Its own message is withheld because it may show cells; "
-            "run the same steps on a few made-up rows to see it."
-        )
+    with signals() as raised:
+        try:
+            return run()
+        except DpFrameError as error:
+            failure = error
+        except (KeyboardInterrupt, SystemExit) as error:
+            failure = _again(error)
+        except BaseException:
+            failure = EngineError(
+                "The engine could not run this query. Its own message is withheld because it may show cells; "
+                "run the same steps on a few made-up rows to see it."
+            )
+    failure = (_again(raised[0]) if raised else failure).with_traceback(None)
+    failure.__cause__ = failure.__context__ = None
     raise failure
+
+
+def _again(error: BaseException) -> BaseException:
+    """An interrupt or an exit with none of its texts. Another exception of a signal's handler is as it was raised."""
+    if isinstance(error, KeyboardInterrupt):
+        return KeyboardInterrupt()
+    if isinstance(error, SystemExit):
+        return SystemExit(error.code if isinstance(error.code, int) else None)
+    return error
 
 
 def _empty(

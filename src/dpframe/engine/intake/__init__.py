@@ -8,10 +8,14 @@ from dpframe.engine.intake.buffers import (
     sound,
     views_are_read,
 )
+from dpframe.engine.intake.cells import (
+    signals,
+)
 
 __all__ = [
     "partition_of",
     "plain_type",
+    "signals",
     "sound",
     "views_are_read",
 ]

@@ -24,6 +24,8 @@ import pandas as pd
 import polars as pl
 
 T = TypeVar("T")
+# Ctrl-C, a request to end, and a time limit that is over. Windows has no alarm.
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
 
 
 def each(reader: Callable[[Any], T], cells: Iterable[Any]) -> list[T | None]:
@@ -33,38 +35,44 @@ def each(reader: Callable[[Any], T], cells: Iterable[Any]) -> list[T | None]:
             of these is None
     """
     values: list[T | None] = []
-    with _signals() as arrived:
+    with signals() as raised:
         for cell in cells:
             try:
                 values.append(reader(cell))
             except BaseException:
-                if arrived:
+                if raised:
                     raise
                 values.append(None)
     return values
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[list[int]]:
-    """A list of the signals that arrive while the block runs. Python delivers signals to the main thread alone."""
-    arrived: list[int] = []
+def signals() -> Iterator[list[BaseException]]:
+    """What handlers of signals raise while the block runs. Python delivers signals to the main thread alone.
+
+    Engines put another exception in the place of such a one, or drop it.
+    """
+    raised: list[BaseException] = []
     if threading.current_thread() is not threading.main_thread():
-        yield arrived
+        yield raised
         return
 
     def noted(handler: Callable[..., Any]) -> Callable[..., Any]:
         def handle(number: int, frame: Any) -> Any:
-            arrived.append(number)
-            return handler(number, frame)
+            try:
+                return handler(number, frame)
+            except BaseException as error:
+                raised.append(error)
+                raise
 
         return handle
 
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     replaced_handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
     for number, handler in replaced_handlers.items():
         signal.signal(number, noted(handler))
     try:
-        yield arrived
+        yield raised
     finally:
         for number, handler in replaced_handlers.items():
             signal.signal(number, handler)
