@@ -49,7 +49,7 @@ from dpframe.engine.backends.datafusion import functions as in_datafusion
 from dpframe.engine.backends.datafusion import session as datafusion_session
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
-from dpframe.engine.stages import expressions, integers, key_weights, keys, limits, lowering, rows, values
+from dpframe.engine.stages import integers, key_weights, keys, limits, lowering, rows, values
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, correlated, family_tail, window_noise
