@@ -38,6 +38,39 @@ from __future__ import annotations
 
 from dpframe.safe_text import visible
 
+__all__ = [
+    "BudgetError",
+    "BudgetExceeded",
+    "BudgetMismatch",
+    "BudgetRequired",
+    "DeltaRequired",
+    "DomainMismatch",
+    "DpFrameError",
+    "DpFrameWarning",
+    "EngineError",
+    "FailuresUnacknowledged",
+    "FrameworkError",
+    "InvalidArgument",
+    "InvalidBounds",
+    "InvalidPrice",
+    "LedgerDamaged",
+    "LedgerError",
+    "LedgerUnavailable",
+    "MetricMismatch",
+    "MissingBounds",
+    "ReleaseLost",
+    "ReleaseMismatch",
+    "ReleasePending",
+    "SchemaError",
+    "UnboundedContribution",
+    "UnknownAttribute",
+    "UnknownColumn",
+    "UnsupportedOperation",
+    "WrongCall",
+    "WrongType",
+    "kind_of",
+]
+
 
 def kind_of(value: object) -> str:
     """The type of a value, in words for a message that does not show the value.

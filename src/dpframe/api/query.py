@@ -142,8 +142,8 @@ class Query(Hints, Generic[Table_co]):
         query = self._with_ci(ci)
 
         def enough(epsilon: float) -> bool:
-            price = {"epsilon": epsilon, "delta": delta}
-            errors = [row[-1] for row in query._error_rows(price, alpha, noise, assume_rows, column)]
+            rows = query._error_rows({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows, column)
+            errors = [row[-1] for row in rows]
             if not errors:
                 raise UnsupportedOperation("epsilon_for: keys alone have no error.")
             if any(e is None for e in errors):
@@ -267,24 +267,18 @@ class Query(Hints, Generic[Table_co]):
         return pl.DataFrame(rows, schema={**first, **schema, **numbers}, orient="row")
 
     def _error_rows(
-        self,
-        price: Mapping[str, float | None],
-        alpha: float,
-        noise: str,
-        assume_rows: int | None,
-        column: str | None = None,
+        self, price: Mapping[str, float | None], alpha: float, noise: str, rows: int | None, of: str | None = None
     ) -> list[tuple[Any, ...]]:
-        """One row per column, or for the one that is named: name, aggregate, mechanism, scale, error, or None."""
-        alpha, values = check_alpha(alpha), None if assume_rows is None else check_rows(assume_rows)
-        rows = []
-        for name, output, part in self._noisy_columns(price, noise):
-            if column not in (None, name):
-                continue
+        """One row per column, or for that of a name: name, aggregate, mechanism, scale, error, or None."""
+        alpha, values = check_alpha(alpha), None if rows is None else check_rows(rows)
+        errors = []
+        columns = self._noisy_columns(price, noise)
+        for name, output, part in (column for column in columns if of in (None, column[0])):
             first = part.of(output.totals[0][1])
             scale = first.scale * float(first.allotment.total.unit)
             error = estimator_of(output).expected_error(output, part, alpha, values)
-            rows.append((name, output.formula.value, first.label, scale, error))
-        return rows
+            errors.append((name, output.formula.value, first.label, scale, error))
+        return errors
 
     def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
         """For each of these rows, the least group that an answer says something of: see `Estimator.useful_from`."""

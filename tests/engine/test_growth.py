@@ -1,0 +1,220 @@
+"""What engines get of a question grows with what was typed, and no faster: every operation is stated once."""
+
+import copy
+import functools
+import itertools
+import operator
+import pickle
+from dataclasses import replace
+
+import ibis
+import narwhals as nw
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.engine.stages import expressions
+from dpframe.engine.stages.lowering import Lowering
+from dpframe.engine.stages.rows import lower
+from dpframe.engine.totals import guarded
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan import Call
+from dpframe.plan.steps.combine import Concat
+
+PEOPLE = pl.DataFrame(
+    {
+        "u": list(range(1, 9)),
+        "f": [0.5, 1.5, None, 2.0, -3.0, 4.25, 0.0, 1.0],
+        "i": [3, -1, 4, None, 5, -9, 2, 6],
+        "s": ["a", "bb", None, "c", "a", "", "bb", "d"],
+    }
+)
+F, N = dp.col("f"), dp.col("i")
+
+# From an expression and a number to a larger expression.
+GROWN = {
+    "add": lambda e, k: e + F,
+    "subtract": lambda e, k: e - F,
+    "multiply": lambda e, k: e * F,
+    "divide": lambda e, k: e / F,
+    "whole add": lambda e, k: e.cast("int64") + N if k == 0 else e + N,
+    "whole multiply": lambda e, k: e.cast("int64") * N if k == 0 else e * N,
+    "negative": lambda e, k: -e,
+    "abs": lambda e, k: e.abs(),
+    "sqrt": lambda e, k: e.sqrt(),
+    "floor": lambda e, k: e.floor(),
+    "round": lambda e, k: e.round(1),
+    "sign": lambda e, k: e.sign(),
+    "power": lambda e, k: e**2,
+    "cast": lambda e, k: e.cast(("int32", "float64")[k % 2]),
+    "clip": lambda e, k: e.clip(-k, k + 1),
+    "fill_null": lambda e, k: e.fill_null(k),
+    "not": lambda e, k: ~(e > 1) if k == 0 else ~e,
+    "is_null": lambda e, k: e.is_null(),
+    "and": lambda e, k: (e > 1) & (F > 0) if k == 0 else e & (k < F),
+    "or": lambda e, k: (e > 1) | (F > 0) if k == 0 else e | (k < F),
+    "is_in": lambda e, k: e.is_in([1.0, 2.0]) if k == 0 else e.is_in([True]),
+    "when": lambda e, k: dp.when(k < F).then(float(k)).otherwise(e),
+    "compare": lambda e, k: e > F if k == 0 else e == (k < F),
+    "twice": lambda e, k: e + e * 0.5 if k < 9 else e + 1,
+}
+FEW, MORE = 8, 32
+
+
+def grown(name, times):
+    return functools.reduce(lambda e, k: GROWN[name](e, k), range(times), F)
+
+
+def query_of(table, expr):
+    """The query of a new column as its engine gets it, as text."""
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1)).with_columns(y=expr)
+    rows = lower(frame._step, {frame._step.table.columns["y"].id}).to_native()
+    if isinstance(rows, pl.LazyFrame):
+        return rows.explain(optimized=False)
+    if isinstance(rows, ibis.Table):
+        return written(rows)
+    return rows.sql_query() if hasattr(rows, "sql_query") else rows._jdf.queryExecution().logical().toString()
+
+
+def written(rows):
+    """The SQL of an Ibis table, by the compiler that dpframe uses for its database."""
+    name = rows._find_backends()[0][0].name
+    if name == "duckdb":
+        return str(ibis.to_sql(rows))
+    compiler = pytest.importorskip(f"dpframe.engine.backends.{name}.compiler").Compiler()
+    return compiler.written(rows) if hasattr(compiler, "written") else compiler.to_sqlglot(rows).sql("postgres")
+
+
+QUICK = {"add", "whole add", "not", "cast", "when", "twice"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.long) for n in GROWN])
+def test_a_query_grows_with_its_expression(engine, name):
+    """A query has a part that does not grow. With operands that stand there twice, the rest grows by 2^24."""
+    if engine.name in ("dask", "pandas", "pyarrow", "polars-lazy"):
+        pytest.skip("its queries are those of Polars")
+    table = engine(PEOPLE)
+    few, more = (guarded(lambda times=times: len(query_of(table, grown(name, times)))) for times in (FEW, MORE))
+    assert more < 8 * few
+
+
+@pytest.mark.parametrize("name", GROWN)
+def test_an_operation_is_compiled_once(monkeypatch, name):
+    expr, compiled = grown(name, 12), []
+    for operation, lowered in expressions.LOWERED.items():
+
+        def counted(here, args, domains, options, operation=operation, lowered=lowered):
+            compiled.append(operation)
+            return lowered(here, args, domains, options)
+
+        monkeypatch.setitem(expressions.LOWERED, operation, counted)
+    nodes, pending = {}, [expr._node]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Call) and id(node) not in nodes:
+            nodes[id(node)] = node
+            pending += node.args
+    query_of(PEOPLE, expr)
+    assert 0 < len(compiled) <= len(nodes)
+
+
+@pytest.mark.parametrize("name", ["add", "whole add", "and"])
+def test_columns_that_nothing_reads_are_left_out(name):
+    """A long chain has hundreds of columns of its own, and a frame has a few of them at a time."""
+    frame = dp.protect(PEOPLE, unit="u", budget=dp.Budget(epsilon=1))
+    table = frame._step.table
+    live = {column.id for column in table.columns.values()}
+    here = Lowering(table, lower(frame._step, live), live)
+    value = here.expr(grown(name, 1000)._node)
+    assert len(here._made) > 20
+    assert len(here.frame.collect_schema().names()) < len(live) + 20
+    assert here.frame.select(value.alias("y")).to_native().collect().height == PEOPLE.height
+
+
+def expected(name, times, value, whole):
+    """A chain in plain Python; null where a value is missing."""
+    signs = {"add": operator.add, "subtract": operator.sub, "whole add": operator.add}
+    other = whole if "whole" in name else value
+    start = int(value) if "whole" in name and value is not None else value
+    if start is None or other is None:
+        return None
+    return functools.reduce(signs[name], itertools.repeat(other, times), start)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["add", "subtract", "whole add"])
+def test_a_long_chain_has_the_value_of_its_terms(engine, name):
+    times = 40
+    values = [expected(name, times, f, i) for f, i in zip(PEOPLE["f"], PEOPLE["i"], strict=True)]
+    frame = dp.protect(engine(PEOPLE), unit="u", budget=dp.Budget(epsilon=1e9)).with_columns(y=grown(name, times))
+    total = frame.sum("y", bounds=(-1000, 1000), max_rows=1).release(epsilon=1e8).value
+    assert total == pytest.approx(sum(value for value in values if value is not None), abs=0.01)
+
+
+@pytest.mark.parametrize("first", [2**62, -(2**62)])
+def test_a_whole_number_on_the_way_that_does_not_fit_is_null(first):
+    table = pl.DataFrame({"u": [1, 2], "i": [first, 5]})
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1))
+    for terms in (3, 7, 20):
+        chain = functools.reduce(operator.add, [N] * terms)
+        for _ in range(terms - 1):
+            chain = chain - N
+        made = frame.with_columns(y=chain)
+        rows = lower(made._step, {made._step.table.columns["y"].id}).to_native().collect()
+        assert rows.to_series(-1).to_list() == [None, 5]
+
+
+def test_nan_on_the_way_is_null_at_the_end():
+    table = pl.DataFrame({"u": [1, 2], "f": [1e308, 1.0]})
+    made = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1)).with_columns(y=F * 10 - F * 10 + 1, z=F * 10 > 1)
+    columns = made._step.table.columns
+    rows = nw.to_native(lower(made._step, {columns["y"].id, columns["z"].id})).collect()
+    assert rows.select(sorted(c.id for n, c in columns.items() if n in "yz")).rows() == [(None, True), (1.0, True)]
+
+
+def test_a_chain_of_a_thousand_terms_stays_shallow():
+    chain = functools.reduce(operator.sub, [dp.col(f"c{i % 9}") for i in range(1000)])
+    assert chain._node.depth < 24
+    assert chain._node.terms == 1000
+    assert pickle.loads(pickle.dumps(chain._node)) == chain._node == copy.deepcopy(chain._node)
+    assert hash(chain._node) == hash(copy.deepcopy(chain._node))
+    assert repr(chain).count(" + ") + repr(chain).count(" - ") == 999
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(GROWN) - {"add", "subtract", "multiply", "whole add", "whole multiply", "and", "or", "twice"})
+)
+def test_what_nests_too_deeply_is_refused_where_it_is_typed(name):
+    with pytest.raises(InvalidArgument, match="64 deep at most"):
+        grown(name, 65)
+
+
+def test_what_is_too_large_is_refused_where_it_is_typed():
+    with pytest.raises(InvalidArgument, match="20,000 operations at most"):
+        functools.reduce(lambda e, _: e.abs() / e, range(20), F)
+
+
+def test_steps_are_counted():
+    frame = dp.protect(PEOPLE, unit="u", budget=dp.Budget(epsilon=1))
+    with pytest.raises(UnsupportedOperation, match="300 steps after each other"):
+        functools.reduce(lambda f, _: f.filter(F > 0), range(300), frame)
+    with pytest.raises(UnsupportedOperation, match="10,000 in all"):
+        functools.reduce(lambda f, _: dp.concat([f, f.filter(F > 0)]), range(14), frame)
+
+
+def test_a_table_that_is_concatenated_with_itself_is_read_once():
+    scans = []
+    frame = dp.protect(PEOPLE, unit="u", budget=dp.Budget(epsilon=1))
+    source = replace(frame._step, data=replace(frame._step.data, scan=counting(frame._step.data.scan, scans)))
+    twice = functools.reduce(lambda step, _: Concat(step, (step,)), range(10), source)
+    rows = lower(twice, {twice.table.columns["f"].id}).to_native().collect()
+    assert rows.height == 2**10 * PEOPLE.height
+    assert scans == [["f", "u"]]
+
+
+def counting(scan, scans):
+    def counted(names, **options):
+        scans.append(sorted(names))
+        return scan(names, **options)
+
+    return counted
