@@ -699,3 +699,14 @@ def test_a_float_of_the_users_own_that_is_a_decimal_fails_on_no_cell(made):
     frame = dp.protect(large, unit="u").with_columns(w=c("z") * c("z"))
     assert answered(frame.filter(c("w") > 0).count(max_rows=1)) == [[2]]
     answered(frame.sum("z", bounds=(-1, 1), max_rows=1))
+
+
+def test_units_are_in_as_many_parts_as_they_may_be(made):
+    """Each of 60 units has rows in three groups, and is kept in one of them: by a hash that PostgreSQL computes."""
+    table = made("u bigint, g text", ", ".join(f"({u}, '{g}')" for u in range(60) for g in "abc"))
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=9.0))
+    parts = frame.partition("g", ["a", "b", "c"], max_groups=1)
+    units = [int(rooms.totals(part.count_units()._question, 1).values[0][0]) for part in parts.values()]
+    assert sum(units) == 60
+    assert min(units) > 0
+    assert all(part.count_units().release(epsilon=1.0).cost.epsilon == 1 for part in parts.values())
