@@ -75,8 +75,8 @@ def plain_groups(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 QUESTIONS: list[tuple[str, Callable[[Any], Any], Callable[[pl.DataFrame], pl.DataFrame], float]] = [
-    ("sum", ask_sum, plain_sum, 3.0),
-    ("count and mean, 5 groups", ask_groups, plain_groups, 5.0),
+    ("sum", ask_sum, plain_sum, 10.0),
+    ("count and mean, 5 groups", ask_groups, plain_groups, 10.0),
 ]
 
 

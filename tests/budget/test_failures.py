@@ -62,7 +62,7 @@ def _hold_kills(spenders, tmp_path, kills):
 
 
 def test_a_killed_process_loses_budget_at_most(spenders, tmp_path):
-    _hold_kills(spenders, tmp_path, 25)
+    _hold_kills(spenders, tmp_path, 10)
 
 
 @pytest.mark.long
