@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from decimal import Decimal
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import dpframe as dp
+from dpframe.engine.totals import _nested
 from dpframe.errors import DpFrameError
 from strategies import KINDS, answer
 
@@ -292,3 +294,15 @@ def test_no_name_of_the_user_meets_one_of_ours(kind, names):
     assert rows == {(1,): 2, (2,): 1}
     unit = query._question.allotments[1].total.unit
     assert {key: value * unit for key, value in total.items()} == {(1,): 11, (2,): 7}
+
+
+def test_the_limit_of_calls_is_as_it_was_found():
+    """Engines that run within each other, as a reading within a release, and the last to end is not the first."""
+    found = sys.getrecursionlimit()
+    for order in ([1, 0], [0, 1]):
+        running = [_nested(), _nested()]
+        for one in running:
+            one.__enter__()
+        for place in order:
+            running[place].__exit__(None, None, None)
+        assert sys.getrecursionlimit() == found

@@ -99,7 +99,7 @@ _lock = Lock()
 
 @contextmanager
 def _nested() -> Iterator[None]:
-    """Let calls nest deeply enough for a question of `MOST_STEPS` steps. The limit is that of all threads."""
+    """Let calls nest deeply enough for the longest question. The limit is that of all threads."""
     with _lock:
         _running.append(sys.getrecursionlimit())
         sys.setrecursionlimit(max(*_running, _DEEP))
@@ -107,7 +107,7 @@ def _nested() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            before = _running.pop(0) if len(_running) > 1 else _running.pop()
+            before = _running.pop()  # the first of them is the limit that was found, and goes last
             if not _running:
                 sys.setrecursionlimit(before)
 

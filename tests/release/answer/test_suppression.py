@@ -44,7 +44,7 @@ def narrow_in_table(cells, reader, known):
 
 
 def narrow_in_tree(tree, values, reader, known):
-    """The same of a tree."""
+    """How many hidden numbers of a tree are narrower than promised, how many are known, how many are hidden."""
     codes = hidden_in_tree(tree, values, reader)
     total = np.zeros(3, int)
     for cell in range(values[0].shape[1]):
