@@ -20,9 +20,19 @@ def _function(thing: Any) -> Any:
     return inspect.unwrap(thing)
 
 
-def _replaced(source: str, old: str, new: str) -> str:
-    """Other words in a function, below its first line."""
-    head, _, rest = source.partition(":\n")
+def _code(function: Any) -> str:
+    """A function as a statement a line, however its source is laid out, quoted or commented."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    tree.body[0].decorator_list = []  # type: ignore[attr-defined]
+    return ast.unparse(tree)
+
+
+def _replaced(code: str, old: str, new: str) -> str:
+    """Other words in a function, below its first line; texts stand in single quotes."""
+    if old.startswith("re:"):
+        return re.sub(old[3:], new, code)
+    head, _, rest = code.partition(":\n")
+    old, new = (words.replace('"', "'") for words in (old, new))
     return f"{head}:\n{rest.replace(old, new)}"
 
 
@@ -36,17 +46,14 @@ def changed(thing: Any, old: str, new: str) -> Iterator[None]:
     """Run the block with other words in a function's source (after "re:" a pattern), wherever it is referred to."""
     function = _function(thing)
     _forget(thing)
-    source = textwrap.dedent(inspect.getsource(function))
-    other = re.sub(old[3:], new, source) if old.startswith("re:") else _replaced(source, old, new)
-    assert other != source, f"the plant does not fit any more: {old!r} is not in {function.__qualname__}"
-    tree = ast.parse(other)
-    made: Any = tree.body[0]
-    made.decorator_list = []
+    code = _code(function)
+    other = _replaced(code, old, new)
+    assert other != code, f"the plant does not fit any more: {old!r} is not in {function.__qualname__}"
     space: dict[str, Any] = {}
-    code = compile(tree, f"<planted in {function.__qualname__}>", "exec", flags=__future__.annotations.compiler_flag)
-    exec(code, function.__globals__, space)
+    flags = __future__.annotations.compiler_flag
+    exec(compile(other, f"<planted in {function.__qualname__}>", "exec", flags), function.__globals__, space)
     kept = function.__code__
-    function.__code__ = space[made.name].__code__
+    function.__code__ = space[function.__name__].__code__
     try:
         yield
     finally:

@@ -528,7 +528,7 @@ PLANTS = {
     ),
     "all nights of a table that is joined with itself are read at once": (
         questions.PeriodQuery._days_apart,
-        "any(step.others for step in lineage(question.step))",
+        "any((step.others for step in lineage(question.step)))",
         "False",
         "a table joined with itself",
     ),
