@@ -6,7 +6,9 @@ pays for it.
 """
 
 from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 from typing import Any as _Any
+from typing import NoReturn as _NoReturn
 
 from dpframe import errors
 from dpframe.accessors import register as _register
@@ -18,11 +20,11 @@ from dpframe.api.statistics.pairs import corr, cov, ratio
 from dpframe.budget import Budget, Ledger
 from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, col, lit, when
-from dpframe.plan import nearest as _nearest
 from dpframe.plan.steps import Rows
 from dpframe.release import HierarchyRelease, MarginalsRelease, Release, SyntheticRelease
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import ELSEWHERE as _ELSEWHERE
+from dpframe.usage import nearest as _nearest
 
 __all__ = [
     "Auto",
@@ -70,6 +72,23 @@ __all__ = [
 __version__ = "0.1.0"
 
 _register()
+
+
+class _Part(_ModuleType):
+    """A part of the library whose name is also a verb."""
+
+    def __call__(self, *_: object, **__: object) -> _NoReturn:
+        raise errors.UnsupportedOperation(
+            "dp.release is no function. A question is released by its method, query.release(epsilon=0.1), and several "
+            "together by budget.plan([query, ...], epsilon=0.1).release()."
+        )
+
+
+_import_module("dpframe.release").__class__ = _Part
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "audit", "theory", "__version__"])
 
 
 def __getattr__(name: str) -> _Any:

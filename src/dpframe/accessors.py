@@ -11,10 +11,10 @@ import polars as pl
 
 from dpframe.api import PrivateFrame, Query, protect
 from dpframe.errors import InvalidArgument
-from dpframe.plan import ACCESSOR, Hints
+from dpframe.plan import ACCESSOR
 from dpframe.plan.steps import Rows
 from dpframe.release.shown import Release
-from dpframe.usage import ARGUMENTS, DOORS, MATRICES, explains
+from dpframe.usage import ARGUMENTS, DOORS, MATRICES, Hints, explains
 
 _WHOSE = tuple(inspect.signature(protect).parameters)[1:]
 _PRICE = tuple(inspect.signature(Query.release).parameters)[1:]

@@ -1,14 +1,21 @@
-"""Wrong arguments of a call: the error names the line to type, in place of Python's TypeError."""
+"""The doors of the library: a wrong call or an unknown name is answered with the line to type, and errors end here.
+
+A traceback shows the caller's own line, not what happened inside. `DPFRAME_TRACEBACK=full` in the environment keeps it.
+"""
 
 from __future__ import annotations
 
 import inspect
+import os
+import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial, wraps
-from typing import Any, TypeVar, get_args, get_type_hints
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, get_args, get_type_hints
 
-from dpframe.errors import DpFrameWarning, WrongCall
+from dpframe.errors import DpFrameError, DpFrameWarning, UnknownAttribute, UnknownColumn, WrongCall
 from dpframe.safe_text import visible
 
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
@@ -84,25 +91,51 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
     Traceback (most recent call last):
     dpframe.errors.WrongCall: n_unique: missing a required argument: 'column'. Type dp.n_unique('city').
     """
+    verb = question.__name__
+    prefix = line.partition("(")[0]
+    subject = verb if "{}" in prefix and not verb.startswith("__") else prefix
+
+    def advice() -> str:
+        arguments = {**ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
+        return f"Type {line.format(verb, arguments).replace('(, ', '(')}."
+
+    return _door(inspect.unwrap(question), subject, advice)  # type: ignore[return-value]
+
+
+def door(question: F) -> F:
+    """Make a public function a door: see `_door`."""
+    return _door(question, f"dp.{question.__name__}")  # type: ignore[return-value]
+
+
+def _door(question: Callable[..., Any], subject: str, advice: Callable[[], str] | None = None) -> Callable[..., Any]:
+    """A function whose errors end here: what was raised within is not shown, and a call that does not fit is explained.
+
+    Input:  question: a function without a door; subject: how the function is called in a message; advice: what to
+            type, by default the names of its arguments
+    """
     spelled_out: inspect.Signature | None = getattr(question, "__signature__", None)
 
     @wraps(question)
     def checked(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         try:
             if spelled_out is not None:  # Python itself would take any name for its `**`
                 spelled_out.bind(*args, **kwargs)
             return question(*args, **kwargs)
-        except TypeError:  # other signatures are checked only now, so that a correct call takes no extra time
-            wrong = _misfit(question, args, kwargs)
-            if wrong is None:
+        except (DpFrameError, TypeError) as error:  # a correct call takes no extra time
+            wrong = _misfit(question, args, kwargs) if isinstance(error, TypeError) else None
+            refusal, cause = error, error.__cause__
+            if wrong is not None:
+                refusal, cause = WrongCall(f"{subject}: {wrong} {advice() if advice else _takes(question)}"), None
+            if not isinstance(refusal, DpFrameError):
                 raise
-        verb = question.__name__
-        arguments = {**ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
-        prefix = line.partition("(")[0]
-        subject = verb if "{}" in prefix and not verb.startswith("__") else prefix
-        raise WrongCall(f"{subject}: {wrong}. Type {line.format(verb, arguments).replace('(, ', '(')}.")
+            if question.__name__ != "__init__":  # whose object is not whole yet
+                _in_own_columns(refusal, args, kwargs)
+            if os.environ.get("DPFRAME_TRACEBACK") == "full":
+                raise refusal from cause
+        raise refusal.with_traceback(None) from cause  # DPFRAME_TRACEBACK=full shows the way that led here
 
-    return checked  # type: ignore[return-value]
+    return checked
 
 
 def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:
@@ -142,12 +175,21 @@ def _spelled_out(question: Callable[..., Any]) -> inspect.Signature:
     return signature.replace(parameters=parameters)
 
 
-def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
+def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """Why arguments do not fit a function, with the nearest name, as sentences; None where they fit."""
+    signature = inspect.signature(question)
     try:
-        inspect.signature(question).bind(*args, **kwargs)
+        signature.bind(*args, **kwargs)
     except TypeError as error:
-        return error
+        unknown = next((name for name in kwargs if f"argument {name!r}" in str(error)), "")
+        return f"{error}.{nearest(unknown, signature.parameters)}"
     return None
+
+
+def _takes(question: Callable[..., Any]) -> str:
+    """The arguments of a method in words."""
+    names = [name for name in inspect.signature(question).parameters if name not in ("self", "cls")]
+    return f"It takes {', '.join(names)}." if names else "It takes nothing."
 
 
 def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C]:
@@ -156,13 +198,100 @@ def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C
     def changed(kind: C) -> C:
         for verb in filter(partial(hasattr, kind), verbs):
             verb_line = line.replace(", max_rows=5", "") if verb == "count_units" else line
-            question = getattr(kind, verb)
+            question = inspect.unwrap(getattr(kind, verb))
             if (spelled_out := _spelled_out(question)) != inspect.signature(question):
                 question.__signature__ = spelled_out
             setattr(kind, verb, explained(question, verb_line, verbs[verb]))
         return kind
 
     return changed
+
+
+_ALIKE = 0.7  # of 1; with 0.6, "melt" would be taken for "select"
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """`" Did you mean 'wage'?"`, or an empty text if no name is similar.
+
+    >>> nearest("wag", ["user", "wage"]), nearest("x", ["user", "wage"])
+    (" Did you mean 'wage'?", '')
+    """
+    near = get_close_matches(name, list(names), n=1, cutoff=_ALIKE)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+class Hints:
+    """A public class: its methods are doors, and an unknown attribute is answered with the line to type.
+
+    The error is an AttributeError too. Names that begin with an underscore get Python's own error, since other
+    libraries probe objects with them.
+    """
+
+    __slots__ = ()
+    _habits: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, value in list(vars(cls).items()):
+            if name.startswith("_") and not (name.startswith("__") and isinstance(value, FunctionType)):
+                continue
+            subject = cls.__name__ if name == "__init__" else f"{cls.__name__}.{name}"
+            if isinstance(value, FunctionType) and not hasattr(value, "__wrapped__"):
+                setattr(cls, name, _door(value, subject))
+            elif isinstance(value, classmethod | staticmethod):
+                setattr(cls, name, type(value)(_door(value.__func__, subject)))
+            elif type(value) is property and value.fget is not None:
+                setattr(cls, name, property(_door(value.fget, subject), value.fset, value.fdel, value.__doc__))
+
+    if not TYPE_CHECKING:  # a type checker knows which names exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise UnknownAttribute(f"{type(self).__name__} has no {name!r}.{self._advice(name)}")
+
+    def _advice(self, name: str) -> str:
+        """What to type instead, after a space."""
+        if name in self._habits:
+            return f" {self._habits[name]}"
+        return nearest(name, (attribute for attribute in dir(type(self)) if not attribute.startswith("_")))
+
+    def _examples(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Columns of numbers and others for the examples in messages; none where the table is not known."""
+        return (), ()
+
+
+_OF_NUMBERS = ("wage", "age", "hours", "spend", "weeks")
+_OF_OTHERS = ("city", "region", "sex", "town")
+_KEYS_OF_EXAMPLES = re.compile(r"\[\(?'(?:Bonn|Kiel|Ulm|north|south|f|m)'.*?\](?=[,)}])")
+
+
+def _in_own_columns(error: DpFrameError, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Give the examples in a message the columns of the table that was asked, where it has no such column."""
+    asked = next((x for x in args[:1] if isinstance(x, Hints)), None)
+    if asked is None or isinstance(error, UnknownColumn) or not isinstance(error.args[0], str):
+        return
+    typed, message = set(_texts([args[1:], kwargs])), error.args[0]
+    other: dict[str, str] = {}
+    for examples, own in zip((_OF_NUMBERS, _OF_OTHERS), asked._examples(), strict=True):
+        named = [name for name in examples if f"'{name}'" in message and name not in own and name not in typed]
+        first = [name for name in own if name in typed]
+        other |= dict(zip(named, [*first, *(name for name in own if name not in typed)], strict=False))
+    if other:
+        message = re.sub(r"'(\w+)'", lambda quoted: repr(other.get(quoted[1], quoted[1])), message)
+        message = _KEYS_OF_EXAMPLES.sub("[...]", message)
+        error.args = (message, *error.args[1:])
+
+
+def _texts(values: Any) -> Iterable[str]:
+    """The texts among arguments, within lists and mappings too."""
+    if isinstance(values, str):
+        yield values
+    elif isinstance(values, Mapping):
+        yield from _texts([*values, *values.values()])
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from _texts(value)
 
 
 def warn(words: str) -> None:

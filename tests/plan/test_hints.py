@@ -147,7 +147,7 @@ ASKED = {
     "f[dp.col('wage') > 1]": "filter(",
     "f[0]": "not shown",
     "list(f)": "no loop: rows are not shown",
-    "f.filter('wage > 1')": "not text but an expression, such as dp.col('age') >= 18",
+    "f.filter('wage > 1')": "not text but an expression, such as dp.col('wage') >= 18",
     "g['wage']": ".mean('wage'",
     "[key for key in g]": "no loop: one frame for each key is in partition('city', keys=[...], max_groups=1)",
     "out['n']": ".table['n']",
@@ -162,7 +162,7 @@ ASKED = {
     "f.mean(epsilon=1)": "mean('wage', bounds=(0, 100), max_rows=5).release(epsilon=0.1)",
     "f.top_k()": "'column'. Type top_k('city', 1,",
     "f.count_units(max_rows=1)": "count_units().release(",
-    "f.group_by('city', max_group=1)": "'max_group'. Type group_by('city', keys=['Bonn', 'Kiel'], max_groups=1,",
+    "f.group_by('city', max_group=1)": "Did you mean 'max_groups'? Type group_by('city', keys=['Bonn', 'Kiel'],",
     "f.filter(city='Bonn')": "'city'. Type filter(dp.col('wage') >= 18).",
     "g.mean()": "'column'. Type .mean('wage', bounds=(0, 100))",
     "dp.sum()": "'column'. Type dp.sum('wage', bounds=(0, 100))",
@@ -273,7 +273,7 @@ def test_an_error_inside_a_question_stays_what_it_is(frame):
 
 def test_what_other_libraries_ask_an_object_gets_python_s_own_answer(frame):
     for thing in (frame, groups_of(frame), frame.count_units(), dp.col("x"), TABLE.dp):
-        for name in ("__array__", "__dataframe__", "_ipython_display_", "_repr_png_", "__len__"):
+        for name in ("__array__", "__dataframe__", "_ipython_display_", "_repr_png_", "__float__"):
             with pytest.raises(AttributeError) as caught:
                 getattr(thing, name)
             assert not isinstance(caught.value, DpFrameError)

@@ -224,7 +224,7 @@ def read_by(step: Step, by: Iterable[object]) -> tuple[Step, tuple[str, ...], fr
     """
     flat = [x for value in by for x in (value if isinstance(value, (list, tuple)) else [value])]
     if not flat:
-        raise InvalidArgument("group_by: name at least one column.")
+        raise InvalidArgument("group_by: name at least one column: group_by('city', keys=[...]).")
     computed = dict(read_columns("group_by", [x for x in flat if isinstance(x, (Expr, pl.Expr))], {}))
     typed = [x for x in flat if not isinstance(x, (Expr, pl.Expr))]
     texts = iter(read_names([typed], "group_by", list(step.table.columns)))

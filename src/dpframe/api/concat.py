@@ -9,8 +9,10 @@ from dpframe.api.settings import check_same_budget
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
 from dpframe.plan.steps import Concat
+from dpframe.usage import door
 
 
+@door
 def concat(frames: Iterable[PrivateFrame[Table_co]]) -> PrivateFrame[Table_co]:
     """The rows of several protected frames, one below the other: `dp.concat([january, february])`.
 

@@ -177,6 +177,12 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
             return f" It is a column: in a step it is dp.col({name!r}), in a question {name!r}, as in count({name!r})."
         return super()._advice(name)
 
+    def __len__(self) -> NoReturn:
+        raise InvalidArgument(f"A protected frame does not tell its number of rows. {NO_ROWS}")
+
+    def __bool__(self) -> bool:
+        return True
+
     def __getitem__(self, key: object) -> NoReturn:
         if isinstance(key, Expr):
             raise InvalidArgument("A protected frame takes no [...]: rows are kept by filter(dp.col('age') >= 18).")
@@ -252,7 +258,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         """
         names = self._names(columns, "select")
         if not names:
-            raise InvalidArgument("select: name at least one column.")
+            raise InvalidArgument("select: name at least one column: select('age', 'city').")
         return self._then(steps.Select(self._step, names))
 
     def drop(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:

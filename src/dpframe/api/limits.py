@@ -5,8 +5,10 @@ from __future__ import annotations
 from dpframe.api.arguments import read_share
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Auto as Chosen
+from dpframe.usage import door
 
 
+@door
 def Auto(share: float | None = None, *, scaled: bool = True) -> Chosen:  # noqa: N802 - a value to type, like dp.Rows(1)
     """Typed in place of limits or bounds: the release chooses them privately, for this share of its price.
 

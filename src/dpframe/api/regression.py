@@ -12,13 +12,13 @@ from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
-from dpframe.plan import QUERY, TIMES, Aggregate, Bounds, Covers, Derivation, Hints, Kind, col, kind, read_covers
+from dpframe.plan import QUERY, TIMES, Aggregate, Bounds, Covers, Derivation, Kind, col, kind, read_covers
 from dpframe.plan.statistics.two_columns import Moment
 from dpframe.plan.totals import without_bounds
 from dpframe.release import has_room
 from dpframe.release.kinds.regression import INTERCEPT, MatrixRelease, Regression, moments_of
 from dpframe.release.shown import Release
-from dpframe.usage import MATRICES, explains
+from dpframe.usage import MATRICES, Hints, explains
 
 R = TypeVar("R")
 

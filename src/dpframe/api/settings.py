@@ -7,6 +7,7 @@ from typing import Any
 from dpframe.budget import Ledger, PartBudget
 from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument, kind_of
 from dpframe.release import Account
+from dpframe.usage import door
 
 _default: Account | None = None
 
@@ -34,6 +35,7 @@ def check_same_budget(first: Account | None, second: Account | None, call: str) 
         )
 
 
+@door
 def set_budget(budget: Any) -> None:
     """Pay every release that names no budget from this one; None takes it back.
 

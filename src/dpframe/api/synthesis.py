@@ -20,7 +20,6 @@ from dpframe.plan import (
     Bounds,
     ColumnDomain,
     Derivation,
-    Hints,
     Intervals,
     Key,
     Keys,
@@ -38,7 +37,7 @@ from dpframe.plan.steps import Step, rewrites, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.safe_text import visible
-from dpframe.usage import PRICED, explains
+from dpframe.usage import PRICED, Hints, explains
 
 _BINS = 16  # of a column with bounds alone
 _SINGLE = 32  # with at most so many whole numbers between its bounds, each is a bin of its own

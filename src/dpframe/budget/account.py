@@ -6,7 +6,7 @@ import datetime as dt
 import getpass
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.earlier import check_same, is_pending, stored_answer
@@ -60,6 +60,8 @@ class Budget(Verbs):
     >>> Budget(rho=0.5).remaining
     Loss(rho=0.5, delta=0.0)
     """
+
+    _habits: ClassVar = dict.fromkeys(("left", "available", "balance", "rest"), "Type .remaining.")
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from dpframe.budget.receipts import Page, Receipt, Stored
 from dpframe.budget.verbs import offered
 from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidPrice
 from dpframe.theory.formulas.loss import rho_within
+from dpframe.usage import Hints
 
 LONGEST = 100_000  # nights
 
@@ -141,7 +142,7 @@ def _why(pace: Pace, night: int, remaining: Loss) -> str:
     return f"{remaining} is left of this night's part, which is {pace.share}.{more}"
 
 
-class Allowance:
+class Allowance(Hints):
     """A budget for releases night by night: `df.dp(unit='user_id', budget=budget.allocate(nights=90, epsilon=2))`.
 
     Each night has an equal part, and the part of tomorrow cannot be spent today. The whole allowance was charged to the

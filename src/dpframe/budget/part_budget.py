@@ -10,9 +10,10 @@ from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.parts import PartName
 from dpframe.budget.receipts import Receipt, Stored
 from dpframe.safe_text import visible
+from dpframe.usage import Hints
 
 
-class PartBudget:
+class PartBudget(Hints):
     """A budget for one part of a partition. A charge costs the rise of the largest loss of a part, times `groups`."""
 
     def __init__(self, budget: Budget, partition: str, key: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from dpframe.usage import Hints
+
 _OFFERED: dict[str, Callable[..., Any]] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,7 +26,7 @@ def registered(verb: str) -> Callable[..., Any]:
     return _OFFERED[verb]
 
 
-class Verbs:
+class Verbs(Hints):
     """The methods of a budget whose functions are registered."""
 
     def series(

@@ -9,6 +9,7 @@ from dpframe.plan.columns import (
     Limits,
     Table,
     check_names,
+    examples,
 )
 from dpframe.plan.computed import (
     warn_of_computed_bounds,
@@ -52,8 +53,6 @@ from dpframe.plan.hints import (
     RELEASE,
     SYNTHETIC,
     SYNTHETIC_QUERY,
-    Hints,
-    nearest,
 )
 from dpframe.plan.intervals import (
     Intervals,
@@ -159,7 +158,6 @@ __all__ = [
     "Floats",
     "Formula",
     "Hierarchy",
-    "Hints",
     "Intervals",
     "Key",
     "Keys",
@@ -195,6 +193,7 @@ __all__ = [
     "describe",
     "described",
     "described_table",
+    "examples",
     "exponential",
     "has_population",
     "in_order",
@@ -208,7 +207,6 @@ __all__ = [
     "log1p",
     "logarithm",
     "moment",
-    "nearest",
     "number",
     "open_bounds_of",
     "output_name",

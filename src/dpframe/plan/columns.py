@@ -10,9 +10,9 @@ from typing import NamedTuple
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn
-from dpframe.plan.hints import nearest
 from dpframe.plan.types import Kind, Scalar, check_text, kind, number
 from dpframe.theory.formulas.sensitivity import Relation
+from dpframe.usage import Hints, nearest
 
 
 class Bounds(NamedTuple):
@@ -67,8 +67,14 @@ class Column:
         return kind(self.domain.dtype) in (Kind.INTEGER, Kind.FLOAT)
 
 
+def examples(columns: Mapping[str, Column]) -> tuple[list[str], list[str]]:
+    """The columns for examples in messages: those of numbers, and the others; none that identifies the unit."""
+    shown = {name: column.is_number for name, column in columns.items() if not column.is_unit}
+    return [name for name in shown if shown[name]], [name for name in shown if not shown[name]]
+
+
 @dataclass(frozen=True)
-class Auto:
+class Auto(Hints):
     """Typed in place of limits or bounds: the release chooses them privately, for this share of its price.
 
     Without a typed share, bounds of all columns together have a quarter of the price, and limits what

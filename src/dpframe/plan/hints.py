@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, ClassVar, NoReturn
-
-from dpframe.errors import UnknownAttribute
+from collections.abc import Mapping
 
 
 def _table(lines: Mapping[str, str]) -> Mapping[str, str]:
@@ -245,39 +241,3 @@ ACCESSOR = _table(
         **{name: advice for name, advice in FRAME.items() if advice == NO_ROWS},
     }
 )
-
-
-_ALIKE = 0.7  # of 1; with 0.6, "melt" would be taken for "select"
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """`" Did you mean 'wage'?"`, or an empty text if no name is similar.
-
-    >>> nearest("wag", ["user", "wage"]), nearest("x", ["user", "wage"])
-    (" Did you mean 'wage'?", '')
-    """
-    near = get_close_matches(name, list(names), n=1, cutoff=_ALIKE)
-    return f" Did you mean {near[0]!r}?" if near else ""
-
-
-class Hints:
-    """A class whose objects answer an unknown attribute with the line to type. The error is an AttributeError too.
-
-    Names that begin with an underscore get Python's own error, since other libraries probe objects with them.
-    """
-
-    __slots__ = ()
-    _habits: ClassVar[Mapping[str, str]] = {}
-
-    if not TYPE_CHECKING:  # a type checker knows which names exist
-
-        def __getattr__(self, name: str) -> NoReturn:
-            if name.startswith("_"):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            raise UnknownAttribute(f"{type(self).__name__} has no {name!r}.{self._advice(name)}")
-
-    def _advice(self, name: str) -> str:
-        """What to type instead, after a space."""
-        if name in self._habits:
-            return f" {self._habits[name]}"
-        return nearest(name, (attribute for attribute in dir(type(self)) if not attribute.startswith("_")))

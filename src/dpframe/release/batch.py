@@ -12,7 +12,7 @@ import polars as pl
 
 from dpframe.budget import Loss, Terms, typed_number
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan import BATCH, Hints, Question, render_text
+from dpframe.plan import BATCH, Question, render_text
 from dpframe.release.accuracy import check_ci, read_ci
 from dpframe.release.kinds import answer_kind
 from dpframe.release.paying import Account
@@ -34,7 +34,7 @@ from dpframe.release.pricing import (
 )
 from dpframe.release.run import settled
 from dpframe.release.shown import Release, noise_table
-from dpframe.usage import PLANNED, explains
+from dpframe.usage import PLANNED, Hints, explains
 
 
 @explains("plan.{}({})", PLANNED)

@@ -15,9 +15,10 @@ from dpframe.api.arguments import RowLimits, read_name, read_row_limits
 from dpframe.api.query import Query
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Aggregate, Hints, Key, Keys, Layout, Limits, Question
+from dpframe.plan import Aggregate, Key, Keys, Layout, Limits, Question, examples
 from dpframe.plan.steps import Step
 from dpframe.release import Account
+from dpframe.usage import Hints
 
 
 class AskedFrame(Hints, Generic[Table_co]):
@@ -29,6 +30,9 @@ class AskedFrame(Hints, Generic[Table_co]):
         _ = step.table  # refuse now what cannot be
         engine.check_supported(step)
         self._step, self._budget = step, budget
+
+    def _examples(self) -> tuple[list[str], list[str]]:
+        return examples(self._step.table.columns)
 
     def _then(self, step: Step) -> Self:
         return type(self)(step, self._budget)
@@ -82,6 +86,9 @@ class AskedGroups(Hints, Generic[Table_co]):
         """`groups` is a question without aggregates; `written` are columns whose values a key has replaced."""
         groups.unit_limits.groups("groups")  # columns, keys and the limit are checked as soon as they are named
         self._groups, self._budget, self._written = groups, budget, written
+
+    def _examples(self) -> tuple[list[str], list[str]]:
+        return examples(self._groups.step.table.columns)
 
     def _ask(
         self, statistic: Callable[..., Aggregate], column: str, *typed: object, **named: object

@@ -21,7 +21,7 @@ from dpframe.budget.losses import Loss
 from dpframe.budget.names import check_plain, is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
 from dpframe.safe_text import visible
-from dpframe.usage import LEDGER, explains
+from dpframe.usage import LEDGER, Hints, explains
 
 if TYPE_CHECKING:
     from dpframe.budget.ledger.store import Store
@@ -30,7 +30,7 @@ SKEW = dt.timedelta(minutes=10)
 
 
 @explains(".{}({})", LEDGER)
-class Ledger:
+class Ledger(Hints):
     """Budgets that survive restarts, crashes and other processes.
 
     Input:  where: the path of a file, which is made if it is missing, or a URL "postgresql+psycopg://..." for several

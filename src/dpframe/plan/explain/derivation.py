@@ -18,10 +18,11 @@ from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, counted, kind, moment, number, show
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS
+from dpframe.usage import Hints
 
 
 @dataclass(frozen=True)
-class Derivation:
+class Derivation(Hints):
     """How the sensitivity of each noisy total follows from the steps; prints as text, and as HTML in a notebook.
 
     `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys` says which groups

@@ -12,7 +12,7 @@ import polars as pl
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
 from dpframe.plan.expressions.foreign import read_polars
 from dpframe.plan.expressions.namespaces import CalendarNamespace, TextNamespace
-from dpframe.plan.hints import EXPRESSION, Hints
+from dpframe.plan.hints import EXPRESSION
 from dpframe.plan.intervals import check_bound, check_interval
 from dpframe.plan.nodes import Call, Listed, Literal, Name, Node, joined, text
 from dpframe.plan.types import (
@@ -25,6 +25,7 @@ from dpframe.plan.types import (
     real,
 )
 from dpframe.safe_text import visible
+from dpframe.usage import Hints, door
 
 _EXPONENTS = 64  # a larger power is null or infinite for nearly every number
 _SQUARE_ROOT = 0.5
@@ -284,7 +285,7 @@ def _whole(value: object, what: str) -> int:
 
 
 @dataclass(frozen=True)
-class When:
+class When(Hints):
     """`dp.when(condition)`: goes on with `.then(value)`."""
 
     _condition: Node
@@ -345,6 +346,7 @@ def output_name(expr: Expr, call: str) -> str:
     return expr._name or node.name  # type: ignore[union-attr]
 
 
+@door
 def col(name: str) -> Expr:
     """A column of the row, by name.
 
@@ -356,6 +358,7 @@ def col(name: str) -> Expr:
     return Expr(Name(name))
 
 
+@door
 def lit(value: object) -> Expr:
     """A constant, where an expression is needed.
 
@@ -365,6 +368,7 @@ def lit(value: object) -> Expr:
     return Expr(node_of(value))
 
 
+@door
 def when(condition: object) -> When:
     """A choice in each row.
 

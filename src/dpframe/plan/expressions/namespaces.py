@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan.hints import CALENDAR, PIECES, TEXT, Hints
+from dpframe.plan.hints import CALENDAR, PIECES, TEXT
 from dpframe.plan.operations import Every
 from dpframe.plan.types import check_text, real
+from dpframe.usage import Hints
 
 if TYPE_CHECKING:
     from dpframe.plan.expressions.expression import Expr

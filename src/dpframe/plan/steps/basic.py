@@ -19,6 +19,7 @@ from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.types import Kind, kind, listed, real, show
 from dpframe.theory.formulas.sensitivity import Relation
+from dpframe.usage import Hints
 
 MOST = 2**31 - 1  # limits up to here leave room for every intermediate integer (see engine/stages/limits.py)
 
@@ -32,7 +33,7 @@ def check_limit(value: object, name: str) -> int:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Hints):
     """The unit of a table without identifiers: one person has at most `max_rows` rows in it.
 
     This is a declaration. The data cannot confirm it, and the release is private only if it is true.

@@ -12,17 +12,18 @@ import polars as pl
 
 from dpframe.budget import Loss
 from dpframe.engine import Kind, Table_co
-from dpframe.plan import Derivation, Hints
+from dpframe.plan import Derivation
 from dpframe.release.shown.charts import Heading
 from dpframe.release.shown.files import write_csv, write_excel, write_latex, write_parquet
 from dpframe.release.shown.report import Report
 from dpframe.safe_text import visible
+from dpframe.usage import Hints
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Exports:
+class Exports(Hints):
     """Conversions and files of a released table, and its text in a terminal."""
 
     _numbered = False  # whether the sheets of an Excel file have numbers in front of their names
@@ -146,7 +147,7 @@ class Record:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Released(Exports, Hints, Generic[Table_co]):
+class Released(Exports, Generic[Table_co]):
     """A released answer of any kind, with the facts of its release."""
 
     _record: Record

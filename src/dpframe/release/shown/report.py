@@ -19,6 +19,7 @@ from dpframe.budget import Loss
 from dpframe.plan import Derivation, render_html, render_text
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS, zcdp_to_epsilon
+from dpframe.usage import Hints
 
 STEPS = ("step", "one_unit_has", "known")
 MECHANISMS = ("column", "aggregate", "mechanism", "scale", "threshold")
@@ -153,7 +154,7 @@ def _implied(cost: Loss) -> list[dict[str, float]]:
     return [{"epsilon": zcdp_to_epsilon(cost.rho, d), "delta": d + cost.delta} for d in DELTAS]
 
 
-class Report(str):
+class Report(Hints, str):
     """A privacy statement: a text, which shows as HTML in a notebook and is JSON for machines.
 
     `items` is the statement as plain values; `errors` has (column, 95% margin of error).
@@ -168,6 +169,9 @@ class Report(str):
         report = super().__new__(cls, visible(_text(items, errors), keep="\n"))
         report.items, report.errors = items, errors
         return report
+
+    def __dir__(self) -> list[str]:
+        return [name for name in vars(Report) if not name.startswith("_")]
 
     def __getnewargs__(self) -> Any:
         return self.items, self.errors

@@ -15,10 +15,11 @@ from dpframe.plan import Hierarchy, Kind, Marginals, Question, col, described, k
 from dpframe.plan.steps import Filter, FirstPeriods, Step, exchanged, lineage, source_of, sources_of
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.progress import ranges
+from dpframe.usage import Hints
 
 
 @dataclass(frozen=True)
-class PeriodQuery:
+class PeriodQuery(Hints):
     """The argument of `series.add`: a query about one period's rows or about all rows, or a function of the period.
 
     `on` is the column with the time of a row. Without `on` and without a function, the query is about the rows of the

@@ -38,6 +38,7 @@ from dpframe.release.kinds.series.settings import Settings, bought, kept, openin
 from dpframe.release.kinds.series.unit_change import UnitChange
 from dpframe.release.paying import recorded, subject_of, told
 from dpframe.safe_text import visible
+from dpframe.usage import Hints
 
 _TURNS = 100  # attempts to add a period while other processes add periods
 _LOG = logging.getLogger("dpframe")
@@ -123,7 +124,7 @@ class _Night:
         return questions
 
 
-class Series:
+class Series(Hints):
     """Noisy totals of each period, of running totals and of windows, consistent with one another.
 
     `budget.series(...)` returns it. `add` measures a period. `total`, `window` and `table` read published numbers and
