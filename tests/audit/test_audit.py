@@ -125,7 +125,7 @@ FOUND = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("name", FOUND)
 def test_a_found_group_of_one_table_alone_is_an_event_of_keys(name, relation):

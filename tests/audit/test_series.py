@@ -564,6 +564,7 @@ def caught(price):
     return False
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_bug_that_is_planted_in_a_series_is_caught(name):
     thing, old, new, price = PLANTS[name]
