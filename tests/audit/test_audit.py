@@ -206,7 +206,7 @@ def test_a_release_is_an_outcome():
             .release(epsilon=60)
         )
 
-    found = audit(release, ROWS, ROWS[1:3], 1.0, trials=200)
+    found = audit(release, ROWS, ROWS[1:3], 1.0, trials=100)
     assert not found.holds
     assert found.plot().to_dict()["title"].startswith("What is released")
 
