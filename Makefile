@@ -47,7 +47,7 @@ long-%: $(VENV)/installed
 # The other end of the supported ranges, in an environment of its own. PySpark 4.0 leaves sockets open, which warns.
 test-oldest: .venv-oldest/installed
 	.venv-oldest/bin/python -m pytest -W ignore::pytest.PytestUnraisableExceptionWarning tests/plan tests/engine tests/api tests/budget/test_account.py \
-		$(addprefix tests/release/,test_neighbours.py publish/test_release.py pricing/test_calibrate.py auto/test_choice.py estimators/test_quantile.py answer/test_selection.py estimators/test_quantile_interval.py)
+		$(addprefix tests/release/,test_neighbours.py shown/test_release.py pricing/test_calibrate.py auto/test_choice.py estimators/test_quantile.py answer/test_selection.py estimators/test_quantile_interval.py)
 
 # The newest Python that every dependency has a wheel for, in an environment of its own: `make test-newest NEWEST=python3.13`.
 test-newest: .venv-newest/installed

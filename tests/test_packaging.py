@@ -1,6 +1,7 @@
 """What is said in several places about the package is said alike. `make wheel` builds it and looks inside."""
 
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -39,3 +40,14 @@ def test_each_version_of_the_changelog_is_in_added_changed_and_fixed():
         assert titles
         assert titles == [title for title in ("Added", "Changed", "Fixed") if title in titles]
         assert not re.search(r"^- ", version.partition("### ")[0], re.M)
+
+
+def test_each_file_that_the_makefile_names_is_there():
+    """A tier that is rarely run would name a file that has moved."""
+    targets = ["test-long", "test-oldest", "test-newest", "fuzz", "bench"]
+    typed = subprocess.run(
+        ["make", "--dry-run", "--always-make", *targets], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    named = {word for word in typed.split() if re.match(r"(tests|benchmarks|src)(/|$)", word)}
+    assert {"src", "tests/oldest.txt", "tests/release/shown/test_release.py"} <= named
+    assert not [name for name in named if not (ROOT / name).exists()]

@@ -125,7 +125,7 @@ FOUND = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("name", FOUND)
 def test_a_found_group_of_one_table_alone_is_an_event_of_keys(name, relation):
@@ -206,7 +206,7 @@ def test_a_release_is_an_outcome():
             .release(epsilon=60)
         )
 
-    found = audit(release, ROWS, ROWS[1:3], 1.0, trials=200)
+    found = audit(release, ROWS, ROWS[1:3], 1.0, trials=100)
     assert not found.holds
     assert found.plot().to_dict()["title"].startswith("What is released")
 

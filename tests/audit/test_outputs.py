@@ -215,7 +215,7 @@ _AT_LENGTH += ("count, replace", "units", "sum of units", "mean", "found keys")
 # These take seconds. On small tables, by exact laws, `test_exhaustive` and `test_transcripts` ask about trees, keys in
 # rounds, quotients, moments and parts each time.
 _AT_LENGTH += ("quantiles of a tree", "keys in rounds", "correlation", "weighted mean", "skewness")
-_AT_LENGTH += ("parts", "distribution function", "largest of found keys")
+_AT_LENGTH += ("parts", "distribution function", "largest of found keys", "missing values", "in ρ")
 
 
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.long) if k in _AT_LENGTH else k for k in KINDS])

@@ -214,7 +214,7 @@ def test_copies_beside_a_writer_forget_nothing(tmp_path):
     code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import spenders; spenders.until_killed"
     writer = subprocess.Popen([sys.executable, "-c", f"{code}({str(path)!r}, {str(seen)!r})"])
     try:
-        for number in range(12):
+        for number in range(8):
             while not seen.exists() or len(seen.read_bytes().splitlines()) < number * 2:
                 assert writer.poll() is None
             granted = len(seen.read_bytes().splitlines())
@@ -283,7 +283,7 @@ def test_a_budget_whose_row_was_removed_is_not_made_anew(place):
 
 def test_many_processes_make_one_ledger(tmp_path):
     code = f"import dpframe as dp; print(dp.Ledger({str(tmp_path / 'a.sqlite')!r})._store.id)"
-    jobs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    jobs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert len({job.communicate()[0] for job in jobs}) == 1
     assert os.listdir(tmp_path) == ["a.sqlite"]
 
@@ -333,7 +333,7 @@ def test_a_ledger_in_wal_mode_without_its_log_is_refused_with_the_line(logged):
 
 def test_processes_bring_a_ledger_out_of_wal_mode_together(logged):
     code = f"import dpframe as dp; print(dp.Ledger({str(logged)!r}).verify())"
-    jobs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    jobs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert {job.communicate()[0] for job in jobs} <= {"{'b': 5}\n", ""}
     assert Ledger(logged).verify() == {"b": 5}
 

@@ -100,7 +100,7 @@ def guesses(x):
     ]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("engine", cases(*SCANNERS))
 @pytest.mark.parametrize("dtype", [nw.Float64(), pytest.param(nw.Float32(), marks=pytest.mark.long)], ids=str)
 def test_floats_that_statistics_leave_out(engine, dtype):
@@ -124,6 +124,7 @@ def _listed(totals):
     return [np.asarray(numbers).tolist() for numbers in totals]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("engine", cases("polars", "duckdb"))
 def test_totals_of_floats_that_statistics_leave_out(engine):
     """Sums, quantiles, histograms, keys and units: those of the cells in memory, on Polars."""

@@ -32,11 +32,11 @@ ENGINES = (
 )
 SLOW = ("postgres", "datafusion", "spark")
 _NUMBERS = itertools.count()
-_LONG_ON_DATAFUSION = {  # which take 2 to 4 seconds each, most of them for Ibis to write the SQL
-    "test_every_engine_has_the_same_influences",
-    "test_influences_beside_columns_with_limits_of_their_own",
-    "test_a_column_has_the_totals_of_a_question_of_its_own",
-    "test_odd_names_are_names",
+_LONG_ON = {  # which take 2 to 7 seconds each there, most of them to write the SQL or to plan it
+    "test_every_engine_has_the_same_influences": SLOW,
+    "test_influences_beside_columns_with_limits_of_their_own": ("datafusion",),
+    "test_a_column_has_the_totals_of_a_question_of_its_own": ("datafusion", "spark"),
+    "test_odd_names_are_names": ("datafusion",),
 }
 
 
@@ -52,8 +52,8 @@ def pytest_generate_tests(metafunc):
     if "engine" in metafunc.fixturenames:
         quick = metafunc.definition.get_closest_marker("spark") is not None
         slow = {name: [pytest.mark.xdist_group(name), *([] if quick else [pytest.mark.long])] for name in SLOW}
-        if metafunc.definition.originalname in _LONG_ON_DATAFUSION:
-            slow["datafusion"].append(pytest.mark.long)
+        for name in _LONG_ON.get(metafunc.definition.originalname, ()):
+            slow[name].append(pytest.mark.long)
         params = [pytest.param(name, marks=slow.get(name, ())) for name in ENGINES]
         metafunc.parametrize("engine", params, indirect=True)
 

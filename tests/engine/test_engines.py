@@ -12,7 +12,7 @@ from dpframe.errors import DpFrameError
 from questions import ABSENT, QUESTIONS, REFUSED, TABLE, UNITS, exact, expected, protected
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_engine_has_the_same_totals(engine, name):
     ask, private = QUESTIONS[name], protected(engine(TABLE))
@@ -32,7 +32,7 @@ def test_every_engine_has_the_same_totals(engine, name):
 _AT_LENGTH = [name for i, name in enumerate(QUESTIONS) if i % 6]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", [pytest.param(q, marks=pytest.mark.long) if q in _AT_LENGTH else q for q in QUESTIONS])
 def test_what_an_engine_answers_passes_on_a_table_without_rows(engine, name):
     if (engine.name, name) in ABSENT or (engine.name, name) in REFUSED:

@@ -142,6 +142,7 @@ def expected(name, times, value, whole):
 
 
 @pytest.mark.spark
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["add", "subtract", "whole add"])
 def test_a_long_chain_has_the_value_of_its_terms(engine, name):
     times = 40

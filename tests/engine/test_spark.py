@@ -18,8 +18,8 @@ from dpframe.errors import DpFrameError
 from questions import ABSENT, QUESTIONS, REFUSED, TABLE, exact, expected, protected
 
 pytestmark = pytest.mark.xdist_group("spark")
-_EACH_TIME = ["texts parsed", "all three", "distinct", "public", "zone"]
-_AT_LENGTH = [pytest.param(name, marks=pytest.mark.long) for name in ("clip", "two", "moments", "ranks")]
+_EACH_TIME = ["texts parsed", "all three", "zone"]
+_AT_LENGTH = [pytest.param(n, marks=pytest.mark.long) for n in ("clip", "two", "moments", "ranks", "distinct", "public")]
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,7 @@ _OTHERWISE = {
 }
 
 
-@pytest.mark.parametrize("name", ["arithmetic", "texts parsed"])
+@pytest.mark.parametrize("name", ["arithmetic", pytest.param("texts parsed", marks=pytest.mark.long)])
 def test_settings_of_the_session_have_no_say(spark_session, table, name):
     with _set(spark_session, _OTHERWISE):
         assert exact(QUESTIONS[name](protected(table))) == expected(name)

@@ -195,7 +195,7 @@ def test_decimals_are_rounded_once(engine, digits, scale):
 
 
 @pytest.mark.spark
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("first", [0.0, -0.0])
 @pytest.mark.parametrize("question", ["count", "two keys", "top_k", "lists"])
 def test_the_sign_of_zero_in_one_cell_is_not_released(engine, first, question):

@@ -36,6 +36,7 @@ def _number(value):
     return int(value)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("unit", ["u", dp.Rows(1)], ids=str)
 @pytest.mark.parametrize("name", COLUMNS)
 def test_each_value_is_twice_its_distance_from_the_middle(engine, name, unit):
