@@ -103,9 +103,9 @@ def test_an_operation_is_compiled_once(monkeypatch, name):
     expr, compiled = grown(name, 12), []
     for operation, lowered in expressions.LOWERED.items():
 
-        def counted(here, args, domains, options, operation=operation, lowered=lowered):
+        def counted(here, on, operation=operation, lowered=lowered):
             compiled.append(operation)
-            return lowered(here, args, domains, options)
+            return lowered(here, on)
 
         monkeypatch.setitem(expressions.LOWERED, operation, counted)
     nodes, pending = {}, [expr._node]
