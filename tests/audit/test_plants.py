@@ -49,7 +49,7 @@ from dpframe.engine.backends.datafusion import functions as in_datafusion
 from dpframe.engine.backends.datafusion import session as datafusion_session
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
-from dpframe.engine.stages import integers, key_weights, keys, limits, operands, rows, values
+from dpframe.engine.stages import integers, keys, limits, operands, rows, values
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, correlated, family_tail, window_noise
@@ -1048,7 +1048,7 @@ PLANTS = [
     ),
     Plant(
         "units give each key a full weight",
-        key_weights.weighted_keys,
+        keys.weighted_keys,
         "spread_weight(t, 2**FRACTION_BITS)",
         "spread_weight(1, 2**FRACTION_BITS)",
         spread_lengths,
