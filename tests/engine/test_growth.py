@@ -81,8 +81,7 @@ def written(rows):
     name = rows._find_backends()[0][0].name
     if name == "duckdb":
         return str(ibis.to_sql(rows))
-    compiler = pytest.importorskip(f"dpframe.engine.backends.{name}.compiler").Compiler()
-    return compiler.written(rows) if hasattr(compiler, "written") else compiler.to_sqlglot(rows).sql("postgres")
+    return pytest.importorskip(f"dpframe.engine.backends.{name}.compiler").Compiler().written(rows)
 
 
 QUICK = {"add", "whole add", "not", "cast", "when", "twice"}
