@@ -49,7 +49,7 @@ from dpframe.engine.backends.datafusion import functions as in_datafusion
 from dpframe.engine.backends.datafusion import session as datafusion_session
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
-from dpframe.engine.stages import integers, key_weights, keys, limits, lowering, rows, values
+from dpframe.engine.stages import integers, keys, limits, operands, rows, values
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, correlated, family_tail, window_noise
@@ -1048,7 +1048,7 @@ PLANTS = [
     ),
     Plant(
         "units give each key a full weight",
-        key_weights.weighted_keys,
+        keys.weighted_keys,
         "spread_weight(t, 2 ** FRACTION_BITS)",
         "spread_weight(1, 2**FRACTION_BITS)",
         spread_lengths,
@@ -1694,7 +1694,7 @@ PLANTS = [
     ),
     Plant(
         "a text ends where a pattern says so",
-        lowering.Lowering._through,
+        operands.Columns._through,
         "& ~text.str.contains(foreign)",
         "",
         lambda: line_ends_are_digits(),
@@ -1953,9 +1953,9 @@ def quotients_follow_the_number_of_rows():
 def line_ends_are_digits():
     """As Java reads forms, whose "$" also fits before a last line end; DuckDB then converts what comes through."""
     relation = pytest.importorskip("duckdb").sql("SELECT 1 AS u, '12' || chr(10) AS s")
-    forms = {name: (form.replace("$", r"\n?$"), foreign) for name, (form, foreign) in lowering._FORMS.items()}
+    forms = {name: (form.replace("$", r"\n?$"), foreign) for name, (form, foreign) in operands._FORMS.items()}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lowering, "_FORMS", forms)
+        patch.setattr(operands, "_FORMS", forms)
         frame = dp.protect(relation, unit="u").with_columns(n=dp.col("s").cast("int64"))
         return exact(frame.count("n", max_rows=1)) != [[0]]
 

@@ -457,7 +457,7 @@ def _collations(table, backend):
     columns = {n: frame._step.table.columns[n].id for n in frame.columns if n not in ("u", "x")}
     rows = lower(frame._step, frozenset(columns.values())).to_native()
     backend._run_pre_execute_hooks(rows)
-    written = Compiler().to_sqlglot(rows).sql("postgres")
+    written = Compiler().written(rows)
     asked = ", ".join(f'pg_collation_for("{column}")' for column in columns.values())
     (found,) = backend.con.execute(f"SELECT {asked} FROM ({written}) AS t LIMIT 1").fetchall()
     return dict(zip(columns, found, strict=True))

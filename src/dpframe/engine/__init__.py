@@ -14,7 +14,7 @@ from dpframe.engine.marginals import empty_sums, listed_keys, marginal_keys, mar
 from dpframe.engine.native import adopt, content, public
 from dpframe.engine.origins import origin_of, read_origin
 from dpframe.engine.own_types import in_own_types
-from dpframe.engine.stages import most_per_key, partition
+from dpframe.engine.stages import most_per_key
 from dpframe.engine.support import check_supported
 from dpframe.engine.tables import (
     Data,
@@ -49,7 +49,6 @@ __all__ = [
     "marginal_totals",
     "most_per_key",
     "origin_of",
-    "partition",
     "polars_dtype",
     "public",
     "queries",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from typing import Any
 from uuid import uuid4
@@ -28,6 +28,7 @@ from dpframe.engine.backends.ibis_checks import (
     check_numbers,
     check_operations,
     check_tries,
+    database_of,
     fetched,
     loose,
 )
@@ -63,10 +64,9 @@ def forgotten(rows: Any, drop: Callable[[str], object]) -> None:
 
     Input:  drop: what removes a table, by its name
     """
-    backends, tables = rows._find_backends()[0], rows.op().find(ops.InMemoryTable)
-    for table in tables:
+    for table in rows.op().find(ops.InMemoryTable):
         if table.name.startswith(_BROUGHT):
-            backends[0]._memtables.discard(table)
+            database_of(rows)._memtables.discard(table)
             with suppress(Exception):
                 drop(table.name)
 
@@ -193,6 +193,69 @@ class Dialect:
         return table.with_columns(pl.col(name).cast(pl.Boolean) for name in truths)
 
 
+class CompiledDialect(Dialect):
+    """The dialect of a database whose queries are written by a compiler of ours, which is derived from that of Ibis."""
+
+    integers: str  # whose integers a public number does not fit, in words
+
+    def alone(self, backend: Any) -> AbstractContextManager[None]:
+        """Use the connection of Ibis' backend for this thread alone."""
+        return nullcontext()
+
+    def opened(self, table: Any) -> Any:
+        """The user's table with the user's own steps as a finished SQL query, as Ibis writes it."""
+        backend = database_of(table)
+        if backend is None or isinstance(table.op(), ops.DatabaseTable):
+            return table
+        with self.alone(backend):
+            backend._run_pre_execute_hooks(table)
+        return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
+
+    def bytewise(self, rows: Any) -> bool:
+        """Texts stay texts for Ibis: the compiler sees to it that they are compared by their bytes."""
+        return False
+
+    def decimal(self, value: nw.Expr) -> nw.Expr:
+        """A cast to float, which rounds once."""
+        return value.cast(nw.Float64)
+
+    def check_large(self, table: pl.DataFrame) -> None:
+        """Refuse a public table with numbers that do not fit. Errors: UnsupportedOperation."""
+        for name, dtype in table.schema.items():
+            if dtype == pl.UInt64 and (table.get_column(name) >= 2**63).any():
+                raise UnsupportedOperation(
+                    f"join: the public column {name!r} has numbers of 2^63 or more, and {self.integers} are smaller. "
+                    "Cast the column to pl.Float64."
+                )
+
+    def brought(self, beside: Any, table: pl.DataFrame) -> Any:
+        self.check_large(table)
+        return super().brought(beside, table)
+
+
+def table_of(rows: Any, values: Sequence[Any]) -> pl.DataFrame:
+    """The rows of a query, of which a driver of Python gave the cells, in the types that Ibis states."""
+    columns = zip(*values, strict=True) if values else iter([()] * len(rows.columns))
+    schema = rows.schema().items()
+    return pl.DataFrame([_column(name, cells, dtype) for (name, dtype), cells in zip(schema, columns, strict=True)])
+
+
+def _column(name: str, cells: Iterable[Any], dtype: Any) -> pl.Series:
+    read: tuple[Callable[[Any], Any], type[pl.DataType]] = _as_text, pl.String
+    if dtype.is_boolean():
+        read = bool, pl.Boolean
+    elif dtype.is_integer():
+        read = int, pl.Int64
+    elif dtype.is_floating() or dtype.is_decimal():
+        read = float, pl.Float64
+    of_cell, held = read
+    return pl.Series(name, [None if cell is None else of_cell(cell) for cell in cells], held)
+
+
+def _as_text(cell: Any) -> Any:
+    return cell.decode() if isinstance(cell, bytes) else cell
+
+
 def _dialect(rows: Any) -> Dialect:
     """The dialect of the database that an Ibis table is in."""
     backends, _ = rows._find_backends()
@@ -266,7 +329,7 @@ class _Ibis(SqlBackend):
         except OperationNotDefinedError as error:  # about the query alone: no row is read
             lacking = str(error)
         raise UnsupportedOperation(
-            f"Ibis cannot write this question in the SQL of {native[0]._find_backends()[0][0].name}: {lacking}. "
+            f"Ibis cannot write this question in the SQL of {database_of(native[0]).name}: {lacking}. "
             "Protect a Polars table: dp.protect(table.to_polars(), ...)."
         )
 

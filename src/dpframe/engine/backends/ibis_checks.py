@@ -29,6 +29,12 @@ _RELIABLE: WeakValueDictionary[int, Any] = WeakValueDictionary()
 _NEEDED = (ops.Hash, ops.Floor, ops.IsNan, ops.Modulus, ops.Clip, ops.MinRank, ops.CountDistinct, ops.SearchedCase)
 
 
+def database_of(rows: Any) -> Any:
+    """Ibis' backend of an Ibis table; None for a table without a database."""
+    backends, _ = rows._find_backends()
+    return backends[0] if backends else None
+
+
 def fetched(rows: Any) -> pl.DataFrame:
     """The rows of a query, as Ibis reads them."""
     table = pl.from_arrow(rows.to_pyarrow())
@@ -41,8 +47,7 @@ def loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
 
     In such a column "bonn" and "BONN" would form one group, and the spelling of one unit could be the released key.
     """
-    backends, _ = table._find_backends()
-    if not texts or not backends:  # a table without a database cannot be read
+    if not texts or database_of(table) is None:  # a table without a database cannot be read
         return {}
     columns = {f"c{i}": table[name].cast("string") for i, name in enumerate(texts)}
     none = table.filter(ibis.literal(False)).select(**columns)
@@ -65,10 +70,10 @@ def loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
 
 def check_apart(table: Any) -> None:
     """Refuse a database that takes some different constants of a query for equal. Errors: UnsupportedOperation."""
-    backends, _ = table._find_backends()
-    if backends and not _apart(backends[0]):
+    backend = database_of(table)
+    if backend is not None and not _apart(backend):
         raise UnsupportedOperation(
-            f"{backends[0].name}: the collation of the database takes some different texts for equal, and texts that "
+            f"{backend.name}: the collation of the database takes some different texts for equal, and texts that "
             "a question computes are compared by it. Give the database, or the session, one that compares bytes."
         )
 
@@ -87,11 +92,11 @@ def check_operations(table: Any) -> None:
 
     What one question lacks would otherwise be refused by that question alone, without the name of the operation.
     """
-    backends, _ = table._find_backends()
-    lacking = [op.__name__ for op in _NEEDED if backends and not backends[0].has_operation(op)]
+    backend = database_of(table)
+    lacking = [op.__name__ for op in _NEEDED if backend is not None and not backend.has_operation(op)]
     if lacking:
         raise UnsupportedOperation(
-            f"dp.protect: Ibis cannot write {', '.join(lacking)} in the SQL of {backends[0].name}. Protect a Polars "
+            f"dp.protect: Ibis cannot write {', '.join(lacking)} in the SQL of {backend.name}. Protect a Polars "
             "table: dp.protect(table.to_polars(), ...)."
         )
 
@@ -102,20 +107,20 @@ def check_numbers(table: Any) -> None:
     Such a database could fail on a cell, after the charge, and the failure would tell that this cell exists.
     Errors: UnsupportedOperation.
     """
-    backends, _ = table._find_backends()
-    if not backends or id(backends[0]) in _RELIABLE:  # a table without a database cannot be read
+    backend = database_of(table)
+    if backend is None or id(backend) in _RELIABLE:  # a table without a database cannot be read
         return
     numbers = ibis.memtable({"x": list(_EXTREME)})
     pairs = numbers.cross_join(numbers.view().rename(y="x"))
     x, y = pairs.x, pairs.y
     results = pairs.select(a=x + y, b=x - y, c=x * y, d=x / y, e=ibis.cases((x.abs() < 1, x)).cast("float32"))
     for rows, failure in ((pairs, "takes in no table of numbers"), (results, "fails where a number overflows")):
-        if not _runs(backends[0], rows):
+        if not _runs(backend, rows):
             raise UnsupportedOperation(
-                f"dp.protect: {backends[0].name} {failure}, so one cell could make a query fail. Protect a Polars "
+                f"dp.protect: {backend.name} {failure}, so one cell could make a query fail. Protect a Polars "
                 "table: dp.protect(table.to_polars(), ...)."
             )
-    _RELIABLE[id(backends[0])] = backends[0]
+    _RELIABLE[id(backend)] = backend
 
 
 def _runs(backend: Any, rows: Any) -> bool:
@@ -133,10 +138,10 @@ def check_tries(rows: Any) -> None:
     Another cast could fail on a cell, after the charge, and the failure would tell that this cell exists.
     Errors: UnsupportedOperation.
     """
-    backends, _ = rows._find_backends()
-    if backends and not _tries(backends[0].name):
+    backend = database_of(rows)
+    if backend is not None and not _tries(backend.name):
         raise UnsupportedOperation(
-            f"cast: Ibis has no cast of text for {backends[0].name} that gives null where a text is no number, date or "
+            f"cast: Ibis has no cast of text for {backend.name} that gives null where a text is no number, date or "
             "time, so one cell could make the query fail. Convert the column in the database, before dp.protect(...)."
         )
 

@@ -14,6 +14,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends.duckdb import INFINITE, MAGNITUDE, check_macros, check_statistics
 from dpframe.engine.backends.ibis import Dialect, forgotten
+from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.sql import MOST_ROWS
 from dpframe.engine.letters import ALIKE, letters
 from dpframe.plan import Kind, kind
@@ -129,13 +130,13 @@ class _DuckDBDialect(Dialect):
         try:
             return super().read(rows.mutate(**sums) if sums else rows)
         finally:
-            forgotten(rows, rows._find_backends()[0][0].con.unregister)
+            forgotten(rows, database_of(rows).con.unregister)
 
 
 def _check_macros(rows: Any) -> None:
-    backends, _ = rows._find_backends()
-    if len(backends) == 1:
-        check_macros(lambda sql: [name for (name,) in backends[0].raw_sql(sql).fetchall()])
+    backend = database_of(rows)
+    if backend is not None:
+        check_macros(lambda sql: [name for (name,) in backend.raw_sql(sql).fetchall()])
 
 
 def _number(value: Any) -> Any:

@@ -7,9 +7,6 @@ from dpframe.engine.stages.integers import (
     candidate_number,
     row_integer,
 )
-from dpframe.engine.stages.key_weights import (
-    weighted_keys,
-)
 from dpframe.engine.stages.keys import (
     among,
     group_names,
@@ -19,6 +16,7 @@ from dpframe.engine.stages.keys import (
     listed_groups,
     listed_only,
     public_keys,
+    weighted_keys,
 )
 from dpframe.engine.stages.limits import (
     AT_PLACE,

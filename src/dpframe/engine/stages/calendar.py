@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
 import narwhals as nw
 from narwhals.dtypes import DType
 
+from dpframe.engine.stages.operands import Columns, Lower, Operands
 from dpframe.engine.stages.values import TICKS, in_calendar
-from dpframe.plan import ColumnDomain, Every, Kind, Window, kind
-
-if TYPE_CHECKING:
-    from dpframe.engine.stages.lowering import Lowering
+from dpframe.plan import Every, Kind, Window, kind
 
 _FIRST = -(2**63)
 _DAY = 86_400  # seconds
 _QUARTERS = (0, 90, 181, 273)  # days from the first of January to each quarter, without the 29th of February
 
 
-def _days(here: Lowering, value: nw.Expr, dtype: DType) -> nw.Expr:
+def _days(here: Columns, value: nw.Expr, dtype: DType) -> nw.Expr:
     """The day of a date or time on the clock of its zone, as days since 1970."""
     if kind(dtype) == Kind.DATE:
         return value.cast(nw.Int64)
@@ -28,39 +25,35 @@ def _days(here: Lowering, value: nw.Expr, dtype: DType) -> nw.Expr:
     return here.engine.retimed(value, dtype, nw.Date()).cast(nw.Int64)
 
 
-def _date(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
-    if kind(domains[0].dtype) == Kind.DATE:
-        return args[0]
-    return here.engine.from_ticks(_days(here, args[0], domains[0].dtype), nw.Date())
+def _date(here: Columns, on: Operands) -> nw.Expr:
+    if on.kind == Kind.DATE:
+        return on.value
+    return here.engine.from_ticks(_days(here, on.value, on.dtype), nw.Date())
 
 
-def _week(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+def _week(here: Columns, on: Operands) -> nw.Expr:
     """The number of the Thursday in its year: a week of ISO 8601 belongs to the year of its Thursday."""
-    day = here.hold(_days(here, args[0], domains[0].dtype))
+    day = here.hold(_days(here, on.value, on.dtype))
     thursday = day - here.engine.remainder(day + 3, 7) + 3
     ordinal = here.part(here.engine.from_ticks(thursday, nw.Date()), nw.Date(), "ordinal_day")
     return here.engine.quotient(ordinal - 1, 7) + 1
 
 
-def _quarter(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
-    return here.engine.quotient(here.part(args[0], domains[0].dtype, "month") + 2, 3)
+def _quarter(here: Columns, on: Operands) -> nw.Expr:
+    return here.engine.quotient(here.part(on.value, on.dtype, "month") + 2, 3)
 
 
-def _month_start(
-    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]
-) -> nw.Expr:
-    dtype = domains[0].dtype
-    value = here.hold(args[0])
+def _month_start(here: Columns, on: Operands) -> nw.Expr:
+    dtype = on.dtype
+    value = here.hold(on.value)
     back = here.hold((here.part(value, dtype, "day") - 1) * _per_day(dtype))
     return _time(here, value.cast(nw.Int64), back, dtype)
 
 
-def _truncate(
-    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
-) -> nw.Expr:
+def _truncate(here: Columns, on: Operands) -> nw.Expr:
     """The start of the window that holds a time: its ticks, less those since that start."""
-    dtype, every = domains[0].dtype, Every.read(opts["every"])
-    value = here.hold(args[0])
+    dtype, every = on.dtype, Every.read(on.options["every"])
+    value = here.hold(on.value)
     ticks = here.hold(value.cast(nw.Int64))
     if every.seconds:
         length = every.seconds * _per_day(dtype) // _DAY
@@ -73,7 +66,7 @@ def _truncate(
     return _time(here, ticks, here.hold(back + clock), dtype)
 
 
-def _since(here: Lowering, value: nw.Expr, day: nw.Expr, dtype: DType, window: Window) -> nw.Expr:
+def _since(here: Columns, value: nw.Expr, day: nw.Expr, dtype: DType, window: Window) -> nw.Expr:
     """Days since the start of a week, month, quarter or year."""
     if window is Window.WEEK:
         return here.engine.remainder(day + 3, 7)
@@ -96,13 +89,13 @@ def _per_day(dtype: DType) -> int:
     return 1 if kind(dtype) == Kind.DATE else TICKS[getattr(dtype, "time_unit", "us")] * _DAY
 
 
-def _time(here: Lowering, ticks: nw.Expr, back: nw.Expr, dtype: DType) -> nw.Expr:
+def _time(here: Columns, ticks: nw.Expr, back: nw.Expr, dtype: DType) -> nw.Expr:
     """A time so many ticks before; null where it is before the year 1, or below what 64 bits hold."""
     start = nw.when(ticks >= back + _FIRST).then(ticks) - back
     return in_calendar(here.hold(here.engine.from_ticks(start, dtype)), dtype)
 
 
-CALENDAR = {
+CALENDAR: Mapping[str, Lower] = {
     "dt.date": _date,
     "dt.week": _week,
     "dt.quarter": _quarter,

@@ -1,4 +1,4 @@
-"""Stage 1 for the steps that combine several rows or several tables: per_unit, join and concat."""
+"""Stage 1 for the steps that combine several rows or several tables: per_unit, join, concat and partition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpframe.engine.stages.rows import as_bytes, lowered, readable, unit_names
 from dpframe.engine.stages.values import int64, one_zero, to_float
 from dpframe.engine.tables import Data
 from dpframe.plan import Column, ColumnDomain, Kind, kind
-from dpframe.plan.steps import FirstPeriods, combine
+from dpframe.plan.steps import FirstPeriods, PartitionPart, combine
 
 
 @lowered.register
@@ -168,3 +168,18 @@ def _held(column: Column, into: Column, bytewise: bool) -> nw.Expr:
     elif family == Kind.INTEGER:
         value = value.cast(dtype) if column.domain.dtype == dtype else int64(value, column.domain)
     return value.alias(into.id)
+
+
+@lowered.register
+def _(step: PartitionPart, live: frozenset[str], empty: bool) -> Frame:
+    """The parts of a unit do not change between releases or machines."""
+    column = step.before.table.columns[step.name]
+    frame = lowered(step.before, live | {column.id}, empty)
+    here = frame.filter(listed(frame, column, [step.key]))
+    units = unit_names(step.table)
+    if not units or step.max_groups >= len(step.keys):
+        return here
+    engine = backend_of(frame)
+    pairs = engine.unique(frame.filter(listed(frame, column, step.keys)).select(*units, column.id))
+    memberships = engine.kept(pairs, units, column.id, step.max_groups, step.salt, step.hashes)
+    return here.join(memberships.filter(listed(memberships, column, [step.key])).select(*units), on=units, how="semi")

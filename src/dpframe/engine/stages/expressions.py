@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 from narwhals.dtypes import DType
@@ -16,10 +16,11 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import Backend
 from dpframe.engine.stages.calendar import CALENDAR
 from dpframe.engine.stages.functions import FUNCTIONS
-from dpframe.engine.stages.texts import TEXTS
+from dpframe.engine.stages.operands import Columns, Lower, Operands
 from dpframe.engine.stages.values import TICKS, in_calendar, int64, not_nan, to_float, typed
 from dpframe.errors import WrongType
 from dpframe.plan import (
+    LONGEST_TEXT,
     OPERATIONS,
     TIMES,
     ColumnDomain,
@@ -29,11 +30,8 @@ from dpframe.plan import (
     ticks,
 )
 
-if TYPE_CHECKING:
-    from dpframe.engine.stages.lowering import Lowering
-
 Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
-Lower = Callable[["Lowering", Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
+_LAST_LETTER = 2**31 - 2  # the last place of a character that engines have a number for
 
 
 # Of floats: NaN goes through these, and is made null after them. `Lowering` has those of whole numbers.
@@ -41,58 +39,50 @@ SIGNS: Mapping[str, Binary] = {"add": operator.add, "subtract": operator.sub, "m
 
 
 def _of_floats(op: Binary) -> Lower:
-    return lambda _, args, __, ___: op(to_float(args[0]), to_float(args[1]))
+    return lambda _, on: op(*map(to_float, on.values))
 
 
-def _divide(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
-    top, bottom = to_float(args[0]), to_float(args[1])
+def _divide(here: Columns, on: Operands) -> nw.Expr:
+    top, bottom = map(to_float, on.values)
     return not_nan(here.engine.ratio(top, nw.when(bottom != 0).then(bottom)))
 
 
-def _floor_divide(
-    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
-) -> nw.Expr:
-    return here.divided(int64(args[0], domains[0]), int(opts["by"]))
+def _floor_divide(here: Columns, on: Operands) -> nw.Expr:
+    return here.divided(on.whole, int(on.options["by"]))
 
 
-def _modulo(
-    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
-) -> nw.Expr:
-    return here.engine.remainder(int64(args[0], domains[0]), int(opts["by"]))
+def _modulo(here: Columns, on: Operands) -> nw.Expr:
+    return here.engine.remainder(on.whole, int(on.options["by"]))
 
 
-def _negative(_: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
-    if kind(domains[0].dtype) != Kind.INTEGER:
-        return to_float(args[0]) * -1.0
-    value = int64(args[0], domains[0])
+def _negative(_: Columns, on: Operands) -> nw.Expr:
+    if on.kind != Kind.INTEGER:
+        return to_float(on.value) * -1.0
+    value = on.whole
     return nw.when(value > integer_range(nw.Int64())[0]).then(value) * -1
 
 
-def _absolute(
-    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
-) -> nw.Expr:
-    positive = to_float(args[0]) if kind(domains[0].dtype) != Kind.INTEGER else int64(args[0], domains[0])
-    return nw.when(args[0] < 0).then(_negative(here, args, domains, opts)).otherwise(positive)
+def _absolute(here: Columns, on: Operands) -> nw.Expr:
+    positive = to_float(on.value) if on.kind != Kind.INTEGER else on.whole
+    return nw.when(on.value < 0).then(_negative(here, on)).otherwise(positive)
 
 
 def _simple(op: Callable[..., nw.Expr]) -> Lower:
-    return lambda _, args, __, ___: op(*args)
+    return lambda _, on: op(*on.values)
 
 
 def _floats(op: Callable[[Backend, nw.Expr], nw.Expr]) -> Lower:
-    return lambda here, args, __, ___: op(here.engine, to_float(args[0]))
+    return lambda here, on: op(here.engine, to_float(on.value))
 
 
 def _compare(op: Binary) -> Lower:
-    def lower(
-        here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]
-    ) -> nw.Expr:
-        units = [getattr(f.dtype, "time_unit", "") for f in domains]
+    def lower(here: Columns, on: Operands) -> nw.Expr:
+        units = [getattr(f.dtype, "time_unit", "") for f in on.domains]
         if len(set(units)) > 1 and (
-            "ns" in units or kind(domains[0].dtype) == Kind.DURATION
+            "ns" in units or on.kind == Kind.DURATION
         ):  # without this, an engine would round to the coarser unit
-            return op(*(_nanoseconds(x, unit) for x, unit in zip(args, units, strict=True)))
-        return op(*(here.engine.moment(x, f) for x, f in zip(args, domains, strict=True)))
+            return op(*(_nanoseconds(x, unit) for x, unit in zip(on.values, units, strict=True)))
+        return op(*(here.engine.moment(x, f) for x, f in zip(on.values, on.domains, strict=True)))
 
     return lower
 
@@ -102,17 +92,15 @@ def _nanoseconds(value: nw.Expr, unit: str) -> nw.Expr:
     return value.cast(nw.Int64).cast(nw.Int128) * (10**9 // TICKS[unit])
 
 
-def _is_in(
-    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
-) -> nw.Expr:
-    family, value, constants = kind(domains[0].dtype), args[0], list(opts["values"])
+def _is_in(here: Columns, on: Operands) -> nw.Expr:
+    family, value, constants = on.kind, on.value, list(on.options["values"])
     if family in (Kind.FLOAT, Kind.DECIMAL):
         constants = [float(x) for x in constants]
     elif family == Kind.INTEGER:
-        return _is_one_of_whole(here, value, domains[0], [int(x) for x in constants if int(x) == x])
+        return _is_one_of_whole(here, value, on.domains[0], [int(x) for x in constants if int(x) == x])
     elif family in TIMES:
         value = value.cast(nw.Int64)
-        constants = [tick for x in constants if (tick := _tick(x, domains[0].dtype)) is not None]
+        constants = [tick for x in constants if (tick := _tick(x, on.dtype)) is not None]
     return (
         here.engine.is_one_of(here.frame, value, constants)
         if constants
@@ -120,7 +108,7 @@ def _is_in(
     )
 
 
-def _is_one_of_whole(here: Lowering, value: nw.Expr, domain: ColumnDomain, listed: Sequence[int]) -> nw.Expr:
+def _is_one_of_whole(here: Columns, value: nw.Expr, domain: ColumnDomain, listed: Sequence[int]) -> nw.Expr:
     """Whether a whole number of any width is one of some of 64 bits: those with a sign, and those above them."""
     engine, missing, last = here.engine, value.is_null(), 2**63 - 1
     first, beyond = [x for x in listed if -(2**63) <= x <= last], [x for x in listed if last < x < 2**64]
@@ -144,37 +132,36 @@ def _tick(value: Any, dtype: DType) -> int | None:
         return None
 
 
-def _fill_null(
-    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
-) -> nw.Expr:
-    value, dtype = opts["value"], domains[0].dtype
+def _fill_null(here: Columns, on: Operands) -> nw.Expr:
+    value, dtype = on.options["value"], on.dtype
     if kind(dtype) in TIMES:
         constant = here.engine.from_ticks(nw.lit(ticks(value, dtype, "")), dtype)
-        return nw.when(args[0].is_null()).then(constant).otherwise(args[0])
-    return args[0].fill_null(float(value) if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL) else typed(here.constant(value)))
+        return nw.when(on.value.is_null()).then(constant).otherwise(on.value)
+    return on.value.fill_null(
+        float(value) if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL) else typed(here.constant(value))
+    )
 
 
-def _clip(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
-    if kind(domains[0].dtype) in TIMES:
-        ends = (None if opts[x] is None else ticks(opts[x], domains[0].dtype, "") for x in ("lower", "upper"))
-        return here.engine.from_ticks(args[0].cast(nw.Int64).clip(*ends), domains[0].dtype)
-    whole = kind(domains[0].dtype) == Kind.INTEGER
-    limits = OPERATIONS["clip"].rule("", [ColumnDomain(domains[0].dtype)], opts)
-    lower, upper = opts["lower"], opts["upper"]
-    if whole:  # clip within the column's own type, so that a limit outside of it cannot wrap
-        first, last = integer_range(domains[0].dtype)
+def _clip(here: Columns, on: Operands) -> nw.Expr:
+    if on.kind in TIMES:
+        ends = (None if on.options[x] is None else ticks(on.options[x], on.dtype, "") for x in ("lower", "upper"))
+        return here.engine.from_ticks(on.value.cast(nw.Int64).clip(*ends), on.dtype)
+    limits = OPERATIONS["clip"].rule("", [ColumnDomain(on.dtype)], on.options)
+    lower, upper = on.options["lower"], on.options["upper"]
+    if on.kind == Kind.INTEGER:  # clip within the column's own type, so that a limit outside of it cannot wrap
+        first, last = integer_range(on.dtype)
         low, high = limits.bounds or (
             first if lower is None else min(max(-(-lower // 1), first), last),
             last if upper is None else min(max(upper // 1, first), last),
         )
         inside = (None if low == first else int(low), None if high == last else int(high))
-        return args[0] if inside == (None, None) else args[0].clip(*inside)
-    return to_float(args[0]).clip(None if lower is None else float(lower), None if upper is None else float(upper))
+        return on.value if inside == (None, None) else on.value.clip(*inside)
+    return to_float(on.value).clip(None if lower is None else float(lower), None if upper is None else float(upper))
 
 
-def _cast(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
-    target, value = opts["dtype"], args[0]
-    have, want = kind(domains[0].dtype), kind(target)
+def _cast(here: Columns, on: Operands) -> nw.Expr:
+    target, value = on.options["dtype"], on.value
+    have, want = on.kind, kind(target)
     if have == Kind.STRING and want in (Kind.INTEGER, Kind.FLOAT, Kind.DATE, Kind.DATETIME):
         if want in (Kind.DATE, Kind.DATETIME):  # parse to microseconds, which hold the years 1 to 9999
             wide = nw.Date() if want == Kind.DATE else nw.Datetime("us")
@@ -186,7 +173,7 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomai
     if want == Kind.STRING:
         categories = list(target.categories) if isinstance(target, nw.Enum) else None
         if have != Kind.STRING:
-            text = here.part(value, domains[0].dtype, "text") if have == Kind.DATE else value.cast(nw.String)
+            text = here.part(value, on.dtype, "text") if have == Kind.DATE else value.cast(nw.String)
             value = here.held(text)
         if categories is None:
             return value
@@ -202,7 +189,7 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomai
             )
             value = nw.when(inside).then(value)
         elif have == Kind.INTEGER:
-            first, last = integer_range(domains[0].dtype)
+            first, last = integer_range(on.dtype)
             value = value if low <= first else nw.when(value >= low).then(value)
             value = value if high >= last else nw.when(value <= high).then(value)
         return here.engine.whole(value, target)
@@ -210,10 +197,10 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomai
         return here.engine.single(to_float(value)) if isinstance(target, nw.Float32) else to_float(value)
     if want == Kind.BOOLEAN:
         return value != 0 if have != Kind.BOOLEAN else value
-    return _cast_time(here, value, domains[0].dtype, target)
+    return _cast_time(here, value, on.dtype, target)
 
 
-def _cast_time(here: Lowering, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
+def _cast_time(here: Columns, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
     """A date or time cast to another type of time. What it cannot hold becomes null.
 
     64 bits of nanoseconds do not reach from year 1 to 9999, and a zone's clock may show a day beyond them.
@@ -225,18 +212,20 @@ def _cast_time(here: Lowering, value: nw.Expr, source: DType, target: DType) -> 
     return here.engine.retimed(value, source, target)
 
 
-def _case(_: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
-    yes, no = args[1], args[2]
-    types = [kind(f.dtype) for f in domains[1:]]
+def _case(_: Columns, on: Operands) -> nw.Expr:
+    yes, no = on.values[1], on.values[2]
+    types = [kind(f.dtype) for f in on.domains[1:]]
     if Kind.FLOAT in types or Kind.DECIMAL in types:
         yes, no = (x if t == Kind.OTHER else to_float(x) for x, t in zip((yes, no), types, strict=True))
     elif Kind.INTEGER in types:
-        yes, no = (x if t == Kind.OTHER else int64(x, f) for x, t, f in zip((yes, no), types, domains[1:], strict=True))
-    return nw.when(args[0]).then(yes).otherwise(no)
+        yes, no = (
+            x if t == Kind.OTHER else int64(x, f) for x, t, f in zip((yes, no), types, on.domains[1:], strict=True)
+        )
+    return nw.when(on.value).then(yes).otherwise(no)
 
 
 def _part(name: str) -> Lower:
-    return lambda here, args, domains, _: here.part(args[0], domains[0].dtype, name)
+    return lambda here, on: here.part(on.value, on.dtype, name)
 
 
 Texts = Callable[[Any, Mapping[str, Any]], nw.Expr]
@@ -244,18 +233,37 @@ Texts = Callable[[Any, Mapping[str, Any]], nw.Expr]
 
 def _of_text(op: Texts) -> Lower:
     """A function of a text whose result is a number or a Boolean."""
-    return lambda here, args, _, opts: op(here.read(args[0]).str, opts)
+    return lambda here, on: op(here.read(on.value).str, on.options)
 
 
 def _text(op: Texts) -> Lower:
     """A function of a text whose result is a text."""
-    return lambda here, args, _, opts: here.held(op(here.read(args[0]).str, opts))
+    return lambda here, on: here.held(op(here.read(on.value).str, on.options))
+
+
+def _slice(here: Columns, on: Operands) -> nw.Expr:
+    offset, length = on.options["offset"], on.options["length"]
+    most = _LAST_LETTER - offset
+    return here.held(here.read(on.value).str.slice(offset, most if length is None else min(length, most)))
+
+
+def _replace(here: Columns, on: Operands) -> nw.Expr:
+    """Null where the text could become too long: engines fail there."""
+    old, new = on.options["old"], on.options["new"]
+    value = here.hold(here.read(on.value))
+    growth = -(-len(new) // len(old))
+    if growth > 1:
+        value = nw.when(value.str.len_chars() <= LONGEST_TEXT // growth).then(value)
+    return here.held(here.replaced(value, old, new, every=on.options["every"]))
+
+
+def _split(here: Columns, on: Operands) -> nw.Expr:
+    return here.held(here.piece(here.read(on.value), on.options["by"], on.options["index"]))
 
 
 LOWERED: Mapping[str, Lower] = {
     **FUNCTIONS,
     **CALENDAR,
-    **TEXTS,
     **{name: _of_floats(sign) for name, sign in SIGNS.items()},
     "divide": _divide,
     "floor_divide": _floor_divide,
@@ -281,12 +289,15 @@ LOWERED: Mapping[str, Lower] = {
     "clip": _clip,
     "cast": _cast,
     "case": _case,
-    "str.to_lowercase": lambda here, args, _, __: here.cased(args[0], capital=False),
-    "str.to_uppercase": lambda here, args, _, __: here.cased(args[0], capital=True),
+    "str.to_lowercase": lambda here, on: here.cased(on.value, capital=False),
+    "str.to_uppercase": lambda here, on: here.cased(on.value, capital=True),
     "str.len_chars": _of_text(lambda s, o: s.len_chars().cast(nw.Int64)),
     "str.contains": _of_text(lambda s, o: s.contains(o["literal"], literal=True)),
     "str.starts_with": _of_text(lambda s, o: s.starts_with(o["literal"])),
     "str.ends_with": _of_text(lambda s, o: s.ends_with(o["literal"])),
+    "str.slice": _slice,
+    "str.replace": _replace,
+    "str.split": _split,
     "str.head": _text(lambda s, o: s.head(o["n"])),
     "dt.year": _part("year"),
     "dt.month": _part("month"),

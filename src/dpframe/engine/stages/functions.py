@@ -7,35 +7,28 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
 
 import narwhals as nw
 
-from dpframe.engine.stages.values import WITHIN, int64, to_float
-from dpframe.plan import LARGEST_POWER, LEAST_POWER, ColumnDomain, Floats, Kind, exponential, kind, log1p, logarithm
-
-if TYPE_CHECKING:
-    from dpframe.engine.stages.lowering import Lowering
+from dpframe.engine.stages.operands import Columns, Lower, Operands
+from dpframe.engine.stages.values import WITHIN, to_float
+from dpframe.plan import LARGEST_POWER, LEAST_POWER, Floats, Kind, exponential, log1p, logarithm
 
 _WHOLE = 2.0**52  # from here on, floats are whole numbers
 
 _MOST = sys.float_info.max
 
-Function = Callable[["Lowering", Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
 
-
-def as_float(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
+def _real(on: Operands) -> nw.Expr:
     """A number as Float64, which floats and decimals are already."""
-    return to_float(value) if kind(domain.dtype) == Kind.INTEGER else value
+    return to_float(on.value) if on.kind == Kind.INTEGER else on.value
 
 
-def _power(
-    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
-) -> nw.Expr:
+def _power(here: Columns, on: Operands) -> nw.Expr:
     """Products in the order of `plan.operations.power_of`; of whole numbers null as soon as one does not fit."""
-    whole = kind(domains[0].dtype) == Kind.INTEGER
-    value = here.hold(int64(args[0], domains[0]) if whole else as_float(args[0], domains[0]))
+    whole = on.kind == Kind.INTEGER
+    value = here.hold(on.whole if whole else _real(on))
 
     def product(a: nw.Expr, b: nw.Expr) -> nw.Expr:
         fits = nw.when((to_float(a) * to_float(b)).abs() < WITHIN).then(a) if whole else a
@@ -48,28 +41,26 @@ def _power(
         square = product(half, half)
         return product(square, value) if exponent % 2 else square
 
-    if opts["exponent"]:
-        return power(opts["exponent"])
+    if on.options["exponent"]:
+        return power(on.options["exponent"])
     one = nw.lit(1).cast(nw.Int64) if whole else here.engine.real(1.0)
     return nw.when(~value.is_null()).then(one)
 
 
-def _sign(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
-    value = here.hold(args[0])
+def _sign(here: Columns, on: Operands) -> nw.Expr:
+    value = here.hold(on.value)
     below = nw.when(value < 0).then(nw.lit(-1)).otherwise(nw.lit(0))
     sign = nw.when(value > 0).then(nw.lit(1)).otherwise(below).cast(nw.Int64)
     signed = nw.when(~value.is_null()).then(sign)
-    return signed if kind(domains[0].dtype) == Kind.INTEGER else signed.cast(nw.Float64)
+    return signed if on.kind == Kind.INTEGER else signed.cast(nw.Float64)
 
 
-def _round(
-    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
-) -> nw.Expr:
+def _round(here: Columns, on: Operands) -> nw.Expr:
     """A float below 2^52 plus 2^52 has no room for a fraction: the sum is rounded to a whole number, half to even."""
-    if kind(domains[0].dtype) == Kind.INTEGER:
-        return args[0]
-    real, decimals = here.engine.real, opts["decimals"]
-    value = here.hold(as_float(args[0], domains[0]))
+    if on.kind == Kind.INTEGER:
+        return on.value
+    real, decimals = here.engine.real, on.options["decimals"]
+    value = here.hold(_real(on))
     scaled = here.hold(value * real(10.0**decimals)) if decimals else value
     inside = here.hold(nw.when((scaled > -_WHOLE) & (scaled < _WHOLE)).then(scaled))
     up, down = (inside + real(_WHOLE)) - real(_WHOLE), (inside - real(_WHOLE)) + real(_WHOLE)
@@ -78,10 +69,10 @@ def _round(
     return nw.when(~inside.is_null()).then(quotient).otherwise(value)
 
 
-class _Columns(Floats):
+class _TableFloats(Floats):
     """The floats of a table, on its engine."""
 
-    def __init__(self, here: Lowering) -> None:
+    def __init__(self, here: Columns) -> None:
         self.here = here
 
     def real(self, number: float) -> nw.Expr:
@@ -103,29 +94,29 @@ class _Columns(Floats):
         return nw.when(value < self.real(edges[middle])).then(below).otherwise(above)
 
 
-def _log(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
-    value, real = here.hold(as_float(args[0], domains[0])), here.engine.real
+def _log(here: Columns, on: Operands) -> nw.Expr:
+    value, real = here.hold(_real(on)), here.engine.real
     (inside,) = here.held_all([nw.when((value > real(0.0)) & (value <= real(_MOST))).then(value)])
-    result = logarithm(inside, opts["base"], _Columns(here))
+    result = logarithm(inside, on.options["base"], _TableFloats(here))
     return nw.when(value > real(_MOST)).then(value).otherwise(result)
 
 
-def _log1p(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
-    value, real = here.hold(as_float(args[0], domains[0])), here.engine.real
+def _log1p(here: Columns, on: Operands) -> nw.Expr:
+    value, real = here.hold(_real(on)), here.engine.real
     (inside,) = here.held_all([nw.when((value > real(-1.0)) & (value <= real(_MOST))).then(value)])
-    return nw.when(value > real(_MOST)).then(value).otherwise(log1p(inside, _Columns(here)))
+    return nw.when(value > real(_MOST)).then(value).otherwise(log1p(inside, _TableFloats(here)))
 
 
-def _exp(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+def _exp(here: Columns, on: Operands) -> nw.Expr:
     """Infinite above all powers that a float holds, and 0 below."""
-    value, real = here.hold(as_float(args[0], domains[0])), here.engine.real
+    value, real = here.hold(_real(on)), here.engine.real
     (inside,) = here.held_all([nw.when((value >= real(LEAST_POWER)) & (value <= real(LARGEST_POWER))).then(value)])
-    result = exponential(inside, _Columns(here))
+    result = exponential(inside, _TableFloats(here))
     beyond = nw.when(value > real(LARGEST_POWER)).then(real(math.inf)).otherwise(result)
     return nw.when(value < real(LEAST_POWER)).then(real(0.0)).otherwise(beyond)
 
 
-FUNCTIONS: Mapping[str, Function] = {
+FUNCTIONS: Mapping[str, Lower] = {
     "power": _power,
     "sign": _sign,
     "round": _round,

@@ -12,8 +12,8 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.datafusion import session
-from dpframe.engine.backends.datafusion.compiler import Called
-from dpframe.engine.backends.ibis import Dialect
+from dpframe.engine.backends.ibis import CompiledDialect
+from dpframe.engine.backends.ibis_compiler import called
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, kind
 
@@ -21,7 +21,9 @@ _DIGITS = sys.float_info.dig
 _HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64"}  # others are whole numbers
 
 
-class _DataFusionDialect(Dialect):
+class _DataFusionDialect(CompiledDialect):
+    integers = "the integers of a question in DataFusion"
+
     def opened(self, table: Any) -> Any:
         return session.opened(table)
 
@@ -42,53 +44,37 @@ class _DataFusionDialect(Dialect):
     def held(self, value: Any, dtype: DType) -> Any:
         source = dict(value.op().rel.types)[value.get_name()]
         held = _HELD_AS.get(kind(dtype), "int64")
-        return Called("held", (source,), (value.op(),), ibis.dtype(held)).to_expr()
+        return called("held", [value], held, source)
 
     def settled(self, rows: Any) -> Any:
         """Each column through a function that gives it back, and that DataFusion does not call twice."""
-        return rows.select(**{name: _called("same", [rows[name]], str(dtype)) for name, dtype in rows.schema().items()})
-
-    def bytewise(self, rows: Any) -> bool:
-        """Texts are compared by their bytes, and stay texts."""
-        return False
+        return rows.select(**{name: called("same", [rows[name]], str(dtype)) for name, dtype in rows.schema().items()})
 
     def brings_keys(self, rows: Any) -> bool:
         return True
 
-    def brought(self, beside: Any, table: pl.DataFrame) -> Any:
-        for name, dtype in table.schema.items():
-            if dtype == pl.UInt64 and (table.get_column(name) >= 2**63).any():
-                raise UnsupportedOperation(
-                    f"join: the public column {name!r} has numbers of 2^63 or more, and the integers of a question in "
-                    "DataFusion are smaller. Cast the column to pl.Float64."
-                )
-        return super().brought(beside, table)
-
-    def decimal(self, value: nw.Expr) -> nw.Expr:
-        return value.cast(nw.Float64)
-
     def keyed_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
-        return _called("hash", [rows[column] for column in columns], "int64", int(salt))
+        return called("hash", [rows[column] for column in columns], "int64", int(salt))
 
     def stable_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
-        return _called("stable_hash", [rows[column] for column in columns], "string", salt)
+        return called("stable_hash", [rows[column] for column in columns], "string", salt)
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
         if isinstance(dtype, nw.UInt64):
             raise UnsupportedOperation("cast: DataFusion's uint64 is not held. Take 'int64', or 'float64'.")
-        return _called("parsed", [rows[column]], _HELD_AS.get(kind(dtype), "int64"), dtype)
+        return called("parsed", [rows[column]], _HELD_AS.get(kind(dtype), "int64"), dtype)
 
     def cased(self, value: Any, *, capital: bool) -> Any:
-        return _called("cased", [value], "string", capital)
+        return called("cased", [value], "string", capital)
 
     def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
-        return _called("replaced", [value], "string", (old, new), every)
+        return called("replaced", [value], "string", (old, new), every)
 
     def piece(self, value: Any, by: str, index: int) -> Any:
-        return _called("piece", [value], "string", by, index)
+        return called("piece", [value], "string", by, index)
 
     def part(self, value: Any, dtype: DType, part: str) -> Any:
-        return _called("part", [value], "string" if part == "text" else "int64", dtype, part)
+        return called("part", [value], "string" if part == "text" else "int64", dtype, part)
 
     def planned(self, rows: Any) -> pl.DataFrame:
         return session.planned(rows)
@@ -121,11 +107,6 @@ def _reason(name: str, dtype: DType) -> str:
     elif kind(dtype) == Kind.OTHER:
         reason = "dpframe does not read it"
     return f"{reason}: cast it before, table.mutate(x=table[{name!r}].cast({cast!r}))" if reason else ""
-
-
-def _called(name: str, columns: Sequence[Any], dtype: str, *options: Any) -> Any:
-    """A column that one of dpframe's functions computes of others."""
-    return Called(name, options, tuple(column.op() for column in columns), ibis.dtype(dtype)).to_expr()
 
 
 DIALECT = _DataFusionDialect()

@@ -225,12 +225,12 @@ _OF_FLOATS: Mapping[str, Callable[..., Expr]] = {
     "multiply": lambda a, b: a * b,
     "divide": lambda a, b: a / b,
     "negate": lambda a: -a,
-    "real": lambda a: a.cast(pl.Float64),
+    "truth": lambda a: a.cast(pl.Float64),
     "single": lambda a: a.cast(pl.Float32).cast(pl.Float64),
     "not_nan": lambda a: a.fill_nan(None),
-    "floor_real": lambda a: a.floor(),
-    "size_real": lambda a: a.abs(),
-    "clip_real": _limits,
+    "floor": lambda a: a.floor(),
+    "size": lambda a: a.abs(),
+    "clip": _limits,
     "root": lambda a: pl.when(a >= 0).then(a.sqrt()),
     "logarithm": lambda a, base: pl.when(a > 0).then(a.log(base)),
 }
@@ -245,7 +245,7 @@ _OF_BACKEND: Mapping[str, Callable[..., Any]] = {
 # From the name of a function to what it does with a frame whose columns are its operands, a0, a1, …, and its options.
 FUNCTIONS: Mapping[str, Callable[..., pl.Series]] = {
     **{name: _expression(function) for name, function in _OF_COLUMNS.items()},
-    **{name: _expression(function, real=True) for name, function in _OF_FLOATS.items()},
+    **{f"{name}_real": _expression(function, real=True) for name, function in _OF_FLOATS.items()},
     **{name: _by_backend(step) for name, step in _OF_BACKEND.items()},
     "stable_hash": _stable_hash,
     "rank": _rank,

@@ -13,6 +13,7 @@ from ibis.formats.pyarrow import PyArrowType
 
 from dpframe.engine.backends.datafusion.compiler import Compiler, Function, Opened
 from dpframe.engine.backends.datafusion.functions import FUNCTIONS, as_held, series
+from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.intake import plain_type
 from dpframe.errors import UnsupportedOperation
 
@@ -21,12 +22,6 @@ _SETTINGS = {
     "datafusion.sql_parser.recursion_limit": "100000",  # a question has many steps
     "datafusion.sql_parser.map_string_types_to_utf8view": "false",  # columns of dpframe have Arrow's large texts
 }
-
-
-def database_of(rows: Any) -> Any:
-    """Ibis' backend of an Ibis table; None for a table without a database."""
-    backends, _ = rows._find_backends()
-    return backends[0] if backends else None
 
 
 def opened(table: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import ibis.expr.operations as ops
@@ -10,28 +11,23 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.ibis import Dialect, forgotten, is_wide
+from dpframe.engine.backends.ibis import CompiledDialect, forgotten, is_wide, table_of
+from dpframe.engine.backends.ibis_checks import database_of
+from dpframe.engine.backends.ibis_compiler import written
 from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
 from dpframe.engine.backends.postgres.written import sendable
-from dpframe.engine.backends.written import written
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
 
 
-class _PostgresDialect(Dialect):
-    def opened(self, table: Any) -> Any:
-        """The user's table with the user's own steps as a finished SQL query, as Ibis writes it."""
-        if isinstance(table.op(), ops.DatabaseTable):
-            return table
-        backend = server.database_of(table)
-        if backend is None:
-            return table
-        with server.alone(backend):
-            backend._run_pre_execute_hooks(table)
-        return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
+class _PostgresDialect(CompiledDialect):
+    integers = "PostgreSQL's integers"
+
+    def alone(self, backend: Any) -> AbstractContextManager[None]:
+        return server.alone(backend)
 
     def types(self, table: Any) -> dict[str, DType]:
         """UUIDs are texts. A decimal with more than 38 digits, of which PostgreSQL allows thousands, is a decimal."""
@@ -45,13 +41,13 @@ class _PostgresDialect(Dialect):
 
         Errors: UnsupportedOperation for a database that is not in UTF-8, or a session with functions of others
         """
-        encoding = server.database_of(table).con.info.parameter_status("server_encoding")
+        encoding = database_of(table).con.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise UnsupportedOperation(
                 f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that is not Unicode could "
                 "make a query fail. Use a database in UTF8: CREATE DATABASE study ENCODING 'UTF8' TEMPLATE template0."
             )
-        server.check_path(server.database_of(table))
+        server.check_path(database_of(table))
         odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
         large = [name for name, dtype in types.items() if isinstance(dtype, nw.UInt64)]
         cast = "cast it before, table.mutate(x=table[{!r}].cast('{}'))"
@@ -74,41 +70,25 @@ class _PostgresDialect(Dialect):
 
     def planned(self, rows: Any) -> pl.DataFrame:
         """The table of a query with LIMIT 0, in a session that still finds PostgreSQL's functions first."""
-        server.check_path(server.database_of(rows))
+        server.check_path(database_of(rows))
         return super().planned(rows)
-
-    def bytewise(self, rows: Any) -> bool:
-        """Texts are held as texts: each has the collation "C", which compares bytes."""
-        return False
 
     def digest(self, text: Any) -> Any:
         """A digest of 256 bits: Ibis writes none, and a server may refuse MD5."""
         return written(text, "ENCODE(SHA256(CONVERT_TO(a, 'UTF8')), 'hex')", "string")
 
-    def decimal(self, value: nw.Expr) -> nw.Expr:
-        """A cast to float, in which PostgreSQL rounds once. A number beyond the floats becomes infinite or 0."""
-        return value.cast(nw.Float64)
-
     def brings_keys(self, rows: Any) -> bool:
         """Ibis stores a public table as a temporary one, which neither every user nor a replica may make."""
-        return server.may_store(server.database_of(rows))
+        return server.may_store(database_of(rows))
 
     def brought(self, beside: Any, table: pl.DataFrame) -> Any:
-        wide = [name for name, dtype in table.schema.items() if dtype.is_unsigned_integer()]
-        signed = table.with_columns(pl.col(wide).cast(pl.Int64, strict=False))
-        large = [name for name in wide if signed.get_column(name).null_count() > table.get_column(name).null_count()]
-        if large:
-            raise UnsupportedOperation(
-                f"join: the public column {large[0]!r} has numbers of 2^63 or more, and PostgreSQL's integers are "
-                "smaller. Cast the column to pl.Float64."
-            )
         texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
         if any(table.get_column(name).str.contains("\0", literal=True).any() for name in texts):
             raise UnsupportedOperation(
                 "PostgreSQL holds no text with a zero byte, and one is in a public table or in a list of keys: leave "
                 "it out, as with public.filter(~pl.col('s').str.contains('\\0', literal=True))."
             )
-        rows = super().brought(beside, signed)
+        rows = super().brought(beside, table)
         return rows.mutate(**{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
@@ -159,19 +139,16 @@ class _PostgresDialect(Dialect):
 
     def read(self, rows: Any) -> pl.DataFrame:
         """The rows of a query, in the types that Ibis states. No table of ours stays in the session."""
-        backend = server.database_of(rows)
+        backend = database_of(rows)
         assert backend is not None
-        query = Compiler().to_sqlglot(rows).sql("postgres")
+        query = Compiler().written(rows)
         with server.alone(backend):
             try:
                 backend._run_pre_execute_hooks(rows)
                 values = server.fetch_rows(backend.con, query)
             finally:
                 forgotten(rows, lambda name: server.drop(backend, name))
-        columns = zip(*values, strict=True) if values else [()] * len(rows.columns)
-        schema = rows.schema().items()
-        pairs = zip(schema, columns, strict=True)
-        return pl.DataFrame([server.column_of(name, cells, dtype) for (name, dtype), cells in pairs])
+        return table_of(rows, values)
 
 
 def _as_said(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import ibis.expr.operations as ops
 
-from dpframe.engine.backends.written import listed_float
+from dpframe.engine.backends.ibis_compiler import listed_float
 
 Reach = tuple[int, int]  # (l, h): every value of a float that is not 0 has a magnitude between 2^l and 2^h
 

@@ -8,15 +8,7 @@ from threading import Lock, RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import polars as pl
-
 from dpframe.errors import UnsupportedOperation
-
-
-def database_of(rows: Any) -> Any:
-    """Ibis' backend of an Ibis table; None for a table without a database."""
-    backends, _ = rows._find_backends()
-    return backends[0] if backends else None
 
 
 @contextmanager
@@ -71,12 +63,3 @@ def drop(backend: Any, name: str) -> None:
     """Remove a temporary table from the session."""
     with backend.con.cursor() as cursor, backend.con.transaction():
         cursor.execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
-
-
-def column_of(name: str, cells: Any, dtype: Any) -> pl.Series:
-    """One column of a query's rows, in the type that Ibis states."""
-    if dtype.is_integer() or dtype.is_uint64():
-        return pl.Series(name, [None if cell is None else int(cell) for cell in cells], pl.Int64)
-    if dtype.is_floating() or dtype.is_decimal():
-        return pl.Series(name, [None if cell is None else float(cell) for cell in cells], pl.Float64)
-    return pl.Series(name, list(cells), pl.Boolean if dtype.is_boolean() else pl.String)

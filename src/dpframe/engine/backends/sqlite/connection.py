@@ -6,8 +6,6 @@ import sqlite3
 import sys
 from typing import Any
 
-import polars as pl
-
 from dpframe.engine.backends.sqlite.functions import FUNCTIONS
 from dpframe.errors import UnsupportedOperation
 
@@ -69,14 +67,3 @@ def fetch_rows(connection: Any, query: str) -> list[Any]:
 
 def _values(connection: Any, query: str) -> list[Any]:
     return [value.decode() if isinstance(value, bytes) else value for (value,) in fetch_rows(connection, query)]
-
-
-def column_of(name: str, cells: Any, dtype: Any) -> pl.Series:
-    """One column of a query's rows, in the type that Ibis states."""
-    if dtype.is_string():
-        return pl.Series(name, [None if cell is None else cell.decode() for cell in cells], pl.String)
-    if dtype.is_boolean():
-        return pl.Series(name, [None if cell is None else bool(cell) for cell in cells], pl.Boolean)
-    if dtype.is_integer():
-        return pl.Series(name, [None if cell is None else int(cell) for cell in cells], pl.Int64)
-    return pl.Series(name, [None if cell is None else float(cell) for cell in cells], pl.Float64)

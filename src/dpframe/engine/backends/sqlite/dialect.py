@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ibis
@@ -12,11 +12,12 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.ibis import Dialect
+from dpframe.engine.backends.ibis import CompiledDialect, table_of
+from dpframe.engine.backends.ibis_checks import database_of
+from dpframe.engine.backends.ibis_compiler import called, whole_literal, written
 from dpframe.engine.backends.sqlite import connection
-from dpframe.engine.backends.sqlite.compiler import Called, Compiler
-from dpframe.engine.backends.sqlite.written import float_literal, integer_literal, text_literal
-from dpframe.engine.backends.written import written
+from dpframe.engine.backends.sqlite.compiler import Compiler
+from dpframe.engine.backends.sqlite.written import float_literal, text_literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
 
@@ -32,16 +33,8 @@ CASE WHEN a < 9223372036854774785 THEN
 CASE WHEN CAST(CAST(a AS REAL) AS INTEGER) = a THEN CAST(a AS REAL) END END END"""
 
 
-class _SqliteDialect(Dialect):
-    def opened(self, table: Any) -> Any:
-        """The user's table with the user's own steps as a finished SQL query, as Ibis writes it."""
-        if isinstance(table.op(), ops.DatabaseTable):
-            return table
-        backend = _backend(table)
-        if backend is None:
-            return table
-        backend._run_pre_execute_hooks(table)
-        return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
+class _SqliteDialect(CompiledDialect):
+    integers = "SQLite's integers"
 
     def types(self, table: Any) -> dict[str, DType]:
         """SQLite has no decimals and no unsigned numbers: their cells are floats and whole numbers of 64 bits."""
@@ -62,7 +55,7 @@ class _SqliteDialect(Dialect):
 
         Errors: UnsupportedOperation for a connection on which a cell could make a query fail
         """
-        backend = _backend(table)
+        backend = database_of(table)
         if backend is not None:
             connection.check(backend.con)
             connection.prepare(backend.con)
@@ -92,26 +85,17 @@ class _SqliteDialect(Dialect):
                 return written(value, _TRUTH, "boolean")
             case Kind.INTEGER:
                 low, high = integer_range(dtype)
-                return written(value, _WHOLE.format(integer_literal(low), high), str(dtype).lower())
+                return written(value, _WHOLE.format(whole_literal(low), high), str(dtype).lower())
             case Kind.FLOAT:
                 real = written(value, _FLOAT, "float64")
                 return real if isinstance(dtype, nw.Float64) else real.cast("float32")
         return value
 
-    def bytewise(self, rows: Any) -> bool:
-        """Texts are held as texts for Ibis; its compiler here writes each as its bytes."""
-        return False
-
-    def decimal(self, value: nw.Expr) -> nw.Expr:
-        return value.cast(nw.Float64)
-
     def keyed_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
-        cells = tuple(rows[column].op() for column in columns)
-        return Called("hash", salt, cells, ibis.dtype("int64")).to_expr()
+        return called("hash", [rows[column] for column in columns], "int64", salt)
 
     def stable_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
-        cells = tuple(rows[column].op() for column in columns)
-        return Called("stable_hash", salt, cells, ibis.dtype("string")).to_expr()
+        return called("stable_hash", [rows[column] for column in columns], "string", salt)
 
     def one_of(self, value: Any, values: pl.Series) -> Any:
         """A list of constants in SQL, of which SQLite makes an index. A join to it would read it for each row."""
@@ -121,18 +105,13 @@ class _SqliteDialect(Dialect):
 
     def brought(self, beside: Any, table: pl.DataFrame) -> Any:
         """A public table as SQL. A query carries its rows, so nothing is stored in the user's database."""
-        for name, dtype in table.schema.items():
-            if dtype == pl.UInt64 and (table.get_column(name) >= 2**63).any():
-                raise UnsupportedOperation(
-                    f"join: the public column {name!r} has numbers of 2^63 or more, and SQLite's integers are smaller. "
-                    "Cast the column to pl.Float64."
-                )
+        self.check_large(table)
         rows = ", ".join(f"({', '.join(map(_constant, row))})" for row in table.iter_rows())
         columns = ", ".join(f'column{i + 1} AS "{name}"' for i, name in enumerate(table.columns))
         empty = ", ".join(f'NULL AS "{name}"' for name in table.columns)
         query = f"SELECT {columns} FROM (VALUES {rows})" if rows else f"SELECT {empty} WHERE 0"
         schema = {name: _ibis_type(dtype) for name, dtype in table.schema.items()}
-        return ops.SQLQueryResult(query, ibis.schema(schema), _backend(beside)).to_expr()
+        return ops.SQLQueryResult(query, ibis.schema(schema), database_of(beside)).to_expr()
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
         text, family = rows[column], kind(dtype)
@@ -145,26 +124,26 @@ class _SqliteDialect(Dialect):
         if isinstance(dtype, nw.UInt64):
             raise UnsupportedOperation("cast: SQLite has no uint64. Take 'int64', or 'float64'.")
         low, high = integer_range(dtype)
-        return written(text, f"dpframe_integer(a, {integer_literal(low)}, {high})", str(dtype).lower())
+        return written(text, f"dpframe_integer(a, {whole_literal(low)}, {high})", str(dtype).lower())
 
     def cased(self, value: Any, *, capital: bool) -> Any:
         return written(value, f"dpframe_cased(a, {int(capital)})", "string")
 
     def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
-        change = ", ".join(str(text_literal(text).name) for text in (old, new))
+        change = ", ".join(map(text_literal, (old, new)))
         return written(value, f"dpframe_replaced(a, {change}, {-1 if every else 1})", "string")
 
     def piece(self, value: Any, by: str, index: int) -> Any:
-        return written(value, f"dpframe_piece(a, {text_literal(by).name}, {index})", "string")
+        return written(value, f"dpframe_piece(a, {text_literal(by)}, {index})", "string")
 
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         per_day = 1 if kind(dtype) == Kind.DATE else _DAY
-        name = f"x'{part.encode().hex()}'"
+        name = text_literal(part)
         return written(value, f"dpframe_part(a, {per_day}, {name})", "string" if part == "text" else "int64")
 
     def planned(self, rows: Any) -> pl.DataFrame:
         """The table of a query with LIMIT 0, which reads no row. The functions are those that the check was about."""
-        backend = _backend(rows)
+        backend = database_of(rows)
         if backend is not None:
             connection.check(backend.con)
         try:
@@ -179,28 +158,15 @@ class _SqliteDialect(Dialect):
 
     def read(self, rows: Any) -> pl.DataFrame:
         """The rows of a query, in the types that Ibis states."""
-        backend = _backend(rows)
-        assert backend is not None
-        values = connection.fetch_rows(backend.con, Compiler().written(rows))
-        columns: Iterator[Any] | list[Any] = zip(*values, strict=True) if values else iter([()] * len(rows.columns))
-        schema = rows.schema().items()
-        return pl.DataFrame(
-            [connection.column_of(name, cells, dtype) for (name, dtype), cells in zip(schema, columns, strict=True)]
-        )
-
-
-def _backend(rows: Any) -> Any:
-    """Ibis' backend of an Ibis table; None for a table without a database."""
-    backends, _ = rows._find_backends()
-    return backends[0] if backends else None
+        return table_of(rows, connection.fetch_rows(database_of(rows).con, Compiler().written(rows)))
 
 
 def _constant(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):
-        return str(text_literal(value).name)
-    return float_literal(value) if isinstance(value, float) else integer_literal(int(value))
+        return text_literal(value)
+    return float_literal(value) if isinstance(value, float) else whole_literal(int(value))
 
 
 def _ibis_type(dtype: pl.DataType) -> str:

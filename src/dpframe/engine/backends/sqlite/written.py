@@ -1,9 +1,8 @@
-"""SQL of SQLite with its operands, constants that SQLite reads exactly, and queries without nested subqueries."""
+"""Constants that SQLite reads exactly, and queries without nested subqueries."""
 
 from __future__ import annotations
 
 import math
-import re
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,39 +13,10 @@ import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis.backends.sql.dialects import SQLite
 
-_OPERANDS = re.compile(r"(?<![\w'\"])([abc])(?![\w'\"])")
 
-
-def raw(text: str) -> Any:
-    """SQL text as a node of sqlglot, which writes it unchanged."""
-    return sge.Var(this=text)
-
-
-def sql_of(value: Any) -> str:
-    """The SQL of an operand, in brackets unless it is a name."""
-    text: str = value.sql(SQLite, copy=False)
-    return text if isinstance(value, (sge.Column, sge.Var)) else f"({text})"
-
-
-def filled(text: str, **operands: Any) -> Any:
-    """SQL with its operands a, b and c, in brackets. The SQL should name each operand once."""
-    pieces = _OPERANDS.split(" ".join(text.split()))
-    return raw("(" + "".join(sql_of(operands[x]) if i % 2 else x for i, x in enumerate(pieces)) + ")")
-
-
-def call(name: str, *arguments: Any) -> Any:
-    """A call of one of our functions (see `functions`)."""
-    return raw(f"dpframe_{name}({', '.join(sql_of(value) for value in arguments)})")
-
-
-def text_literal(text: str) -> Any:
-    """A text as the bytes of its UTF-8."""
-    return raw(f"x'{text.encode('utf-8', 'surrogatepass').hex()}'")
-
-
-def integer_literal(value: int) -> str:
-    """SQL of a whole number of 64 bits. SQLite would read 9223372036854775808, without its sign, as a float."""
-    return f"({value})" if value > -(2**63) else "(-9223372036854775807 - 1)"
+def text_literal(text: str) -> str:
+    """SQL of a text as the bytes of its UTF-8."""
+    return f"x'{text.encode('utf-8', 'surrogatepass').hex()}'"
 
 
 @cache
