@@ -158,8 +158,8 @@ def skew(column: str, bounds: Pair | None = None, *, share: float = 1, **limits:
             1% of half the width of the bounds, because sums on a grid cannot tell it there
     Bound:  the sums and the count of `var`, shared with a mean and a variance of the same column and bounds; and a sum
             of cubed distances from the middle of the bounds, each at most the cube of half their width: see
-            `dpframe.plan.totals.cube_total`. The bounds should be close: where values fill a small part of them, the
-            noise of three sums is divided by a small deviation cubed
+            `dpframe.plan.totals.sums.product_total`. The bounds should be close: where values fill a small part of
+            them, the noise of three sums is divided by a small deviation cubed
     Source: Kirby 1974, Water Resources Research 10, for the largest skewness of n values
     Errors: as in `sum`
 

@@ -13,13 +13,12 @@ from dpframe.plan.statistics.base import Aggregate, BoundedStatistic, Formula, R
 from dpframe.plan.totals import (
     Total,
     bounds_of,
-    cube_total,
     distinct_total,
     in_ticks,
     log_total,
     number_column,
+    power_total,
     row_total,
-    square_total,
     sum_total,
     unit_sum_total,
     units_total,
@@ -127,7 +126,7 @@ class Var(BoundedStatistic):
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column, bounds = self.read(unit_limits, *(TIMES if self.root else ()), other="std")
         total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
-        squares = square_total(column, bounds, unit_limits, self.typed)
+        squares = power_total(column, bounds, 2, unit_limits, self.typed)
         count = value_total(column, unit_limits, self.typed)
         parts = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.count", count))
         dtype, per = mean_type(column.domain.dtype)
@@ -160,9 +159,9 @@ class Skew(BoundedStatistic):
                 "Type bounds=(low, high), such as (0, 100)."
             )
         column, bounds = self.read(unit_limits)
-        cubes = cube_total(column, bounds, unit_limits, self.typed)
+        cubes = power_total(column, bounds, 3, unit_limits, self.typed)
         total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
-        squares = square_total(column, bounds, unit_limits, self.typed)
+        squares = power_total(column, bounds, 2, unit_limits, self.typed)
         count = value_total(column, unit_limits, self.typed)
         sums = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.cubes", cubes))
         return ReleasedColumn(name, Formula.SKEW, (*sums, (f"{name}.count", count)), False, bounds)
