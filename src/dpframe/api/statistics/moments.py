@@ -10,9 +10,11 @@ from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan import Aggregate, Auto, Limits, real
-from dpframe.plan.statistics import GeometricMean, Mean, Skew, Std, Sum, Var
+from dpframe.plan.statistics.sums import GeometricMean, Mean, Skew, Std, Sum, Var
 from dpframe.plan.statistics.two_columns import WeightedMean
 from dpframe.usage import statistic
+
+__all__ = ["geometric_mean", "mean", "skew", "std", "sum", "var"]  # the statistics, which are dp.NAME
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="total")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import narwhals as nw
 
@@ -16,6 +17,7 @@ from dpframe.plan.totals import (
     distinct_total,
     in_ticks,
     log_total,
+    noun_of,
     number_column,
     power_total,
     row_total,
@@ -146,25 +148,35 @@ class Std(Var):
 
 
 @dataclass(frozen=True, repr=False)
-class Skew(BoundedStatistic):
-    """Skewness of the values that are not missing: sums of distances, of their squares and cubes, and a count."""
+class StandardizedMoment(BoundedStatistic):
+    """A central moment over a power of the deviation: sums of powers of distances up to that power, and a count."""
 
-    verb = "skew"
-    noun = "skewness"
+    formula: ClassVar[Formula]
+    power: ClassVar[int]
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if isinstance(self.bounds, Auto):
             raise InvalidBounds(
-                f"{self.typed}: bounds that are chosen from the data cut off the tails, which skewness is about. "
+                f"{self.typed}: bounds that are chosen from the data cut off the tails, which {self.noun} is about. "
                 "Type bounds=(low, high), such as (0, 100)."
             )
         column, bounds = self.read(unit_limits)
-        cubes = power_total(column, bounds, 3, unit_limits, self.typed)
+        powers = [power_total(column, bounds, power, unit_limits, self.typed) for power in range(self.power, 1, -1)]
         total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
-        squares = power_total(column, bounds, 2, unit_limits, self.typed)
+        named = [(f"{name}.{noun_of(power.factors).replace(' ', '_')}", power) for power in reversed(powers)]
         count = value_total(column, unit_limits, self.typed)
-        sums = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.cubes", cubes))
-        return ReleasedColumn(name, Formula.SKEW, (*sums, (f"{name}.count", count)), False, bounds)
+        totals = ((f"{name}.sum", total), *named, (f"{name}.count", count))
+        return ReleasedColumn(name, self.formula, totals, False, bounds)
+
+
+@dataclass(frozen=True, repr=False)
+class Skew(StandardizedMoment):
+    """Skewness of the values that are not missing."""
+
+    verb = "skew"
+    noun = "skewness"
+    formula = Formula.SKEW
+    power = 3
 
 
 @dataclass(frozen=True, repr=False)

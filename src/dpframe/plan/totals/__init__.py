@@ -1,6 +1,6 @@
 """The noisy totals of a question: how each is made, and how far one unit moves it."""
 
-from dpframe.plan.totals.base import Factor, Total, TotalKind, is_whole
+from dpframe.plan.totals.base import Factor, Total, TotalKind, is_whole, noun_of
 from dpframe.plan.totals.choices import candidates_of, mode_total, rank_total, tree_total
 from dpframe.plan.totals.sums import (
     bounds_of,
@@ -34,6 +34,7 @@ __all__ = [
     "log_total",
     "middle_of",
     "mode_total",
+    "noun_of",
     "number_column",
     "power_total",
     "product_total",
