@@ -56,6 +56,7 @@ def statistics(
         "var": Statistic("var", {**bounded, "ddof": 1}),
         "std": Statistic("std", {**bounded, "ddof": 1}),
         "skew": Statistic("skew", bounded, shape=True),
+        "kurtosis": Statistic("kurtosis", bounded, shape=True),
         "geometric_mean": Statistic("geometric_mean", {"column": x, "bounds": (high / 10, high)}),
         "ratio": Statistic("ratio", sums, asked_of=""),
         "cov": Statistic("cov", {**pair, "ddof": 1}, asked_of="groups"),

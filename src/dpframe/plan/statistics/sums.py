@@ -180,6 +180,16 @@ class Skew(StandardizedMoment):
 
 
 @dataclass(frozen=True, repr=False)
+class Kurtosis(StandardizedMoment):
+    """Excess kurtosis of the values that are not missing."""
+
+    verb = "kurtosis"
+    noun = "kurtosis"
+    formula = Formula.KURTOSIS
+    power = 4
+
+
+@dataclass(frozen=True, repr=False)
 class GeometricMean(BoundedStatistic):
     """e to the mean of logarithms: a sum of logarithms measured from the middle of their bounds, and a count."""
 
