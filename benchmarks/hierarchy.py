@@ -45,7 +45,7 @@ def million(leaves):
     out = query.release(epsilon=1.0, delta=1e-6)
     released = time.perf_counter()
     whole = out.nonnegative().round()
-    tables = {level: whole[level] for level in whole}
+    tables = {level: whole[level].table for level in whole}
     done = time.perf_counter()
     sums = all(
         tables[below].group_by(COLUMNS[:i], maintain_order=True).agg(pl.col("count").sum()).equals(tables[above])

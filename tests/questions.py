@@ -18,6 +18,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.api.query import Query
 from dpframe.plan import Covers
+from statistics_table import shapes
 
 INF, NAN = float("inf"), float("nan")
 DAY, TIME = dt.date, dt.datetime
@@ -324,7 +325,12 @@ AREAS = {
         ),
         "description": lambda f: f.describe(["x", "a", "yes"], {"x": (-3, 10), "a": (0, 9)}, max_rows=5),
         "cubes": lambda f: f.agg(
-            max_rows=99, x=dp.skew("x", bounds=(-3, 10)), a=dp.skew("a", bounds=(0, 9)), d=dp.skew("d", bounds=(-9, 9))
+            max_rows=99,
+            **{
+                f"{name} {verb}": asked
+                for name, bounds in {"x": (-3, 10), "a": (0, 9), "d": (-9, 9)}.items()
+                for verb, asked in shapes(name, bounds).items()
+            },
         ),
         "pairs": lambda f: f.agg(
             max_rows=99,

@@ -14,13 +14,14 @@ class Statistic:
     """A function of dpframe with arguments that are right.
 
     `asked_of` says where it is a method too: of frames and groups, of groups alone, or nowhere. `limited` says whether
-    it needs a limit on rows.
+    it needs a limit on rows. A `shape` is a number of any column of numbers with typed bounds, from sums of powers.
     """
 
     verb: str
     arguments: Mapping[str, Any]
     asked_of: str = "frames groups"
     limited: bool = True
+    shape: bool = False
 
     def aggregate(self) -> Any:
         """The statistic for `agg(...)`."""
@@ -54,7 +55,8 @@ def statistics(
         "weighted mean": Statistic("mean", weighted),
         "var": Statistic("var", {**bounded, "ddof": 1}),
         "std": Statistic("std", {**bounded, "ddof": 1}),
-        "skew": Statistic("skew", bounded),
+        "skew": Statistic("skew", bounded, shape=True),
+        "kurtosis": Statistic("kurtosis", bounded, shape=True),
         "geometric_mean": Statistic("geometric_mean", {"column": x, "bounds": (high / 10, high)}),
         "ratio": Statistic("ratio", sums, asked_of=""),
         "cov": Statistic("cov", {**pair, "ddof": 1}, asked_of="groups"),
@@ -71,6 +73,12 @@ def statistics(
 
 
 STATISTICS = statistics("x", "n", ("yes", [True]), (0, 1), (0, 1))  # of the table in `tests/audit/watched.py`
+
+
+def shapes(column: str, bounds: Any) -> dict[str, Any]:
+    """Every statistic of the shape of a column, by its name: suites that list statistics of their own have them all."""
+    verbs = [statistic.verb for statistic in STATISTICS.values() if statistic.shape]
+    return {verb: getattr(dp, verb)(column, bounds=bounds) for verb in verbs}
 
 
 def of(asked: str) -> dict[str, Statistic]:

@@ -22,6 +22,7 @@ from dpframe import engine
 from dpframe.engine.backends import backend_named
 from dpframe.errors import DpFrameError
 from dpframe.theory.formulas.sensitivity.pairs import paired_l1
+from statistics_table import shapes
 
 KINDS = ("pandas", "polars", "lazy", "pyarrow")
 CITIES = ["Aachen", "Bonn", "Celle", "Düren", ""]
@@ -157,7 +158,7 @@ def _aggregates(rng: random.Random) -> dict[str, Any]:
         "tx": dp.sum("x", unit_bounds=rng.choice(_BOUNDS)),
         "ma": dp.mean("a", bounds=rng.choice(_BOUNDS[:4])),
         "mx": dp.mean("x", bounds=rng.choice(_BOUNDS[:4])),
-        "kx": dp.skew("x", bounds=rng.choice(_BOUNDS[:4])),
+        **shapes("x", rng.choice(_BOUNDS[:4])),
         "rax": dp.corr("a", "x", bounds={"a": rng.choice(_BOUNDS[:4]), "x": rng.choice(_BOUNDS[:4])}),
         "wxa": dp.mean("x", bounds=rng.choice(_BOUNDS[:4]), weights="a", weight_bounds=(0, 9)),
         "gx": dp.geometric_mean("x", bounds=(0.5, 9)),

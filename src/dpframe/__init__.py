@@ -13,10 +13,14 @@ from typing import NoReturn as _NoReturn
 from dpframe import errors
 from dpframe.accessors import register as _register
 from dpframe.api import Auto, PrivateFrame, PrivateGroupBy, Query, concat, protect, set_budget
-from dpframe.api.statistics.choices import cdf, first, last, max, median, min, mode, quantile
-from dpframe.api.statistics.counts import count, count_units, n_unique
-from dpframe.api.statistics.moments import geometric_mean, mean, skew, std, sum, var
-from dpframe.api.statistics.pairs import corr, cov, ratio
+from dpframe.api.statistics import choices as _choices
+from dpframe.api.statistics import counts as _counts
+from dpframe.api.statistics import moments as _moments
+from dpframe.api.statistics import pairs as _pairs
+from dpframe.api.statistics.choices import *
+from dpframe.api.statistics.counts import *
+from dpframe.api.statistics.moments import *
+from dpframe.api.statistics.pairs import *
 from dpframe.budget import Budget, Ledger
 from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, col, lit, when
@@ -40,34 +44,15 @@ __all__ = [
     "Rows",
     "Sensitivity",
     "SyntheticRelease",
-    "cdf",
     "col",
     "concat",
-    "corr",
-    "count",
-    "count_units",
-    "cov",
     "errors",
-    "first",
-    "geometric_mean",
-    "last",
     "lit",
-    "max",
-    "mean",
-    "median",
-    "min",
-    "mode",
-    "n_unique",
     "protect",
-    "quantile",
-    "ratio",
     "set_budget",
-    "skew",
-    "std",
-    "sum",
-    "var",
     "when",
 ]
+__all__ += [*_choices.__all__, *_counts.__all__, *_moments.__all__, *_pairs.__all__]
 
 __version__ = "0.1.0"
 

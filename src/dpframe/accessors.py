@@ -10,6 +10,9 @@ import pandas as pd
 import polars as pl
 
 from dpframe.api import PrivateFrame, Query, protect
+from dpframe.api.statistics.choices import FrameChoices
+from dpframe.api.statistics.counts import FrameCounts
+from dpframe.api.statistics.moments import FrameMoments
 from dpframe.errors import InvalidArgument
 from dpframe.plan import ACCESSOR
 from dpframe.plan.steps import Rows
@@ -73,14 +76,14 @@ class _Accessor(Hints):
         question: Callable[..., Any] = getattr(self(**whose), verb)
         return question(*args, **options).release(**price)  # type: ignore[no-any-return]
 
-    count, count_units, n_unique = _at_once("count"), _at_once("count_units"), _at_once("n_unique")
-    sum, mean, geometric_mean = _at_once("sum"), _at_once("mean"), _at_once("geometric_mean")
-    var, std, skew = _at_once("var"), _at_once("std"), _at_once("skew")
-    min, median, max = _at_once("min"), _at_once("median"), _at_once("max")
-    quantile, cdf = _at_once("quantile"), _at_once("cdf")
-    mode, top_k = _at_once("mode"), _at_once("top_k")
+    top_k = _at_once("top_k")
     describe = _at_once("describe", "columns", "bounds")
     histogram = _at_once("histogram", "column")
+
+
+for _methods in (FrameCounts, FrameMoments, FrameChoices):
+    for _verb in [name for name in vars(_methods) if not name.startswith("_")]:
+        setattr(_Accessor, _verb, _at_once(_verb))
 
 
 @explains("df.dp({1})", DOORS)

@@ -35,6 +35,7 @@ from dpframe.errors import DpFrameError
 from dpframe.release.kinds import table as tables
 from dpframe.release.kinds.hierarchy import answer as hierarchies
 from dpframe.release.shown import ledger_page
+from statistics_table import shapes
 from strategies import bring
 
 ROWS = 12
@@ -153,7 +154,7 @@ QUESTIONS = [
     lambda f: f.agg(d=dp.n_unique("shop"), m=dp.median("day", SPAN), s=dp.sum("n", (0, 5)), **limited(f, max_rows=2)),
     lambda f: f.agg(q=dp.quantile("x", [0.2, 0.5, 0.8], (0, 9)), c=dp.cdf("day", SPAN, SPAN), **limited(f, max_rows=2)),
     lambda f: f.group_by("city", keys=KEYS["city"], **limited(f, max_groups=1, max_rows_per_group=2)).std("n", (0, 5)),
-    lambda f: f.skew("x", (0, 9), **limited(f, max_rows=2)),
+    lambda f: f.agg(**shapes("x", (0, 9)), **limited(f, max_rows=2)),
     lambda f: f.group_by("city", keys=KEYS["city"], **limited(f, max_groups=1, max_rows_per_group=2)).agg(
         n=dp.count(**limited(f, max_rows=9)), m=dp.median("x", (0, 9), **limited(f, max_rows=1)), k=dp.count()
     ),

@@ -28,6 +28,7 @@ from dpframe.plan.statistics import Missing
 from dpframe.release.answer.draw import margin_totals
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from dpframe.theory.formulas.sensitivity.pairs import paired_l1
+from statistics_table import shapes
 
 UNIT = ("t", "u")
 BUDGET = dp.Budget(epsilon=1e9, delta=0.5)
@@ -85,7 +86,7 @@ AGGREGATES = {
     "m": dp.mean("v", bounds=(-1, 3)),
     "odd": dp.mean("i", bounds=(0, 3)),
     "sd": dp.std("v", bounds=(0, 3)),
-    "skewness": dp.skew("v", bounds=(-1, 3)),
+    **shapes("v", (-1, 3)),
     "both": dp.cov("v", "i", bounds={"v": (-1, 3), "i": (-1, 7)}),
     "together": dp.corr("v", "i", bounds={"v": (-1, 3), "i": (-1, 7)}),
     "weighted": dp.mean("v", bounds=(-1, 3), weights="i", weight_bounds=(0, 7)),

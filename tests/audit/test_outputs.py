@@ -16,6 +16,7 @@ import dpframe as dp
 from dpframe.audit import audit
 from dpframe.plan.statistics import Missing
 from dpframe.release.pricing import mechanisms
+from statistics_table import shapes
 
 DRAWS = 200_000
 GROUPS = 20_000
@@ -116,12 +117,10 @@ KINDS = {
         2.0,
         0.0,
     ),
-    "skewness": (
-        ADD,
-        lambda t, r: numbers(grouped(t, r).skew("x", (0, 15)).release(epsilon=4.0)),
-        4.0,
-        0.0,
-    ),
+    **{
+        verb: (ADD, lambda t, r, shape=shape: numbers(grouped(t, r).agg(x=shape).release(epsilon=4.0)), 4.0, 0.0)
+        for verb, shape in shapes("x", (0, 15)).items()
+    },
     "correlation": (
         ADD,
         lambda t, r: numbers(grouped(t, r).corr("x", "n", {"x": (0, 15), "n": (0, 15)}).release(epsilon=6.0)),
@@ -214,7 +213,7 @@ _AT_LENGTH = ("different", "std", "geometric mean", "maximum", "two most frequen
 _AT_LENGTH += ("count, replace", "units", "sum of units", "mean", "found keys")
 # These take seconds. On small tables, by exact laws, `test_exhaustive` and `test_transcripts` ask about trees, keys in
 # rounds, quotients, moments and parts each time.
-_AT_LENGTH += ("quantiles of a tree", "keys in rounds", "correlation", "weighted mean", "skewness")
+_AT_LENGTH += ("quantiles of a tree", "keys in rounds", "correlation", "weighted mean", *shapes("x", (0, 15)))
 _AT_LENGTH += ("parts", "distribution function", "largest of found keys", "missing values", "in ρ")
 
 

@@ -20,6 +20,7 @@ from reference import family
 
 import dpframe as dp
 from dpframe.plan.types import kind
+from statistics_table import shapes
 
 __all__ = ["AFTER", "BOUNDS", "EDGES", "Side", "a_question", "a_step", "a_table", "aggregates"]
 
@@ -52,7 +53,7 @@ def aggregates(name: str, dtype: Any) -> list[Any]:
         made += [dp.sum(name, bounds=bounds), dp.sum(name, unit_bounds=bounds), dp.mean(name, bounds=bounds)]
         made += [dp.var(name, bounds=bounds), dp.std(name, bounds=bounds), dp.median(name, bounds=bounds)]
         made += [dp.quantile(name, 0.9, bounds=bounds), dp.min(name, bounds=bounds), dp.max(name, bounds=bounds)]
-    made.append(dp.skew(name, bounds=(-2.5, 1000.0)))
+    made += shapes(name, (-2.5, 1000.0)).values()
     made.append(dp.ratio(dp.sum(name, bounds=(-2.5, 1000.0)), dp.sum(name, bounds=(0, 7))))
     made.append(dp.geometric_mean(name, bounds=(0.5, 1000.0)))
     for keys in (KEYS[family_of], [*KEYS[family_of], None]):

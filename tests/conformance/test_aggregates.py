@@ -46,9 +46,6 @@ def ticks(dtype, cell):
     return number(cell)
 
 
-POWERS = {"square": 2, "cube": 3}  # of distances
-
-
 def integer(measure, x):
     """A value on the grid of a measure: whole numbers exactly, floats by ⌊x / step + 1/2⌋ in floats."""
     grid, low, high = measure.grid, measure.grid.lower, measure.grid.upper
@@ -58,12 +55,15 @@ def integer(measure, x):
         return min(max(0, grid.lower), grid.upper) if measure.kind == "unit_sum" else 0
     centre = int(grid.centre) if grid.step == 1 else 0
     fits = centre + low >= -(2**63) and centre + high < 2**63
-    if not isinstance(x, float) and grid.step == 1 and fits and measure.kind not in POWERS:
+    if not isinstance(x, float) and grid.step == 1 and fits and not measure.factors:
         made = min(max(x, low + centre), high + centre) - centre
     else:
         ends = [float(grid.centre + end * grid.step) for end in (low, high)]
         x = float(x)
-        x = math.prod([x - float(measure.about)] * POWERS[measure.kind]) if measure.kind in POWERS else x
+        if measure.factors:  # powers of distances
+            reach = float(max(map(abs, measure.factors[0].ends))) * (1 + 1e-9)
+            reach = float(max(map(abs, measure.factors[0].ends))) * (1 + 1e-9)
+            x = math.prod([min(max(x - float(measure.about), -reach), reach)] * len(measure.factors))
         x = min(max(x, ends[0]), ends[1]) - float(grid.centre)
         made = math.floor(x * float(1 / grid.step) + 0.5)
     made = min(max(made, low), high)

@@ -721,7 +721,7 @@ def _synthesize(page: Page) -> None:
     page.note("repr", repr(query))
     out = query.release(epsilon=5.0, delta=1e-6)
     page.near("noise", out.noise)
-    page.near("marginal", out.marginals["home",].drop("synthetic"))
+    page.near("marginal", out.marginals["home",].table.drop("synthetic"))
     page.note("schema", str(dict(out.table.schema)))
     page.note("cost", repr(out.cost))
 

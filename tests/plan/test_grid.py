@@ -13,6 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe.plan import Bounds
 from dpframe.plan.grid import grid_for
+from statistics_table import shapes
 
 RELATIONS = ("add-remove", "replace")
 
@@ -66,7 +67,10 @@ STATISTICS = {
     "mean": lambda x, b, **own: {"a": dp.mean(x, bounds=b, **own)},
     "std": lambda x, b, **own: {"a": dp.std(x, bounds=b, **own)},
     "var": lambda x, b, **own: {"a": dp.var(x, bounds=b, **own)},
-    "skew": lambda x, b, **own: {"a": dp.skew(x, bounds=b, **own)},
+    **{
+        verb: lambda x, b, verb=verb, **own: {"a": getattr(dp, verb)(x, bounds=b, **own)}
+        for verb in shapes("x", (0, 1))
+    },
     "cov": lambda x, b, **own: {"a": dp.cov(x, "y", bounds={x: b, "y": (0, 1)}, **own)},
     "corr": lambda x, b, **own: {"a": dp.corr(x, "y", bounds={x: b, "y": (0, 1)}, **own)},
     "weighted": lambda x, b, **own: {"a": dp.mean(x, bounds=b, weights="y", weight_bounds=(0, 1), **own)},

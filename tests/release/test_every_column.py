@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from statistics_table import shapes
 from tiers import in_turn
 
 KINDS = {
@@ -55,7 +56,7 @@ def aggregates(kind):
         asked["per_unit"] = (dp.sum("x", unit_bounds=bounds or (0, 1)), dtype if kind == "duration" else whole)
     if kind not in TIMES:
         asked["var"] = (dp.var("x", bounds), pl.Float64)
-        asked["skew"] = (dp.skew("x", bounds), pl.Float64)
+        asked |= {verb: (shape, pl.Float64) for verb, shape in shapes("x", bounds).items()}
         if kind != "boolean":  # the sum of its values is the only one that it has
             asked["ratio"] = (dp.ratio(dp.sum("x", bounds), dp.sum("x", (0, 7))), pl.Float64)
         asked["geometric"] = (dp.geometric_mean("x", (0.5, 100)), pl.Float64)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from dpframe import engine
 from dpframe.api.arguments import read_mapping, read_names, read_share
 from dpframe.api.query import Query
@@ -17,7 +19,7 @@ from dpframe.plan.steps import Step, rebased
 from dpframe.release import HierarchyRelease
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.estimators import whole_rows
-from dpframe.release.kinds.hierarchy import exact_levels, level_errors, level_variances
+from dpframe.release.kinds.hierarchy import exact_levels, fitted_levels, level_variances
 
 
 class HierarchyQuery(Query[Table_co]):
@@ -43,7 +45,7 @@ class HierarchyQuery(Query[Table_co]):
         alpha, plan, tree = check_alpha(alpha), self._noise_plan(price, noise), self._question.levels
         variances = level_variances(tree.names, plan)
         known = variances if all(variances) else [1.0] * len(variances)
-        errors = level_errors(tree.shape, plan, known, alpha)
+        errors = [float(np.max(level.error(alpha))) for level in fitted_levels(tree.shape, plan, known)]
         by_name = {one.allotment.names[0]: one for one in plan.noises}
         rows: list[tuple[Any, ...]] = []
         for output, error in zip(self._question.outputs, errors, strict=True):
@@ -51,7 +53,7 @@ class HierarchyQuery(Query[Table_co]):
             label, scale = (
                 ("not measured", None) if one is None else (one.label, one.scale * float(one.allotment.total.unit))
             )
-            rows.append((output.name, output.formula.value, label, scale, float(error.max())))
+            rows.append((output.name, output.formula.value, label, scale, error))
         return [row for row in rows if column in (None, row[0])]
 
     def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
@@ -61,7 +63,7 @@ class HierarchyQuery(Query[Table_co]):
     def release(self, *args: Any, **options: Any) -> HierarchyRelease[Table_co]:  # type: ignore[override]
         """Pay, read the rows, draw the noise, and give all levels back; see `Query.release`.
 
-        Output: HierarchyRelease: a table for each level, `out["district"]`, and the leaves, `out.table`
+        Output: HierarchyRelease: a release for each level, `out["district"]`, and the table of the leaves, `out.table`
         """
         if options.get("covers", "noise") != "noise":
             raise UnsupportedOperation(

@@ -122,9 +122,9 @@ MARGINALS = _table(
 )
 HIERARCHY = _table(
     {
-        "value": "Type out['total'].",
-        _TABLE: "Type .table, or out['region']: it is a table of the kind you know.",
-        "to_frame df data collect": "Type .table, or out['region'].",
+        "value": "Type out['total'].value.",
+        _TABLE: "Type .table, or out['region'].table: it is a table of the kind you know.",
+        "to_frame df data collect": "Type .table, or out['region'].table.",
         "error errors": "Type .accuracy().",
         "epsilon delta": "Type .cost.",
         "explain": "Type .report() or .derivation.",
@@ -140,7 +140,7 @@ SYNTHETIC = _table(
         "epsilon delta": "Type .cost.",
         "explain": "Type .report() or .derivation.",
         "to_json": "Type .report().to_json().",
-        "with_ci": "Rows have no intervals; the noisy tables have errors: .marginals.",
+        "with_ci": "Rows have no intervals; the noisy tables have errors: .marginals['a',].with_ci().",
     }
 )
 SYNTHETIC_QUERY = {

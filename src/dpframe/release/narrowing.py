@@ -31,7 +31,7 @@ import polars as pl
 from dpframe import engine
 from dpframe.arrays import Floats
 from dpframe.noise import bits
-from dpframe.plan import Bounds, Column, Kind, Question, TotalKind, is_whole, kind, number
+from dpframe.plan import Bounds, Column, Kind, Question, is_whole, kind, number
 from dpframe.plan.statistics.two_columns import NARROWING, Moment
 from dpframe.release.answer import Moments, drawn_table
 from dpframe.release.pricing import NoiseKind, NoisePlan, Price
@@ -196,7 +196,7 @@ def _deviations(regression: _Regression, plan: NoisePlan, rows: float) -> float:
     halves = [
         (noise.deviation, math.prod(float(f.bounds.upper - f.bounds.lower) / 2 for f in noise.allotment.total.factors))
         for noise in plan.noises
-        if noise.allotment.total.kind is TotalKind.PRODUCT
+        if noise.allotment.total.multiplies
     ]
     noise = min((deviation / half for deviation, half in halves if half), default=0.0) / each
     wide = math.sqrt(_OF_SAMPLING * math.sqrt(max(rows / each, 1.0)) / max(noise, 1e-9))

@@ -258,7 +258,7 @@ def test_beside_hidden_numbers_that_were_lifted_there_are_no_intervals(out, tmp_
         assert veiled._repr_html_()
         assert veiled.plot().to_dict()
         veiled.to_excel(tmp_path / "t.xlsx")
-    assert tree.nonnegative().suppress(40, secondary=True).with_ci()["age"]["count_low"].count() == 0
+    assert tree.nonnegative().suppress(40, secondary=True).with_ci()["age"].table["count_low"].count() == 0
 
 
 def test_what_reads_hidden_numbers_is_refused_beside_them():

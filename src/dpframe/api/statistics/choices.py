@@ -33,6 +33,8 @@ from dpframe.plan.statistics import Cdf, Mode, Quantile, Several
 from dpframe.plan.steps import Pick, check_limit
 from dpframe.usage import statistic
 
+__all__ = ["cdf", "first", "last", "max", "median", "min", "mode", "quantile"]  # the statistics, which are dp.NAME
+
 
 @statistic("'wage', 0.9, bounds=(0, 100)", elsewhere="percentile")
 def quantile(

@@ -12,6 +12,8 @@ from dpframe.plan import Aggregate, Limits
 from dpframe.plan.statistics import Count, CountDistinct, CountUnits
 from dpframe.usage import statistic
 
+__all__ = ["count", "count_units", "n_unique"]  # the statistics, which are dp.NAME
+
 
 @statistic("", elsewhere="size len n_rows")
 def count(column: str | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:

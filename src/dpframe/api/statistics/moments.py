@@ -10,9 +10,11 @@ from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan import Aggregate, Auto, Limits, real
-from dpframe.plan.statistics import GeometricMean, Mean, Skew, Std, Sum, Var
+from dpframe.plan.statistics.sums import GeometricMean, Kurtosis, Mean, Skew, Std, Sum, Var
 from dpframe.plan.statistics.two_columns import WeightedMean
 from dpframe.usage import statistic
+
+__all__ = ["geometric_mean", "kurtosis", "mean", "skew", "std", "sum", "var"]  # the statistics, which are dp.NAME
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="total")
@@ -158,8 +160,8 @@ def skew(column: str, bounds: Pair | None = None, *, share: float = 1, **limits:
             1% of half the width of the bounds, because sums on a grid cannot tell it there
     Bound:  the sums and the count of `var`, shared with a mean and a variance of the same column and bounds; and a sum
             of cubed distances from the middle of the bounds, each at most the cube of half their width: see
-            `dpframe.plan.totals.cube_total`. The bounds should be close: where values fill a small part of them, the
-            noise of three sums is divided by a small deviation cubed
+            `dpframe.plan.totals.sums.product_total`. The bounds should be close: where values fill a small part of
+            them, the noise of three sums is divided by a small deviation cubed
     Source: Kirby 1974, Water Resources Research 10, for the largest skewness of n values
     Errors: as in `sum`
 
@@ -168,6 +170,27 @@ def skew(column: str, bounds: Pair | None = None, *, share: float = 1, **limits:
     """
     name = read_name(column, "skew")
     return Skew(read_share(share), name, read_bounds(bounds, f"skew({name!r})"), limits=read_own(limits))
+
+
+@statistic("'wage', bounds=(0, 100)", elsewhere="kurt")
+def kurtosis(column: str, bounds: Pair | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
+    """Kurtosis of a column's values that are not missing: the mean of ((value - mean) / deviation)⁴, less 3.
+
+    Input:  bounds as in `skew`
+    Output: a float without a unit: that of the values at hand, as `kurtosis()` of Polars (pandas corrects for samples).
+            It is 0 for a normal law. For n values it lies between -2 and (n² - 3n + 3)/(n - 1) - 3. It is 0 where the
+            deviation is too small to tell, as for `skew`
+    Bound:  the sums and the count of `skew`, shared with a skewness of the same column and bounds; and a sum of fourth
+            powers of distances from the middle of the bounds, each less half of the largest one, so that one is at most
+            h⁴/2 for bounds of half-width h: see `dpframe.plan.totals.sums.product_total`. The bounds should be close
+    Source: Dalén 1987, Statistics and Probability Letters 5, for the largest kurtosis of n values
+    Errors: as in `skew`
+
+    >>> kurtosis("wage", bounds=(0, 100)).typed
+    "kurtosis('wage', bounds=(0, 100))"
+    """
+    name = read_name(column, "kurtosis")
+    return Kurtosis(read_share(share), name, read_bounds(bounds, f"kurtosis({name!r})"), limits=read_own(limits))
 
 
 @statistic("'wage', bounds=(1, 100)", elsewhere="gmean geomean")
@@ -239,6 +262,12 @@ class FrameMoments(AskedFrame[Table_co]):
         """Skewness of a column (the only one may be left out); see `dp.skew`."""
         return self._ask(skew, column, bounds, limits=limits)
 
+    def kurtosis(
+        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
+    ) -> Query[Table_co]:
+        """Kurtosis of a column (the only one may be left out); see `dp.kurtosis`."""
+        return self._ask(kurtosis, column, bounds, limits=limits)
+
     def geometric_mean(
         self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
@@ -277,6 +306,10 @@ class GroupMoments(AskedGroups[Table_co]):
     def skew(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """Skewness of a column per group; see `dp.skew`."""
         return self._ask(skew, column, bounds)
+
+    def kurtosis(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+        """Kurtosis of a column per group; see `dp.kurtosis`."""
+        return self._ask(kurtosis, column, bounds)
 
     def geometric_mean(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """Geometric mean of a column per group; see `dp.geometric_mean`."""

@@ -15,6 +15,8 @@ from dpframe.plan.statistics import Sum
 from dpframe.plan.statistics.two_columns import Corr, Cov, Ratio
 from dpframe.usage import statistic
 
+__all__ = ["corr", "cov", "ratio"]  # the statistics, which are dp.NAME
+
 PairBounds = Mapping[str, Any] | None
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
+from functools import reduce
 
 import narwhals as nw
 
@@ -41,7 +43,7 @@ def _integer(total: Total) -> nw.Expr:
         lower, upper = -_WIDER * grid.magnitude, _WIDER * grid.magnitude
     family = kind(total.column.domain.dtype)
     if total.kind == TotalKind.PRODUCT:
-        return _on_grid(_product(total.factors), total)
+        return _on_grid(_product(total), total)
     if family in (Kind.BOOLEAN, *TIMES):
         value = value.cast(nw.Int64)
     low, high = (math.floor(grid.centre + lower * grid.step), math.ceil(grid.centre + upper * grid.step))
@@ -57,10 +59,6 @@ def _integer(total: Total) -> nw.Expr:
     else:
         ends = [float(grid.centre + end * grid.step) for end in (lower, upper)]
         value = to_float(value)
-        if total.kind == TotalKind.SQUARE:
-            value = (value - float(total.about)) * (value - float(total.about))
-        if total.kind == TotalKind.CUBE:
-            value = _cube(value - float(total.about), ends[1])
         if total.kind == TotalKind.LOG:
             value = _logarithm(value, *ends)
         return _on_grid(value, total, lower, upper)
@@ -77,35 +75,25 @@ def _on_grid(value: nw.Expr, total: Total, lower: int | None = None, upper: int 
     return whole.clip(lower, upper).fill_null(0)
 
 
-def _product(factors: Sequence[Factor]) -> nw.Expr:
+def _product(total: Total) -> nw.Expr:
     """The product of clipped values, each measured from its own place; missing where one of them is.
 
-    Each value is clipped before it is multiplied, so that no engine has to multiply numbers beyond floats.
+    Each is clipped before it is multiplied, so that no engine has to multiply numbers beyond floats, which PostgreSQL
+    refuses. A power is clipped a little beyond the largest distance, so that its integer does not depend on that place.
     """
-    parts = [_distance(factor) for factor in factors]
-    product = parts[0]
-    for part in parts[1:]:
-        product = product * part
-    return product
+    distances = [_distance(factor, beyond=not total.multiplies) for factor in total.factors]
+    return reduce(operator.mul, distances)
 
 
-def _distance(factor: Factor) -> nw.Expr:
+def _distance(factor: Factor, *, beyond: bool) -> nw.Expr:
     value = nw.col(factor.column.id)
     if kind(factor.column.domain.dtype) in (Kind.BOOLEAN, *TIMES):
         value = value.cast(nw.Int64)
+    if beyond:
+        reach = float(max(map(abs, factor.ends))) * (1 + 1e-9)
+        return (to_float(value) - float(factor.about)).clip(-reach, reach)
     low, high = (float(end) for end in factor.bounds)
     return to_float(value).clip(low, high) - float(factor.about)
-
-
-def _cube(distance: nw.Expr, largest: float) -> nw.Expr:
-    """The cube of a distance from the middle of the bounds, at most a little more than the largest cube in size.
-
-    The distance is cut first, so that no engine has to multiply numbers beyond floats, which PostgreSQL refuses. The
-    place of the cut is a little beyond the largest distance, so that the integer does not depend on it.
-    """
-    reach = float(largest) ** (1 / 3) * (1 + 1e-9)
-    distance = distance.clip(-reach, reach)
-    return distance * distance * distance
 
 
 def _logarithm(value: nw.Expr, low: float, high: float) -> nw.Expr:

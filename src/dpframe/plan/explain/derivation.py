@@ -299,7 +299,7 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     by = f" enforced by {origin} and at the ask" if origin and total.kind == TotalKind.SUM else " enforced at the ask"
     what = "totals of one unit" if total.kind == TotalKind.UNIT_SUM else "values"
     ends = f"[{_value_in_words(low, total)}, {_value_in_words(high, total)}]"
-    if total.factors:
+    if total.multiplies:
         column = "·".join(f"({names.get(f.column.id, '')} - {float(f.about):g})" for f in total.factors)
     if total.computed is not None:
         column = total.computed.formula.format(column=column, about=_value_in_words(float(total.about), total))

@@ -6,13 +6,10 @@ from dpframe.plan.statistics.sums import (
     Count,
     CountDistinct,
     CountUnits,
-    GeometricMean,
     Mean,
     Missing,
-    Skew,
     Std,
     Sum,
-    Var,
 )
 
 __all__ = [
@@ -22,7 +19,6 @@ __all__ = [
     "CountDistinct",
     "CountUnits",
     "Formula",
-    "GeometricMean",
     "Mean",
     "Missing",
     "Mode",
@@ -30,8 +26,6 @@ __all__ = [
     "Regressors",
     "ReleasedColumn",
     "Several",
-    "Skew",
     "Std",
     "Sum",
-    "Var",
 ]

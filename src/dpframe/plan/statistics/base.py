@@ -27,6 +27,7 @@ class Formula(StrEnum):
     VAR = "var"
     STD = "std"
     SKEW = "skew"
+    KURTOSIS = "kurtosis"
     GEOMETRIC_MEAN = "geometric_mean"
     RATIO = "ratio"
     COV = "cov"
@@ -60,7 +61,7 @@ class ReleasedColumn:
     count, drawn to the centre where noise is all there is (see `release.estimators.mean.mean_of`) and kept inside
     `bounds`.
     "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "skew": from these and
-    the sum of cubes.
+    the sum of cubes; "kurtosis": and that of fourth powers.
     "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate; where the
     total is a tree, the value at the `rank`. "cdf": the part of the values up to the `point` (column unit). With
     `dtype` the result is a time of that type: `ticks` of it for each unit of the column.

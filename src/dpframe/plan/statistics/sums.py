@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import narwhals as nw
 
@@ -13,13 +14,13 @@ from dpframe.plan.statistics.base import Aggregate, BoundedStatistic, Formula, R
 from dpframe.plan.totals import (
     Total,
     bounds_of,
-    cube_total,
     distinct_total,
     in_ticks,
     log_total,
+    noun_of,
     number_column,
+    power_total,
     row_total,
-    square_total,
     sum_total,
     unit_sum_total,
     units_total,
@@ -127,7 +128,7 @@ class Var(BoundedStatistic):
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column, bounds = self.read(unit_limits, *(TIMES if self.root else ()), other="std")
         total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
-        squares = square_total(column, bounds, unit_limits, self.typed)
+        squares = power_total(column, bounds, 2, unit_limits, self.typed)
         count = value_total(column, unit_limits, self.typed)
         parts = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.count", count))
         dtype, per = mean_type(column.domain.dtype)
@@ -147,25 +148,45 @@ class Std(Var):
 
 
 @dataclass(frozen=True, repr=False)
-class Skew(BoundedStatistic):
-    """Skewness of the values that are not missing: sums of distances, of their squares and cubes, and a count."""
+class StandardizedMoment(BoundedStatistic):
+    """A central moment over a power of the deviation: sums of powers of distances up to that power, and a count."""
 
-    verb = "skew"
-    noun = "skewness"
+    formula: ClassVar[Formula]
+    power: ClassVar[int]
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if isinstance(self.bounds, Auto):
             raise InvalidBounds(
-                f"{self.typed}: bounds that are chosen from the data cut off the tails, which skewness is about. "
+                f"{self.typed}: bounds that are chosen from the data cut off the tails, which {self.noun} is about. "
                 "Type bounds=(low, high), such as (0, 100)."
             )
         column, bounds = self.read(unit_limits)
-        cubes = cube_total(column, bounds, unit_limits, self.typed)
+        powers = [power_total(column, bounds, power, unit_limits, self.typed) for power in range(self.power, 1, -1)]
         total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
-        squares = square_total(column, bounds, unit_limits, self.typed)
+        named = [(f"{name}.{noun_of(power.factors).replace(' ', '_')}", power) for power in reversed(powers)]
         count = value_total(column, unit_limits, self.typed)
-        sums = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.cubes", cubes))
-        return ReleasedColumn(name, Formula.SKEW, (*sums, (f"{name}.count", count)), False, bounds)
+        totals = ((f"{name}.sum", total), *named, (f"{name}.count", count))
+        return ReleasedColumn(name, self.formula, totals, False, bounds)
+
+
+@dataclass(frozen=True, repr=False)
+class Skew(StandardizedMoment):
+    """Skewness of the values that are not missing."""
+
+    verb = "skew"
+    noun = "skewness"
+    formula = Formula.SKEW
+    power = 3
+
+
+@dataclass(frozen=True, repr=False)
+class Kurtosis(StandardizedMoment):
+    """Excess kurtosis of the values that are not missing."""
+
+    verb = "kurtosis"
+    noun = "kurtosis"
+    formula = Formula.KURTOSIS
+    power = 4
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,8 +16,8 @@ from dpframe.plan.totals import (
     from_middle,
     middle_of,
     number_column,
+    power_total,
     product_total,
-    square_total,
     sum_total,
     value_total,
     without_bounds,
@@ -111,7 +111,7 @@ class WeightedMean(Aggregate):
                 f"{self.typed}: a weight is 0 or more. Give the weights bounds from 0 on: weight_bounds=(0, 100)."
             )
         weighed = product_total(
-            from_middle(column, bounds), Factor(weights, reach, Fraction(0)), unit_limits, self.typed
+            (from_middle(column, bounds), Factor(weights, reach, Fraction(0))), unit_limits, self.typed
         )
         whole = sum_total(weights, reach, unit_limits, self.typed, centred=False, present=(column,))
         totals = ((f"{name}.sum", weighed), (f"{name}.weights", whole))
@@ -190,7 +190,7 @@ def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: Uni
     what = pair.typed
     first = sum_total(x, bounds, unit_limits, what, centred=True, present=(y,))
     second = sum_total(y, beside, unit_limits, what, centred=True, present=(x,))
-    product = product_total(from_middle(x, bounds), from_middle(y, beside), unit_limits, what)
+    product = product_total((from_middle(x, bounds), from_middle(y, beside)), unit_limits, what)
     widths = [end.upper - end.lower for end in (bounds, beside)] if formula is Formula.CORR else []
     if any(width and not 1e-65 <= width <= 1e65 for width in widths):
         raise InvalidBounds(
@@ -199,8 +199,8 @@ def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: Uni
         )
     squares = (
         (
-            (f"{name}.squares", square_total(x, bounds, unit_limits, what, (y,))),
-            (f"{name}.squares_beside", square_total(y, beside, unit_limits, what, (x,))),
+            (f"{name}.squares", power_total(x, bounds, 2, unit_limits, what, (y,))),
+            (f"{name}.squares_beside", power_total(y, beside, 2, unit_limits, what, (x,))),
         )
         if formula is Formula.CORR
         else ()
@@ -259,9 +259,9 @@ class Moment(Aggregate):
         if len(self.of) == 1:
             total = sum_total(x, bounds, unit_limits, what, centred=True, present=others)
         elif x.id == y.id:
-            total = square_total(x, bounds, unit_limits, what, others)
+            total = power_total(x, bounds, 2, unit_limits, what, others)
         else:
-            total = product_total(from_middle(x, bounds), from_middle(y, beside), unit_limits, what, others)
+            total = product_total((from_middle(x, bounds), from_middle(y, beside)), unit_limits, what, others)
         return ReleasedColumn(name, Formula.SUM, ((name, total),), False, bounds, bounds_beside=beside)
 
     def _with_influences(self, rows: ReleasedColumn, unit_limits: UnitLimits) -> ReleasedColumn:

@@ -1,19 +1,18 @@
 """The noisy totals of a question: how each is made, and how far one unit moves it."""
 
-from dpframe.plan.totals.base import Factor, Total, TotalKind, is_whole
+from dpframe.plan.totals.base import Factor, Total, TotalKind, is_whole, noun_of
 from dpframe.plan.totals.choices import candidates_of, mode_total, rank_total, tree_total
 from dpframe.plan.totals.sums import (
     bounds_of,
-    cube_total,
     distinct_total,
     from_middle,
     in_ticks,
     log_total,
     middle_of,
     number_column,
+    power_total,
     product_total,
     row_total,
-    square_total,
     sum_total,
     unit_sum_total,
     units_total,
@@ -28,7 +27,6 @@ __all__ = [
     "TotalKind",
     "bounds_of",
     "candidates_of",
-    "cube_total",
     "distinct_total",
     "from_middle",
     "in_ticks",
@@ -36,11 +34,12 @@ __all__ = [
     "log_total",
     "middle_of",
     "mode_total",
+    "noun_of",
     "number_column",
+    "power_total",
     "product_total",
     "rank_total",
     "row_total",
-    "square_total",
     "sum_total",
     "tree_total",
     "unit_sum_total",

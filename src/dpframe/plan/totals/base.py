@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -26,8 +27,6 @@ class TotalKind(StrEnum):
     VALUES = "values"
     UNITS = "units"
     SUM = "sum"
-    SQUARE = "square"
-    CUBE = "cube"
     PRODUCT = "product"
     LOG = "log"
     KEY_WEIGHTS = "key_weights"
@@ -51,12 +50,7 @@ class ComputedTerm:
     noun: str
 
 
-_COMPUTED = {
-    TotalKind.SQUARE: ComputedTerm("({column} - {about})²", "squares"),
-    TotalKind.CUBE: ComputedTerm("({column} - {about})³", "cubes"),
-    TotalKind.PRODUCT: ComputedTerm("{column}", "products"),
-    TotalKind.LOG: ComputedTerm("log({column})", "logarithms"),
-}
+_POWERS = {2: ("²", "squares"), 3: ("³", "cubes"), 4: ("⁴", "fourth powers")}
 
 
 @dataclass(frozen=True)
@@ -67,17 +61,31 @@ class Factor:
     bounds: Bounds
     about: Fraction
 
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The smallest and the largest distance from `about`."""
+        return Fraction(self.bounds.lower) - self.about, Fraction(self.bounds.upper) - self.about
+
+
+def is_power(factors: Sequence[Factor]) -> bool:
+    """Whether a product is a power: whether all of its factors are alike."""
+    return len({(factor.column.id, factor.bounds, factor.about) for factor in factors}) == 1
+
+
+def noun_of(factors: Sequence[Factor]) -> str:
+    """The plural of a product: a power of one factor, such as "squares", or "products"."""
+    return _POWERS[len(factors)][1] if is_power(factors) else "products"
+
 
 @dataclass(frozen=True)
 class Total:
     """One number for each group that noise is added to, or a tree of them, or scores by which a candidate is chosen.
 
     `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
-    `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
-    which adds (value - about)² instead of the value; its cube for "cube"; 1 for "log",
-    which adds the natural logarithm; for "product" that of its `factors`, multiplied). Only rows in which the `present`
-    columns have values are added up. `limits` are those of one unit, where its column has limits of its own; else they
-    are those of the question. "distinct" is the number of different values; "ranks" chooses the
+    `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; 1 for "log", which adds
+    the natural logarithm; for "product" that of its `factors`, multiplied, which are all alike in a power). Only rows
+    in which the `present` columns have values are added up. `limits` are those of one unit, where its column has limits
+    of its own; else they are those of the question. "distinct" is the number of different values; "ranks" chooses the
     candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
     also how far from it the quantile may be, at that confidence. "tree" is the number of rows in each block of a tree
     over the candidates; its sensitivity is that of one level. "modes" chooses the most frequent of the listed `values`,
@@ -89,7 +97,6 @@ class Total:
     grid: ValueGrid
     fraction: int
     sensitivity: Sensitivity
-    about: Fraction = Fraction(0)
     candidates: Candidates | None = None
     rank: Fraction | None = None
     ci: float | None = None
@@ -109,6 +116,11 @@ class Total:
         """The columns whose values are read for it."""
         own = () if self.column is None else (self.column,)
         return (*own, *(factor.column for factor in self.factors), *self.present)
+
+    @property
+    def about(self) -> Fraction:
+        """The place from which the values of a product's first column are measured (column unit); else 0."""
+        return self.factors[0].about if self.factors else Fraction(0)
 
     @property
     def is_exact(self) -> bool:
@@ -181,9 +193,19 @@ class Total:
         return self.kind in (TotalKind.SUM, TotalKind.UNIT_SUM) and not self.grid.lower < 0 < self.grid.upper
 
     @property
+    def multiplies(self) -> bool:
+        """Whether it adds up products of different values, and not powers of one."""
+        return bool(self.factors) and not is_power(self.factors)
+
+    @property
     def computed(self) -> ComputedTerm | None:
         """What is computed of a row's value before it is added up; None where the value itself is added."""
-        return _COMPUTED.get(self.kind)
+        if self.kind is TotalKind.LOG:
+            return ComputedTerm("log({column})", "logarithms")
+        if not self.factors:
+            return None
+        sign = "({column} - {about})" + _POWERS[len(self.factors)][0] if not self.multiplies else "{column}"
+        return ComputedTerm(sign, noun_of(self.factors))
 
     @property
     def chosen(self) -> bool:
@@ -224,7 +246,7 @@ class Total:
             frozenset(c.id for c in self.present),
             self.limits,
         )
-        return (self.kind, column, self.grid, self.about, self.choice, part)
+        return (self.kind, column, self.grid, self.choice, part)
 
     @property
     def choice(self) -> tuple[object, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 from fractions import Fraction
+from itertools import product
 
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.casts import cast_first
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, grid_for
-from dpframe.plan.totals.base import Factor, Total, TotalKind, is_whole
+from dpframe.plan.totals.base import Factor, Total, TotalKind, is_power, is_whole, noun_of
 from dpframe.plan.types import TIMES, Kind, kind, show, ticks
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, key_weights
@@ -165,47 +166,14 @@ def sum_total(
     return Total(TotalKind.SUM, column, grid, fraction, bound.scaled(2**fraction), present=present)
 
 
-def square_total(
-    column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()
+def power_total(
+    column: Column, bounds: Bounds, power: int, unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()
 ) -> Total:
-    """Sum per group of the squared distances from the middle of the bounds, each less half of the largest one.
-
-    For bounds of half-width h, (value - middle)² lies in [0, h²]. Less h²/2, it is at most h²/2 in absolute value: half
-    of the sensitivity of the plain square.
-
-    Errors: InvalidBounds where squares of distances are beyond floats, or are no longer told from 0
-    """
-    half = (Fraction(bounds.upper) - Fraction(bounds.lower)) / 2
-    if half and not Fraction(1, 10**270) <= half**2 <= 10**270:
-        raise InvalidBounds(
-            f"{what}: squares of values this far apart, or this close together, are beyond floats. Give bounds that "
-            "are from 1e-134 to 1e134 apart."
-        )
-    span = Bounds(0, float(half**2))
-    return computed_total(TotalKind.SQUARE, column, span, unit_limits, what, middle_of(bounds), present=present)
+    """Sum per group of a power of the distances from the middle of the bounds: see `product_total`."""
+    return product_total((from_middle(column, bounds),) * power, unit_limits, what, present)
 
 
-def cube_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
-    """Sum per group of the cubed distances from the middle of the bounds.
-
-    Input:  column; bounds (column unit); what was asked
-    Output: a total whose integer is worth a step of its grid, a power of two that follows from the bounds alone
-    Bound:  for bounds of half-width h, (value - middle)³ lies in [-h³, h³], and the integer of a row is clipped to
-            these ends. Neighbouring tables differ in the rows of one unit. With at most k rows in each of m groups and
-            K in all, joining or leaving moves a group by at most k·h³ and all groups together by K·h³
-    Source: `dpframe.theory.formulas.sensitivity.grouped.row_sums`, and `one_row_sum` where a unit surely has one row
-    Errors: InvalidBounds where cubes of distances are beyond floats, or are no longer told from 0
-    """
-    half = (Fraction(bounds.upper) - Fraction(bounds.lower)) / 2
-    if half and not Fraction(1, 10**270) <= half**3 <= 10**270:
-        raise InvalidBounds(
-            f"{what}: cubes of values this far apart, or this close together, are beyond floats. Give bounds that are "
-            "from 1e-89 to 1e89 apart."
-        )
-    span = Bounds(-float(half**3), float(half**3))
-    return computed_total(TotalKind.CUBE, column, span, unit_limits, what, middle_of(bounds))
-
-
+_BEYOND = 270  # powers of ten that products of floats may reach
 _SMALLEST = 1e-270  # of values whose logarithm is taken: its reciprocal is a float too
 _OCTAVES = 64  # between the bounds: each is two entries in a table that every engine searches
 
@@ -241,7 +209,6 @@ def computed_total(
     span: Bounds,
     unit_limits: UnitLimits,
     what: str,
-    about: Fraction = Fraction(0),
     *,
     factors: tuple[Factor, ...] = (),
     present: tuple[Column, ...] = (),
@@ -262,9 +229,7 @@ def computed_total(
         bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
     nullable = tuple(c for c in present if c.domain.nullable)
-    return Total(
-        total_kind, column, grid, fraction, bound.scaled(2**fraction), about, factors=factors, present=nullable
-    )
+    return Total(total_kind, column, grid, fraction, bound.scaled(2**fraction), factors=factors, present=nullable)
 
 
 def middle_of(bounds: Bounds) -> Fraction:
@@ -278,33 +243,40 @@ def from_middle(column: Column, bounds: Bounds) -> Factor:
 
 
 def product_total(
-    first: Factor, second: Factor, unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()
+    factors: tuple[Factor, ...], unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()
 ) -> Total:
-    """Sum per group of the products of two clipped values, each measured from its own place.
+    """Sum per group of the products of clipped values, each measured from its own place, less the middle of its range.
 
-    Input:  the two factors; what was asked; present: other columns whose value must not be missing
+    Input:  the factors: two, or one repeated, for a power; what was asked; present: other columns whose value must not
+            be missing
     Output: a total whose integer is worth a step of its grid, a power of two that follows from the bounds alone
-    Bound:  let the distances lie in [a, b] and [c, d]. Their product lies between the smallest and the largest of ac,
-            ad, bc and bd, since it is linear in each of them. A row's integer is clipped to these ends, and a row in
-            which a value is missing adds 0. Neighbouring tables differ in the rows of one unit. With at most k rows in
-            each of m groups and K in all, a unit that joins or leaves moves a group by at most k times the larger end,
-            and all groups together by at most K times that end. For distances from the middles of both bounds, with
-            half-widths g and h, the larger end is g·h
+    Bound:  let two distances lie in [a, b] and [c, d]. Their product lies between the smallest and the largest of ac,
+            ad, bc and bd, since it is linear in each of them. The power p of a distance in [-h, h] lies in [0, h^p] if
+            p is even, else in [-h^p, h^p]; less the middle of that, an even power is at most h^p/2 in size. A row's
+            integer is clipped to these ends, and a row in which a value is missing adds 0. Neighbouring tables differ
+            in the rows of one unit. With at most k rows in each of m groups and K in all, a unit that joins or leaves
+            moves a group by at most k times the larger end, and all groups together by at most K times that end. For
+            distances from the middles of two bounds, with half-widths g and h, the larger end is g·h
     Source: `dpframe.theory.formulas.sensitivity.grouped.row_sums`, and `one_row_sum` where a unit surely has one row
             without a missing value
     Errors: InvalidBounds where products are beyond floats, or are no longer told from 0
     """
-    ends = [[Fraction(end) - factor.about for end in factor.bounds] for factor in (first, second)]
-    products = [a * b for a in ends[0] for b in ends[1]]
+    ends, noun, power = [factor.ends for factor in factors], noun_of(factors), len(factors)
+    products = [math.prod(corner) for corner in zip(*ends, strict=True)]
+    if not is_power(factors):
+        products += [math.prod(corner) for corner in product(*ends)]
+    elif power % 2 == 0 and ends[0][0] <= 0 <= ends[0][1]:
+        products.append(Fraction(0))
     largest = max(map(abs, products))
-    if largest and not Fraction(1, 10**270) <= largest <= 10**270:
+    if largest and not Fraction(1, 10**_BEYOND) <= largest <= 10**_BEYOND:
+        most = _BEYOND // power - (5 if noun == "products" else 1)
         raise InvalidBounds(
-            f"{what}: products of values this far apart, or this close together, are beyond floats. Give bounds that "
-            "are from 1e-130 to 1e130 apart."
+            f"{what}: {noun} of values this far apart, or this close together, are beyond floats. Give bounds that are "
+            f"from 1e-{most} to 1e{most} apart."
         )
     span = Bounds(float(min(products)), float(max(products)))
     return computed_total(
-        TotalKind.PRODUCT, first.column, span, unit_limits, what, factors=(first, second), present=present
+        TotalKind.PRODUCT, factors[0].column, span, unit_limits, what, factors=factors, present=present
     )
 
 

@@ -14,7 +14,7 @@ from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import Covers, Formula, Layout, Limits, ReleasedColumn
 from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
 from dpframe.release.answer.postprocess import adds_up, known_nonnegative, spread, table_of
-from dpframe.release.answer.suppression import SMALL, Reader, Suppression
+from dpframe.release.answer.suppression import OTHER, SMALL, Reader, Suppression
 from dpframe.release.answer.upscaling import is_scaled
 from dpframe.release.estimators import Shrunk, estimator_of
 from dpframe.release.pricing import NoisePlan
@@ -58,7 +58,7 @@ class Numbers:
     have been multiplied by `factor`: see `release.answer.upscaling`. `shrunk` has the columns that were moved towards a
     common value: see `release.answer.shrinking`. Intervals are about what it `covers`.
     `unit_limits` are the limits on one unit that the release enforced. If it is `ranked`, the last of the keys is the
-    rank of a value.
+    rank of a value. If tables were suppressed together, `hidden_together` has the codes of this one.
     """
 
     long: pl.DataFrame
@@ -75,6 +75,7 @@ class Numbers:
     covers: Covers = Covers.NOISE
     unit_limits: Limits = field(default_factory=Limits)
     ranked: bool = False
+    hidden_together: Integers | None = None
 
     def apart(self, output: ReleasedColumn) -> bool:
         """Whether each unit is in at most one group, as far as a released column reads it."""
@@ -113,7 +114,8 @@ class Numbers:
         if self.hidden_grid is not None:
             codes, places = self.hidden_grid
             return np.asarray(codes[:-1, :-1].ravel()[places] > 0)
-        return np.asarray(self.counted < self.suppression.below)
+        small = np.asarray(self.counted < self.suppression.below)
+        return small if self.hidden_together is None else small | (self.hidden_together > 0)
 
     @cached_property
     def hidden_grid(self) -> tuple[Integers, Integers] | None:
@@ -133,7 +135,7 @@ class Numbers:
     @property
     def protects(self) -> bool:
         """Whether more is hidden than small numbers, because the table says how its cells add up."""
-        shares = bool(self.layout.margins or self.layout.normalize)
+        shares = bool(self.layout.margins or self.layout.normalize) or self.hidden_together is not None
         return self.suppression is not None and self.suppression.secondary and shares
 
     @property
@@ -165,7 +167,8 @@ class Numbers:
             return None
         small, other = self.suppression.marks
         if self.hidden_grid is None:
-            return np.where(self.hidden, small, "")
+            shown = np.where(self.hidden, small, "")
+            return shown if self.hidden_together is None else np.where(self.hidden_together == OTHER, other, shown)
         return np.array([None, small, other], object)[self.hidden_grid[0]]
 
     @property

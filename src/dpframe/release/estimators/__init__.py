@@ -23,6 +23,7 @@ from dpframe.release.estimators.influence import (
     influence_weights,
     sampling_variance,
 )
+from dpframe.release.estimators.kurtosis import KurtosisEstimator
 from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
 from dpframe.release.estimators.mode import ModeEstimator, rows_fewer
 from dpframe.release.estimators.quantile import QuantileEstimator, end_names
@@ -77,6 +78,7 @@ _ESTIMATORS: Mapping[Formula, Estimator] = {
     Formula.VAR: VarianceEstimator(),
     Formula.STD: StandardDeviationEstimator(),
     Formula.SKEW: SkewEstimator(),
+    Formula.KURTOSIS: KurtosisEstimator(),
     Formula.GEOMETRIC_MEAN: GeometricMeanEstimator(),
     Formula.RATIO: RatioEstimator(),
     Formula.COV: CovarianceEstimator(),

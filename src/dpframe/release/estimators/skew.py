@@ -1,9 +1,11 @@
-"""Skewness: from noisy sums of distances from the middle of the bounds, of their squares and cubes, and a count."""
+"""Skewness, and what statistics of standardised moments share: noisy sums of powers of distances, and a count."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from math import comb
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,116 +20,145 @@ from dpframe.release.estimators.variance import variance_interval
 from dpframe.release.pricing import NoisePlan
 
 
-class SkewEstimator(Estimator):
-    """The third central moment over the cubed deviation, at most the largest skewness of as many values."""
+class StandardizedEstimator(Estimator):
+    """A central moment over the same power of the deviation, inside what as many values can have.
+
+    `power` is that of the moment, and `normal` is taken from the ratio: what a normal law has.
+    """
+
+    power: ClassVar[int]
+    normal: ClassVar[float] = 0.0
+
+    @abstractmethod
+    def range(self, number: Any) -> tuple[Any, Any]:
+        """The least and the largest value of the statistic for a number of values."""
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
-        (_, total), (_, squares), (_, cubes), (_, count) = output.totals
+        *sums, (_, count) = output.totals
         half, number = half_width(output), np.maximum(real(count, noisy), 1.0)
-        first = np.clip(float(total.grid.centre - squares.about) + real(total, noisy) / number, -half, half)
-        second = np.clip(float(squares.grid.centre) + real(squares, noisy) / number, 0.0, half**2)
-        third = np.clip(float(cubes.grid.centre) + real(cubes, noisy) / number, -(half**3), half**3)
-        return _ratio(output, third - 3 * first * second + 2 * first**3, second - first**2, number)
+        ratios = []
+        for power, (_, total) in enumerate(sums, 1):
+            ratio = _centre(output, power) + real(total, noisy) / number
+            ratios.append(np.clip(ratio, 0.0 if power % 2 == 0 else -(half**power), half**power))
+        variance, moment = (_about_mean(ratios, power) for power in (2, self.power))
+        told = variance > _least_variance(output)
+        shape = np.where(told, moment / np.where(told, variance, 1.0) ** (self.power / 2) - self.normal, 0.0)
+        return np.clip(shape, *self.range(number))
 
     def interval(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
-        """The ratios of third moments and variances that fit.
+        """The ratios of central moments and variances that fit.
 
-        Bound:  half of alpha is for the variance, and alpha/50 for the largest skewness of as many values as there may
-                be. The rest is for the third moment: see `_third_moments`. With both in their intervals, the ratio is
-                extreme at their ends. Where the variance may be too small to tell, any skewness fits
+        Bound:  half of alpha is for the variance, and alpha/50 for the range of as many values as there may be. The
+                rest is for the central moment: see `_central_moments`. With both in their intervals, the ratio is
+                extreme at their ends. Where the variance may be too small to tell, any value of the range fits
         """
         sums, count = output.totals[:2], output.totals[-1]
         variances = variance_interval(replace(output, totals=(*sums, count), ddof=0), plan, alpha / 2, parts)
-        low, high = _third_moments(output, plan, alpha * (1 / 2 - ASIDE), parts)
-        small, large = (variance**1.5 for variance in variances)
-        most = _largest(parts[count[0]] + plan.of(count[1]).error(alpha * ASIDE))
+        low, high = _central_moments(output, plan, alpha * (1 / 2 - ASIDE), parts)
+        small, large = (variance ** (self.power / 2) for variance in variances)
+        least, most = self.range(parts[count[0]] + plan.of(count[1]).error(alpha * ASIDE))
         told = variances[0] > _least_variance(output)
         with np.errstate(divide="ignore", invalid="ignore"):
-            lower = np.where(told, low / np.where(low < 0, small, large), -most)
-            upper = np.where(told, high / np.where(high > 0, small, large), most)
-        lower, upper = np.clip(lower, -most, most), np.clip(upper, -most, most)
+            lower = np.where(told, low / np.where(low < 0, small, large) - self.normal, least)
+            upper = np.where(told, high / np.where(high > 0, small, large) - self.normal, most)
+        lower, upper = np.clip(lower, least, most), np.clip(upper, least, most)
         return np.minimum(lower, numbers), np.maximum(upper, numbers)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
-        """The largest skewness of as many values, twice: values that hardly differ have a skewness that is all noise.
+        """The width of the range of as many values: values that hardly differ have a statistic that is all noise.
 
         After a release, the interval is far narrower where the values fill their bounds.
         """
         if rows is None:
             return None
-        count = output.totals[-1][1]
-        return float(_largest(np.array(rows)) + _largest(np.array(rows + plan.of(count).error(alpha))))
+        error = plan.of(output.totals[-1][1]).error(alpha)
+        (low, high), (least, most) = self.range(np.array(rows)), self.range(np.array(rows + error))
+        return float(max(most - low, high - least))
 
     def constant_error(self, output: ReleasedColumn) -> float | None:
         """Not known before a release: `expected_error` holds for values that hardly differ."""
         return None
 
     def reach(self, output: ReleasedColumn) -> float:
-        """One deviation, cubed, over itself: skewness has no unit."""
+        """One deviation over itself: a standardised moment has no unit."""
         return 1.0
 
 
-def _third_moments(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
-    """The third central moments that fit, for any mean in its own interval (cube of the column unit).
+class SkewEstimator(StandardizedEstimator):
+    """The third central moment over the cubed deviation."""
 
-    Write C + x, Q + y, S + z and N = n + w for the noisy sums of cubes, squares and distances from the middle, and the
-    noisy count; q and s for the released ratios of Q and S; m for the distance of the true mean from the middle, and M
-    for the third central moment. With T(m) = C - 3m·Q + 3m²·S - m³·N of the noisy sums,
+    power = 3
 
-    - T(m) - N·M = x - 3m·y + 3m²·z - (m³ + M)·w, since the sum of (value - mean)³ is n·M
-    - T(m)/N - T(s)/N = -3(q - s²)(m - s) - (m - s)³, whatever m is
+    def range(self, number: Any) -> tuple[Any, Any]:
+        """Between -(n - 2)/√(n - 1) and (n - 2)/√(n - 1), where all but one are equal (Kirby 1974)."""
+        most = np.maximum(number - 2.0, 0.0) / np.sqrt(np.maximum(number - 1.0, 1.0))
+        return -most, most
+
+
+def _centre(output: ReleasedColumn, power: int) -> float:
+    """The place from which the powers of distances from the middle of the bounds are measured in their total."""
+    total = output.totals[power - 1][1]
+    return float(total.grid.centre - (output.totals[1][1].about if power == 1 else 0))
+
+
+def _about_mean(ratios: list[Any], power: int) -> Any:
+    """A central moment from the means of the powers of distances from one place, that of the first power first."""
+    mean, ratios = ratios[0], [1.0, *ratios]
+    return sum(comb(power, k) * (-mean) ** (power - k) * ratios[k] for k in range(power + 1))
+
+
+def _central_moments(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+    """The central moments that fit, for any mean in its own interval (a power of the column unit).
+
+    Let p be the power of the moment. Write A_k + x_k for the noisy sum of the k-th powers of distances from the middle,
+    and N = n + w for the noisy count; r_k for the released ratios, and s for r_1; m for the distance of the true mean
+    from the middle, and M for the central moment. With weights v_k = (p over k)·(-m)^(p - k) and T(m) = Σ v_k·A_k of
+    the noisy sums, where A_0 is N,
+
+    - T(m) - N·M = Σ v_k·x_k + (v_0 - M)·w, since the sum of (value - mean)^p is n·M
+    - T(m)/N - T(s)/N = Σ over j from 1 to p of (p over j)·(s - m)^j·μ_(p - j), whatever m is, with the released central
+      moments μ about s, of which μ_1 is 0
 
     With probability 1 - alpha/50 the mean is in its interval, which bounds the second line, and |m| in the first. The
-    squares are measured from the centre c of their grid and the sum from a centre d beside the middle: the weight of w
-    is then -3m·c + 3m²·d - m³ - M. The quantile of the sum of noises is a norm of the weights, so that larger weights
-    never make it smaller, and it is convex in M: see `fieller`.
+    k-th powers are measured from the centre c_k of their grid: the weight of w is then v_0 - M + Σ v_k·c_k. The
+    quantile of the sum of noises is a norm of the weights, so that larger weights never make it smaller, and it is
+    convex in M: see `fieller`.
     """
-    (name, total), (squares, square), (cubes, cube), (size, count) = output.totals
-    half, about = half_width(output), float(square.about)
-    number, shift, centre = parts[size], float(total.grid.centre - square.about), float(square.grid.centre)
+    *sums, (size, count) = output.totals
+    power, half, about = len(sums), half_width(output), float(output.totals[1][1].about)
+    number = parts[size]
+    centres = [_centre(output, k) for k in range(1, power + 1)]
     divisor = np.maximum(number, 1.0)
-    first, second = parts[name] / divisor + shift, parts[squares] / divisor + centre
-    middle = float(cube.grid.centre) + parts[cubes] / divisor - 3 * first * second + 2 * first**3
+    ratios = [parts[name] / divisor + centre for (name, _), centre in zip(sums, centres, strict=True)]
+    moments = [1.0, 0.0, *(_about_mean(ratios, k) for k in range(2, power + 1))]
     near, far = (end - about for end in mean_interval(output, plan, alpha * ASIDE, parts))
-    off = np.maximum(np.abs(first - near), np.abs(far - first))
-    off = 3 * np.abs(second - first**2) * off + off**3
+    away = np.maximum(np.abs(ratios[0] - near), np.abs(far - ratios[0]))
+    off = sum(comb(power, j) * away**j * np.abs(moments[power - j]) for j in range(1, power + 1))
     widest = np.maximum(np.abs(near), np.abs(far))
-    weight = 3 * widest * centre + 3 * widest**2 * abs(shift) + widest**3 + abs(float(cube.grid.centre))
+    weights = [comb(power, k) * widest ** (power - k) for k in range(1, power + 1)]
+    weight = widest**power + sum(w * abs(centre) for w, centre in zip(weights, centres, strict=True))
 
     def fits(moment: Floats) -> NDArray[np.bool_]:
-        terms = [
-            (np.ones_like(moment), plan.of(cube)),
-            (3 * widest, plan.of(square)),
-            (3 * widest**2, plan.of(total)),
-            (weight + np.abs(moment), plan.of(count)),
-        ]
-        return reaches((np.abs(moment - middle) - off) * number, terms, alpha * (1 - ASIDE)) | (number < 1)
+        terms = [(w * np.ones_like(moment), plan.of(total)) for w, (_, total) in zip(weights, sums, strict=True)]
+        terms.append((weight + np.abs(moment), plan.of(count)))
+        return reaches((np.abs(moment - moments[-1]) - off) * number, terms, alpha * (1 - ASIDE)) | (number < 1)
 
-    low, high = (np.clip(farthest(fits, middle, end), -(half**3), half**3) for end in (-(half**3), half**3))
+    least, most = 0.0 if power % 2 == 0 else -(half**power), half**power
+    low, high = (np.clip(farthest(fits, moments[-1], end), least, most) for end in (least, most))
     return low, high
 
 
-def _ratio(output: ReleasedColumn, third: Any, variance: Any, number: Any) -> Any:
-    """A skewness from central moments; 0 where the variance is too small to tell."""
-    told, most = variance > _least_variance(output), _largest(number)
-    return np.clip(np.where(told, third / np.where(told, variance, 1.0) ** 1.5, 0.0), -most, most)
-
-
-def _largest(number: Any) -> Any:
-    """The largest skewness of a number of values: (n - 2)/√(n - 1), where all but one are equal (Kirby 1974)."""
-    return np.maximum(number - 2.0, 0.0) / np.sqrt(np.maximum(number - 1.0, 1.0))
-
-
 def _least_variance(output: ReleasedColumn) -> float:
-    """The variance below which rounding to the grids may move a skewness by 1 (square of the column unit).
+    """The variance below which rounding to the grids may move a ratio by 1 (square of the column unit).
 
-    A row's value, square and cube are each off by at most half a step of its grid. For distances up to h from the
-    middle, this moves the third central moment by at most (a + 3h·b + 3h²·c)/2, with the steps a of cubes, b of squares
-    and c of values. Whole numbers that the grid holds are not rounded.
+    The k-th power of a distance is off by at most half a step of its grid. For distances up to h from the middle, this
+    moves the p-th central moment by at most Σ (p over k)·h^(p - k)·(step of the k-th powers)/2. Whole numbers that the
+    grid holds are not rounded.
     """
-    (_, total), (_, squares), (_, cubes), _ = output.totals
-    half, rounded = half_width(output), 0.0 if total.is_exact else float(total.grid.step)
-    moved = float(cubes.grid.step) + 3 * half * float(squares.grid.step) + 3 * half**2 * rounded
-    return float((moved / 2) ** (2 / 3))
+    totals = [total for _, total in output.totals[:-1]]
+    power, half = len(totals), half_width(output)
+    steps = [0.0 if total.is_exact and not total.factors else float(total.grid.step) for total in totals]
+    moved = sum(comb(power, k) * half ** (power - k) * step for k, step in enumerate(steps, 1))
+    return float((moved / 2) ** (2 / power))

@@ -59,7 +59,7 @@ class SumEstimator(Estimator):
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error before and after a release: it does not depend on the data."""
-        return _direct_error(output, plan, alpha) * output.ticks
+        return float(np.max(_direct_error(output, plan, alpha))) * output.ticks
 
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
         most = np.maximum(np.abs(values.edges[low]), np.abs(values.highs[high]))
@@ -117,8 +117,8 @@ def _whole(total: Total, noisy: Noisy) -> Any:
     return values
 
 
-def _direct_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
-    """The error of a count or sum (column unit). A total with fraction bits is rounded after the noise."""
+def _direct_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float | Floats:
+    """The error of a count or sum, or of each (column unit). A total with fraction bits is rounded after the noise."""
     ((_, total),) = output.totals
     if plan.reconciled:
         return error_of_part(output, plan, "cell", alpha)
@@ -176,7 +176,7 @@ def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: 
 # Crosstabs with measured margins
 
 
-def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: float) -> float:
+def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: float) -> float | Floats:
     """Error of a cell or margin of a reconciled table, exceeded with probability at most alpha (column unit).
 
     Bound:  a sum of independent noises with the coefficients of `estimators`; see `sum_error`. Rounding a noise to its
@@ -184,8 +184,7 @@ def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: 
             variance 1/3
     """
     if plan.parts is not None:
-        deviation, rounding = plan.parts[part]
-        return sum_error(deviation**2, [], alpha) + rounding
+        return plan.parts[part].error(alpha)
     assert plan.shape is not None
     terms = getattr(estimators(*plan.shape, variances(plan)), part)
     sources = _sources(plan)

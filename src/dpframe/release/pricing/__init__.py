@@ -25,7 +25,7 @@ from dpframe.release.pricing.mechanisms import (
     PairedLaplace,
     TruncatedGeometric,
 )
-from dpframe.release.pricing.noise import Noise, NoiseKind, NoisePlan
+from dpframe.release.pricing.noise import Fitted, Noise, NoiseKind, NoisePlan
 from dpframe.release.pricing.price import (
     EpsilonFromRho,
     EpsilonPrice,
@@ -48,6 +48,7 @@ __all__ = [
     "EpsilonPrice",
     "Event",
     "Exponential",
+    "Fitted",
     "Gaussian",
     "KNorm",
     "Laplace",

@@ -12,9 +12,11 @@ from enum import Enum
 from fractions import Fraction
 from functools import cached_property
 
+from dpframe.arrays import Floats
 from dpframe.budget import Loss
 from dpframe.plan import Allotment, ReleasedColumn, Total
 from dpframe.release.pricing.mechanisms import AddsNoise, Chooses, Event, Mechanism
+from dpframe.theory.formulas.error import log_concave_error, normal_error
 from dpframe.theory.formulas.rank_trees import RankTree, rank_tree
 
 
@@ -140,6 +142,23 @@ class Noise:
         return self.mechanism.event(self.allotment.total.sensitivity)
 
 
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The noise of numbers that were fitted to others (column unit): of each number, or the same for all.
+
+    `deviation` is that of a weighted sum of real noises, which are all normal, or Laplace noises too; rounding has
+    `moved` it by at most so much.
+    """
+
+    deviation: float | Floats
+    moved: float | Floats
+    normal: bool = True
+
+    def error(self, alpha: float) -> float | Floats:
+        """An error that is exceeded with probability at most alpha, for each number."""
+        return (normal_error if self.normal else log_concave_error)(1.0, alpha) * self.deviation + self.moved
+
+
 @dataclass(frozen=True)
 class NoisePlan:
     """The noise of every total of a question, the rule for keys found in the data, and the price of it all.
@@ -156,13 +175,18 @@ class NoisePlan:
     shape: tuple[int, int] | None = None  # of a crosstab whose margins are measured
     start: Fraction | None = None
 
-    # For a marginal's "cell", "row", "column" and "total": standard deviation, and largest error of rounding.
-    parts: Mapping[str, tuple[float, float]] | None = None
+    # For the "cell", "row", "column" and "total" of a marginal, or the "cell" of a level, where tables were fitted.
+    parts: Mapping[str, Fitted] | None = None
 
     @property
     def reconciled(self) -> bool:
         """Whether margins have noise of their own. Cells and margins are then fitted to each other."""
         return self.parts is not None or any(noise.allotment.total.merged for noise in self.noises)
+
+    @property
+    def fitted_tables(self) -> str:
+        """The kind of tables that were fitted to each other: marginals have margins, levels have none."""
+        return "marginals" if self.parts is not None and "row" in self.parts else "levels"
 
     @property
     def collected(self) -> NoisePlan | None:
@@ -185,7 +209,9 @@ class NoisePlan:
 
     def correlation(self, output: ReleasedColumn) -> float:
         """The correlation of the noises of two groups of a released column; 0 where they are independent."""
-        return self.of(output.totals[0][1]).mechanism.correlation if output.single else 0.0
+        if self.parts is not None or not output.single:
+            return 0.0
+        return self.of(output.totals[0][1]).mechanism.correlation
 
     @property
     def events(self) -> list[Event]:

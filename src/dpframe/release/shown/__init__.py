@@ -11,7 +11,14 @@ from dpframe.release.shown.charts import (
     title_of,
 )
 from dpframe.release.shown.crosstab import as_text, unlike, with_every_key
-from dpframe.release.shown.error_tables import error_table, largest_error, largest_errors, noise_rows, noise_table
+from dpframe.release.shown.error_tables import (
+    error_table,
+    errors_together,
+    largest_error,
+    largest_errors,
+    noise_rows,
+    noise_table,
+)
 from dpframe.release.shown.files import check_installed
 from dpframe.release.shown.ledger_page import ledger_page, price_words
 from dpframe.release.shown.left_out import bias_words
@@ -41,6 +48,7 @@ __all__ = [
     "check_installed",
     "distances_chart",
     "error_table",
+    "errors_together",
     "forecast_chart",
     "grouped_chart",
     "in_words",

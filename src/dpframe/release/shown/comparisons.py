@@ -27,6 +27,7 @@ class Compares(Released[Table_co]):
     """A release whose groups can be compared."""
 
     _numbers: Numbers
+    _set: int
 
     @property
     def covers(self) -> str:
@@ -167,6 +168,11 @@ class Compares(Released[Table_co]):
             raise UnsupportedOperation(
                 f"{verb}(): intervals of shrunk groups are right on average over groups, not for two that are picked. "
                 "Compare the release that shrink() was called on."
+            )
+        if self._set > 1 and numbers.layout.is_long:
+            raise UnsupportedOperation(
+                f"{verb}(): tables that were fitted to each other have noises that depend on each other. Ask "
+                f"for this one by itself: group_by({', '.join(map(repr, numbers.by))})."
             )
         if numbers.noise.reconciled or numbers.layout.normalize:
             raise UnsupportedOperation(

@@ -98,4 +98,4 @@ def _margin_error(numbers: Numbers, output: ReleasedColumn, alpha: float, number
         error, factor = error_of_sum(output, numbers.noise, alpha, number), numbers.factor_of(output)
         return error if factor == 1 else error * factor + rounding_of(output) * number
     part = "total" if number == numbers.long.height else "row" if in_a_row else "column"
-    return error_of_part(output, numbers.noise, part, alpha)  # type: ignore[arg-type]
+    return float(error_of_part(output, numbers.noise, part, alpha))  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -52,6 +53,16 @@ def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataF
             error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
     label = [] if numbers.covers is Covers.NOISE else [pl.lit(numbers.covers.label(1 - alpha)).alias("covers")]
     return long.select(*by, "column", "value", error.alias("error"), ends, *label)
+
+
+def errors_together(tables: Sequence[Numbers], by: Sequence[str], alpha: float) -> list[pl.DataFrame]:
+    """The errors of the numbers of several tables without margins; keys are named as beside all of the columns `by`."""
+    beside, errors = dict(zip(by, keys_beside(by), strict=True)), []
+    for numbers in tables:
+        names = zip(keys_beside(numbers.by), numbers.by, strict=True)
+        own = error_table(numbers, alpha).head(numbers.long.height)
+        errors.append(own.rename({name: beside[key] for name, key in names}))
+    return errors
 
 
 def largest_error() -> pl.Expr:

@@ -50,7 +50,7 @@ class Release(Shrinks[Table_co], Compares[Table_co]):
 
     _habits = RELEASE
 
-    _set: int = 1  # the number of marginals that were released together and agree where they share columns
+    _set: int = 1  # the number of tables that were released together and agree where they share columns
     _ci: float | None = None  # the confidence of the interval columns, if they are shown
 
     # The data
@@ -150,8 +150,8 @@ class Release(Shrinks[Table_co], Compares[Table_co]):
                 see `round`
         Bound:  no row is read: see `dpframe.release.answer.postprocess.nonnegative`. Small cells become smaller by the
                 amount that lifts the negative ones, so totals stay unbiased
-        Warns:  DpFrameWarning for one of several marginals, which then no longer agrees with the others
-        Errors: UnsupportedOperation if the release has no such column
+        Warns:  DpFrameWarning for one of several marginals or levels, which then no longer agrees with the others
+        Errors: UnsupportedOperation if the release has no such column; for a level of a hierarchy that was suppressed
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
@@ -168,8 +168,8 @@ class Release(Shrinks[Table_co], Compares[Table_co]):
         Output: a release in which each cell becomes one of its two neighbouring integers, and so do the total and, in a
                 crosstab, the row and column totals. Means, quantiles and other columns do not change
         Bound:  no row is read: see `dpframe.release.answer.postprocess.rounded`
-        Warns:  DpFrameWarning for one of several marginals, which then no longer agrees with the others
-        Errors: UnsupportedOperation if the release has no such column, or a number does not fit in a 64-bit integer
+        Warns:  DpFrameWarning for one of several marginals or levels, which then no longer agrees with the others
+        Errors: UnsupportedOperation as for `nonnegative`, and if a number does not fit in a 64-bit integer
         """
         outputs, long = self._numbers.outputs, self._numbers.long
         totals = [long.get_column(o.name).cast(pl.Float64).abs().max() for o in outputs if is_total(o)]
@@ -219,6 +219,9 @@ class Release(Shrinks[Table_co], Compares[Table_co]):
             raise UnsupportedOperation(
                 "suppress(secondary=True): other tables of this release show the margins of this one, and what they "
                 "show is not looked at. Leave secondary= out, or release one table by itself: crosstab(...)."
+                if self._numbers.noise.fitted_tables == "marginals"
+                else "suppress(secondary=True): other levels of this release show sums of this one. Hide numbers of "
+                "all levels together: out.suppress(below=..., secondary=True)."
             )
         numbers = replace(self._numbers, suppression=step.after(self._numbers.suppression))
         return replace(self, _numbers=numbers, _steps=(*self._steps, step.sentence))
@@ -235,9 +238,14 @@ class Release(Shrinks[Table_co], Compares[Table_co]):
             raise UnsupportedOperation(
                 f"{verb}(): this release has no {CHANGEABLE[verb]}, so there is nothing to change."
             )
+        if self._numbers.hidden_together is not None:
+            raise UnsupportedOperation(
+                f"{verb}(): other levels show sums of the hidden numbers of this one. Change all of them together, "
+                f"before they are hidden: out.{verb}().suppress(below=...)."
+            )
         sentences = [f"{verb}(): {CHANGES[verb]} ({', '.join(output.name for output in outputs)})"]
         if self._set > 1 and APART not in self._steps:
-            warn(CHANGED_ALONE.format(verb=verb, number=self._set))
+            warn(CHANGED_ALONE.format(verb=verb, number=self._set, tables=self._numbers.noise.fitted_tables))
             sentences.append(APART)
         numbers = self._numbers.changed(outputs, change, dtype)
         numbers = replace(numbers, lifted=numbers.lifted or verb == "nonnegative")

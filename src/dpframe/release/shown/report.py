@@ -32,7 +32,7 @@ APART = (
     "share can differ."
 )
 CHANGED_ALONE = (
-    "{verb}(): this is one of {number} marginals that agree where they share columns. A table that is changed by "
+    "{verb}(): this is one of {number} {tables} that agree where they share columns. A table that is changed by "
     "itself no longer agrees with the others: a total here can differ from the same total there. Change all of them "
     "together, out.{verb}(), or publish this one alone; its report() says that it was changed."
 )

@@ -92,16 +92,16 @@ def test_sums_and_counts_of_a_column(silent):
     assert np.allclose(both["wage"], both["wage_right"].fill_null(0), rtol=0, atol=1e-3)
     assert out.levels == ("total", *LEVELS)
     counted = query(values="wage").release(epsilon=1.0)
-    assert counted["total"]["wage"].item() == pytest.approx(listed(people()).height, abs=1e-3)
+    assert counted["total"].value == pytest.approx(listed(people()).height, abs=1e-3)
 
 
 def test_one_table_per_level_in_the_order_of_the_tree():
     out = query(people().to_pandas()).release(epsilon=0.5)
     assert list(out) == ["total", *LEVELS]
     assert len(out) == 4
-    assert isinstance(out["region"], pd.DataFrame)
-    assert out["region"]["region"].tolist() == ["n", "s", "o"]
-    assert out["district"].values[:, :2].tolist() == [["n", "a"], ["n", "b"], ["s", "a"], ["s", "c"], ["o", "d"]]
+    assert isinstance(out["region"].table, pd.DataFrame)
+    assert out["region"].table["region"].tolist() == ["n", "s", "o"]
+    assert out["district"].table.values[:, :2].tolist() == [["n", "a"], ["n", "b"], ["s", "a"], ["s", "c"], ["o", "d"]]
     assert out.table["town"].tolist() == ["Kiel", "Plön", "Husum", "Kiel", "Ulm", "Jena"]
     with pytest.raises(UnknownColumn, match="Levels: total, region, district, town"):
         out["country"]
@@ -116,12 +116,12 @@ def test_levels_add_up_exactly(verb, sums):
         out = getattr(out, name)()
     value = "wage" if sums else "count"
     for upper, by in (("district", LEVELS[:2]), ("region", LEVELS[:1]), ("total", [])):
-        added = out["town"].group_by(*by, "sex", maintain_order=True).agg(pl.col(value).sum())
-        assert added.sort(*by, "sex").equals(out[upper].sort(*by, "sex"))
+        added = out["town"].table.group_by(*by, "sex", maintain_order=True).agg(pl.col(value).sum())
+        assert added.sort(*by, "sex").equals(out[upper].table.sort(*by, "sex"))
     if "nonnegative" in verb:
-        assert all(out[level][value].min() >= 0 for level in out)
+        assert all(out[level].table[value].min() >= 0 for level in out)
     if verb.endswith("round"):
-        assert all(out[level][value].dtype == pl.Int64 for level in out)
+        assert all(out[level].table[value].dtype == pl.Int64 for level in out)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_typed_shares_are_taken_and_a_level_with_none_is_the_sum_of_its_children
 def test_one_person_weighs_once_in_every_level(silent):
     table = pl.DataFrame({"u": [1] * 6, "region": ["n"] * 6, "district": ["a"] * 6, "town": ["Kiel", "Plön"] * 3})
     out = query(table, max_rows=2).release(epsilon=1.0)
-    assert [float(out[level]["count"].sum()) for level in out] == pytest.approx([2.0] * 4, abs=1e-4)
+    assert [float(out[level].table["count"].sum()) for level in out] == pytest.approx([2.0] * 4, abs=1e-4)
 
 
 def test_the_stored_answer_of_a_name_is_the_first_one(tmp_path):
@@ -261,7 +261,7 @@ def test_all_levels_are_written_to_files(tmp_path):
 def test_intervals_of_whole_numbers_are_whole_and_end_at_0():
     out = query(people(10)).release(epsilon=0.1).nonnegative().round().with_ci()
     for level in out:
-        table = out[level]
+        table = out[level].table
         assert table["count_low"].dtype == table["count_high"].dtype == pl.Int64
         assert (table["count_low"] >= 0).all()
         assert (table["count_high"] >= table["count_low"]).all()
@@ -311,7 +311,7 @@ def test_what_cannot_be_is_refused_with_a_line_to_type():
 def test_numbers_that_nobody_can_change_have_no_noise():
     out = query(values="wage", aggfunc="sum", bounds=(0, 0)).release(epsilon=0.5)
     assert out.cost.epsilon == 0
-    assert not any(out["town"]["wage"])
+    assert not any(out["town"].table["wage"])
     assert out.accuracy()["error"].max() < 1e-4
 
 
@@ -320,7 +320,7 @@ def test_a_key_that_is_null_and_a_level_that_is_called_total(silent):
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=9))
     out = frame.hierarchy(["total", "b"], [("a", 1), ("a", None), (None, None), (None, 1)]).release(epsilon=1)
     assert out.levels == ("total_", "total", "b")
-    assert out["total"].rows() == [("a", pytest.approx(2, abs=1e-4)), (None, pytest.approx(1, abs=1e-4))]
+    assert out["total"].table.rows() == [("a", pytest.approx(2, abs=1e-4)), (None, pytest.approx(1, abs=1e-4))]
     assert [round(n) for n in out.table["count"]] == [1, 1, 1, 0]
 
 
@@ -357,9 +357,9 @@ def test_a_level_is_drawn_with_its_margins_of_error():
 def test_noise_is_fresh_for_every_node():
     out = query(people(0)).release(epsilon=0.01, delta=1e-6, noise="gaussian")
     assert (
-        len({round(x, 6) for level in out for x in out[level]["count"]}) == 1 + 3 + 5 + 6 - 5
+        len({round(x, 6) for level in out for x in out[level].table["count"]}) == 1 + 3 + 5 + 6 - 5
     )  # five have only one child
-    assert math.isfinite(out["total"]["count"].item())
+    assert math.isfinite(out["total"].value)
 
 
 def test_columns_with_the_names_of_a_table_of_errors_are_renamed():
@@ -369,3 +369,52 @@ def test_columns_with_the_names_of_a_table_of_errors_are_renamed():
     assert out.accuracy().columns == ["level_", "level", "value_key", "value", "error", "lower", "upper"]
     assert out.to_polars().columns == ["level_", "level", "value", "count", "count_low", "count_high"]
     assert "level_" in out.to_csv()
+
+
+def test_each_level_is_a_release_with_the_numbers_and_errors_of_the_whole(tmp_path):
+    """The same rows, ends and marks as in the table of all levels; for counts and sums, Laplace and normal noise."""
+    sums = {"values": "wage", "aggfunc": "sum", "bounds": (0, 9.7)}
+    for more, price in (({}, {"epsilon": 0.5}), (sums, {"epsilon": 0.5, "delta": 1e-6, "noise": "gaussian"})):
+        drawn = query(by=SEX, **more).release(**price)
+        for out in (
+            drawn,
+            drawn.nonnegative(),
+            drawn.nonnegative().round(),
+            drawn.round().suppress(40, ("<", "*"), secondary=True),
+        ):
+            errors, together = out.accuracy(), out.with_ci().to_polars()
+            for level in out:
+                own, by = out[level], out.to_polars(level).columns[:-1]
+                assert isinstance(own, dp.Release)
+                assert (
+                    own.accuracy()
+                    .drop("column")
+                    .equals(errors.filter(pl.col("level") == level).select(*by, "value", "error", "lower", "upper"))
+                )
+                told = own.with_ci().table
+                assert told.equals(out.with_ci()[level].table)
+                assert told.drop(by).equals(together.filter(pl.col("level") == level).select(told.drop(by).columns))
+                assert own.to_csv() == out.to_csv(level=level)
+                assert own.cost == out.cost
+                assert own.report().to_dict()["guarantee"] == out.report().to_dict()["guarantee"]
+        drawn["region"].to_excel(tmp_path / "region.xlsx")
+        assert drawn["region"].plot().to_dict()
+    assert float(query().release(epsilon=0.5)["total"]) > 0
+
+
+def test_a_level_that_is_changed_alone_says_so_and_what_needs_the_whole_is_refused():
+    out = query().release(epsilon=0.5)
+    with pytest.warns(dp.errors.DpFrameWarning, match=r"round\(\): this is one of 4 levels that agree"):
+        alone = out["region"].round()
+    assert "It no longer agrees" in str(alone.report())
+    with pytest.raises(UnsupportedOperation, match=r"out\.suppress\(below=\.\.\., secondary=True\)"):
+        out["region"].suppress(5, secondary=True)
+    hidden = out.round().suppress(60, "<60", secondary=True)
+    for change in (hidden["town"].nonnegative, hidden["town"].round):
+        with pytest.raises(UnsupportedOperation, match="before they are hidden"):
+            change()
+    assert hidden["town"].suppress(90).table["count"].null_count() >= hidden["town"].table["count"].null_count() > 0
+    with pytest.raises(UnsupportedOperation, match=r"group_by\('region'\)"):
+        out["region"].difference("n", "s")
+    with pytest.raises(InvalidArgument, match=r"\.table\['region'\]"):
+        out["region"]["region"]

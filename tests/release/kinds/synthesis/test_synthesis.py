@@ -109,7 +109,7 @@ def test_a_bin_that_holds_single_values_keeps_them():
 def test_values_outside_of_bins_count_as_the_nearest_inside():
     rows = pl.DataFrame({"u": range(300), "x": [float("-inf"), 5.0, float("inf")] * 100})
     query = protected(rows).synthesize(bins={"x": [0, 1, 9, 10]}, max_rows=1)
-    noisy = query.release(epsilon=500, delta=1e-3).marginals["x",]
+    noisy = query.release(epsilon=500, delta=1e-3).marginals["x",].table
     assert noisy["count"].to_list() == pytest.approx([100, 100, 100], abs=5)
 
 
@@ -117,9 +117,9 @@ def test_null_is_a_value_where_it_is_asked_for():
     rows = pl.DataFrame({"u": range(300), "x": [1.0, None, float("nan")] * 100})
     said = {"bins": {"x": [0, 9]}, "max_rows": 1}
     (noisy,) = protected(rows).synthesize(**said, nulls=["x"]).release(epsilon=500, delta=1e-3).marginals.values()
-    assert noisy["count"].to_list() == pytest.approx([100, 200], abs=5)
+    assert noisy.table["count"].to_list() == pytest.approx([100, 200], abs=5)
     out = protected(rows).synthesize(**said).release(epsilon=500, delta=1e-3)
-    assert out.marginals["x",]["count"].to_list() == pytest.approx([100], abs=5), "other rows are left out"
+    assert out.marginals["x",].table["count"].to_list() == pytest.approx([100], abs=5), "other rows are left out"
     assert out.table["x"].null_count() == 0
     with pytest.raises(InvalidArgument, match="nulls= names 'y'"):
         protected(rows).synthesize(**said, nulls=["y"])
@@ -400,8 +400,15 @@ def test_the_report_says_how_far_rows_are_from_the_noisy_tables(out):
 
 
 def test_noisy_tables_are_beside_the_rows(out):
-    for names, table in out.marginals.items():
-        assert table.columns == [*names, "count", "error", "synthetic"]
+    for names, noisy in out.marginals.items():
+        assert noisy.table.columns == [*names, "count", "error", "synthetic"]
+        assert noisy.accuracy()["error"].equals(noisy.table["error"])
+        assert noisy.with_ci().table.columns[len(names) :] == ["count", "count_low", "count_high", "error", "synthetic"]
+        assert noisy.nonnegative().round().table["count"].min() >= 0
+        assert noisy.noise["scale"].to_list() == pytest.approx(
+            out.noise.filter(pl.col("table") == " × ".join(names))["deviation"].to_list()
+        )
+        assert noisy.plot().to_dict()
     assert set(out.noise["table"]) >= {"city", "smokes", "age", "wage", "day", "level"}
 
 

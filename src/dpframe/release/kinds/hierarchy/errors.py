@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpframe.arrays import Floats
 from dpframe.plan import Hierarchy
-from dpframe.release.pricing import NoisePlan
-from dpframe.theory.formulas.error import log_concave_error, normal_error
+from dpframe.release.pricing import Fitted, NoisePlan
 from dpframe.theory.formulas.hierarchies import Levels
 
 
@@ -26,8 +24,8 @@ def log_noise_of_levels(question: Hierarchy, plan: NoisePlan) -> float:
     return math.fsum(math.log(float(level.mean())) for level in question.levels.shape.variances(variances))
 
 
-def level_errors(tree: Levels, plan: NoisePlan, variances: Sequence[float], alpha: float) -> list[Floats]:
-    """The error of each node's estimate that is exceeded with probability at most alpha (column unit), by level.
+def fitted_levels(tree: Levels, plan: NoisePlan, variances: Sequence[float]) -> list[Fitted]:
+    """The noise of each node's estimate (column unit), by level.
 
     Input:  variances of the noise of the levels, infinite for levels that are not measured (squared column unit)
     Bound:  an estimate is a weighted sum of the noises of all nodes. Real normal noises give a normal sum of the exact
@@ -37,9 +35,8 @@ def level_errors(tree: Levels, plan: NoisePlan, variances: Sequence[float], alph
             movements of all nodes together move an estimate
     """
     if all(noise.exact for noise in plan.noises):
-        return [0.0 * level for level in tree.variances(variances)]
-    error = log_concave_error if any(noise.added.laplaces for noise in plan.noises) else normal_error
+        return [Fitted(0.0 * level, 0.0 * level) for level in tree.variances(variances)]
+    normal = not any(noise.added.laplaces for noise in plan.noises)
     step = max(float(noise.allotment.total.unit) * noise.added.moved for noise in plan.noises)
     reach = tree.reach(variances, [step] * len(variances))
-    times = error(1.0, alpha)
-    return [times * level**0.5 + moved for level, moved in zip(tree.variances(variances), reach, strict=True)]
+    return [Fitted(level**0.5, moved, normal) for level, moved in zip(tree.variances(variances), reach, strict=True)]

@@ -1,57 +1,246 @@
-"""A released hierarchy: every level as a table, with numbers that add up from level to level."""
+"""A released hierarchy: every level as a release, with numbers that add up from level to level."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from dpframe.engine import Table_co, as_kind
-from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import HIERARCHY, Tree
+from dpframe.arrays import Integers
+from dpframe.engine import Kind, Table_co, as_kind
+from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
+from dpframe.plan import HIERARCHY, ReleasedColumn, Tree
 from dpframe.release.accuracy import check_alpha, read_ci
-from dpframe.release.answer import keys_beside, known_nonnegative, read_suppression
-from dpframe.release.kinds.hierarchy.agreeing import nonnegative_levels, on_grid, whole_levels
-from dpframe.release.kinds.hierarchy.errors import level_errors
-from dpframe.release.kinds.hierarchy.level_tables import LevelTables
+from dpframe.release.answer import (
+    SMALL,
+    Numbers,
+    Reader,
+    Suppression,
+    hidden_in_tree,
+    keys_beside,
+    known_nonnegative,
+    read_suppression,
+)
+from dpframe.release.kinds.hierarchy.agreeing import Agreeing, nonnegative_levels, on_grid, whole_levels
+from dpframe.release.kinds.hierarchy.errors import fitted_levels, level_variances
+from dpframe.release.pricing import Fitted, NoisePlan
 from dpframe.release.shown import (
     Grouped,
+    Release,
+    Released,
     as_text,
+    error_table,
+    errors_together,
     grouped_chart,
     in_words,
-    largest_error,
     noise_table,
     read_look,
     title_of,
+    unlike,
+    with_every_key,
 )
 from dpframe.usage import RELEASED, explains
 
 _MOST = 25  # the largest number of bars of the level that is drawn if none is typed
+_SHOWN = 12  # rows of a level in a notebook
 
 
 @explains("out.{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class HierarchyRelease(LevelTables[Table_co], Mapping[str, Any]):
-    """A released hierarchy: a mapping from the names of its levels to tables, from "total" down to the leaves.
+class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
+    """A released hierarchy: a mapping from the names of its levels to releases, from "total" down to the leaves.
 
-    `out["district"]` is a table of the kind that was protected, with a row for each district. `out.table` has the
-    leaves. The numbers of children add up to the number of their parent exactly, also as floats. `nonnegative` and
-    `round` change all levels together, so that they still add up. `cost` is the loss that was charged once for all.
+    `out["district"]` is a `Release` with a row for each district; `out["total"].value` is the total. `out.table` has
+    the leaves. The numbers of children add up to the number of their parent exactly, also as floats. `nonnegative`,
+    `round` and `suppress` change all levels together, so that they still add up. If one level is changed alone,
+    `out["district"].round()`, it no longer agrees; it warns of that, and its report says so. Files have all levels in
+    one table, or the one of `level=`. `cost` is the loss that was charged once for all.
 
     >>> import polars as pl, dpframe as dp
     >>> people = pl.DataFrame({"region": ["n", "n", "s"], "town": ["Kiel", "Husum", "Ulm"]})
     >>> towns = pl.DataFrame({"region": ["n", "n", "s", "s"], "town": ["Kiel", "Husum", "Ulm", "Aalen"]})
     >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
     >>> out = frame.hierarchy(["region", "town"], keys=towns).release(epsilon=0.5)
-    >>> out.levels, out["town"].columns
+    >>> out.levels, out["town"].table.columns
     (('total', 'region', 'town'), ['region', 'town', 'count'])
-    >>> bool(out["region"]["count"].sum() == out["total"]["count"].item())
+    >>> bool(out["region"].table["count"].sum() == out["total"].value)
     True
     """
 
     _habits = HIERARCHY
+
+    _tree: Tree
+    _outputs: tuple[ReleasedColumn, ...]
+    _leaf_keys: pl.DataFrame
+    _noise: NoisePlan
+    _drawn: pl.DataFrame
+    _value: str = "count"
+    _changed: Agreeing | None = None
+    _lifted: bool = False  # whether negative numbers were removed, so that intervals end at 0
+    _ci: float | None = None
+    _suppression: Suppression | None = None
+
+    _numbered = True
+
+    # Levels
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The names of the levels, from the top: "total", then the columns of the tree."""
+        return self._tree.names
+
+    @property
+    def table(self) -> Table_co:
+        """The table of the leaves, in the kind of table that was protected."""
+        return self[self.levels[-1]].table
+
+    def __getitem__(self, level: str) -> Release[Table_co]:
+        """One level. Errors: UnknownColumn."""
+        place = self._place(level)
+        numbers = Numbers(
+            self._long(place, self._numbers),
+            self._tree.by(place),
+            (replace(self._outputs[place], name=self._value),),
+            self._noise_of(place),
+            before=None if self._changed is None else self._long(place, self._fitted),
+            lifted=self._lifted,
+            suppression=self._suppression,
+            hidden_together=None if self._hidden is None else self._hidden[place].ravel(),
+        )
+        return Release(self._record, numbers, len(self), self._ci, _steps=self._steps)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.levels)
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def _place(self, level: object) -> int:
+        if level not in self.levels:
+            raise UnknownColumn(f"hierarchy: there is no level {level!r}. Levels: {', '.join(self.levels)}.")
+        return self.levels.index(str(level))
+
+    def _keys(self, level: int) -> pl.DataFrame:
+        """The keys of a level's table, a row for each node and crossed key."""
+        cells = self._tree.cells
+        rows = (self._tree.first_leaves[level][:, None] * cells + np.arange(cells)).ravel()
+        return self._leaf_keys[rows].select(self._tree.by(level))
+
+    def _long(self, level: int, numbers: Agreeing) -> pl.DataFrame:
+        """The table of a level: its keys, and its numbers, which are integers where they are whole."""
+        values = numbers.levels[level] if numbers.exponent == 0 else numbers.floats(level)
+        return pl.concat([self._keys(level), pl.DataFrame({self._value: values.ravel()})], how="horizontal")
+
+    def _noise_of(self, level: int) -> NoisePlan:
+        """The level's own noise, if it is measured, and the errors of its numbers after all levels were fitted."""
+        fitted, grid = self._errors[level], 2.0**self._fitted.exponent * 2  # what the grid of exact sums moves
+        cells = self._tree.cells
+        moved = np.repeat(fitted.moved + grid, cells)
+        parts = {"cell": Fitted(np.repeat(fitted.deviation, cells), moved, fitted.normal)}
+        own = tuple(noise for noise in self._noise.noises if noise.allotment.names == (self.levels[level],))
+        return replace(self._noise, noises=own, parts=parts)
+
+    @cached_property
+    def _errors(self) -> list[Fitted]:
+        return fitted_levels(self._tree.shape, self._noise, self._variances)
+
+    @cached_property
+    def _fitted(self) -> Agreeing:
+        """The least-squares estimates of all nodes, as they were released: they add up exactly."""
+        shape, noisy = self._tree.shape, []
+        by_level = {int(level): part["value"].to_numpy() for (level,), part in self._drawn.group_by("level")}
+        for level, size in enumerate(shape.sizes):
+            values = by_level.get(level, np.zeros(0))
+            noisy.append(values.reshape(size, self._tree.cells) if len(values) else np.zeros((size, self._tree.cells)))
+        return on_grid(shape, shape.estimates(noisy, self._variances))
+
+    @cached_property
+    def _variances(self) -> list[float]:
+        """The variance of the noise of each level; ones where no unit can change a number."""
+        variances = level_variances(self.levels, self._noise)
+        return variances if all(variances) else [1.0] * len(variances)
+
+    @property
+    def _numbers(self) -> Agreeing:
+        return self._fitted if self._changed is None else self._changed
+
+    @cached_property
+    def _hidden(self) -> list[Integers] | None:
+        """Why numbers of each level are not shown, by the codes of `release.answer.suppression`; None if all are."""
+        if self._suppression is None:
+            return None
+        numbers, below = self._numbers, self._suppression.below
+        values = [numbers.floats(level) for level in range(len(self.levels))]
+        if not self._suppression.secondary:
+            return [np.where(level < below, SMALL, 0) for level in values]
+        reader = Reader(below, 0.0 if self._lifted else -math.inf, whole=numbers.exponent == 0)
+        return hidden_in_tree(self._tree.shape, values, reader)
+
+    # All levels together, or one
+
+    def _in_kind(self, kind: Kind) -> Any:
+        return as_kind(self._together([self[level]._in_kind("polars") for level in self], self._by), kind)
+
+    def _marked(self, kind: Kind) -> Any:
+        return as_kind(self._together([self[level]._marked("polars") for level in self], self._by), kind)
+
+    @property
+    def _by(self) -> tuple[str, ...]:
+        return (*self._tree.columns, *self._tree.crossed)
+
+    def _together(self, tables: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
+        """Tables of all levels in one: `level` first, keys as text, and "" in the columns of lower levels."""
+        name = unlike("level", {*self._by, self._value})
+        full = [with_every_key(table, dict.fromkeys(by, "")) for table in tables]
+        levels = zip(self.levels, full, strict=True)
+        return pl.concat([table.select(pl.lit(level).alias(name), pl.all()) for level, table in levels])
+
+    def to_polars(self, level: str | None = None) -> pl.DataFrame:
+        """A level, or all of them in one table: `level` first, keys as text, and "" in the columns of lower levels."""
+        return super().to_polars() if level is None else self[level].to_polars()
+
+    def to_pandas(self, level: str | None = None) -> Any:
+        """A level, or all of them in one pandas table; see `to_polars`."""
+        return super().to_pandas() if level is None else self[level].to_pandas()
+
+    def to_arrow(self, level: str | None = None) -> Any:
+        """A level, or all of them in one PyArrow table; see `to_polars`."""
+        return super().to_arrow() if level is None else self[level].to_arrow()
+
+    def to_csv(self, path: Any = None, level: str | None = None) -> str | None:
+        """A level, or all of them together, as CSV: a text, or a file if there is a path; see `to_polars`."""
+        return super().to_csv(path) if level is None else self[level].to_csv(path)
+
+    def to_parquet(self, path: Any, level: str | None = None) -> None:
+        """A level, or all of them together, as a Parquet file with the privacy statement in its metadata."""
+        super().to_parquet(path) if level is None else self[level].to_parquet(path)
+
+    def to_latex(self, path: Any = None, level: str | None = None, **options: Any) -> str | None:
+        """A level, or all of them together, in LaTeX, by pandas' `DataFrame.to_latex`; needs the extra `latex`."""
+        return super().to_latex(path, **options) if level is None else self[level].to_latex(path, **options)
+
+    def to_html(self, path: Any = None, level: str | None = None, **options: Any) -> str | None:
+        """A level, or all of them together, in plain HTML, by pandas' `DataFrame.to_html`."""
+        return super().to_html(path, **options) if level is None else self[level].to_html(path, **options)
+
+    def _sheets(self) -> dict[str, tuple[Any, bool]]:
+        return {name: (self[name]._marked("pandas"), False) for name in self}
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for name in self:
+            table = self[name]._marked("polars")
+            short = as_kind(table.head(_SHOWN), "pandas").to_html(index=False, border=0)
+            more = f"<p>… and {table.height - _SHOWN:,} more rows.</p>" if table.height > _SHOWN else ""
+            parts.append(f"<p><b>{escape(name)}</b></p>{short}{more}")
+        sentence = f"All levels released together at {self.cost}; they add up. Errors: .accuracy(), .with_ci()."
+        return f"<div class='dpframe'>{''.join(parts)}<p>{escape(sentence)}</p></div>"
 
     # Post-processing
 
@@ -108,7 +297,7 @@ class HierarchyRelease(LevelTables[Table_co], Mapping[str, Any]):
         Each interval holds the number of its node without noise with probability ci; see `accuracy`.
         """
         ends = {f"{self._value}_low", f"{self._value}_high"}
-        if clash := ends & {*self._tree.columns, *self._tree.crossed}:
+        if clash := ends & {*self._by}:
             name = min(clash)
             raise InvalidArgument(f"with_ci: there is a key column {name!r}; rename({{{name!r}: 'key'}}) it before.")
         return replace(self, _ci=read_ci(ci))
@@ -125,20 +314,10 @@ class HierarchyRelease(LevelTables[Table_co], Mapping[str, Any]):
                 variance of `dpframe.theory.formulas.hierarchies.Levels.variances`. With Laplace noise it is a sum of
                 independent Laplace noises, and the bound of `log_concave_error` holds. Rounding of the noise is added
         """
-        alpha, keys = check_alpha(alpha), (*self._tree.columns, *self._tree.crossed)
-        names = dict(zip(keys, keys_beside(keys), strict=True))
-        tables = [
-            pl.concat([self._keys(level).rename(names, strict=False), self._errors(level, alpha)], how="horizontal")
-            for level in range(len(self))
-        ]
-        table: Table_co = as_kind(self._together(tables, list(names.values())), self._kind)
+        tables = errors_together([self[level]._numbers for level in self], self._by, check_alpha(alpha))
+        errors = [table.drop("column") for table in tables]
+        table: Table_co = as_kind(self._together(errors, keys_beside(self._by)), self._kind)
         return table
-
-    def _errors(self, level: int, alpha: float) -> pl.DataFrame:
-        """The numbers of a level with their errors: value, error, lower, upper."""
-        lower, upper = (pl.Series(end, nan_to_null=True) for end in self._ends(level, alpha))
-        numbers = pl.DataFrame({"value": self._series(level).cast(pl.Float64), "lower": lower, "upper": upper})
-        return numbers.select("value", largest_error(), "lower", "upper")
 
     @property
     def noise(self) -> Table_co:
@@ -166,20 +345,23 @@ class HierarchyRelease(LevelTables[Table_co], Mapping[str, Any]):
         place = _drawn_level(self._tree) if level is None else self._place(level)
         look = read_look(title, width, height, sort)
         if not self._tree.by(place):
-            raise UnsupportedOperation("plot(): the total is one number: type out['total'], or plot a level below it.")
+            raise UnsupportedOperation(
+                "plot(): the total is one number: type out['total'].value, or plot another level."
+            )
         by, keys = _labelled(self._tree, place, self._keys(place))
         named = keys.rename(dict(zip(by, keys_beside(by), strict=True)))
-        numbers = self._errors(place, 0.05).insert_column(0, pl.Series("column", [self._value] * keys.height))
-        errors = pl.concat([named, numbers], how="horizontal")
+        numbers = self[self.levels[place]]._numbers
+        errors = error_table(numbers, 0.05).select("column", "value", "error", "lower", "upper")
+        errors = pl.concat([named, errors], how="horizontal")
         words = in_words(self.derivation, self._value)
         heading = self._heading(title_of(self.derivation, words, by))
-        return grouped_chart(Grouped(by, errors, self._series(place).dtype, words), heading, look)
+        return grouped_chart(Grouped(by, errors, numbers.shown.schema[self._value], words), heading, look)
 
     # In words
 
     def _margins(self) -> list[tuple[str, str]]:
-        errors = level_errors(self._tree.shape, self._noise, self._variances, 0.05)
-        return [(name, f"± {float(error.max()):,.4g}") for name, error in zip(self.levels, errors, strict=True)]
+        errors = [float(np.max(level.error(0.05))) for level in self._errors]
+        return [(name, f"± {error:,.4g}") for name, error in zip(self.levels, errors, strict=True)]
 
     @property
     def _words(self) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframe import engine
 from dpframe.noise import contrasts, rounded_contrasts
 from dpframe.plan import COUNT, Allotment, Marginals, Tables
-from dpframe.release.pricing import Gaussian, Noise, NoisePlan
+from dpframe.release.pricing import Fitted, Gaussian, Noise, NoisePlan
 from dpframe.theory.formulas.error import Attributes, cell_variance, rounding_reach
 
 
@@ -94,6 +94,8 @@ def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Attributes, 
     unit, parts = float(total.unit), {}
     for name, part in (("cell", table), ("row", table[:-1]), ("column", table[-1:]), ("total", ())):
         deviation = math.sqrt(cell_variance(part, tables.sizes, variances))
-        parts[name] = deviation, rounding_reach(part, tables.sizes) * unit
+        parts[name] = Fitted(deviation, rounding_reach(part, tables.sizes) * unit)
     allotment = Allotment((COUNT,), total, Fraction(1))
-    return NoisePlan((Noise(allotment, Gaussian(parts["cell"][0] / unit)),), None, None, plan.cost, parts=parts)
+    return NoisePlan(
+        (Noise(allotment, Gaussian(float(parts["cell"].deviation) / unit)),), None, None, plan.cost, parts=parts
+    )

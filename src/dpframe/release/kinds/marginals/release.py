@@ -20,7 +20,7 @@ from dpframe.release.answer import JointTables, Numbers, family_of, joint_nonneg
 from dpframe.release.kinds.marginals.draw import interaction_variances, measured_parts, table_noise
 from dpframe.release.pricing import NoisePlan
 from dpframe.release.shown.crosstab import ALL, unlike, with_every_key
-from dpframe.release.shown.error_tables import error_table, largest_errors, noise_table
+from dpframe.release.shown.error_tables import errors_together, largest_errors, noise_table
 from dpframe.release.shown.release import Release
 from dpframe.release.shown.released import Released
 from dpframe.theory.formulas.error import Attributes, marginal
@@ -196,14 +196,8 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         Each error holds for its own number with probability 1 - alpha; all of them together hold less often.
         """
         alpha = check_alpha(alpha)
-        tables = [self[names]._numbers for names in self]
-        beside = dict(zip(self._tables.by, keys_beside(self._tables.by), strict=True))
-        cells = []
-        for numbers in tables:
-            errors = error_table(numbers, alpha).head(numbers.long.height)
-            keys = zip(errors.columns, numbers.by, strict=False)
-            cells.append(errors.rename({column: beside[name] for column, name in keys}))
-        return as_kind(self._together(cells, tuple(beside.values())), self._kind)
+        cells = errors_together([self[names]._numbers for names in self], self._tables.by, alpha)
+        return as_kind(self._together(cells, keys_beside(self._tables.by)), self._kind)
 
     def _margins(self) -> list[tuple[str, str]]:
         errors = [(titled(names), largest_errors(self[names]._numbers, 0.05)[0][1]) for names in self]

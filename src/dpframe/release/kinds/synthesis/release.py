@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from html import escape
 from itertools import combinations, pairwise
@@ -18,13 +19,14 @@ from dpframe.arrays import Floats
 from dpframe.engine import Contingency, Kind, Table_co, as_kind, in_own_types
 from dpframe.errors import UnknownColumn
 from dpframe.noise import bits
-from dpframe.plan import SYNTHETIC, Synthesis, SyntheticColumn, Tables, render_html, titled
+from dpframe.plan import COUNT, SYNTHETIC, Allotment, Synthesis, SyntheticColumn, Tables, render_html, titled
+from dpframe.release.answer import Numbers
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, together
 from dpframe.release.kinds.synthesis.model import summed
 from dpframe.release.kinds.synthesis.rounds import Exact, TableRounds, measured_and_fitted
 from dpframe.release.kinds.synthesis.synthetic_rows import drawn_rows, values_of
-from dpframe.release.pricing import Gaussian, NoisePlan
-from dpframe.release.shown import Released, distances_chart, read_look
+from dpframe.release.pricing import Gaussian, Noise, NoisePlan
+from dpframe.release.shown import Release, Released, distances_chart, error_table, read_look
 from dpframe.theory.formulas.error import Attributes
 
 _SHOWN = 8  # rows in a notebook
@@ -75,8 +77,8 @@ def _rows(
     }
 
 
-class _Marginals(dict[tuple[str, ...], Any]):
-    """Tables by their columns. A missing one is answered with the columns that there are."""
+class _Marginals(dict[tuple[str, ...], Release[Any]]):
+    """Noisy tables by their columns. A missing one is answered with the columns that there are."""
 
     def __missing__(self, columns: object) -> NoReturn:
         names = columns if isinstance(columns, tuple) else (columns,)
@@ -88,12 +90,24 @@ class _Marginals(dict[tuple[str, ...], Any]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class NoisyTable(Release[Table_co]):
+    """A noisy table, whose `table` has the 95% error and the number of synthetic rows beside each count."""
+
+    _synthetic: pl.Series = field(kw_only=True)
+
+    def _in_kind(self, kind: Kind) -> Any:
+        errors = error_table(self._numbers, 0.05)["error"]
+        return as_kind(super()._in_kind("polars").with_columns(errors, self._synthetic), kind)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class SyntheticRelease(Released[Table_co]):
     """Synthetic rows with their cost, and the noisy tables that they come from.
 
     `table` has the rows: columns and types of the protected table, in its kind. `marginals` has the noisy tables that
-    were measured, by their columns; they are as private as the rows, and nearer to the data. `cost` is the loss that
-    was charged once. `when` is the time (UTC) at which the noise was drawn.
+    were measured, by their columns; they are as private as the rows, and nearer to the data. Each is a `Release`, as
+    in `out.marginals["city",].with_ci()`. `cost` is the loss that was charged once. `when` is the time (UTC) at which
+    the noise was drawn.
     """
 
     _habits = SYNTHETIC
@@ -118,17 +132,16 @@ class SyntheticRelease(Released[Table_co]):
     # The noisy tables
 
     @property
-    def marginals(self) -> dict[tuple[str, ...], Any]:
-        """The noisy tables that were measured, by their columns: keys, `count`, `error` (95%), and `synthetic`.
+    def marginals(self) -> dict[tuple[str, ...], Release[Table_co]]:
+        """The noisy tables that were measured, by their columns: each a `Release` of counts.
 
-        `count` has a noise of its own in each cell (rows, may be negative). `synthetic` is the number of synthetic
-        rows, scaled to the number of rows that the noisy tables have.
+        The `table` of each has keys, `count`, `error` (95%), and `synthetic`. `count` has a noise of its own in each
+        cell (rows, may be negative). `synthetic` is the number of synthetic rows, scaled to the number of rows that the
+        noisy tables have.
         """
-        return _Marginals(
-            (self._tables.names(one.part), as_kind(self._marginal(one), self._kind)) for one in self._measured
-        )
+        return _Marginals((self._tables.names(one.part), self._marginal(one)) for one in self._measured)
 
-    def _marginal(self, one: Measured) -> pl.DataFrame:
+    def _marginal(self, one: Measured) -> Release[Table_co]:
         levels = [self._tables.levels[i] for i in one.part]
         keys = pl.DataFrame({"": [0]})
         for name, level in zip(self._tables.names(one.part), levels, strict=True):
@@ -136,12 +149,17 @@ class SyntheticRelease(Released[Table_co]):
                 {name: pl.Series([None if key is None else str(key) for key in level], dtype=pl.String)}
             )
             keys = keys.join(texts, how="cross", maintain_order="left_right")
-        error = Gaussian(one.deviation).error(0.05)
-        return keys.drop("").with_columns(
-            pl.Series("count", one.values.ravel()),
-            pl.Series("error", np.full(one.values.size, error)),
-            pl.Series("synthetic", self._share(one.part).ravel() * self._rows),
+        counts, output = pl.Series(COUNT, one.values.ravel()), self._tables.output(one.part)
+        total = output.totals[0][1]
+        own = Noise(Allotment((COUNT,), total, Fraction(1)), Gaussian(one.deviation / float(total.unit)))
+        numbers = Numbers(
+            keys.drop("").with_columns(counts) if one.part else pl.DataFrame(counts),
+            self._tables.names(one.part),
+            (output,),
+            NoisePlan((own,), None, None, self.cost),
         )
+        synthetic = pl.Series("synthetic", self._share(one.part).ravel() * self._rows)
+        return NoisyTable(self._record, numbers, _synthetic=synthetic)
 
     @cached_property
     def _measured(self) -> list[Measured]:
