@@ -84,6 +84,8 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
     Traceback (most recent call last):
     dpframe.errors.WrongCall: n_unique: missing a required argument: 'column'. Type dp.n_unique('city').
     """
+    if (signature := _spelled_out(question)) != inspect.signature(question):
+        question.__signature__ = signature  # type: ignore[attr-defined]
     spelled_out: inspect.Signature | None = getattr(question, "__signature__", None)
 
     @wraps(question)
@@ -122,7 +124,6 @@ def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:
         ARGUMENTS[verb] = typed
         short = typed.replace("'wage'", "'x'").replace("'city'", "'x'")
         ELSEWHERE.update(dict.fromkeys(elsewhere.split(), f"Type dp.{verb}({short})."))
-        question.__signature__ = _spelled_out(question)  # type: ignore[attr-defined]
         return explained(question)
 
     return checked
@@ -156,10 +157,7 @@ def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C
     def changed(kind: C) -> C:
         for verb in filter(partial(hasattr, kind), verbs):
             verb_line = line.replace(", max_rows=5", "") if verb == "count_units" else line
-            question = getattr(kind, verb)
-            if (spelled_out := _spelled_out(question)) != inspect.signature(question):
-                question.__signature__ = spelled_out
-            setattr(kind, verb, explained(question, verb_line, verbs[verb]))
+            setattr(kind, verb, explained(getattr(kind, verb), verb_line, verbs[verb]))
         return kind
 
     return changed
