@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack
 
 import pandas as pd
 import polars as pl
 
-from dpframe.api import PrivateFrame, Query, protect
+from dpframe.api import Declarations, PrivateFrame, Query, protect
 from dpframe.api.statistics.choices import FrameChoices
 from dpframe.api.statistics.counts import FrameCounts
 from dpframe.api.statistics.moments import FrameMoments
@@ -19,7 +19,7 @@ from dpframe.plan.steps import Rows
 from dpframe.release.shown import Release
 from dpframe.usage import ARGUMENTS, DOORS, MATRICES, Hints, explains
 
-_WHOSE = tuple(inspect.signature(protect).parameters)[1:]
+_WHOSE = ("unit", "budget", "neighbors", "data")
 _PRICE = tuple(inspect.signature(Query.release).parameters)[1:]
 _OPTIONS = inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD, annotation=Any)
 
@@ -56,10 +56,15 @@ class _Accessor(Hints):
         self._native = native
 
     def __call__(
-        self, unit: Any = None, budget: Any = None, neighbors: str = "add-remove", data: Any = None
+        self,
+        unit: Any = None,
+        budget: Any = None,
+        neighbors: str = "add-remove",
+        data: Any = None,
+        **declared: Unpack[Declarations],
     ) -> PrivateFrame:
         """Protect the table; see `dpframe.protect`."""
-        return protect(self._native, unit, budget, neighbors, data)
+        return protect(self._native, unit, budget, neighbors, data, **declared)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}: protect the table with .dp(unit='user_id', budget=dp.Budget(epsilon=1.0))."
@@ -113,7 +118,12 @@ class SeriesAccessor(_Accessor):
     """`series.dp`: one column, with `unit=dp.Rows(1)` or a series of identifiers of the same length."""
 
     def __call__(
-        self, unit: Any = None, budget: Any = None, neighbors: str = "add-remove", data: Any = None
+        self,
+        unit: Any = None,
+        budget: Any = None,
+        neighbors: str = "add-remove",
+        data: Any = None,
+        **declared: Unpack[Declarations],
     ) -> PrivateFrame:
         """Protect the column; see `dpframe.protect`."""
         values = self._native
@@ -121,7 +131,7 @@ class SeriesAccessor(_Accessor):
         pandas = isinstance(values, pd.Series)
         if unit is None or isinstance(unit, Rows):
             frame = pd.DataFrame({name: values}) if pandas else pl.DataFrame([values.alias(name)])
-            return protect(frame, unit, budget, neighbors, data)
+            return protect(frame, unit, budget, neighbors, data, **declared)
         if (
             not isinstance(unit, type(values))
             or len(unit) != len(values)
@@ -135,7 +145,7 @@ class SeriesAccessor(_Accessor):
         frame = (
             pd.DataFrame({name: values, ids: unit}) if pandas else pl.DataFrame([values.alias(name), unit.alias(ids)])
         )
-        return protect(frame, ids, budget, neighbors, data)
+        return protect(frame, ids, budget, neighbors, data, **declared)
 
 
 def register() -> None:

@@ -91,6 +91,9 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
     Traceback (most recent call last):
     dpframe.errors.WrongCall: n_unique: missing a required argument: 'column'. Type dp.n_unique('city').
     """
+    question = inspect.unwrap(question)
+    if (signature := _spelled_out(question)) != inspect.signature(question):
+        question.__signature__ = signature  # type: ignore[attr-defined]
     verb = question.__name__
     prefix = line.partition("(")[0]
     subject = verb if "{}" in prefix and not verb.startswith("__") else prefix
@@ -99,7 +102,7 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
         arguments = {**ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
         return f"Type {line.format(verb, arguments).replace('(, ', '(')}."
 
-    return _door(inspect.unwrap(question), subject, advice)  # type: ignore[return-value]
+    return _door(question, subject, advice)  # type: ignore[return-value]
 
 
 def door(question: F) -> F:
@@ -155,7 +158,6 @@ def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:
         ARGUMENTS[verb] = typed
         short = typed.replace("'wage'", "'x'").replace("'city'", "'x'")
         ELSEWHERE.update(dict.fromkeys(elsewhere.split(), f"Type dp.{verb}({short})."))
-        question.__signature__ = _spelled_out(question)  # type: ignore[attr-defined]
         return explained(question)
 
     return checked
@@ -198,10 +200,7 @@ def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C
     def changed(kind: C) -> C:
         for verb in filter(partial(hasattr, kind), verbs):
             verb_line = line.replace(", max_rows=5", "") if verb == "count_units" else line
-            question = inspect.unwrap(getattr(kind, verb))
-            if (spelled_out := _spelled_out(question)) != inspect.signature(question):
-                question.__signature__ = spelled_out
-            setattr(kind, verb, explained(question, verb_line, verbs[verb]))
+            setattr(kind, verb, explained(getattr(kind, verb), verb_line, verbs[verb]))
         return kind
 
     return changed

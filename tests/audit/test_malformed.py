@@ -94,6 +94,11 @@ CALLS = {
         dp.protect,
         {"frame": TABLE.frame, "unit": "user", "budget": BUDGET, "neighbors": "replace", "data": "January"},
     ),
+    "protect, declared": (frame, {"bounds": {"x": (0, 1)}, "keys": {"city": ["Bonn"]}, **dict.fromkeys(LIMITS, 1)}),
+    "protect, of columns": (
+        lambda bounds, keys: frame(bounds={"x": bounds}, keys={"city": keys}),
+        {"bounds": (0, 1), "keys": ["Bonn"]},
+    ),
     "filter": (lambda condition: FRAME.filter(condition), {"condition": dp.col("x") > 0}),
     "with_columns": (lambda value: FRAME.with_columns(z=value), {"value": 1}),
     "select": (lambda column, more: FRAME.select(column, more), {"column": "x", "more": "city"}),

@@ -53,7 +53,7 @@ from dpframe.engine.stages import integers, keys, limits, operands, rows, values
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, correlated, family_tail, window_noise
-from dpframe.plan import allotments, columns, grid, moments, operations, types
+from dpframe.plan import allotments, columns, declared, grid, moments, operations, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
@@ -166,6 +166,30 @@ def values_are_clipped_together():
     (found,) = exact(protected({"u": [1, 1], "x": [40.0, 0.0]}).sum("x", (0, 10), max_rows=2))
     query = protected({"u": [1], "x": [10.0]}).sum("x", (0, 10), max_rows=2)
     return found != exact(query)[0]
+
+
+def declared_bounds_reach_new_values():
+    frame = protected({"u": [1], "x": [1.0], "y": [99.0]}, max_rows=1, bounds={"x": (0, 1)})
+    return answered(lambda: frame.with_columns(x=dp.col("y") * 9).sum("x"))
+
+
+def a_join_has_the_limits_of_one_table():
+    budget = dp.Budget(epsilon=1.0)
+    one, other = (protected({"u": [1], name: [1.0]}, budget, max_rows=2) for name in "xy")
+    return answered(lambda: one.join(other, on="u").count())
+
+
+def answered(ask):
+    """Whether a question is not refused."""
+    with contextlib.suppress(DpFrameError):
+        ask()
+        return True
+    return False
+
+
+def what_is_declared_holds_against_what_is_typed():
+    frame = protected({"u": [1], "x": [1.0]}, max_rows=9, bounds={"x": (0, 9)})
+    return frame.sum("x", bounds=(0, 1), max_rows=1).sensitivity["x"].l1 != 1
 
 
 def old_bounds_reach_new_values():
@@ -1104,6 +1128,28 @@ PLANTS = [
         'Column(f"v{number}", columns[name].domain if name in columns and columns[name].domain.bounds else domain)',
         old_bounds_reach_new_values,
         2,
+    ),
+    Plant(
+        "a rewritten column keeps what was declared of it",
+        columns.Table.with_versions,
+        'Column(f"v{number}", domain)',
+        'replace(columns.get(name, Column("", domain)), id=f"v{number}", domain=domain)',
+        declared_bounds_reach_new_values,
+        2,
+    ),
+    Plant(
+        "a join of two tables has the declared limits of one",
+        declared.beside,
+        "one.single or one.defaults.max_rows == 1",
+        "True",
+        a_join_has_the_limits_of_one_table,
+    ),
+    Plant(
+        "declared limits take the place of typed ones",
+        declared.limits_of,
+        "typed.or_else(table.defaults if groups else Limits(table.defaults.max_rows))",
+        "(table.defaults if groups else Limits(table.defaults.max_rows)).or_else(typed)",
+        what_is_declared_holds_against_what_is_typed,
     ),
     Plant(
         "k groups are k - 1",

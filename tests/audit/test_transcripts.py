@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import polars as pl
@@ -16,6 +17,9 @@ import pytest
 from transcripts import given, loss
 
 import dpframe as dp
+from dpframe.plan import Bounds, Limits
+from dpframe.plan.columns import ColumnDefaults
+from dpframe.plan.declared import Declared
 from dpframe.release.auto.choice import choose
 from prices import offer
 
@@ -81,6 +85,13 @@ def parts(frame, price):
     """Every part of a partition, of which each person is in two."""
     made = frame.partition("c", keys=KEYS["c"], max_groups=2)
     return [part.group_by("g", keys=KEYS["g"], **_AUTO).count().release(**price) for part in made.values()]
+
+
+def declared(frame, **limits):
+    """The table of a frame, with what questions need declared once."""
+    columns = {"g": ColumnDefaults(keys=tuple(KEYS["g"])), "x": ColumnDefaults(Bounds(0, 5))}
+    columns |= {"n": ColumnDefaults(Bounds(0, 9)), "c": ColumnDefaults(keys=tuple(KEYS["c"]))}
+    return frame._then(replace(frame._step, declared=Declared(Limits(**limits), columns)))
 
 
 def batch(frame, price):
@@ -156,6 +167,22 @@ QUESTIONS = {
     "limits of columns": alone(
         lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).agg(
             n=dp.count(max_rows=9, max_groups=4), m=dp.mean("x", (0, 5), max_rows=1), k=dp.count(), d=dp.n_unique("n")
+        )
+    ),
+    "what is declared": alone(
+        lambda f: (
+            declared(f, **LIMITED)
+            .filter(dp.col("n") != 1)
+            .group_by("g")
+            .agg(n=dp.count(), m=dp.mean("x"), r=dp.ratio(dp.sum("n"), dp.sum("x")), t=dp.mode("c"), q=dp.median("n"))
+        )
+    ),
+    "what is declared, before and after a row for each unit": alone(
+        lambda f: (
+            declared(f, max_rows=3)
+            .per_unit(x=dp.sum("x"), n=dp.max("n"), g=dp.last("g", by="n"))
+            .group_by("g")
+            .agg(t=dp.sum("x", bounds=(0, 15)), m=dp.mean("n"))
         )
     ),
     "limits of columns beside chosen ones": alone(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -72,6 +73,7 @@ def question(
     table: pl.DataFrame = PLAIN,
     unit: Any = "user",
     neighbors: str = "add-remove",
+    said: Mapping[str, Any] = MappingProxyType({}),
     everywhere: bool = False,
     auto: bool = False,
     words: bool = False,
@@ -81,14 +83,15 @@ def question(
 ) -> None:
     """A release of one query, with a budget of its own.
 
-    `words`: the report is written down too; `ahead`: the accuracy before; `then` writes down more.
+    `said`: what the table declares; `words`: the report is written down too; `ahead`: the accuracy before; `then`
+    writes down more.
     """
 
     def fill(page: Page) -> None:
         limit = {"rho": 1.0, "delta": 1e-3} if "rho" in price else {"epsilon": 10.0, "delta": 1e-3}
         budget = dp.Budget(**limit)
         try:
-            frame = dp.protect(page.bring(table), unit=unit, budget=budget, neighbors=neighbors)
+            frame = dp.protect(page.bring(table), unit=unit, budget=budget, neighbors=neighbors, **said)
             query = ask(frame)
             if ahead:
                 before(page, query, price)
@@ -368,6 +371,24 @@ for _title, _unit in UNITS.items():
         unit=_unit,
         neighbors="replace",
     )
+
+
+# What is declared once
+
+DECLARED = {"bounds": {"spend": (0, 150), "age": (18, 90), "day": DAYS}, "keys": {"home": list(HOMES)}, **FOUND}
+DECLARED_ASKS: Mapping[str, Ask] = {
+    "a grouped mean": lambda f: f.group_by("home").mean("spend"),
+    "what is typed beside it": lambda f: f.group_by("home", max_groups=2).agg(
+        n=dp.count(max_rows=3), s=dp.sum("spend", bounds=(0, 50)), d=dp.mean("day")
+    ),
+    "keys that are found": lambda f: f.group_by("shop").agg(n=dp.count(), m=dp.median("age")),
+    "after a row for each unit": lambda f: (
+        f.per_unit(m=dp.mean("spend"), home=dp.last("home", by="day")).group_by("home").mean("m")
+    ),
+    "no limit on rows": lambda f: f.mean("spend"),
+}
+for _name, _ask in DECLARED_ASKS.items():
+    question("declared", _name, _ask, APPROXIMATE, said=DECLARED, everywhere=True, words=_name == "a grouped mean")
 
 
 # Limits and bounds that are chosen

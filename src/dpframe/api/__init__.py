@@ -2,7 +2,8 @@
 
 from dpframe.api.arguments import Pair
 from dpframe.api.concat import concat
-from dpframe.api.frame import PrivateFrame, protect
+from dpframe.api.declaring import Declarations, protect
+from dpframe.api.frame import PrivateFrame
 from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.limits import Auto
 from dpframe.api.query import Query
@@ -10,6 +11,7 @@ from dpframe.api.settings import set_budget
 
 __all__ = [
     "Auto",
+    "Declarations",
     "Pair",
     "PrivateFrame",
     "PrivateGroupBy",

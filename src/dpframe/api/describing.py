@@ -53,8 +53,8 @@ class FrameDescription(AskedFrame[Table_co]):
         Input:  columns: the columns to describe; by default those in bounds=, and if bounds= names none, all columns of
                 numbers and of true and false. bounds: a dict from each column to its pair (column unit) or dp.Auto();
                 for a single column its pair; or dp.Auto() for all columns, which share the part of the price that it
-                takes. A column that was clipped before needs no bounds. percentiles: ranks between 0 and 1, by default
-                the quartiles. max_rows, limits: as in `sum`
+                takes. A column that was clipped before, or whose bounds are declared, needs none. percentiles: ranks
+                between 0 and 1, by default the quartiles. max_rows, limits: as in `sum`
         Output: a query whose release has a row for each statistic and a column for each column. In pandas the
                 statistics are the index; other kinds of tables have them in a column `statistic`. All cells are floats.
                 The rows "min" and "max" are the bounds that values are clipped to, since the smallest and the largest
@@ -227,7 +227,8 @@ def _bounds_of(frame: AskedFrame[Any], names: Sequence[str], bounds: object) -> 
         if name not in names:
             raise UnknownColumn(f"describe: bounds= names {name!r}, which is none of the columns {', '.join(names)}.")
     read = {name: read_bounds(typed.get(name), f"describe, {name!r}") for name in names}
-    lacking = [name for name in open_columns if read[name] is None]
+    columns = frame._step.table.columns
+    lacking = [name for name in open_columns if read[name] is None and columns[name].defaults.bounds is None]
     if lacking:
         added = ", ".join(f"{name!r}: (0, 100)" for name in lacking)
         raise without_bounds(

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import Any, NoReturn
 
 from dpframe import engine
-from dpframe.api.arguments import read_columns, read_expr, read_limits, read_mapping, read_name, read_names
+from dpframe.api.arguments import read_columns, read_expr, read_limits, read_mapping, read_name
 from dpframe.api.describing import FrameDescription
 from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
 from dpframe.api.regression import FrameMatrices
-from dpframe.api.settings import check_budget, check_same_budget
+from dpframe.api.settings import check_same_budget
 from dpframe.api.synthesis import FrameSynthesis
 from dpframe.engine import Table_co
-from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation, WrongType
+from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType
 from dpframe.plan import (
     FRAME,
     NO_ROWS,
@@ -26,7 +26,6 @@ from dpframe.plan import (
     Expr,
     Intervals,
     Kind,
-    Unread,
     as_dtype,
     check_choice,
     check_interval,
@@ -39,93 +38,10 @@ from dpframe.plan import (
     warn_of_computed_bounds,
     warn_of_public_units,
 )
-from dpframe.plan.steps import Rows, Source, combine, rewrites, source_of
+from dpframe.plan.declared import completed
+from dpframe.plan.steps import Rows, combine, rewrites, source_of
 from dpframe.plan.steps import basic as steps
-from dpframe.usage import STEPS, explained, explains
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
-Unit = str | tuple[str, ...] | list[str] | Rows | None
-
-
-# What type checkers know: the kind of table that a release gives back. At run time there is one function, the last one.
-@overload
-def protect(
-    frame: pd.DataFrame, unit: Unit = None, budget: Any = None, neighbors: str = "add-remove", data: Any = None
-) -> PrivateFrame[pd.DataFrame]: ...
-@overload
-def protect(
-    frame: pl.DataFrame | pl.LazyFrame,
-    unit: Unit = None,
-    budget: Any = None,
-    neighbors: str = "add-remove",
-    data: Any = None,
-) -> PrivateFrame[pl.DataFrame]: ...
-@overload
-def protect(
-    frame: Any, unit: Unit = None, budget: Any = None, neighbors: str = "add-remove", data: Any = None
-) -> PrivateFrame[Any]: ...
-@explained
-def protect(
-    frame: Any,
-    unit: Unit = None,
-    budget: Any = None,
-    neighbors: str = "add-remove",
-    data: Any = None,
-) -> PrivateFrame[Any]:
-    """Protect a table: from here on it can only be asked questions whose answers are differentially private.
-
-    Input:  frame: pandas or Modin DataFrame, Polars DataFrame or LazyFrame, PyArrow Table, Dask DataFrame, DuckDB
-            relation, Ibis table or Spark DataFrame. Rows of a database stay there: only exact totals come back. A
-            lazy table or a query is read at each release, and must give the same rows each time; with a `limit`
-            without an order it may not. unit: the column, or tuple of columns, that says whose row it is; or
-            `dp.Rows(k)` if no column does and one person has at most k rows; budget: what releases are paid from;
-            neighbors: "add-remove" (one unit joins or leaves) or "replace" (one unit's rows are exchanged for
-            another's, "bounded DP"); data: a label of these rows, so that a release with a name is not given again
-            for other rows: a text or a date such as "2026-01", or a `pathlib.Path` of the file they were read from.
-            A lazy Polars table that scans files has its files as label
-    Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
-            of table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a
-            PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is registered when dpframe is
-            imported and does the same
-    Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation; nothing is read
-
-    >>> import polars as pl, dpframe as dp
-    >>> visits = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]})
-    >>> frame = dp.protect(visits, unit="user", budget=dp.Budget(epsilon=1.0))  # or visits.dp(unit="user", ...)
-    >>> frame.columns, frame.unit
-    (['user', 'spend'], ('user',))
-    >>> out = frame.sum("spend", bounds=(0, 10), max_rows=2).release(epsilon=0.5)
-    >>> out.table.shape, frame.budget.remaining
-    ((1, 1), Loss(epsilon=0.5, delta=0.0))
-    """
-    if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
-        raise InvalidArgument("This frame is protected already.")
-    check_choice(neighbors, ("add-remove", "replace"), "neighbors")
-    held, origin = engine.adopt(frame), engine.read_origin(data)
-    if unit is None or (isinstance(unit, (str, tuple, list)) and not unit):
-        raise InvalidArgument(
-            "Say whose privacy is at stake: dp(unit='user_id') names the column that identifies a person; "
-            "dp(unit=dp.Rows(1)) says that there is none and that one person has at most one row."
-        )
-    ids = unit if isinstance(unit, Rows) else read_names([unit], "unit=", [name for name, _ in held.schema])
-    if not isinstance(ids, Rows) and len(set(ids)) != len(ids):
-        raise InvalidArgument("unit=: a column is named twice.")
-    source = Source(held, held.schema, ids, neighbors, origin)  # type: ignore[arg-type]
-    try:
-        _ = source.table
-    except UnknownColumn as error:
-        pandas = held.kind == "pandas" and held.engine == "polars"
-        hint = " If it is the index of a pandas table, call reset_index() first." if pandas else ""
-        unread = [
-            f" {name!r} is {show(domain.dtype)}." for name, domain in held.schema if isinstance(domain.dtype, Unread)
-        ]
-        message = f"{error}{hint}{''.join(unread[:1])}"
-    else:
-        return PrivateFrame(source, check_budget(budget))
-    raise UnknownColumn(message)
+from dpframe.usage import STEPS, explains
 
 
 @explains("{}({})", STEPS)
@@ -385,7 +301,9 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         >>> visits.per_unit(total=dp.sum("spend")).mean("total", bounds=(0, 10)).sensitivity["total.sum"].l1
         5
         """
-        return self._then(combine.PerUnit(self._step, named(features, "per_unit")))
+        table = self._step.table
+        made = tuple((name, completed(feature, table)) for name, feature in named(features, "per_unit"))
+        return self._then(combine.PerUnit(self._step, made))
 
     def join(self, other: Any, on: str | Sequence[str], how: str = "inner") -> PrivateFrame[Table_co]:
         """Each row with the rows of another table that have its key: `join(regions, on="city")`.
@@ -420,11 +338,14 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         warn_of_public_units(other, self._step.table, names)
         return self._then(replace(first, most=most, content=engine.content(table)))
 
-    def partition(self, by: str, keys: Sequence[Any], max_groups: int = 1) -> dict[Any, PrivateFrame[Table_co]]:
+    def partition(
+        self, by: str, keys: Sequence[Any] | None = None, max_groups: int = 1
+    ) -> dict[Any, PrivateFrame[Table_co]]:
         """One protected frame for each key of a column; releases about different parts compose in parallel.
 
-        Input:  by: a column; keys: the parts, listed without looking at the data; max_groups: in how many parts one
-                unit may be. A hash with a salt chooses them; the salt is drawn for this call and kept with the budget
+        Input:  by: a column; keys: the parts, listed without looking at the data, here or once for the table;
+                max_groups: in how many parts one unit may be. A hash with a salt chooses them; the salt is drawn for
+                this call and kept with the budget
         Output: frames by key; the budget is charged what the dearest part costs, times max_groups, for ε, δ, ρ each
         Bound:  a unit's rows are in at most max_groups parts, the same ones in every release. Releases about the other
                 parts reveal nothing of it

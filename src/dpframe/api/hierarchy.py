@@ -15,6 +15,7 @@ from dpframe.api.query import Query
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Aggregate, Hierarchy, Keys, Layout, Limits, plain, tree_of
+from dpframe.plan.declared import completed, limits_of
 from dpframe.plan.steps import Step, rebased
 from dpframe.release import HierarchyRelease
 from dpframe.release.accuracy import check_alpha
@@ -110,12 +111,13 @@ def hierarchy_of(
             "that is found in the data would have to be paid for: group_by(...).keys() finds groups privately."
         )
     tree, keys = tree_of(list(leaves), columns, crossed)
+    value, statistic = aggregate
     return Hierarchy(
         step,
         (*columns, *crossed),
         keys,
-        limits,
-        (aggregate,),
+        limits_of(limits, step.table, groups=True),
+        ((value, completed(statistic, step.table)),),
         Layout(),
         verb=f"hierarchy([{', '.join(map(repr, columns))}], keys=..., {{limit}})",
         tree=tree,

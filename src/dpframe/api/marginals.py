@@ -15,6 +15,7 @@ from dpframe.api.statistics.counts import count
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Keys, Limits, Marginals, titled
+from dpframe.plan.declared import limits_of
 from dpframe.plan.steps import Step, rebased
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.estimators import error_of_part, whole_rows
@@ -119,7 +120,7 @@ def marginals_of(
         step,
         names,
         Keys(tuple(keys.levels[i] for i in places)),
-        limits,
+        limits_of(limits, step.table),
         (("count", count()),),
         verb=f"marginals([{', '.join(map(repr, names))}], {{limit}})",
         workload=tuple(tuple(places.index(i) for i in table) for table in workload),

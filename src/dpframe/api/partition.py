@@ -14,7 +14,9 @@ from dpframe.plan import described_table, read_keys
 from dpframe.plan.steps import PartitionPart, Step, check_limit, lineage
 
 
-def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_groups: int) -> list[tuple[Any, Step, Any]]:
+def partitioned(
+    step: Step, budget: Any, by: str, keys: Sequence[Any] | None, max_groups: int
+) -> list[tuple[Any, Step, Any]]:
     """The parts of a table: key, step and budget of each. See `PrivateFrame.partition`."""
     name = read_name(by, "partition")
     most = check_limit(max_groups, "max_groups")
@@ -27,7 +29,7 @@ def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_group
             f"with the budget itself, dp.protect(table, ..., budget=budget).partition({name!r}, keys=[...]), or ask "
             f"a grouped question: frame.group_by({name!r}, keys=[...])."
         )
-    domain = step.table.column(name, "partition").domain
+    domain = step.table.column(name, "partition").listed
     levels = read_keys(keys, (name,), [domain], f"partition({name!r})")
     if levels is None or any(key is None for key in levels.levels[0]):
         raise InvalidArgument(f"partition({name!r}): list the keys of the parts, keys=['north', 'south'].")

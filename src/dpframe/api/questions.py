@@ -36,6 +36,7 @@ from dpframe.plan import (
     read_keys,
     read_other,
 )
+from dpframe.plan.declared import limits_of
 from dpframe.plan.steps import basic as steps
 from dpframe.usage import explains
 
@@ -94,7 +95,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         ['Bonn', 'Kiel', 'Trier']
         """
         step, names, written = read_by(self._step, by)
-        unit_limits = read_limits(**limits)
+        unit_limits = limits_of(read_limits(**limits), step.table, groups=True)
         verb = f"group_by({', '.join(map(repr, names))}, {typed_too(keys=keys, other=other)}{{limit}})"
         frame = self._then(step)
         rest, groups = frame._other(names, other, "group_by"), frame._keys(names, keys, "group_by")
@@ -134,7 +135,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
             frame = self._then(steps.Cut(self._step, name, intervals, name))
         elif underflow or overflow:
             raise InvalidArgument(f"histogram({name!r}): underflow= and overflow= go with bins=.")
-        elif keys is None and self._step.table.column(name, "histogram").is_number:
+        elif keys is None and self._unlisted(name):
             raise InvalidArgument(
                 f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
             )
@@ -294,8 +295,12 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         return HierarchyQuery(question, self._budget)
 
     def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:
-        domain = [self._step.table.column(name, verb).domain for name in by]
+        domain = [self._step.table.column(name, verb).listed for name in by]
         return read_keys(keys, by, domain, f"{verb}({', '.join(map(repr, by))})")
+
+    def _unlisted(self, name: str) -> bool:
+        column = self._step.table.column(name, "histogram")
+        return column.is_number and column.listed.keys is None
 
     def _other(self, by: tuple[str, ...], label: Any, verb: str) -> Key | None:
         domain = [self._step.table.column(name, verb).domain for name in by]

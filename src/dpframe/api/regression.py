@@ -12,7 +12,7 @@ from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
-from dpframe.plan import QUERY, TIMES, Aggregate, Bounds, Covers, Derivation, Kind, col, kind, read_covers
+from dpframe.plan import QUERY, TIMES, Aggregate, Bounds, Covers, Derivation, Kind, Table, col, kind, read_covers
 from dpframe.plan.statistics.two_columns import Moment
 from dpframe.plan.totals import without_bounds
 from dpframe.release import has_room
@@ -130,7 +130,7 @@ class FrameMatrices(AskedFrame[Table_co]):
         """
         if not isinstance(narrow, bool):
             raise InvalidArgument("ols: narrow= is True or False.")
-        outcome, inputs, kinds = _terms(formula, y, x, keys)
+        outcome, inputs, kinds = _terms(formula, y, x, keys, self._step.table)
         return _regression(self, outcome, inputs, kinds, bounds, max_rows, narrow)
 
     def _matrix(
@@ -153,7 +153,7 @@ class FrameMatrices(AskedFrame[Table_co]):
 def _bounds_of(
     frame: AskedFrame[Any], names: Sequence[str], bounds: Mapping[str, Any] | None, verb: str
 ) -> dict[str, Bounds]:
-    """The bounds of each column: those that were typed, inside those of the column."""
+    """The bounds of each column: those that were typed or else declared, inside those of the column."""
     typed = {} if bounds is None else read_mapping(bounds, verb)
     for name in names:
         frame._step.table.column(name, verb)  # a name with a typing error is refused as an unknown column
@@ -174,6 +174,7 @@ def _bounds_of(
             own = None  # in ticks; times are refused where the moments are built
         if ends is not None and not isinstance(ends, Bounds):
             raise InvalidBounds(f"{verb}: dp.Auto() chooses no bounds of several columns. Type {{{name!r}: (0, 100)}}.")
+        ends = ends or column.defaults.bounds
         if ends is None and own is None:
             line = ", ".join(f"{title!r}: {_pair_of(typed.get(title))}" for title in names)
             category = f" If {name!r} is a category, list its keys: keys={{{name!r}: [...]}}." if verb == "ols" else ""
@@ -222,9 +223,13 @@ def _moments(
 
 
 def _terms(
-    formula: str | None, y: str | None, x: str | Sequence[str] | None, keys: Mapping[str, Sequence[Any]] | None
+    formula: str | None,
+    y: str | None,
+    x: str | Sequence[str] | None,
+    keys: Mapping[str, Sequence[Any]] | None,
+    table: Table,
 ) -> tuple[str, list[str], dict[str, list[Any]]]:
-    """The outcome, the columns, and the keys of those that are categories."""
+    """The outcome, the columns, and the keys of those that are categories, typed or declared."""
     if (formula is None) == (y is None) or (formula is None) == (x is None):
         raise InvalidArgument("ols: give a formula, or y= and x=: ols(y='wage', x=['education'], bounds={...}).")
     listed = {} if keys is None else read_mapping(keys, "ols")
@@ -233,10 +238,13 @@ def _terms(
     else:
         outcome = read_name(y, "ols")
         inputs = [read_name(name, "ols") for name in ([x] if isinstance(x, str) else x or ())]
-        categories = [name for name in inputs if name in listed]
+        declared = [name for name, column in table.columns.items() if column.defaults.keys and not column.is_number]
+        categories = [name for name in inputs if name in listed or name in declared]
     if not inputs or len({outcome, *inputs}) != len(inputs) + 1:
         raise InvalidArgument("ols: name an outcome and other columns, each once: 'wage ~ education + C(region)'.")
     for name in categories:
+        if name not in listed and (column := table.columns.get(name)) is not None and column.defaults.keys:
+            listed[name] = column.defaults.keys
         if name not in listed or isinstance(listed[name], str) or len(set(listed[name])) < 2:
             raise InvalidArgument(f"ols: list two keys of {name!r} or more: keys={{{name!r}: ['north', 'south']}}.")
     if set(listed) - set(categories):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any, Generic
 
@@ -26,6 +26,7 @@ from dpframe.plan import (
     Kind,
     Synthesis,
     SyntheticColumn,
+    Table,
     integer_range,
     kind,
     moment,
@@ -33,6 +34,7 @@ from dpframe.plan import (
     read_keys,
     ticks,
 )
+from dpframe.plan.declared import limits_of
 from dpframe.plan.steps import Step, rewrites, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.release.kinds.synthesis import SyntheticRelease
@@ -116,12 +118,12 @@ class FrameSynthesis(AskedFrame[Table_co]):
                 number of rows. workload: the tables for which the rows should be right: "1-way", "2-way" or "3-way"
                 for all tables of so many columns, or a list of tuples of columns. Each column needs one of: keys, the
                 list of its values; bins, the edges of its bins; bounds, a pair that is cut into 16 bins, or into single
-                values if it has at most 32 whole numbers. Boolean and Enum columns, and those with bounds from an
-                earlier `clip`, need none. A row with a value that keys= does not list does not count. A value outside
-                of bins or bounds counts in the nearest bin. nulls: the columns in which null is one more value, beside
-                those whose keys= list None. In any other column a row with null does not count, and no synthetic row
-                has null. for_model: a column that a model is to predict; its tables get four times the weight.
-                max_rows: how many rows of one unit count
+                values if it has at most 32 whole numbers. Boolean and Enum columns, and those with declared keys or
+                bounds or those of an earlier `clip`, need none. A row with a value that keys= does not list does not
+                count. A value outside of bins or bounds counts in the nearest bin. nulls: the columns in which null is
+                one more value, beside those whose keys= list None. In any other column a row with null does not count,
+                and no synthetic row has null. for_model: a column that a model is to predict; its tables get four times
+                the weight. max_rows: how many rows of one unit count
         Output: a query whose release has the rows, `out.table`, and the noisy tables, `out.marginals`
         Bound:  tables are chosen in rounds by the exponential mechanism and measured with Gaussian noise. Their costs
                 in ρ add up to that of the release: see `dpframe.release.kinds.synthesis.rounds`
@@ -139,7 +141,7 @@ class FrameSynthesis(AskedFrame[Table_co]):
         (True, 100)
         """
         names = self._columns(columns)
-        typed = _Typed.read(names, keys, bins, bounds, nulls)
+        typed = _Typed.read(names, keys, bins, bounds, nulls).completed(self._step.table)
         step, synthetic, levels = _coded(self._step, names, typed)
         target = None if for_model is None else read_name(for_model, "synthesize: for_model=")
         if target is not None and target not in names:
@@ -148,7 +150,7 @@ class FrameSynthesis(AskedFrame[Table_co]):
             step,
             names,
             Keys(levels),
-            read_limits(max_rows),
+            limits_of(read_limits(max_rows), step.table),
             (),
             verb=f"synthesize([{', '.join(map(repr, names))}], {{limit}})",
             workload=_workload(workload, names, target),
@@ -193,6 +195,14 @@ class _Typed:
         """The arguments of `synthesize`, checked. Errors: InvalidArgument."""
         dicts = _mapping(keys, "keys"), _mapping(bins, "bins"), _mapping(bounds, "bounds")
         return cls(names, *dicts, read_names([nulls], "synthesize: nulls=", names))
+
+    def completed(self, table: Table) -> _Typed:
+        """What was typed, and the declared keys or bounds of columns for which nothing was."""
+        said = {*self.keys, *self.bins, *self.bounds}
+        rest = {name: table.columns[name].defaults for name in self.names if name not in said}
+        keys = {name: declared.keys for name, declared in rest.items() if declared.keys}
+        bounds = {name: declared.bounds for name, declared in rest.items() if declared.bounds and not declared.keys}
+        return replace(self, keys={**self.keys, **keys}, bounds={**self.bounds, **bounds})
 
     def __post_init__(self) -> None:
         seen: set[str] = set()

@@ -45,26 +45,43 @@ class ColumnDomain:
     dtype: DType
     nullable: bool = True
     bounds: Bounds | None = None
-    keys: tuple[Scalar, ...] | None = None
+    keys: tuple[Scalar | None, ...] | None = None
     origin: str = ""  # the step that made the bounds or keys true, as the user typed it
+
+
+class ColumnDefaults(NamedTuple):
+    """What `dp.protect` declared of a column: bounds, as they were typed, and public keys. See `plan.declared`.
+
+    Values may lie outside of them: a question clips to these bounds and leaves out other keys. So a domain has neither.
+    """
+
+    bounds: Bounds | None = None
+    keys: tuple[Scalar | None, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Column:
     """One version of a column: its domain, and an identifier that is unique in the plan.
 
-    A step that changes values makes a new version with a new identifier. So the bounds of old values never hold for new
-    ones.
+    A step that changes values makes a new version with a new identifier. So neither the bounds of old values nor what
+    was declared of them holds for new ones.
     """
 
     id: str
     domain: ColumnDomain
     is_unit: bool = False
+    defaults: ColumnDefaults = ColumnDefaults()  # noqa: RUF009  (it is frozen)
 
     @property
     def is_number(self) -> bool:
         """Whether its values are whole numbers or floats."""
         return kind(self.domain.dtype) in (Kind.INTEGER, Kind.FLOAT)
+
+    @property
+    def listed(self) -> ColumnDomain:
+        """The domain that keys are read for: declared keys take the place of those that the type fixes."""
+        keys = self.defaults.keys
+        return self.domain if keys is None else replace(self.domain, keys=keys)
 
 
 def examples(columns: Mapping[str, Column]) -> tuple[list[str], list[str]]:
@@ -188,7 +205,7 @@ class Table:
     `unit` holds the identifier columns; they stay in the table even where a step hides them. With `dp.Rows(k)` it is
     empty, and `declared` is the largest number of rows that one person can have in this table. `limits` are enforced on
     the rows that reach the question. `single` says that no unit has more than one row. `everyone` says that every unit
-    has at least one row.
+    has at least one row. `defaults` are the limits of a question that types no others: see `plan.declared`.
     """
 
     columns: Mapping[str, Column]
@@ -199,6 +216,7 @@ class Table:
     everyone: bool = True
     limits: Limits = field(default_factory=Limits)
     versions: int = 0
+    defaults: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         check_names(self.columns)
@@ -222,6 +240,11 @@ class Table:
             columns[name] = Column(f"v{number}", domain)
             number += 1
         return replace(self, columns=columns, versions=number)
+
+    def with_defaults(self, defaults: Mapping[str, ColumnDefaults]) -> Table:
+        """The table with what is declared of the current versions of some columns."""
+        declared = {name: replace(self.columns[name], defaults=d) for name, d in defaults.items()}
+        return replace(self, columns={**self.columns, **declared})
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -123,8 +123,8 @@ def _label(part: object, domain: ColumnDomain, name: str, call: str) -> Scalar |
     )
 
 
-def _own_keys(domain: ColumnDomain) -> tuple[Scalar, ...] | None:
-    return (False, True) if kind(domain.dtype) == Kind.BOOLEAN else domain.keys
+def _own_keys(domain: ColumnDomain) -> tuple[Scalar | None, ...] | None:
+    return (False, True) if domain.keys is None and kind(domain.dtype) == Kind.BOOLEAN else domain.keys
 
 
 def _level(values: object, domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:

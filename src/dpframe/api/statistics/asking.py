@@ -6,7 +6,7 @@ limit on rows, and those of groups take none. The accessor `df.dp` has the metho
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Generic, Self
 
@@ -15,7 +15,8 @@ from dpframe.api.arguments import RowLimits, read_name, read_row_limits
 from dpframe.api.query import Query
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Aggregate, Key, Keys, Layout, Limits, Question, examples
+from dpframe.plan import Aggregate, Key, Keys, Layout, Limits, Question, Table, examples
+from dpframe.plan.declared import completed, limits_of
 from dpframe.plan.steps import Step
 from dpframe.release import Account
 from dpframe.usage import Hints
@@ -72,8 +73,9 @@ class AskedFrame(Hints, Generic[Table_co]):
         layout: Layout | None = None,
         other: Key | None = None,
     ) -> Query[Table_co]:
-        aggregates = tuple(part for name, aggregate in aggregates for part in aggregate.columns(name))
-        asked = Question(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb, other=other)
+        table = self._step.table
+        limits, columns = limits_of(limits, table, groups=bool(by)), _columns(aggregates, table)
+        asked = Question(self._step, by, keys, limits, columns, layout or Layout(), verb=verb, other=other)
         return Query(asked, self._budget)
 
 
@@ -104,5 +106,10 @@ class AskedGroups(Hints, Generic[Table_co]):
                     f"{aggregate.typed}: the keys are written into {name!r}, in place of its values. Give the keys "
                     f"another name: group_by((...).alias('{name}_key'), ...)."
                 )
-        columns = tuple(part for name, aggregate in aggregates for part in aggregate.columns(name))
-        return Query(replace(self._groups, aggregates=columns), self._budget)
+        return Query(replace(self._groups, aggregates=_columns(aggregates, self._groups.table)), self._budget)
+
+
+def _columns(aggregates: Iterable[tuple[str, Aggregate]], table: Table) -> tuple[tuple[str, Aggregate], ...]:
+    """The released columns that statistics ask for, with what the table declares where nothing was typed."""
+    columns = (part for name, aggregate in aggregates for part in aggregate.columns(name))
+    return tuple((name, completed(aggregate, table)) for name, aggregate in columns)

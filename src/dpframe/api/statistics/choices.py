@@ -297,9 +297,9 @@ class FrameChoices(AskedFrame[Table_co]):
         return self._one(name, _top_k(column, k, keys), read)
 
     def _listed(self, name: str) -> bool:
-        """Whether the type of a column lists its values."""
+        """Whether the values of a column are declared, or listed by its type."""
         table = self._step.table
-        return read_keys(None, (name,), (table.column(name, "top_k").domain,), f"top_k({name!r})") is not None
+        return read_keys(None, (name,), (table.column(name, "top_k").listed,), f"top_k({name!r})") is not None
 
     def _largest(self, name: str, k: int, limits: Limits) -> Query[Table_co]:
         """Rows for each value of a column that is found, the k largest."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from html import escape
 
 from dpframe.plan.allotments import Allotment
-from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
+from dpframe.plan.columns import Auto, Column, Limits, Table
+from dpframe.plan.declared import facts_of
 from dpframe.plan.explain.sentences import released_groups
 from dpframe.plan.grid import Product
 from dpframe.plan.question import Question
@@ -109,7 +110,7 @@ def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]
 
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
     """A protected table in words: its unit, and its columns with type, bounds and keys. Never a row."""
-    columns = [(name, show(c.domain.dtype), _domain(c.domain)) for name, c in step.table.columns.items()]
+    columns = [(name, show(c.domain.dtype), _known(c)) for name, c in step.table.columns.items()]
     return visible(f"{_title(step)} One unit has {_unit_rows(step)}."), columns
 
 
@@ -135,7 +136,9 @@ def _unit_rows(step: Step) -> str:
         return f"{exact} {counted(rows, 'row')}, declared by dp.Rows({unit.max_rows}){times}"
     if table.single:
         return f"{'exactly' if table.exactly_one else 'at most'} 1 row, by per_unit"
-    limits = limits_in_words(table.limits)
+    limits, defaults = limits_in_words(table.limits), limits_in_words(table.defaults)
+    if defaults and not limits:
+        return f"{defaults}, unless a question types others"
     return f"{limits}, enforced at the ask" if limits else "any number of rows until a limit is given"
 
 
@@ -151,7 +154,23 @@ def limits_in_words(limits: Limits) -> str:
     return ", ".join(parts)
 
 
+def _declared(question: Question) -> str:
+    """What of a question's arguments is as the table declares it, after a semicolon; empty where nothing is."""
+    table, levels = question.table, () if question.keys is None else question.keys.levels
+    given = vars(question.given).items()
+    facts = [name for name, limit in given if limit is not None and limit == getattr(table.defaults, name)]
+    columns = zip(question.by, levels, strict=False)
+    facts += [f"keys of {name!r}" for name, level in columns if table.columns[name].defaults.keys == level]
+    facts += [fact for _, aggregate in question.aggregates for fact in facts_of(aggregate, table)]
+    return f"; declared by dp(...): {', '.join(dict.fromkeys(facts))}" if facts else ""
+
+
 def _at_ask(question: Question) -> str:
+    return f"{_enforced(question)}{_declared(question)}"
+
+
+def _enforced(question: Question) -> str:
+    """The limits of one unit in a question, and what enforces them."""
     if question.table.declared is not None:
         return _unit_rows(question.step)
     limits = question.table.limits.and_also(question.given) if question.auto else question.limits
@@ -194,21 +213,26 @@ def _columns_in_words(step: Step) -> str:
     for name, column in step.table.columns.items():
         old = before.get(name)
         if step.parent is None or old is None or old != column:
-            words = _domain(column.domain)
+            words = _known(column)
             words += "" if column.domain.nullable or step.parent is None else ", not missing"
             if words.strip(", "):
                 lines.append(f"{name}: {words.strip(', ')}")
     return "; ".join(lines)
 
 
-def _domain(domain: ColumnDomain) -> str:
-    parts = []
+def _known(column: Column) -> str:
+    """What is known of the values of a column, and what is declared of it."""
+    domain, declared, parts = column.domain, column.defaults, []
     if domain.bounds is not None:
         times = kind(domain.dtype) in TIMES
         ends = ", ".join(number(moment(x, domain.dtype) if times else x) for x in domain.bounds)
         parts.append(f"in [{ends}]")
     if domain.keys is not None:
         parts.append(f"{counted(len(domain.keys), 'public key')}")
+    if declared.bounds is not None:
+        parts.append(f"clipped to {declared.bounds} where it is asked")
+    if declared.keys is not None:
+        parts.append(f"{counted(len(declared.keys), 'declared key')}")
     return ", ".join(parts)
 
 

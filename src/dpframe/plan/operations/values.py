@@ -156,7 +156,7 @@ def _fill_null(call: str, args: Sequence[ColumnDomain], options: Options) -> Col
 def cast_domain(call: str, domain: ColumnDomain, target: nw.dtypes.DType, origin: str = "") -> ColumnDomain:
     """The domain after a conversion. A value that does not convert is null."""
     check_cast(domain.dtype, target, call)
-    keys: tuple[Scalar, ...] | None = tuple(target.categories) if isinstance(target, nw.Enum) else None
+    keys: tuple[Scalar | None, ...] | None = tuple(target.categories) if isinstance(target, nw.Enum) else None
     have, want = kind(domain.dtype), kind(target)
     bounds, nullable = None, True
     if have in (*NUMBERS, Kind.BOOLEAN) and want in NUMBERS and domain.bounds:

@@ -15,6 +15,7 @@ from typing import Any
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import nodes
 from dpframe.plan.columns import ColumnDomain, Limits, Table
+from dpframe.plan.declared import Declared
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.types import Kind, kind, listed, real, show
@@ -102,7 +103,8 @@ class Source(Step):
     """The protected table itself.
 
     Neighbours: under "add-remove" all rows of one unit join or leave. Under "replace" one unit's rows are exchanged for
-                another unit's. With `Rows(k)` a unit is any set of at most k rows.
+                another unit's. With `Rows(k)` a unit is any set of at most k rows. What is `declared` says nothing of
+                them: see `dpframe.plan.declared`
     """
 
     data: Any = field(repr=False)
@@ -110,13 +112,21 @@ class Source(Step):
     unit: tuple[str, ...] | Rows
     relation: Relation
     origin: Any = None  # what data= said: which rows these are, for the name of a release
+    declared: Declared = Declared()  # noqa: RUF009  (it is frozen)
 
     @cached_property
     def table(self) -> Table:
         if isinstance(self.unit, Rows):
+            if self.declared.limits != Limits():
+                raise UnsupportedOperation(
+                    f"{self.declared.limits.typed}: without an identifier column nobody can tell whose rows to limit; "
+                    f"{self.unit.typed} is the limit. Protect the table with unit='...' to enforce one."
+                )
             rows = self.unit.max_rows
-            return Table({}, (), self.relation, rows, single=rows == 1).with_versions(self.schema)
-        table = Table({}, (), self.relation).with_versions(self.schema)
+            table = Table({}, (), self.relation, rows, single=rows == 1).with_versions(self.schema)
+            return table.with_defaults(self.declared.columns)
+        table = Table({}, (), self.relation, defaults=self.declared.limits).with_versions(self.schema)
+        table = table.with_defaults(self.declared.columns)
         columns = dict(table.columns)
         for name in self.unit:
             column = table.column(name, "unit=")
@@ -127,9 +137,16 @@ class Source(Step):
 
     @property
     def typed(self) -> str:
+        return self._line(short=False)
+
+    @property
+    def shown(self) -> str:
+        return self._line(short=True)
+
+    def _line(self, *, short: bool) -> str:
         unit = self.unit if isinstance(self.unit, Rows) else self.unit[0] if len(self.unit) == 1 else self.unit
-        text = f"dp.Rows({unit.max_rows})" if isinstance(unit, Rows) else repr(unit)
-        return f"dp(unit={text}, neighbors={self.relation!r})"
+        text = unit.typed if isinstance(unit, Rows) else repr(unit)
+        return f"dp(unit={text}, neighbors={self.relation!r}{self.declared.arguments(short=short)})"
 
 
 def not_the_unit(table: Table, name: str, call: str) -> None:
@@ -285,7 +302,10 @@ class Cut(Step):
 
 @dataclass(frozen=True, eq=False)
 class Bound(Step):
-    """A limit for every later question, beside earlier limits; it is enforced on the rows that reach the question."""
+    """A limit for every later question, beside earlier limits; it is enforced on the rows that reach the question.
+
+    It takes the place of the declared limit; dp.Auto() takes the place of all declared limits.
+    """
 
     before: Step
     limits: Limits
@@ -298,7 +318,9 @@ class Bound(Step):
                 "bound: without an identifier column nobody can tell whose rows to limit; dp.Rows(k) is the limit. "
                 "Protect the table with unit='...' to enforce one."
             )
-        return replace(table, limits=table.limits.and_also(self.limits))
+        rows, auto = self.limits.max_rows, self.limits.auto
+        defaults = Limits() if auto else replace(table.defaults, max_rows=None) if rows else table.defaults
+        return replace(table, limits=table.limits.and_also(self.limits), defaults=defaults)
 
     @property
     def typed(self) -> str:

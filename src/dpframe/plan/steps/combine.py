@@ -16,10 +16,11 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, WrongType
+from dpframe.plan import declared
 from dpframe.plan.columns import Bounds, Column, ColumnDomain, Limits, Table
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
-from dpframe.plan.steps.features import Feature, feature
+from dpframe.plan.steps.features import Feature, Pick, feature
 from dpframe.plan.types import Kind, kind, show
 
 How = Literal["inner", "left"]
@@ -60,10 +61,12 @@ class PerUnit(Step):
                 raise InvalidArgument(f"per_unit({name}=...): {name!r} says whose row it is; choose another name.")
         table = replace(table, columns=units, single=True, limits=table.limits.and_also(Limits(max_rows=1)))
         origins = {name: f"per_unit({name}={aggregate.typed})" for name, aggregate in self.features}
+        picked = {name: pick.column for name, pick in self.features if isinstance(pick, Pick)}
+        before = self.before.table.columns
         return table.with_versions(
             (name, replace(f.domain, origin=origins[name] if f.domain.bounds else f.domain.origin))
             for name, f in self.made.items()
-        )
+        ).with_defaults({name: before[column].defaults for name, column in picked.items()})
 
     @property
     def typed(self) -> str:
@@ -240,6 +243,9 @@ class JoinProtected(Step):
     Bound:      the limits, enforced on the rows that come out
     Why:        the identifier is among the keys, so a row of the result is made of two rows of one unit
     Source:     the definition of user-level neighbours
+
+    Declared limits stay where one of the tables has one row of a unit: see `dpframe.plan.declared.beside`. What is
+    declared of columns stays.
     """
 
     before: Step
@@ -305,11 +311,17 @@ class JoinProtected(Step):
         everyone = here.everyone and all(any(source is mine for mine in sources) for source in more)
         if self.how == "inner":
             everyone = everyone and there.everyone and not self.besides and len(sources) == len(more)
-        table = replace(here, single=single, everyone=everyone, limits=_limits(self.before, self.other, single=single))
+        table = replace(
+            here,
+            single=single,
+            everyone=everyone,
+            limits=_limits(self.before, self.other, single=single),
+            defaults=declared.beside(here, there),
+        )
         missing = self.how == "left"
         return table.with_versions(
             (name, replace(c.domain, nullable=c.domain.nullable or missing)) for name, c in self.brought.items()
-        )
+        ).with_defaults({name: c.defaults for name, c in self.brought.items()})
 
     @property
     def typed(self) -> str:
@@ -327,6 +339,8 @@ class Concat(Step):
                 a unit with rows in one table
     Why:        a row of the result is one row of one table, and keeps its identifier
     Source:     the definition of user-level neighbours
+
+    What the tables declare alike stays declared.
     """
 
     before: Step
@@ -365,8 +379,9 @@ class Concat(Step):
             if any(_role(table, table.columns[name]) != role for name, role in roles.items()):
                 raise UnsupportedOperation("concat: the columns that identify the unit must have the same names.")
         domains = {name: _joint([t.columns[name].domain for t in tables], name) for name in first.columns}
-        base = Table({}, (), first.relation, everyone=all(t.everyone for t in tables))
+        base = Table({}, (), first.relation, everyone=all(t.everyone for t in tables), defaults=declared.in_all(tables))
         result = replace(base, limits=_limits(*self.parts, single=False)).with_versions(domains.items())
+        result = result.with_defaults(declared.columns_in_all(tables))
         columns, units = dict(result.columns), []
         for i, unit in enumerate(first.unit):
             name = next((n for n, c in first.columns.items() if c.id == unit.id), None)

@@ -1,0 +1,169 @@
+"""`dp.protect`: whose rows they are, what pays for releases, and what the table declares once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Unpack, overload
+
+from dpframe import engine
+from dpframe.api.arguments import OwnLimits, read_bounds, read_limits, read_mapping, read_names
+from dpframe.api.frame import PrivateFrame
+from dpframe.api.groups import PrivateGroupBy
+from dpframe.api.settings import check_budget
+from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongType
+from dpframe.plan import TIMES, Bounds, Kind, Table, Unread, check_choice, kind, read_keys, show
+from dpframe.plan.columns import Column, ColumnDefaults
+from dpframe.plan.declared import Declared
+from dpframe.plan.steps import Rows, Source
+from dpframe.plan.totals import in_ticks
+from dpframe.usage import explained
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+class Declarations(OwnLimits, total=False):
+    """What a table declares once: limits on one unit, and for columns their bounds and public keys."""
+
+    bounds: Mapping[str, tuple[Any, Any]] | None
+    keys: Mapping[str, Sequence[Any]] | None
+
+
+Unit = str | tuple[str, ...] | list[str] | Rows | None
+
+
+# What type checkers know: the kind of table that a release gives back. At run time there is one function, the last one.
+@overload
+def protect(
+    frame: pd.DataFrame,
+    unit: Unit = None,
+    budget: Any = None,
+    neighbors: str = "add-remove",
+    data: Any = None,
+    **declared: Unpack[Declarations],
+) -> PrivateFrame[pd.DataFrame]: ...
+@overload
+def protect(
+    frame: pl.DataFrame | pl.LazyFrame,
+    unit: Unit = None,
+    budget: Any = None,
+    neighbors: str = "add-remove",
+    data: Any = None,
+    **declared: Unpack[Declarations],
+) -> PrivateFrame[pl.DataFrame]: ...
+@overload
+def protect(
+    frame: Any,
+    unit: Unit = None,
+    budget: Any = None,
+    neighbors: str = "add-remove",
+    data: Any = None,
+    **declared: Unpack[Declarations],
+) -> PrivateFrame[Any]: ...
+@explained
+def protect(
+    frame: Any,
+    unit: Unit = None,
+    budget: Any = None,
+    neighbors: str = "add-remove",
+    data: Any = None,
+    **declared: Unpack[Declarations],
+) -> PrivateFrame[Any]:
+    """Protect a table: from here on it can only be asked questions whose answers are differentially private.
+
+    Input:  frame: pandas or Modin DataFrame, Polars DataFrame or LazyFrame, PyArrow Table, Dask DataFrame, DuckDB
+            relation, Ibis table or Spark DataFrame. Rows of a database stay there: only exact totals come back. A
+            lazy table or a query is read at each release, and must give the same rows each time; with a `limit`
+            without an order it may not. unit: the column, or tuple of columns, that says whose row it is; or
+            `dp.Rows(k)` if no column does and one person has at most k rows; budget: what releases are paid from;
+            neighbors: "add-remove" (one unit joins or leaves) or "replace" (one unit's rows are exchanged for
+            another's, "bounded DP"); data: a label of these rows, so that a release with a name is not given again
+            for other rows: a text or a date such as "2026-01", or a `pathlib.Path` of the file they were read from.
+            A lazy Polars table that scans files has its files as label. What every question needs may be declared
+            here once: max_rows, max_groups, max_rows_per_group, limits on one unit (counts), as in `group_by`;
+            bounds: a dict from columns to pairs (column unit); keys: a dict from columns to lists, chosen without
+            looking at the data. `unit="id", max_rows=1` is a table of people
+    Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
+            of table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a
+            PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is registered when dpframe is
+            imported and does the same
+    Bound:  a question has each declared limit, bound and list of keys that it does not type, and enforces it as if it
+            were typed. So the rows need not keep what is declared: see `dpframe.plan.declared`
+    Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation; nothing is read
+
+    >>> import polars as pl, dpframe as dp
+    >>> visits = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]})
+    >>> frame = dp.protect(visits, unit="user", budget=dp.Budget(epsilon=1.0))  # or visits.dp(unit="user", ...)
+    >>> frame.columns, frame.unit
+    (['user', 'spend'], ('user',))
+    >>> out = frame.sum("spend", bounds=(0, 10), max_rows=2).release(epsilon=0.5)
+    >>> out.table.shape, frame.budget.remaining
+    ((1, 1), Loss(epsilon=0.5, delta=0.0))
+
+    Declared once, a question says only what it asks. What it types takes the place of what was declared:
+
+    >>> frame = dp.protect(visits, unit="user", max_rows=2, bounds={"spend": (0, 10)})
+    >>> frame.sum("spend").sensitivity["spend"].l1, frame.sum("spend", bounds=(0, 50)).sensitivity["spend"].l1
+    (20, 100)
+    """
+    if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
+        raise InvalidArgument("This frame is protected already.")
+    check_choice(neighbors, ("add-remove", "replace"), "neighbors")
+    held, origin = engine.adopt(frame), engine.read_origin(data)
+    if unit is None or (isinstance(unit, (str, tuple, list)) and not unit):
+        raise InvalidArgument(
+            "Say whose privacy is at stake: dp(unit='user_id') names the column that identifies a person; "
+            "dp(unit=dp.Rows(1)) says that there is none and that one person has at most one row."
+        )
+    ids = unit if isinstance(unit, Rows) else read_names([unit], "unit=", [name for name, _ in held.schema])
+    if not isinstance(ids, Rows) and len(set(ids)) != len(ids):
+        raise InvalidArgument("unit=: a column is named twice.")
+    source = Source(held, held.schema, ids, neighbors, origin)  # type: ignore[arg-type]
+    try:
+        table = source.table
+    except UnknownColumn as error:
+        pandas = held.kind == "pandas" and held.engine == "polars"
+        hint = " If it is the index of a pandas table, call reset_index() first." if pandas else ""
+        unread = [
+            f" {name!r} is {show(domain.dtype)}." for name, domain in held.schema if isinstance(domain.dtype, Unread)
+        ]
+        message = f"{error}{hint}{''.join(unread[:1])}"
+    else:
+        return PrivateFrame(replace(source, declared=_declared(table, **declared)), check_budget(budget))
+    raise UnknownColumn(message)
+
+
+def _declared(table: Table, bounds: object = None, keys: object = None, **limits: Any) -> Declared:
+    """What is declared of a table, checked. Errors: those of `protect`."""
+    ends = {} if bounds is None else read_mapping(bounds, "protect: bounds=")
+    lists = {} if keys is None else read_mapping(keys, "protect: keys=")
+    columns = {
+        name: ColumnDefaults(
+            _bounds(table.column(name, "protect: bounds="), name, ends[name]) if name in ends else None,
+            _keys(table.column(name, "protect: keys="), name, lists[name]) if name in lists else None,
+        )
+        for name in dict.fromkeys((*ends, *lists))
+    }
+    return Declared(read_limits(**limits), columns)
+
+
+def _bounds(column: Column, name: str, typed: object) -> Bounds:
+    """Declared bounds, as they were typed. Errors: InvalidBounds, WrongType."""
+    call, family = f"protect: bounds of {name!r}", kind(column.domain.dtype)
+    if family not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, *TIMES):
+        raise WrongType(f"{call}: numbers and times have bounds, not a column of type {show(column.domain.dtype)}.")
+    bounds = read_bounds(typed, call)
+    if not isinstance(bounds, Bounds):
+        raise InvalidBounds(f"{call}: type a pair, such as (0, 100). dp.Auto() is for a question: bounds=dp.Auto().")
+    in_ticks(bounds, column, call)
+    return bounds
+
+
+def _keys(column: Column, name: str, typed: object) -> tuple[Any, ...]:
+    """Declared keys. Errors: InvalidArgument, WrongType."""
+    read = None if typed is None else read_keys(typed, (name,), (column.domain,), f"protect: keys of {name!r}")
+    if read is None:
+        raise InvalidArgument(f"protect: list the keys of {name!r}, keys={{{name!r}: [...]}}.")
+    return read.levels[0]

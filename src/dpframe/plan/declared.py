@@ -1,0 +1,127 @@
+"""What a table declares once, in place of what a question does not type.
+
+Neighbours: those of the question.
+Changes:    nothing that a question is made of but its arguments. A declared limit, bound or list of keys is put where
+            the argument was left out, before the question is made; the question is then the one in which a person
+            typed it. Its sensitivity, noise, price, name and charge are those of that question.
+Bound:      that of the typed question. Its limits are enforced on the rows that reach it, its bounds by clipping, its
+            keys by leaving out other rows. So nothing is assumed of the rows, and it does not matter whether they keep
+            what was declared, or which step came between.
+Source:     `dpframe.theory.formulas.sensitivity`, for the typed question.
+
+What is typed takes the place of what is declared, argument by argument; it may be wider. `frame.bound(...)` is typed
+too. `limits=dp.Auto()` takes the place of all declared limits. A declared fact of a column belongs to one version of
+it: a step that writes the column drops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+from dpframe.plan.columns import ColumnDefaults, Limits, Table
+from dpframe.plan.statistics import Aggregate
+from dpframe.plan.types import listed
+
+_OF = {  # the arguments of a statistic that may be declared: which argument names their column, and what they are
+    "bounds": ("column", "bounds"),
+    "keys": ("column", "keys"),
+    "bounds_beside": ("beside", "bounds"),
+    "weight_bounds": ("weights", "bounds"),
+}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What `dp.protect` was told of a table: limits of one unit, and for columns their bounds and keys."""
+
+    limits: Limits = field(default_factory=Limits)
+    columns: Mapping[str, ColumnDefaults] = field(default_factory=dict)
+
+    def arguments(self, *, short: bool = False) -> str:
+        """The arguments as they were typed, each after a comma; with `short`, long lists are cut."""
+        bounds = {name: tuple(d.bounds) for name, d in self.columns.items() if d.bounds is not None}
+        keys = [
+            f"{name!r}: {listed(d.keys) if short else list(d.keys)}"
+            for name, d in self.columns.items()
+            if d.keys is not None
+        ]
+        parts = [self.limits.typed, f"bounds={bounds}" if bounds else "", f"keys={{{', '.join(keys)}}}" if keys else ""]
+        return "".join(f", {part}" for part in parts if part)
+
+
+def limits_of(typed: Limits, table: Table, *, groups: bool = False) -> Limits:
+    """The limits of a question: the typed ones, and the declared ones in place of those that were not typed.
+
+    Input:  groups: whether the question takes limits on groups; else only rows have a limit
+
+    >>> from dpframe.plan.columns import Auto
+    >>> table = Table({}, (), "add-remove", defaults=Limits(max_rows=20, max_groups=3))
+    >>> limits_of(Limits(max_rows=50), table, groups=True).typed, limits_of(Limits(), table).typed
+    ('max_rows=50, max_groups=3', 'max_rows=20')
+    >>> limits_of(Limits(auto=Auto()), table).typed
+    ''
+    """
+    if typed.auto is not None:
+        return typed
+    return typed.or_else(table.defaults if groups else Limits(table.defaults.max_rows))
+
+
+def completed(aggregate: Aggregate, table: Table) -> Aggregate:
+    """A statistic with the declared bounds and keys of its columns in place of those that were not typed."""
+    parts = {name: completed(getattr(aggregate, name), table) for name in ("top", "bottom") if hasattr(aggregate, name)}
+    if getattr(aggregate, "unit_bounds", None) is None:
+        for argument, (of, fact) in _OF.items():
+            column = table.columns.get(getattr(aggregate, of, None) or "")
+            if column is not None and getattr(aggregate, argument, table) is None:
+                parts[argument] = getattr(column.defaults, fact)
+    return replace(aggregate, **parts) if parts else aggregate  # type: ignore[arg-type]
+
+
+def facts_of(aggregate: Aggregate, table: Table) -> Iterator[str]:
+    """The bounds and keys of a statistic that are as the table declares them, in words: `bounds of 'spend'`."""
+    for part in ("top", "bottom"):
+        if hasattr(aggregate, part):
+            yield from facts_of(getattr(aggregate, part), table)
+    used: list[tuple[Any, object, str]]
+    used = [(getattr(aggregate, of, None), getattr(aggregate, name, None), fact) for name, (of, fact) in _OF.items()]
+    used += [(name, bounds, "bounds") for name, bounds in getattr(aggregate, "among", ())]
+    for name, value, fact in used:
+        if value is not None and name in table.columns and value == getattr(table.columns[name].defaults, fact):
+            yield f"{fact} of {name!r}"
+
+
+def in_all(tables: Sequence[Table]) -> Limits:
+    """The limits that several tables declare alike."""
+    return reduce(_alike, (table.defaults for table in tables))
+
+
+def _alike(first: Limits, second: Limits) -> Limits:
+    return Limits(**{name: limit for name, limit in vars(first).items() if limit == getattr(second, name)})
+
+
+def beside(first: Table, second: Table) -> Limits:
+    """The declared limits of one table that hold for its join with another: where the other has one row of a unit.
+
+    Each row of the join is then one row of the first, or of the second. Where both may have several rows of a unit, the
+    join may have their product, of which nothing is declared.
+    """
+    for one, many in ((second, first), (first, second)):
+        if one.single or one.defaults.max_rows == 1:
+            return many.defaults
+    return Limits()
+
+
+def columns_in_all(tables: Sequence[Table]) -> dict[str, ColumnDefaults]:
+    """What several tables with the same columns declare alike of each column."""
+    return {name: _shared(table.columns[name].defaults for table in tables) for name in tables[0].columns}
+
+
+def _shared(defaults: Iterable[ColumnDefaults]) -> ColumnDefaults:
+    first, *others = defaults
+    return ColumnDefaults(
+        first.bounds if all(other.bounds == first.bounds for other in others) else None,
+        first.keys if all(other.keys == first.keys for other in others) else None,
+    )
