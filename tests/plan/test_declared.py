@@ -83,7 +83,7 @@ ONE = {  # statistics of a column: as a method of a declared frame, and what a p
     "cdf": ({"column": "spend", "points": [5, 50]}, SPEND),
     **{
         verb: ({"column": "spend"}, SPEND)
-        for verb in ("sum", "mean", "var", "std", "skew", "geometric_mean", "median", "min", "max")
+        for verb in ("sum", "mean", "var", "std", "skew", "kurtosis", "geometric_mean", "median", "min", "max")
     },
 }
 WHOLE = {  # other questions about the whole table, and aggregates of two columns

@@ -146,7 +146,7 @@ ASKED = {
     "f[['wage', 'n']]": "select(",
     "f[dp.col('wage') > 1]": "filter(",
     "f[0]": "not shown",
-    "list(f)": "no loop: rows are not shown",
+    "list(f)": "does not tell its number of rows",
     "f.filter('wage > 1')": "not text but an expression, such as dp.col('wage') >= 18",
     "g['wage']": ".mean('wage'",
     "[key for key in g]": "no loop: one frame for each key is in partition('city', keys=[...], max_groups=1)",
