@@ -19,7 +19,9 @@ from questions import ABSENT, QUESTIONS, REFUSED, TABLE, exact, expected, protec
 
 pytestmark = pytest.mark.xdist_group("spark")
 _EACH_TIME = ["texts parsed", "all three", "zone"]
-_AT_LENGTH = [pytest.param(n, marks=pytest.mark.long) for n in ("clip", "two", "moments", "ranks", "distinct", "public")]
+_AT_LENGTH = [
+    pytest.param(n, marks=pytest.mark.long) for n in ("clip", "two", "moments", "ranks", "distinct", "public")
+]
 
 
 @pytest.fixture(scope="module")
