@@ -293,11 +293,11 @@ def drawn(rng, chain, relation):
     return asked(chain, form, limits, unit, relation), unit, told, (form, limits)
 
 
-def run(chains, relations, seed, times=1):
+def run(chains, relations, seed):
     """Questions about each chain, each held against every pair of neighbours under one of the relations in turn."""
     rng, tally, turn = random.Random(seed), Tally(), itertools.cycle(relations)
     for chain in chains:
-        for relation in itertools.islice(turn, times if len(chain) > 1 else 2 * times):
+        for relation in itertools.islice(turn, 1 if len(chain) > 1 else 2):
             for _ in range(6):  # a form may be refused: another one is not
                 query, unit, told, _ = drawn(rng, chain, relation)
                 if query is not None:
@@ -340,12 +340,11 @@ def test_no_claim_of_columns_with_limits_of_their_own_is_exceeded(form, relation
 
 @pytest.mark.long
 def test_no_claim_is_exceeded_after_any_three_operations(capsys):
-    tally = run(chains(0, 1, 2), ["add-remove", "replace"], "all forms", times=8)
-    more = run(chains(3), ["add-remove", "replace"], "any three")
+    """Of 8,000 chains each 17th, which has every operation in every place, because 17 and 20 share no divisor."""
+    tally = run(chains(3)[::17], ["add-remove", "replace"], "any three")
     with capsys.disabled():
-        print(f"\n  exhaustive neighbours, at length: {tally}; three operations: {more}")
+        print(f"\n  exhaustive neighbours, three operations: {tally}")
     assert not tally.broken
-    assert not more.broken
 
 
 def test_keys_in_rounds_move_by_no_more_than_a_weight_of_one(capsys):

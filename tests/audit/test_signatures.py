@@ -136,7 +136,7 @@ def test_neighbours_differ_in_nothing_but_numbers():
 
 @pytest.mark.long
 def test_neighbours_differ_in_nothing_but_numbers_at_length():
-    hold("signatures at length", 120, 40)
+    hold("signatures at length", 30, 6)
 
 
 def test_refusals_are_the_same_for_all_tables():

@@ -96,6 +96,7 @@ def test_the_outcome_and_inputs_are_clipped_near_their_values():
     assert most == int(most)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, CERTAIN])
 @pytest.mark.parametrize("rows", [ROWS.clear(), ROWS[:1], ROWS.with_columns(x=pl.lit(None, float)), ROWS])
 def test_bounds_are_inside_the_typed_ones_whatever_the_rows_are(rows, epsilon):
