@@ -13,10 +13,10 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from dpframe.engine.backends.base import Backend, Frame, Work
+from dpframe.engine.backends.base import Backend, Frame, Selection, Work
 from dpframe.engine.tables import Data
 
-__all__ = ["Backend", "Frame", "Work", "adopted", "backend_named", "backend_of", "fetched"]
+__all__ = ["Backend", "Frame", "Selection", "Work", "adopted", "backend_named", "backend_of", "fetched"]
 
 _LAYER: Mapping[nw.Implementation, str] = {  # from narwhals' implementation to our module
     nw.Implementation.POLARS: "polars",

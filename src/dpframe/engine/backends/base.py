@@ -23,6 +23,17 @@ class Work(NamedTuple):
     shuffles: int
 
 
+class Selection(NamedTuple):
+    """The groups that each unit keeps of its rows, and what is added up in them."""
+
+    units: Sequence[str]
+    groups: Sequence[str]
+    hashes: str  # the column with the hash of a row's group
+    most: int | None  # groups of a unit: those with the lowest hashes; None keeps every group
+    cap: int  # most rows of a unit in a group
+    sums: Mapping[str, str]  # for each column of the output, the Int64 column of the rows that it adds up
+
+
 class Backend(ABC):
     """One engine.
 
@@ -164,20 +175,10 @@ class Backend(ABC):
 
     keeps_by_sorting = False  # whether this engine has `kept_partials`
 
-    def kept_partials(
-        self,
-        frame: Frame,
-        hashes: str,
-        units: Sequence[str],
-        groups: Sequence[str],
-        most: int | None,
-        cap: int,
-        sums: Mapping[str, str],
-    ) -> Frame:
+    def kept_partials(self, frame: Frame, kept: Selection) -> Frame:
         """Partials of the groups that `lowest` keeps, with sums of Int64 columns of rows.
 
-        Input:  rows with the hash of their group; most: None keeps every group; cap: most rows of a unit in a group;
-                sums: the column that each column of the output adds up
+        Input:  rows with the hash of their group
         Output: the units and groups, the number of rows "n", the unit's sum "a" of min(n, cap), and the sums
         """
         raise NotImplementedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -14,7 +14,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import lowest as sorting
-from dpframe.engine.backends.base import Backend, Frame
+from dpframe.engine.backends.base import Backend, Frame, Selection
 from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of
@@ -99,22 +99,12 @@ class PolarsBackend(Backend):
 
     keeps_by_sorting = True
 
-    def kept_partials(
-        self,
-        frame: Frame,
-        hashes: str,
-        units: Sequence[str],
-        groups: Sequence[str],
-        most: int | None,
-        cap: int,
-        sums: Mapping[str, str],
-    ) -> Frame:
+    def kept_partials(self, frame: Frame, kept: Selection) -> Frame:
         native: pl.LazyFrame = frame.to_native()
-        rows = native.select(*units, *groups, hashes, *sums.values())
-        names = {name: rows.collect_schema()[name] for name in (*units, *groups)}
-        keep = partial(kept_partials, units=[*units], groups=[*groups], hashes=hashes, most=most, cap=cap, sums=sums)
-        schema = names | dict.fromkeys(["n", "a", *sums], pl.Int64())
-        return nw.from_native(rows.map_batches(keep, schema=schema, **_AS_A_WHOLE))
+        rows = native.select(*kept.units, *kept.groups, kept.hashes, *kept.sums.values())
+        names = {name: rows.collect_schema()[name] for name in (*kept.units, *kept.groups)}
+        schema = names | dict.fromkeys(["n", "a", *kept.sums], pl.Int64())
+        return nw.from_native(rows.map_batches(partial(kept_partials, kept=kept), schema=schema, **_AS_A_WHOLE))
 
     def kept(
         self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str, hashes: dict[str, Any]
