@@ -47,7 +47,7 @@ class Backend(ABC):
     # Tables
 
     @abstractmethod
-    def adopt(self, table: Any) -> Data | None:
+    def adopt(self, table: object) -> Data | None:
         """A user's table as `Data`; None for a table that this engine does not take in. No row is read."""
 
     def fetch(self, table: Any) -> pl.DataFrame:
@@ -134,14 +134,14 @@ class Backend(ABC):
         """
         return frame
 
-    def texts(self, frame: Frame, values: Iterable[Any]) -> list[Any]:
+    def texts(self, frame: Frame, values: Iterable[object]) -> list[object]:
         """Constants of a query: texts in the form in which the frame holds texts, other values as they are."""
         values = list(values)
         if not any(isinstance(value, str) for value in values) or not self.bytewise(frame):
             return values
         return [value.encode() if isinstance(value, str) else value for value in values]
 
-    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
+    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[object]) -> nw.Expr:
         """Whether a column of a frame is equal to one of the values."""
         return value.is_in(self.texts(frame, values))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any
 
 import duckdb
 import narwhals as nw
@@ -58,7 +57,7 @@ class _DuckDB(SqlBackend):
 
     # Tables
 
-    def adopt(self, table: Any) -> Data | None:
+    def adopt(self, table: object) -> Data | None:
         if not isinstance(table, DuckDBPyRelation):
             return None
         _check_macros(table)
@@ -74,10 +73,10 @@ class _DuckDB(SqlBackend):
 
         return Data("pandas", schema_of(self, {name: types[name] for name in names}), scan, True, self.name, names)
 
-    def fetch(self, table: Any) -> pl.DataFrame:
+    def fetch(self, table: DuckDBPyRelation) -> pl.DataFrame:
         return _read(table)
 
-    def together(self, first: Any, second: Any) -> bool:
+    def together(self, first: DuckDBPyRelation, second: DuckDBPyRelation) -> bool:
         try:
             first.set_alias("a").cross(second.set_alias("b"))
         except duckdb.Error:

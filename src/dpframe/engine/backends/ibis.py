@@ -12,7 +12,6 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
-from typing import Any
 from uuid import uuid4
 
 import ibis
@@ -265,8 +264,7 @@ def _dialect(rows: ibis.Table) -> Dialect:
     name = _DIALECTS.get(backends[0].name) if len(backends) == 1 else None
     if name is None:
         return _PLAIN
-    dialect: Dialect = import_module(f"dpframe.engine.backends.{name}").DIALECT
-    return dialect
+    return import_module(f"dpframe.engine.backends.{name}").DIALECT
 
 
 class _Ibis(SqlBackend):
@@ -309,8 +307,7 @@ class _Ibis(SqlBackend):
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
         rows = beside.to_native()
-        public: Frame = nw.from_native(_dialect(rows).brought(rows, plain_table(self, beside, table)))
-        return public
+        return nw.from_native(_dialect(rows).brought(rows, plain_table(self, beside, table)))
 
     def brings_keys(self, frame: Frame) -> bool:
         rows = frame.to_native()
@@ -356,7 +353,7 @@ class _Ibis(SqlBackend):
         test = _dialect(rows).one_of(rows[column], values) if len(values) > MOST_CONSTANTS else None
         return None if test is None else _with(rows, test, into)
 
-    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
+    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[object]) -> nw.Expr:
         """Compare with constants. Those from 2^63 on get the type uint64, since Ibis takes plain integers for int64."""
         return value.is_in([ibis.literal(x, "uint64") if _is_large(x) else x for x in self.texts(frame, values)])
 
@@ -392,8 +389,7 @@ class _Ibis(SqlBackend):
 
     def settled(self, frame: Frame) -> Frame:
         rows = frame.to_native()
-        settled: Frame = nw.from_native(_dialect(rows).settled(rows))
-        return settled
+        return nw.from_native(_dialect(rows).settled(rows))
 
     def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
         rows = frame.to_native()
@@ -502,8 +498,7 @@ def _joined(rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
 
 def _with(rows: ibis.Table, value: ibis.Value, into: str) -> Frame:
     """The frame of some rows with one more column."""
-    frame: Frame = nw.from_native(rows.mutate(**{into: value}))
-    return frame
+    return nw.from_native(rows.mutate(**{into: value}))
 
 
 _PLAIN = Dialect()

@@ -14,7 +14,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
-from pyspark.sql import functions, types
+from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 
 from dpframe.engine.backends.base import Frame, Work
 from dpframe.engine.backends.sql import REPLACED, SqlBackend, our_names, piece_of, plain_table, schema_of
@@ -54,7 +54,7 @@ class _Spark(SqlBackend):
         names = our_names(table.columns)  # without columns that have one name
         zone_columns = {name for name, dtype in table.dtypes if dtype == "timestamp"}
 
-        def scan(selection: Sequence[str], *, empty: bool = False) -> Any:
+        def scan(selection: Sequence[str], *, empty: bool = False) -> DataFrame:
             """Rename the columns first: with one setting of a session, Spark reads a name in SQL as a pattern."""
             columns = [functions.col(_quoted(name)).alias(names[name]) for name in selection]
             rows = table.select(*(columns or [functions.lit(1).alias("s")]))
@@ -64,10 +64,10 @@ class _Spark(SqlBackend):
 
         return Data("pandas", schema_of(self, {name: dtypes[name] for name in names}), scan, True, self.name, names)
 
-    def fetch(self, table: Any) -> pl.DataFrame:
+    def fetch(self, table: DataFrame) -> pl.DataFrame:
         return _read(table)
 
-    def together(self, first: Any, second: Any) -> bool:
+    def together(self, first: DataFrame, second: DataFrame) -> bool:
         return bool(first.sparkSession == second.sparkSession)
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
@@ -136,8 +136,7 @@ class _Spark(SqlBackend):
             rows = rows.where(f"bit_count(r & ~shiftleft(-1L, {part})) < {most}")
         over = f"{within} ORDER BY {hashes} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         rows = rows.withColumn("r", functions.expr(f"count(1) OVER ({over})")).where(f"r <= {most}")
-        result: Frame = nw.from_native(rows)
-        return result
+        return nw.from_native(rows)
 
     def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
         """Numbers in few runs are written as ranges."""
@@ -262,17 +261,16 @@ def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
 
 def _with(frame: Frame, expression: str, into: str) -> Frame:
     """The frame with one more column, given as SQL."""
-    rows: Frame = nw.from_native(frame.to_native().withColumn(into, functions.expr(expression)))
-    return rows
+    return nw.from_native(frame.to_native().withColumn(into, functions.expr(expression)))
 
 
-def _read(rows: Any) -> pl.DataFrame:
+def _read(rows: DataFrame) -> pl.DataFrame:
     table = pl.from_arrow(rows.toArrow())
     assert isinstance(table, pl.DataFrame)
     return table
 
 
-def _without_rows(rows: Any) -> Any:
+def _without_rows(rows: DataFrame) -> DataFrame:
     """An empty table with the columns of `rows`.
 
     A query on the rows themselves must not be planned before the charge: if there are few rows, Spark computes with
@@ -286,7 +284,7 @@ def _without_rows(rows: Any) -> Any:
     return type(rows)(nothing, session)
 
 
-def _made_up(field: types.StructField) -> Any:
+def _made_up(field: types.StructField) -> Column:
     """A column of this name and type, from the numbers of `range`, of whose values the planner knows nothing."""
     text, dtype = functions.col("id").cast("string"), field.dataType
     if isinstance(dtype, (types.ArrayType, types.MapType, types.StructType)):
@@ -310,7 +308,7 @@ def _nodes(rows: Any) -> list[str]:
 
 
 @contextmanager
-def _quiet(session: Any) -> Iterator[None]:
+def _quiet(session: SparkSession) -> Iterator[None]:
     """Switch off the logs of Java and Python inside the block, because the log of a failed task may show cells.
 
     The logs of Spark Connect are on its server. `setLogLevel` is not used: it forgets that the session shows warnings

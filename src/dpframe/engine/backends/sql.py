@@ -119,8 +119,7 @@ class SqlBackend(Backend):
 
     def unique(self, frame: Frame) -> Frame:
         """SELECT DISTINCT. narwhals numbers the rows of each group in a window instead, which sorts all rows."""
-        rows: Frame = nw.from_native(frame.to_native().distinct())
-        return rows
+        return nw.from_native(frame.to_native().distinct())
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         """Divide numbers that are not negative: for x < 0, ⌊x / by⌋ = -1 - ⌊(-1 - x) / by⌋, and nothing wraps.

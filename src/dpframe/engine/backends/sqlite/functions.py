@@ -100,8 +100,7 @@ def _single(value: float) -> float:
     """The nearest 32-bit float."""
     if abs(value) >= _LARGEST_SINGLE:
         return math.copysign(math.inf, value)
-    number: float = struct.unpack("f", struct.pack("f", value))[0]
-    return number
+    return struct.unpack("f", struct.pack("f", value))[0]
 
 
 def _root(value: float) -> float | None:
