@@ -17,7 +17,7 @@ from narwhals.dtypes import DType
 from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 
 from dpframe.engine.backends.base import Frame, Work
-from dpframe.engine.backends.sql import REPLACED, SqlBackend, our_names, piece_of, plain_table, schema_of
+from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
 from dpframe.plan import Kind, integer_range, kind
@@ -40,8 +40,10 @@ _BROADCASTS = ("BroadcastExchange", "SortMergeJoin", "ShuffledHashJoin")
 _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}
 
 
-class _Spark(SqlBackend):
+class _Spark(TextSqlBackend):
     name = "spark"
+    parts = _PARTS
+    whole_division = "div"
     in_numbers = "as in EXTRACT(DAY FROM x)"
 
     # Tables
@@ -112,13 +114,19 @@ class _Spark(SqlBackend):
 
     # Columns
 
+    def computed(self, frame: Frame, sql: str, into: str) -> Frame:
+        return nw.from_native(frame.to_native().withColumn(into, functions.expr(sql)))
+
+    def text(self, value: str) -> str:
+        return f"CAST(X'{value.encode().hex()}' AS STRING)"
+
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """The xxHash64 of the salt and the values, mixed in this order.
 
         The salt is written as bytes. Spark would put a number into the code that it generates for the query, and would
         compile this code again for each release.
         """
-        return _with(frame, f"xxhash64(X'{salt:016x}', {', '.join(columns)})", into)
+        return self.computed(frame, f"xxhash64(X'{salt:016x}', {', '.join(columns)})", into)
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
         """The rows of rank("max") at most m. The rank is the number of the unit's hashes that are not higher.
@@ -153,59 +161,47 @@ class _Spark(SqlBackend):
         if all(type(value) is int and abs(value) < 2**63 for value in keys):
             runs = _runs(keys)
             if len(runs) <= _FEW:
-                return _with(frame, " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs), into)
+                return self.computed(
+                    frame, " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs), into
+                )
             literals = [f"{value}L" for value in keys]
         elif all(type(value) is str for value in keys):
-            literals = [_text(value) for value in keys]
+            literals = [self.text(value) for value in keys]
         else:
             return None
-        return _with(frame, f"{column} IN ({', '.join(literals)})", into)
+        return self.computed(frame, f"{column} IN ({', '.join(literals)})", into)
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         texts = ", ".join(f"length(CAST({c} AS STRING)), CAST({c} AS STRING)" for c in columns)
-        return _with(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
+        return self.computed(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
         if isinstance(dtype, nw.Date):
-            return _with(frame, f"CAST(unix_date(try_cast({column} AS DATE)) AS BIGINT)", into)
+            return self.computed(frame, f"CAST(unix_date(try_cast({column} AS DATE)) AS BIGINT)", into)
         if isinstance(dtype, nw.Datetime):
-            return _with(frame, _micro(f"try_cast(substr({column}, 1, 26) AS TIMESTAMP_NTZ)"), into)
+            return self.computed(frame, _micro(f"try_cast(substr({column}, 1, 26) AS TIMESTAMP_NTZ)"), into)
         if kind(dtype) == Kind.FLOAT:
-            return _with(frame, f"try_cast({column} AS DOUBLE)", into)
+            return self.computed(frame, f"try_cast({column} AS DOUBLE)", into)
         low, high = integer_range(dtype)
         whole = f"try_cast({column} AS BIGINT)"
         inside = whole if high == 2**63 - 1 else f"CASE WHEN {whole} BETWEEN {low} AND {high} THEN {whole} END"
-        return _with(frame, inside, into)
+        return self.computed(frame, inside, into)
 
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
         have, want = letters(capital=capital)
-        return _with(frame, f"translate({column}, '{have}', '{want}')", into)
-
-    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
-        old, new = map(_text, change)
-        if every:
-            return _with(frame, f"replace({column}, {old}, {new})", into)
-        first = REPLACED.format(text=column, old=old, new=new, size=len(change[0]), find="instr")
-        return _with(frame, first, into)
-
-    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
-        return _with(frame, piece_of(column, _text(by), len(by), index, "div"), into)
+        return self.computed(frame, f"translate({column}, '{have}', '{want}')", into)
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
-        return _with(frame, f"{column} div {by} - CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END", into)
+        below = f"CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END"
+        return self.computed(frame, f"{column} div {by} - {below}", into)
 
-    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        if kind(dtype) == Kind.DATE:
-            value = f"date_from_unix_date(CAST({column} AS INT))"
-        else:
-            frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
-            seconds = f"CAST({column} AS DECIMAL(20, 0)) / 1000000"
-            value = f"(TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, {seconds}))"
-            zone = getattr(dtype, "time_zone", None)
-            if zone is not None:
-                value = f"convert_timezone('UTC', '{zone}', {value})"
-        expression = _PARTS[part].format(value)
-        return _with(frame, expression if part == "text" else f"CAST({expression} AS BIGINT)", into)
+    def day_of(self, column: str) -> str:
+        return f"date_from_unix_date(CAST({column} AS INT))"
+
+    def moment_of(self, column: str, zone: str | None) -> str:
+        seconds = f"CAST({column} AS DECIMAL(20, 0)) / 1000000"
+        time = f"(TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, {seconds}))"
+        return time if zone is None else f"convert_timezone('UTC', '{zone}', {time})"
 
     def whole_part(self, value: nw.Expr) -> nw.Expr:
         """A cast, which in Spark rounds toward zero."""
@@ -222,11 +218,6 @@ class _Spark(SqlBackend):
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _text(value: str) -> str:
-    """SQL for a text constant, written as its bytes."""
-    return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def _held(name: str, dtype: DType, has_zone: bool) -> str:
@@ -257,11 +248,6 @@ def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
     numbers = sorted(values)
     starts = [i for i, value in enumerate(numbers) if not i or value > numbers[i - 1] + 1]
     return [(numbers[i], numbers[j - 1]) for i, j in zip(starts, [*starts[1:], len(numbers)], strict=True)]
-
-
-def _with(frame: Frame, expression: str, into: str) -> Frame:
-    """The frame with one more column, given as SQL."""
-    return nw.from_native(frame.to_native().withColumn(into, functions.expr(expression)))
 
 
 def _read(rows: DataFrame) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
 from dpframe.engine.backends.postgres.written import sendable
+from dpframe.engine.backends.sql import REPLACED, piece_of
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
@@ -118,11 +119,12 @@ class _PostgresDialect(CompiledDialect):
         return written(value, text, "string")
 
     def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
-        texts = {"old": sql.text(sendable(old)), "new": sql.text(sendable(new)), "size": len(old)}
-        return written(value, (sql.REPLACED if every else sql.REPLACED_ONCE).format(**texts), "string")
+        have, want = sql.text(sendable(old)), sql.text(sendable(new))
+        first = REPLACED.format(text="a", old=have, new=want, size=len(old), find="STRPOS")
+        return written(value, f"REPLACE(a, {have}, {want})" if every else first, "string")
 
     def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
-        return written(value, sql.piece(sql.text(sendable(by)), len(by), index), "string")
+        return written(value, piece_of("a", sql.text(sendable(by)), len(by), index, "/"), "string")
 
     def part(self, value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
         if kind(dtype) == Kind.DATE:
