@@ -1101,8 +1101,8 @@ PLANTS = [
     Plant(
         "the limits of the question are enforced on a column with other ones",
         compiler._limited,
-        "additive, limits,",
-        "additive, question.limits,",
+        "choice = _choice(question, limits, salt)",
+        "choice = _choice(question, question.limits, salt)",
         lambda: claims_broken(form="own", limits=LIMITS[0]),
     ),
     Plant(
@@ -1154,16 +1154,16 @@ PLANTS = [
     Plant(
         "k groups are k - 1",
         limits.enforced,
-        "units, limits.max_groups)",
-        "units, limits.max_groups - 1)",
+        "units, choice.most)",
+        "units, choice.most - 1)",
         lambda: groups_are_lost("h"),
         3,
     ),
     Plant(
         "k groups are k - 1 where one sort chooses them",
         limits.kept_partials,
-        "limits.max_groups, cap",
-        "limits.max_groups - 1, cap",
+        "choice.most, cap",
+        "choice.most - 1, cap",
         groups_are_lost,
         3,
     ),

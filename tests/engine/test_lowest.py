@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframe.engine.backends import lowest, runs
+from dpframe.engine.backends import Selection, lowest, runs
 
 MOST = 2**64 - 1
 
@@ -90,7 +90,7 @@ def test_partials_from_one_sort_are_those_of_the_ranks(monkeypatch, bits):
     for seed in range(150):
         rows, most = _table(seed)
         rows = rows.with_columns(x=pl.int_range(rows.height, dtype=pl.Int64) * 2**54)  # sums of these wrap nowhere else
-        kept = runs.kept_partials(rows, ["u"], ["k"], "h", most, 2, {"s": "x"})
+        kept = runs.kept_partials(rows, Selection(["u"], ["k"], "h", most, 2, {"s": "x"}))
         assert kept.columns == ["u", "k", "n", "a", "s"]
         assert sorted(kept.rows()) == _in_sums(rows, most, 2), seed
         assert kept.schema == {"u": rows.schema["u"], "k": pl.Int64, "n": pl.Int64, "a": pl.Int64, "s": pl.Int64}
@@ -104,7 +104,7 @@ def test_partials_whose_upper_bits_are_alike_are_told_apart():
     hashes = pl.Series([5, 6, 5, 1, 2**63, 1], dtype=pl.UInt64)
     table = pl.DataFrame({"u": [1, 1, 1, 2, 2, 2], "k": list("abacdc"), "h": hashes, "x": [1, 2, 4, 8, 16, 32]})
     for most, kept in ((1, [(1, "a", 2, 2, 5)]), (2, [(1, "a", 2, 3, 5), (1, "b", 1, 3, 2)])):
-        partials = runs.kept_partials(table, ["u"], ["k"], "h", most, 9, {"s": "x"})
+        partials = runs.kept_partials(table, Selection(["u"], ["k"], "h", most, 9, {"s": "x"}))
         assert sorted(row for row in partials.rows() if row[0] == 1) == kept
     tied = table.with_columns(h=pl.lit(7, pl.UInt64))
-    assert runs.kept_partials(tied, ["u"], ["k"], "h", 1, 9, {}).height == 0
+    assert runs.kept_partials(tied, Selection(["u"], ["k"], "h", 1, 9, {})).height == 0

@@ -15,6 +15,7 @@ from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages import (
     AT_PLACE,
     BEFORE_PLACE,
+    Choice,
     Partial,
     among,
     candidate_number,
@@ -108,13 +109,12 @@ def compiled(
     additive = all(total.additive for total in totals.values())
     at_once = _kept_at_once(question, rows, columns, salt) if every and additive else None
     if units and every and at_once is None:  # otherwise some of these rows belong to groups that are not listed
-        widest, alone = _widest(_passes(question)), not question.aggregates
-        rows = sifted(rows, units, groups, widest, question.cells, salt, alone=alone)
+        rows = sifted(rows, _choice(question, _widest(_passes(question)), salt))
     if not additive:  # then more than one frame is made from the rows
         rows = backend_of(rows).shared(rows)
     limited: Mapping[Limits, Frame | None]
     if units:
-        limited = _limited(question, rows, columns, (units, groups), salt, weights, at_once)
+        limited = _limited(question, rows, columns, salt, weights, at_once)
         if not additive:  # each total apart reads the weights of the units
             limited = {limits: backend_of(frame).shared(frame) for limits, frame in limited.items()}
         if question.in_rounds:
@@ -152,7 +152,7 @@ def _apart(
         elif total.kind == TotalKind.MODES:
             apart[i] = _ranks(among(rows, total), limited[limits], units, groups)
         elif total.kind == TotalKind.DISTINCT:
-            pairs = _distinct(rows, limited[limits], total, units, groups, limits, salt)
+            pairs = _distinct(rows, limited[limits], total, _choice(question, limits, salt))
             apart[i] = counted(pairs, groups) if whole else pairs
     return apart
 
@@ -164,7 +164,6 @@ def _limited(
     question: Question,
     rows: Frame,
     columns: dict[int, Partial],
-    names: tuple[Sequence[str], Sequence[str]],
     salt: int,
     weights: pl.DataFrame | None,
     at_once: Frame | None,
@@ -174,10 +173,9 @@ def _limited(
     Totals with equal limits share them, and all sets of limits share the partials without limits. One salt chooses the
     groups under all limits, so a unit keeps the groups that it would keep in a question with these limits alone.
     """
-    totals, (units, groups) = [p.total for p in question.read], names
-    passes, alone = _passes(question), not question.aggregates
-    frame = at_once
+    totals, passes, frame = [p.total for p in question.read], _passes(question), at_once
     if frame is None:
+        units, groups = unit_names(question.table), group_names(question)
         frame = listed_only(question, partials(_integers(rows, columns), units, groups, list(columns.values())))
     frame = backend_of(frame).shared(frame) if len(passes) > 1 else frame
     frames = {}
@@ -185,29 +183,23 @@ def _limited(
     for limits in passes:
         under = [total for total in totals if (total.limits or question.limits) == limits]
         additive = [p for p in columns.values() if (p.total.limits or question.limits) == limits]
-        frames[limits] = enforced(
-            frame,
-            units,
-            groups,
-            under,
-            additive,
-            limits,
-            question.cells,
-            salt,
-            alone=alone,
-            chosen=chosen,
-            weights=weights,
-        )
+        choice = _choice(question, limits, salt)
+        frames[limits] = enforced(frame, choice, under, additive, chosen=chosen, weights=weights)
     return frames
 
 
 def _kept_at_once(question: Question, rows: Frame, columns: dict[int, Partial], salt: int) -> Frame | None:
     """The partials of the groups that units keep, where all totals are under one set of limits; see `kept_partials`."""
-    units, groups, passes = unit_names(question.table), group_names(question), _passes(question)
-    if not units or len(passes) > 1:
+    passes = _passes(question)
+    if not unit_names(question.table) or len(passes) > 1:
         return None
-    integers, alone = _integers(rows, columns), not question.aggregates
-    return kept_partials(integers, units, groups, list(columns.values()), passes[0], question.cells, salt, alone=alone)
+    return kept_partials(_integers(rows, columns), _choice(question, passes[0], salt), list(columns.values()))
+
+
+def _choice(question: Question, limits: Limits, salt: int) -> Choice:
+    """The groups that units keep under some limits."""
+    units, groups = unit_names(question.table), group_names(question)
+    return Choice(units, groups, limits, question.cells, salt, alone=not question.aggregates)
 
 
 def _passes(question: Question) -> list[Limits]:
@@ -307,23 +299,15 @@ def _ranks(candidates: Frame, weights: Frame | None, units: Sequence[str], group
     return shares.group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
 
 
-def _distinct(
-    rows: Frame,
-    weights: Frame | None,
-    total: Total,
-    units: Sequence[str],
-    groups: Sequence[str],
-    limits: Limits,
-    salt: int,
-) -> Frame:
+def _distinct(rows: Frame, weights: Frame | None, total: Total, choice: Choice) -> Frame:
     """The distinct pairs of group and value, after each unit's pairs are limited."""
     assert total.column is not None
-    value, engine = total.column.id, backend_of(rows)
+    units, groups, value, engine = choice.units, choice.groups, total.column.id, backend_of(rows)
     pairs = engine.unique(rows.filter(~nw.col(value).is_null()).select(*units, *groups, value))
     if weights is None:
         return pairs
     pairs = pairs.join(weights.select(*units, *groups), on=[*units, *groups], how="semi")
-    return engine.unique(distinct(pairs, units, groups, value, limits, salt).select(*groups, value))
+    return engine.unique(distinct(pairs, choice, value).select(*groups, value))
 
 
 def counted(pairs: Frame, groups: Sequence[str]) -> Frame:

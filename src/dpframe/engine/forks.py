@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
-from typing import Any
 
 import polars as pl
 
@@ -54,7 +53,7 @@ def check_threads(tables: Step | Data) -> None:
         _check(engine.name, lambda: engine.try_threads(data))  # noqa: B023  (called in this round)
 
 
-def _check(name: str, run: Callable[[], Any]) -> None:
+def _check(name: str, run: Callable[[], object]) -> None:
     if not _answering.get(name) and (name not in _answering or not _forked):
         _answering[name] = _answers(run)
     if not _answering[name]:
@@ -66,7 +65,7 @@ def _check(name: str, run: Callable[[], Any]) -> None:
         )
 
 
-def _answers(run: Callable[[], Any]) -> bool:
+def _answers(run: Callable[[], object]) -> bool:
     """Whether a computation ends. An error is an end too: the question itself will say what is wrong."""
 
     def quiet() -> None:

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Integers
-from dpframe.engine.backends import Frame, backend_of
+from dpframe.engine.backends import Frame, Selection, backend_of
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, keyed, listed_only, lower, to_float, unit_names
 from dpframe.engine.totals import guarded
@@ -136,7 +136,8 @@ def _partials(question: Question, empty: bool) -> Frame:
     engine = backend_of(rows)
     if not engine.keeps_by_sorting or not groups:
         return rows.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"))
-    return engine.kept_partials(engine.keyed_hash(rows, groups, 0, "h"), "h", units, groups, None, _ANY, {})
+    kept = Selection(units, groups, "h", None, _ANY, {})
+    return engine.kept_partials(engine.keyed_hash(rows, groups, 0, "h"), kept)
 
 
 def _at_nodes(sizes: Integers, units: Integers) -> Integers:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -34,7 +33,7 @@ _WAYS: Mapping[str, str] = {
 }
 
 
-def adopt(frame: Any) -> Data:
+def adopt(frame: object) -> Data:
     """Take in a table of any engine.
 
     Output: Data; no row is read or converted yet
@@ -52,7 +51,7 @@ def adopt(frame: Any) -> Data:
     return data
 
 
-def _package(frame: Any) -> str:
+def _package(frame: object) -> str:
     """The package of a type, as an ending of the message: another library's type may be called DataFrame too.
 
     The text is empty for types of Python itself.
@@ -64,7 +63,7 @@ def _package(frame: Any) -> str:
     return "" if package == "builtins" else f" of {package}: {way}"
 
 
-def public(frame: Any) -> Data:
+def public(frame: object) -> Data:
     """A public table, or a dict of columns, read now and copied. Columns of types that no engine can read are left out.
 
     Errors: UnsupportedOperation for an object that is no table, or cannot be read; InvalidArgument for a dict that is
@@ -93,7 +92,7 @@ def public(frame: Any) -> Data:
     return Data(data.kind, tuple(readable.items()), scan)
 
 
-def _fetched(frame: Any) -> pl.DataFrame:
+def _fetched(frame: object) -> pl.DataFrame:
     """The rows of a public table. Errors: UnsupportedOperation for a cell that Python cannot hold."""
     problem = ""
     try:

@@ -15,10 +15,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
+PandasType = np.dtype | pd.api.extensions.ExtensionDtype
 
-def pandas_types(dtypes: Mapping[str, Any]) -> dict[str, Any]:
+
+def pandas_types(dtypes: Mapping[str, PandasType]) -> dict[str, PandasType]:
     """The types of pandas that a conversion from Polars would change; of categories only whether they are ordered."""
-    kept: dict[str, Any] = {}
+    kept: dict[str, PandasType] = {}
     for name, dtype in dtypes.items():
         if isinstance(dtype, pd.CategoricalDtype):
             kept[name] = pd.CategoricalDtype(pd.Index([], dtype=dtype.categories.dtype), dtype.ordered)
@@ -30,12 +32,12 @@ def pandas_types(dtypes: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def arrow_types(types: Mapping[str, pa.DataType]) -> dict[str, Any]:
+def arrow_types(types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
     """The types of PyArrow that a conversion from Polars would change."""
     return {name: dtype for name, dtype in types.items() if pa.types.is_dictionary(dtype) or _is_plain(dtype)}
 
 
-def polars_types(types: Mapping[str, Any]) -> dict[str, Any]:
+def polars_types(types: Mapping[str, pl.DataType]) -> dict[str, type[pl.Enum]]:
     """The columns of categories, which a plan holds as texts.
 
     They come back as an Enum of the listed keys. All Categorical columns of a process share one list of texts in
@@ -73,7 +75,7 @@ def in_own_types(table: Any, types: Mapping[str, Any], keys: Mapping[str, Sequen
     return table
 
 
-def _in_pandas(column: Any, dtype: Any, keys: Sequence[Any] | None) -> Any:
+def _in_pandas(column: pd.Series, dtype: PandasType, keys: Sequence[Any] | None) -> pd.Series:
     if not isinstance(dtype, pd.CategoricalDtype):
         return column.astype(dtype)
     if keys is None:  # values of bins: no category is listed
@@ -81,7 +83,7 @@ def _in_pandas(column: Any, dtype: Any, keys: Sequence[Any] | None) -> Any:
     return column.astype(pd.CategoricalDtype(pd.Index(keys, dtype=dtype.categories.dtype), dtype.ordered))
 
 
-def _in_arrow(column: Any, dtype: pa.DataType, keys: Sequence[Any] | None) -> Any:
+def _in_arrow(column: pa.ChunkedArray, dtype: pa.DataType, keys: Sequence[object] | None) -> pa.ChunkedArray:
     if not pa.types.is_dictionary(dtype):
         return column.cast(dtype)
     if keys is None:

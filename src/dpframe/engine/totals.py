@@ -183,8 +183,7 @@ def _numbers(question: Question, table: pl.DataFrame) -> pl.DataFrame:
     """A table with numbers "t". A table of pairs of group and value becomes the number of pairs in each group."""
     if "t" in table.columns:
         return table
-    counts: pl.DataFrame = counted(nw.from_native(table.lazy()), group_names(question)).to_native().collect()
-    return counts
+    return counted(nw.from_native(table.lazy()), group_names(question)).to_native().collect()
 
 
 def _assembled(question: Question, mains: Sequence[pl.DataFrame], apart: dict[int, pl.DataFrame]) -> Totals:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
 
 import narwhals as nw
 import polars as pl
 
-from dpframe.engine.backends.base import Backend, Frame, Work
+from dpframe.engine.backends.base import Backend, Frame, Selection, Work
 from dpframe.engine.tables import Data
 
-__all__ = ["Backend", "Frame", "Work", "adopted", "backend_named", "backend_of", "fetched"]
+__all__ = ["Backend", "Frame", "Selection", "Work", "adopted", "backend_named", "backend_of", "fetched"]
 
 _LAYER: Mapping[nw.Implementation, str] = {  # from narwhals' implementation to our module
     nw.Implementation.POLARS: "polars",
@@ -40,8 +39,7 @@ _BROUGHT: Mapping[str, str] = {  # from the package of a table's class to our mo
 
 def backend_named(name: str) -> Backend:
     """The engine with a name; its module is imported if it is not yet."""
-    backend: Backend = import_module(f"dpframe.engine.backends.{name}").BACKEND
-    return backend
+    return import_module(f"dpframe.engine.backends.{name}").BACKEND
 
 
 def backend_of(frame: Frame) -> Backend:
@@ -49,18 +47,18 @@ def backend_of(frame: Frame) -> Backend:
     return backend_named(_LAYER[frame.implementation])
 
 
-def adopted(table: Any) -> Data | None:
+def adopted(table: object) -> Data | None:
     """A user's table as `Data`; None for an object that no engine takes in. No row is read."""
     name = _brought(table)
     return None if name is None else backend_named(name).adopt(table)
 
 
-def fetched(table: Any) -> pl.DataFrame:
+def fetched(table: object) -> pl.DataFrame:
     """The rows of a public table of any engine."""
     name = _brought(table)
     assert name is not None
     return backend_named(name).fetch(table)
 
 
-def _brought(table: Any) -> str | None:
+def _brought(table: object) -> str | None:
     return _BROUGHT.get(type(table).__module__.partition(".")[0])

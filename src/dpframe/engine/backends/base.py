@@ -23,6 +23,17 @@ class Work(NamedTuple):
     shuffles: int
 
 
+class Selection(NamedTuple):
+    """The groups that each unit keeps of its rows, and what is added up in them."""
+
+    units: Sequence[str]
+    groups: Sequence[str]
+    hashes: str  # the column with the hash of a row's group
+    most: int | None  # groups of a unit: those with the lowest hashes; None keeps every group
+    cap: int  # most rows of a unit in a group
+    sums: Mapping[str, str]  # for each column of the output, the Int64 column of the rows that it adds up
+
+
 class Backend(ABC):
     """One engine.
 
@@ -36,7 +47,7 @@ class Backend(ABC):
     # Tables
 
     @abstractmethod
-    def adopt(self, table: Any) -> Data | None:
+    def adopt(self, table: object) -> Data | None:
         """A user's table as `Data`; None for a table that this engine does not take in. No row is read."""
 
     def fetch(self, table: Any) -> pl.DataFrame:
@@ -123,14 +134,14 @@ class Backend(ABC):
         """
         return frame
 
-    def texts(self, frame: Frame, values: Iterable[Any]) -> list[Any]:
+    def texts(self, frame: Frame, values: Iterable[object]) -> list[object]:
         """Constants of a query: texts in the form in which the frame holds texts, other values as they are."""
         values = list(values)
         if not any(isinstance(value, str) for value in values) or not self.bytewise(frame):
             return values
         return [value.encode() if isinstance(value, str) else value for value in values]
 
-    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
+    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[object]) -> nw.Expr:
         """Whether a column of a frame is equal to one of the values."""
         return value.is_in(self.texts(frame, values))
 
@@ -164,20 +175,10 @@ class Backend(ABC):
 
     keeps_by_sorting = False  # whether this engine has `kept_partials`
 
-    def kept_partials(
-        self,
-        frame: Frame,
-        hashes: str,
-        units: Sequence[str],
-        groups: Sequence[str],
-        most: int | None,
-        cap: int,
-        sums: Mapping[str, str],
-    ) -> Frame:
+    def kept_partials(self, frame: Frame, kept: Selection) -> Frame:
         """Partials of the groups that `lowest` keeps, with sums of Int64 columns of rows.
 
-        Input:  rows with the hash of their group; most: None keeps every group; cap: most rows of a unit in a group;
-                sums: the column that each column of the output adds up
+        Input:  rows with the hash of their group
         Output: the units and groups, the number of rows "n", the unit's sum "a" of min(n, cap), and the sums
         """
         raise NotImplementedError

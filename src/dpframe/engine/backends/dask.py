@@ -21,7 +21,7 @@ from dpframe.engine.tables import Data
 class _Dask(PolarsBackend):
     name = "dask"
 
-    def adopt(self, table: Any) -> Data | None:
+    def adopt(self, table: object) -> Data | None:
         """The table with the types that Dask states. No partition is inspected, although its types may differ."""
         if not isinstance(table, dd.DataFrame):
             return None
@@ -46,8 +46,7 @@ class _Dask(PolarsBackend):
         """The rows of a public table, by way of pandas."""
         data = arrow.from_pandas(table.compute())
         assert data is not None
-        rows: pl.DataFrame = data.scan([name for name, _ in data.schema]).collect()
-        return rows
+        return data.scan([name for name, _ in data.schema]).collect()
 
 
 BACKEND = _Dask()

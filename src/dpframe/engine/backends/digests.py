@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any
+
+Cell = bytes | str | int | float | None
 
 
-def digest(size: int, salt: bytes, cells: Iterable[Any]) -> bytes:
+def digest(size: int, salt: bytes, cells: Iterable[Cell]) -> bytes:
     """A digest that depends on the salt and the cells alone. Texts arrive as bytes.
 
     Each cell is written with its kind and its length, so different cells give different bytes.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any
 
 import duckdb
 import narwhals as nw
@@ -16,10 +15,8 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import (
     MOST_ROWS,
-    REPLACED,
-    SqlBackend,
+    TextSqlBackend,
     our_names,
-    piece_of,
     plain_table,
     schema_of,
     texts_read,
@@ -53,12 +50,14 @@ _TYPES = {
 }
 
 
-class _DuckDB(SqlBackend):
+class _DuckDB(TextSqlBackend):
     name = "duckdb"
+    parts = _PARTS
+    whole_division = "//"
 
     # Tables
 
-    def adopt(self, table: Any) -> Data | None:
+    def adopt(self, table: object) -> Data | None:
         if not isinstance(table, DuckDBPyRelation):
             return None
         _check_macros(table)
@@ -74,10 +73,10 @@ class _DuckDB(SqlBackend):
 
         return Data("pandas", schema_of(self, {name: types[name] for name in names}), scan, True, self.name, names)
 
-    def fetch(self, table: Any) -> pl.DataFrame:
+    def fetch(self, table: DuckDBPyRelation) -> pl.DataFrame:
         return _read(table)
 
-    def together(self, first: Any, second: Any) -> bool:
+    def together(self, first: DuckDBPyRelation, second: DuckDBPyRelation) -> bool:
         try:
             first.set_alias("a").cross(second.set_alias("b"))
         except duckdb.Error:
@@ -117,66 +116,63 @@ class _DuckDB(SqlBackend):
         return True
 
     def to_bytes(self, frame: Frame, column: str, into: str) -> Frame:
-        return _with(frame, f"encode({column})", into)
+        return self.computed(frame, f"encode({column})", into)
 
     def to_text(self, frame: Frame, column: str, into: str) -> Frame:
         """Decode bytes. They were encoded from texts, so they are UTF-8, and no cell makes this fail."""
-        return _with(frame, f"decode({column})", into)
+        return self.computed(frame, f"decode({column})", into)
 
     # Columns
 
+    def computed(self, frame: Frame, sql: str, into: str) -> Frame:
+        rows: DuckDBPyRelation = frame.to_native()
+        others = [ColumnExpression(name) for name in rows.columns if name != into]
+        return nw.from_native(rows.select(*others, SQLExpression(sql).alias(into)))
+
+    def text(self, value: str) -> str:
+        digits = "".join(rf"\x{byte:02x}" for byte in value.encode())
+        return f"decode('{digits}'::BLOB)"
+
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """The hash of a hash: DuckDB combines hashes of several values by a product and xor, which mixes too little."""
-        return _with(frame, f"hash(hash({salt}::UBIGINT, {', '.join(columns)}))", into)
+        return self.computed(frame, f"hash(hash({salt}::UBIGINT, {', '.join(columns)}))", into)
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         rows = frame.to_native()
         blobs = [c for c, dtype in zip(rows.columns, rows.types, strict=True) if str(dtype) == "BLOB"]
         values = [f"decode({c})" if c in blobs else f"CAST({c} AS VARCHAR)" for c in columns]
         texts = ", ".join(f"length({text}), {text}" for text in values)
-        return _with(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
+        return self.computed(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
         if isinstance(dtype, nw.Date):
-            return _with(frame, f"CAST(TRY_CAST({column} AS DATE) - {_DAY} AS BIGINT)", into)
+            return self.computed(frame, f"CAST(TRY_CAST({column} AS DATE) - {_DAY} AS BIGINT)", into)
         if isinstance(dtype, nw.Datetime):
-            return _with(frame, f"epoch_us(TRY_CAST(left({column}, 26) AS TIMESTAMP))", into)
-        return _with(frame, f"TRY_CAST({column} AS {_TYPES.get(str(dtype), 'DOUBLE')})", into)
+            return self.computed(frame, f"epoch_us(TRY_CAST(left({column}, 26) AS TIMESTAMP))", into)
+        return self.computed(frame, f"TRY_CAST({column} AS {_TYPES.get(str(dtype), 'DOUBLE')})", into)
 
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
         """Use DuckDB's `upper` and `lower` for most texts: its `translate` reads the table of letters for each text."""
         have, want = letters(capital=capital)
         own = f"replace(upper({column}), 'ẞ', 'ß')" if capital else f"lower({column})"
         alike = f"regexp_full_match({column}, '{ALIKE}')"
-        return _with(frame, f"CASE WHEN {alike} THEN {own} ELSE translate({column}, '{have}', '{want}') END", into)
-
-    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
-        old, new = map(_text, change)
-        if every:
-            return _with(frame, f"replace({column}, {old}, {new})", into)
-        first = REPLACED.format(text=column, old=old, new=new, size=len(change[0]), find="instr")
-        return _with(frame, first, into)
-
-    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
-        return _with(frame, piece_of(column, _text(by), len(by), index, "//"), into)
+        return self.computed(
+            frame, f"CASE WHEN {alike} THEN {own} ELSE translate({column}, '{have}', '{want}') END", into
+        )
 
     def settled(self, frame: Frame) -> Frame:
         rows: DuckDBPyRelation = frame.to_native()
         return nw.from_native(rows.limit(MOST_ROWS))
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
-        return _with(frame, f"{column} // {by} - CAST({column} % {by} < 0 AS BIGINT)", into)
+        return self.computed(frame, f"{column} // {by} - CAST({column} % {by} < 0 AS BIGINT)", into)
 
-    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        if kind(dtype) == Kind.DATE:
-            value = f"({_DAY} + CAST({column} AS INTEGER))"
-        else:
-            frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
-            value, zone = f"make_timestamp({column})", getattr(dtype, "time_zone", None)
-            if zone is not None:
-                value = f"timezone('{zone}', timezone('UTC', {value}))"
-        expression = _PARTS[part].format(value)
-        return _with(frame, expression if part == "text" else f"CAST({expression} AS BIGINT)", into)
+    def day_of(self, column: str) -> str:
+        return f"({_DAY} + CAST({column} AS INTEGER))"
+
+    def moment_of(self, column: str, zone: str | None) -> str:
+        time = f"make_timestamp({column})"
+        return time if zone is None else f"timezone('{zone}', timezone('UTC', {time}))"
 
 
 def _check_macros(rows: DuckDBPyRelation) -> None:
@@ -254,12 +250,6 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(value: str) -> str:
-    """A text that stands in SQL, by its bytes."""
-    digits = "".join(rf"\x{byte:02x}" for byte in value.encode())
-    return f"decode('{digits}'::BLOB)"
-
-
 def _held(name: str, dtype: DType) -> str:
     """SQL for a column of the user's in the form in which dpframe holds it: a time as its ticks, a text as its bytes.
 
@@ -280,13 +270,6 @@ def _held(name: str, dtype: DType) -> str:
         value = value if has_zone else f"TRY_CAST({value} AS TIMESTAMP)"
         return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
     return f"encode(TRY(decode(encode(CAST({value} AS VARCHAR)))))" if kind(dtype) == Kind.STRING else value
-
-
-def _with(frame: Frame, expression: str, into: str) -> Frame:
-    """A frame with a column that DuckDB computes."""
-    rows: DuckDBPyRelation = frame.to_native()
-    others = [ColumnExpression(name) for name in rows.columns if name != into]
-    return nw.from_native(rows.select(*others, SQLExpression(expression).alias(into)))
 
 
 _NARROW = {"HUGEINT": "BIGINT", "BOOLEAN": "TINYINT"}

@@ -12,17 +12,19 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
-from typing import Any
 from uuid import uuid4
 
 import ibis
 import ibis.expr.operations as ops
 import narwhals as nw
 import polars as pl
+from ibis.backends import BaseBackend
 from ibis.common.exceptions import OperationNotDefinedError
+from ibis.expr.datatypes import DataType
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame
+from dpframe.engine.backends.digests import Cell
 from dpframe.engine.backends.ibis_checks import (
     check_apart,
     check_numbers,
@@ -59,7 +61,7 @@ _BROUGHT = "dpframe_"  # the names of public tables in a database begin with it
 _UNTRIED = "{}: nobody has tried it on this database. Change the texts before they come to dpframe: table.mutate(s={})."
 
 
-def forgotten(rows: Any, drop: Callable[[str], object]) -> None:
+def forgotten(rows: ibis.Table, drop: Callable[[str], object]) -> None:
     """Remove from the database the public tables of a query that dpframe brought there; Ibis would keep them.
 
     Input:  drop: what removes a table, by its name
@@ -74,11 +76,11 @@ def forgotten(rows: Any, drop: Callable[[str], object]) -> None:
 class Dialect:
     """The operations in which databases differ. Values are Ibis expressions, and no cell makes one of them fail."""
 
-    def opened(self, table: Any) -> Any:
+    def opened(self, table: ibis.Table) -> ibis.Table:
         """The user's table in a form in which the user's own steps keep their meaning under our compiler."""
         return table
 
-    def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
+    def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """For each column that cannot be held for another reason than its type, that reason. No row is read.
 
         Errors: UnsupportedOperation where the table as a whole cannot be held
@@ -89,28 +91,28 @@ class Dialect:
         schema = table.schema()
         return unsafe | {name: _wide(name) for name in types if is_wide(schema[name])}
 
-    def types(self, table: Any) -> dict[str, DType]:
+    def types(self, table: ibis.Table) -> dict[str, DType]:
         """The types of the columns as narwhals has them; Unknown where narwhals has no such type."""
         return {name: _type_of(name, dtype) for name, dtype in table.schema().items()}
 
-    def held(self, value: Any, dtype: DType) -> Any:
+    def held(self, value: ibis.Value, dtype: DType) -> ibis.Value:
         """A column of the user's in the form in which dpframe holds it: a time as its ticks, a text as text."""
         return _held(value, dtype)
 
-    def brought(self, beside: Any, table: pl.DataFrame) -> Any:
+    def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
         """A public table, as an Ibis table that can be joined to the rows `beside`."""
-        data: Any = ibis.memtable(table.to_arrow()).op()
+        data = ibis.memtable(table.to_arrow()).op()
         return data.copy(name=f"{_BROUGHT}{uuid4().hex}").to_expr()
 
-    def brings_keys(self, rows: Any) -> bool:
+    def brings_keys(self, rows: ibis.Table) -> bool:
         """See `SqlBackend`."""
         return False
 
-    def one_of(self, value: Any, values: pl.Series) -> Any:
+    def one_of(self, value: ibis.Value, values: pl.Series) -> ibis.Value:
         """Whether a column is equal to one of many constants; None where Ibis' own `isin` is to compare."""
         return None
 
-    def bytewise(self, rows: Any) -> bool:
+    def bytewise(self, rows: ibis.Table) -> bool:
         """Whether texts are held as their bytes. If not, the database must tell different texts of a query apart.
 
         Errors: UnsupportedOperation where it takes some different texts for equal
@@ -118,11 +120,11 @@ class Dialect:
         check_apart(rows)
         return False
 
-    def to_bytes(self, value: Any) -> Any:
+    def to_bytes(self, value: ibis.Value) -> ibis.Value:
         """A text that the database computed, as its bytes in UTF-8."""
         raise NotImplementedError
 
-    def to_text(self, value: Any) -> Any:
+    def to_text(self, value: ibis.Value) -> ibis.Value:
         """The text with these bytes in UTF-8."""
         raise NotImplementedError
 
@@ -130,27 +132,27 @@ class Dialect:
         """A decimal as a float, by way of its text: some databases round twice in a direct cast."""
         return value.cast(nw.String).cast(nw.Float64)
 
-    def keyed_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+    def keyed_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
         """64 bits that depend on the salt and the values: the database's own hash of a text that contains them."""
         return _joined(rows, columns, salt).hash()
 
-    def stable_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+    def stable_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
         """A hash that does not change with the version of the database."""
         return self.digest(_joined(rows, columns, salt))
 
-    def digest(self, text: Any) -> Any:
+    def digest(self, text: ibis.Value) -> ibis.Value:
         """A digest of a text, as a text."""
         return text.hexdigest("md5")
 
-    def rank(self, rows: Any, hashes: str, units: Sequence[str]) -> Any:
+    def rank(self, rows: ibis.Table, hashes: str, units: Sequence[str]) -> ibis.Value:
         """The rank("max") of a hash within its unit; None where narwhals is to write it."""
         return None
 
-    def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
+    def parsed(self, rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
         """A text as a number, or as the ticks of a date or time; null where the text is not one."""
         return _parsed(rows, column, dtype)
 
-    def cased(self, value: Any, *, capital: bool) -> Any:
+    def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
         """A text in capital or in small letters, by the table of `dpframe.engine.letters`.
 
         Errors: UnsupportedOperation for a database without a tested translation by this table
@@ -160,31 +162,31 @@ class Dialect:
             "texts before dp.protect(...), as in table.mutate(s=table.s.lower())."
         )
 
-    def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
+    def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
         """A text with other characters in place of some. Errors: UnsupportedOperation where nobody has tried it."""
         raise UnsupportedOperation(_UNTRIED.format("str.replace", "table.s.replace('a', 'b')"))
 
-    def piece(self, value: Any, by: str, index: int) -> Any:
+    def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
         """A piece of a text between separators. Errors: UnsupportedOperation where nobody has tried it."""
         raise UnsupportedOperation(_UNTRIED.format("str.split", "table.s.split(',')[0]"))
 
-    def settled(self, rows: Any) -> Any:
+    def settled(self, rows: ibis.Table) -> ibis.Table:
         """The rows behind a step that the database's planner does not look through; see `Backend.settled`."""
         return rows
 
-    def part(self, value: Any, dtype: DType, part: str) -> Any:
+    def part(self, value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
         """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
         return _part(value, dtype, part)
 
-    def planned(self, rows: Any) -> pl.DataFrame:
+    def planned(self, rows: ibis.Table) -> pl.DataFrame:
         """The table of a query with LIMIT 0."""
         return self.read(rows.limit(0))
 
-    def try_threads(self, rows: Any) -> None:
+    def try_threads(self, rows: ibis.Table) -> None:
         """A small computation in the threads of the database, if it runs in this process; see `Backend`."""
         self.planned(rows)
 
-    def read(self, rows: Any) -> pl.DataFrame:
+    def read(self, rows: ibis.Table) -> pl.DataFrame:
         """The rows of a query. Booleans travel as numbers, as some settings give them a type that Arrow lacks."""
         truths = [name for name, dtype in rows.schema().items() if dtype.is_boolean()]
         table = texts_read(
@@ -198,11 +200,11 @@ class CompiledDialect(Dialect):
 
     integers: str  # whose integers a public number does not fit, in words
 
-    def alone(self, backend: Any) -> AbstractContextManager[None]:
+    def alone(self, backend: BaseBackend) -> AbstractContextManager[None]:
         """Use the connection of Ibis' backend for this thread alone."""
         return nullcontext()
 
-    def opened(self, table: Any) -> Any:
+    def opened(self, table: ibis.Table) -> ibis.Table:
         """The user's table with the user's own steps as a finished SQL query, as Ibis writes it."""
         backend = database_of(table)
         if backend is None or isinstance(table.op(), ops.DatabaseTable):
@@ -211,7 +213,7 @@ class CompiledDialect(Dialect):
             backend._run_pre_execute_hooks(table)
         return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
 
-    def bytewise(self, rows: Any) -> bool:
+    def bytewise(self, rows: ibis.Table) -> bool:
         """Texts stay texts for Ibis: the compiler sees to it that they are compared by their bytes."""
         return False
 
@@ -228,20 +230,20 @@ class CompiledDialect(Dialect):
                     "Cast the column to pl.Float64."
                 )
 
-    def brought(self, beside: Any, table: pl.DataFrame) -> Any:
+    def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
         self.check_large(table)
         return super().brought(beside, table)
 
 
-def table_of(rows: Any, values: Sequence[Any]) -> pl.DataFrame:
+def table_of(rows: ibis.Table, values: Sequence[Sequence[Cell]]) -> pl.DataFrame:
     """The rows of a query, of which a driver of Python gave the cells, in the types that Ibis states."""
     columns = zip(*values, strict=True) if values else iter([()] * len(rows.columns))
     schema = rows.schema().items()
     return pl.DataFrame([_column(name, cells, dtype) for (name, dtype), cells in zip(schema, columns, strict=True)])
 
 
-def _column(name: str, cells: Iterable[Any], dtype: Any) -> pl.Series:
-    read: tuple[Callable[[Any], Any], type[pl.DataType]] = _as_text, pl.String
+def _column(name: str, cells: Iterable[Cell], dtype: DataType) -> pl.Series:
+    read: tuple[Callable[..., object], type[pl.DataType]] = _as_text, pl.String
     if dtype.is_boolean():
         read = bool, pl.Boolean
     elif dtype.is_integer():
@@ -252,18 +254,17 @@ def _column(name: str, cells: Iterable[Any], dtype: Any) -> pl.Series:
     return pl.Series(name, [None if cell is None else of_cell(cell) for cell in cells], held)
 
 
-def _as_text(cell: Any) -> Any:
+def _as_text(cell: Cell) -> object:
     return cell.decode() if isinstance(cell, bytes) else cell
 
 
-def _dialect(rows: Any) -> Dialect:
+def _dialect(rows: ibis.Table) -> Dialect:
     """The dialect of the database that an Ibis table is in."""
     backends, _ = rows._find_backends()
     name = _DIALECTS.get(backends[0].name) if len(backends) == 1 else None
     if name is None:
         return _PLAIN
-    dialect: Dialect = import_module(f"dpframe.engine.backends.{name}").DIALECT
-    return dialect
+    return import_module(f"dpframe.engine.backends.{name}").DIALECT
 
 
 class _Ibis(SqlBackend):
@@ -271,7 +272,7 @@ class _Ibis(SqlBackend):
 
     # Tables
 
-    def adopt(self, table: Any) -> Data | None:
+    def adopt(self, table: object) -> Data | None:
         if not isinstance(table, ibis.Table):
             return None
         dialect = _dialect(table)
@@ -281,7 +282,7 @@ class _Ibis(SqlBackend):
         schema, source = schema_of(self, column_types, dialect.against(table, column_types)), dialect.opened(table)
         unread = {name for name, domain in schema if kind(domain.dtype) == Kind.OTHER}
 
-        def scan(selection: Sequence[str], *, empty: bool = False) -> Any:
+        def scan(selection: Sequence[str], *, empty: bool = False) -> ibis.Value:
             columns = {
                 names[name]: _is_there(source[name]) if name in unread else dialect.held(source[name], types[name])
                 for name in selection
@@ -290,10 +291,10 @@ class _Ibis(SqlBackend):
 
         return Data("pandas", schema, scan, True, self.name, names)
 
-    def fetch(self, table: Any) -> pl.DataFrame:
+    def fetch(self, table: ibis.Table) -> pl.DataFrame:
         return fetched(table)
 
-    def together(self, first: Any, second: Any) -> bool:
+    def together(self, first: ibis.Table, second: ibis.Table) -> bool:
         """Whether both are tables of one connection.
 
         To Ibis, two connections that were made alike are equal, such as two databases in memory. It would read the
@@ -306,8 +307,7 @@ class _Ibis(SqlBackend):
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
         rows = beside.to_native()
-        public: Frame = nw.from_native(_dialect(rows).brought(rows, plain_table(self, beside, table)))
-        return public
+        return nw.from_native(_dialect(rows).brought(rows, plain_table(self, beside, table)))
 
     def brings_keys(self, frame: Frame) -> bool:
         rows = frame.to_native()
@@ -353,7 +353,7 @@ class _Ibis(SqlBackend):
         test = _dialect(rows).one_of(rows[column], values) if len(values) > MOST_CONSTANTS else None
         return None if test is None else _with(rows, test, into)
 
-    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
+    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[object]) -> nw.Expr:
         """Compare with constants. Those from 2^63 on get the type uint64, since Ibis takes plain integers for int64."""
         return value.is_in([ibis.literal(x, "uint64") if _is_large(x) else x for x in self.texts(frame, values)])
 
@@ -389,8 +389,7 @@ class _Ibis(SqlBackend):
 
     def settled(self, frame: Frame) -> Frame:
         rows = frame.to_native()
-        settled: Frame = nw.from_native(_dialect(rows).settled(rows))
-        return settled
+        return nw.from_native(_dialect(rows).settled(rows))
 
     def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
         rows = frame.to_native()
@@ -417,12 +416,12 @@ class _Ibis(SqlBackend):
         return super().reason_against(dtype)
 
 
-def _is_large(value: Any) -> bool:
+def _is_large(value: object) -> bool:
     """Whether a value is a whole number that needs 64 bits without a sign."""
     return isinstance(value, int) and value >= 2**63
 
 
-def _type_of(name: str, dtype: Any) -> DType:
+def _type_of(name: str, dtype: DataType) -> DType:
     """The narwhals type of an Ibis type; Unknown for a decimal of more than 38 digits, at which narwhals fails."""
     try:
         narwhals_type: DType = nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
@@ -431,7 +430,7 @@ def _type_of(name: str, dtype: Any) -> DType:
     return narwhals_type
 
 
-def is_wide(dtype: Any) -> bool:
+def is_wide(dtype: DataType) -> bool:
     """Whether a type of Ibis is a decimal of more than 38 digits, for which narwhals has no type."""
     return bool(dtype.is_decimal() and (dtype.precision or 0) > 38)
 
@@ -442,7 +441,7 @@ def _wide(name: str) -> str:
     )
 
 
-def _is_there(value: Any) -> Any:
+def _is_there(value: ibis.Value) -> ibis.Value:
     """A column of which a question can only use whether it is null: the number 1, or null.
 
     The column's own type stays in the database, since narwhals may have no such type.
@@ -450,7 +449,7 @@ def _is_there(value: Any) -> Any:
     return ibis.cases((value.notnull(), 1))
 
 
-def _held(value: Any, dtype: DType) -> Any:
+def _held(value: ibis.Value, dtype: DType) -> ibis.Value:
     """See `Dialect.held`.
 
     A whole number has 64 bits: Ibis states 8 bits with a sign for the result of `coalesce` of an unsigned number of 8
@@ -469,7 +468,7 @@ def _held(value: Any, dtype: DType) -> Any:
     return value.cast("string") if family == Kind.STRING else value
 
 
-def _parsed(rows: Any, column: str, dtype: DType) -> Any:
+def _parsed(rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
     check_tries(rows)
     text = rows[column]
     if isinstance(dtype, nw.Date):
@@ -479,7 +478,7 @@ def _parsed(rows: Any, column: str, dtype: DType) -> Any:
     return text.try_cast("float64" if kind(dtype) == Kind.FLOAT else str(dtype).lower())
 
 
-def _part(value: Any, dtype: DType, part: str) -> Any:
+def _part(value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
     if kind(dtype) == Kind.DATE:
         value = ibis.date(1970, 1, 1) + value.as_interval("D")
     else:
@@ -487,7 +486,7 @@ def _part(value: Any, dtype: DType, part: str) -> Any:
     return value.strftime("%Y-%m-%d") if part == "text" else _PARTS[part](value).cast("int64")
 
 
-def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
+def _joined(rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
     """The values of some columns as one text. Different values give different texts."""
     text, dialect = ibis.literal(salt), _dialect(rows)
     for column in columns:
@@ -497,10 +496,9 @@ def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
     return text
 
 
-def _with(rows: Any, value: Any, into: str) -> Frame:
+def _with(rows: ibis.Table, value: ibis.Value, into: str) -> Frame:
     """The frame of some rows with one more column."""
-    frame: Frame = nw.from_native(rows.mutate(**{into: value}))
-    return frame
+    return nw.from_native(rows.mutate(**{into: value}))
 
 
 _PLAIN = Dialect()

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import ibis
 import ibis.expr.operations as ops
 import polars as pl
+from ibis.backends import BaseBackend
 
 from dpframe.errors import UnsupportedOperation
 
@@ -24,25 +25,25 @@ _EXTREME = (1.7e308, -1.7e308, 1e-200, 5e-324, 3.0)
 
 # Connections to databases that computed with these numbers and did not fail, by their id: to Ibis, two connections that
 # were made alike are equal, whatever their settings are.
-_RELIABLE: WeakValueDictionary[int, Any] = WeakValueDictionary()
+_RELIABLE: WeakValueDictionary[int, BaseBackend] = WeakValueDictionary()
 
 _NEEDED = (ops.Hash, ops.Floor, ops.IsNan, ops.Modulus, ops.Clip, ops.MinRank, ops.CountDistinct, ops.SearchedCase)
 
 
-def database_of(rows: Any) -> Any:
+def database_of(rows: ibis.Table) -> Any:
     """Ibis' backend of an Ibis table; None for a table without a database."""
     backends, _ = rows._find_backends()
     return backends[0] if backends else None
 
 
-def fetched(rows: Any) -> pl.DataFrame:
+def fetched(rows: ibis.Table) -> pl.DataFrame:
     """The rows of a query, as Ibis reads them."""
     table = pl.from_arrow(rows.to_pyarrow())
     assert isinstance(table, pl.DataFrame)
     return table
 
 
-def loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
+def loose(table: ibis.Table, texts: Sequence[str]) -> dict[str, str]:
     """The text columns whose collation takes some different texts for equal, each with that reason. No row is read.
 
     In such a column "bonn" and "BONN" would form one group, and the spelling of one unit could be the released key.
@@ -68,7 +69,7 @@ def loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
     }
 
 
-def check_apart(table: Any) -> None:
+def check_apart(table: ibis.Table) -> None:
     """Refuse a database that takes some different constants of a query for equal. Errors: UnsupportedOperation."""
     backend = database_of(table)
     if backend is not None and not _apart(backend):
@@ -78,7 +79,7 @@ def check_apart(table: Any) -> None:
         )
 
 
-def _apart(backend: Any) -> bool:
+def _apart(backend: BaseBackend) -> bool:
     """Whether a database tells different text constants of a query apart. No row is read."""
     pairs = [(ibis.literal(x) == ibis.literal(y)).ifelse(1, 0) for x in _APART for y in _APART]
     try:
@@ -87,7 +88,7 @@ def _apart(backend: Any) -> bool:
         return False
 
 
-def check_operations(table: Any) -> None:
+def check_operations(table: ibis.Table) -> None:
     """Refuse a database for which Ibis has no SQL for an operation that questions need. Errors: UnsupportedOperation.
 
     What one question lacks would otherwise be refused by that question alone, without the name of the operation.
@@ -101,7 +102,7 @@ def check_operations(table: Any) -> None:
         )
 
 
-def check_numbers(table: Any) -> None:
+def check_numbers(table: ibis.Table) -> None:
     """Refuse a database that fails where a number overflows. The check computes with numbers of ours.
 
     Such a database could fail on a cell, after the charge, and the failure would tell that this cell exists.
@@ -123,7 +124,7 @@ def check_numbers(table: Any) -> None:
     _RELIABLE[id(backend)] = backend
 
 
-def _runs(backend: Any, rows: Any) -> bool:
+def _runs(backend: BaseBackend, rows: ibis.Table) -> bool:
     """Whether a database runs a query without an error."""
     try:
         backend.to_pyarrow(rows)
@@ -132,7 +133,7 @@ def _runs(backend: Any, rows: Any) -> bool:
     return True
 
 
-def check_tries(rows: Any) -> None:
+def check_tries(rows: ibis.Table) -> None:
     """Refuse a database for which Ibis writes no cast that gives null for a text that is not a number.
 
     Another cast could fail on a cell, after the charge, and the failure would tell that this cell exists.

@@ -47,7 +47,7 @@ _CALL = re.compile(r"\w+\([^()]*\)")
 # Operations of our own
 
 
-class Written(ops.Value):  # type: ignore[misc]
+class Written(ops.Value):
     """An Ibis operation with SQL of our own, which cannot fail. The SQL calls its operand `a`."""
 
     arg: ops.Value
@@ -56,7 +56,7 @@ class Written(ops.Value):  # type: ignore[misc]
     shape = rules.shape_like("arg")
 
 
-class Called(ops.Value):  # type: ignore[misc]
+class Called(ops.Value):
     """A call of one of dpframe's functions, by its name, with constants and any number of columns."""
 
     name: str
@@ -95,7 +95,7 @@ def whole_literal(value: int) -> str:
     return f"({value})" if value > -(2**63) else "(-9223372036854775807 - 1)"
 
 
-class TotalCompiler(SQLGlotCompiler):  # type: ignore[misc]
+class TotalCompiler(SQLGlotCompiler):
     """A compiler of operations that no cell makes fail. It stands before that of Ibis among the bases of a database's.
 
     An operation is written by its line in `SQL`, or by a method, here or in a subclass, or as Ibis writes it.
@@ -127,8 +127,7 @@ class TotalCompiler(SQLGlotCompiler):  # type: ignore[misc]
 
     def written(self, rows: ibis.Table) -> str:
         """The SQL of a query."""
-        text: str = self.to_sqlglot(rows).sql(self.dialect)
-        return text
+        return self.to_sqlglot(rows).sql(self.dialect)
 
     def refused(self, why: str) -> UnsupportedOperation:
         """The error of an operation that this database does not have."""
@@ -163,21 +162,20 @@ class TotalCompiler(SQLGlotCompiler):  # type: ignore[misc]
 
     # Constants
 
-    def visit_Literal(self, op: ops.Literal, *, value: object, dtype: types.DataType) -> Sql:
-        match value:
-            case None:
-                return self.missing(dtype)
-            case bool():
-                return self.truth(value)
-            case str():
-                return self.text(value)
+    def visit_Literal(self, op: ops.Literal, *, value: int | float | str | None, dtype: types.DataType) -> Sql:
+        if value is None:
+            return self.missing(dtype)
+        if isinstance(value, str):
+            return self.text(value)
+        if dtype.is_boolean():
+            return self.truth(bool(value))
         if dtype.is_floating() or dtype.is_decimal():
-            return self.number(float(value))  # type: ignore[arg-type]
-        if not dtype.is_integer() or not isinstance(value, int):
+            return self.number(float(value))
+        if not dtype.is_integer():
             raise self.refused(f"a constant of type {dtype} is refused: give a number or a text.")
         if not -(2**63) <= value < 2**63:
             raise self.refused(f"{value} leaves 64 bits. Give a float, such as {float(value)!r}.")
-        return self.whole_number(value)
+        return self.whole_number(int(value))
 
     def missing(self, dtype: types.DataType) -> Sql:
         """Null, in a type."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import ibis
 import ibis.expr.datatypes as datatypes
@@ -20,18 +19,17 @@ from dpframe.engine.letters import ALIKE, letters
 from dpframe.plan import Kind, kind
 
 
-def _function(name: str, source: str, target: str) -> Callable[[Any], Any]:
+def _function(name: str, source: str, target: str) -> Callable[[ibis.Value], ibis.Value]:
     """A function of the database, by its name and its types of argument and result."""
 
-    def column(value: Any) -> Any:
+    def column(value: ibis.Value) -> ibis.Value:
         raise NotImplementedError
 
     signature = (ibis.dtype(source),), ibis.dtype(target)
-    function: Callable[[Any], Any] = ibis.udf.scalar.builtin(column, name=name, signature=signature)
-    return function
+    return ibis.udf.scalar.builtin(column, name=name, signature=signature)
 
 
-def _split_part(value: Any, by: Any, number: Any) -> Any:
+def _split_part(value: ibis.Value, by: ibis.Value, number: ibis.Value) -> ibis.Value:
     raise NotImplementedError
 
 
@@ -45,13 +43,13 @@ _TRIED = _function("try", "string", "string")
 _BITS = datatypes.Unknown(raw_type=sge.DataType(this=sge.DataType.Type.BIT))
 
 
-def _text(value: str) -> Any:
+def _text(value: str) -> ibis.Value:
     """A text that stands in a query, by its bytes: SQL has no zero byte."""
     return _DECODED(ibis.literal(value.encode(), "binary"))
 
 
 class _DuckDBDialect(Dialect):
-    def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
+    def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """A column of a type that dpframe does not read can be read as text, after a cast by the user."""
         _check_macros(table)
         check_statistics(types.values())
@@ -59,10 +57,10 @@ class _DuckDBDialect(Dialect):
         line = "dpframe does not read it: cast it before, table.mutate(x=table[{!r}].cast('string'))"
         return {name: line.format(name) for name in odd}
 
-    def settled(self, rows: Any) -> Any:
+    def settled(self, rows: ibis.Table) -> ibis.Table:
         return rows.limit(MOST_ROWS)
 
-    def rank(self, rows: Any, hashes: str, units: Sequence[str]) -> Any:
+    def rank(self, rows: ibis.Table, hashes: str, units: Sequence[str]) -> ibis.Value:
         """The number of the unit's hashes that are not higher, in one window.
 
         The rank that narwhals writes has a window for ties too, which has no order. DuckDB makes a join of such a
@@ -72,11 +70,11 @@ class _DuckDBDialect(Dialect):
         window = ibis.range_window(preceding=None, following=0, group_by=list(units), order_by=hashes)
         return rows[hashes].count().over(window)
 
-    def planned(self, rows: Any) -> pl.DataFrame:
+    def planned(self, rows: ibis.Table) -> pl.DataFrame:
         _check_macros(rows)
         return super().planned(rows)
 
-    def held(self, value: Any, dtype: DType) -> Any:
+    def held(self, value: ibis.Value, dtype: DType) -> ibis.Value:
         """A text as its bytes, null where they are not UTF-8; a number in the type that Ibis states, null for NaN."""
         if kind(dtype) == Kind.INTEGER:
             return super().held(_as_said(value), dtype)
@@ -86,31 +84,31 @@ class _DuckDBDialect(Dialect):
             return super().held(value, dtype)
         return _ENCODED(_TRIED(_DECODED(_ENCODED(value.cast("string")))))
 
-    def brings_keys(self, rows: Any) -> bool:
+    def brings_keys(self, rows: ibis.Table) -> bool:
         return True
 
-    def bytewise(self, rows: Any) -> bool:
+    def bytewise(self, rows: ibis.Table) -> bool:
         return True
 
-    def to_bytes(self, value: Any) -> Any:
+    def to_bytes(self, value: ibis.Value) -> ibis.Value:
         return _ENCODED(value)
 
-    def to_text(self, value: Any) -> Any:
+    def to_text(self, value: ibis.Value) -> ibis.Value:
         return _DECODED(value)
 
-    def cased(self, value: Any, *, capital: bool) -> Any:
+    def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
         """See `duckdb.cased`: DuckDB's own function for most texts, the table of letters for the others."""
         own = value.upper().replace("ẞ", "ß") if capital else value.lower()
         return value.re_search(ALIKE).ifelse(own, value.translate(*letters(capital=capital)))
 
-    def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
+    def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
         have, want = _text(old), _text(new)
         if every:
             return value.replace(have, want)
         place = value.find(have)
         return (place >= 0).ifelse(value.left(place) + want + value.substr(place + len(old)), value)
 
-    def piece(self, value: Any, by: str, index: int) -> Any:
+    def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
         """A piece is there if the text has enough separators before it, which are counted by what is lost."""
         separator = _text(by)
         many = (value.length() - value.replace(separator, _text("")).length()) // len(by)
@@ -118,7 +116,7 @@ class _DuckDBDialect(Dialect):
         least = index if index >= 0 else -index - 1
         return ibis.cases((many >= least, _PIECE(value, separator, number)))
 
-    def read(self, rows: Any) -> pl.DataFrame:
+    def read(self, rows: ibis.Table) -> pl.DataFrame:
         """The rows of a query, with sums cast to 64 bits.
 
         DuckDB's sums have 128 bits, and with one setting they have a type that Arrow lacks. Their values fit in 64
@@ -133,19 +131,19 @@ class _DuckDBDialect(Dialect):
             forgotten(rows, database_of(rows).con.unregister)
 
 
-def _check_macros(rows: Any) -> None:
+def _check_macros(rows: ibis.Table) -> None:
     backend = database_of(rows)
     if backend is not None:
         check_macros(lambda sql: [name for (name,) in backend.raw_sql(sql).fetchall()])
 
 
-def _number(value: Any) -> Any:
+def _number(value: ibis.Value) -> ibis.Value:
     """A float, null where it is NaN by its bits: see `check_statistics` of `duckdb`."""
     bits = value.cast("float64").cast(_BITS).cast("int64")
     return ibis.cases(((bits & ibis.literal(MAGNITUDE)) <= ibis.literal(INFINITE), value))
 
 
-def _as_said(value: Any) -> Any:
+def _as_said(value: ibis.Value) -> ibis.Value:
     """A column of numbers, cast to the type that Ibis states for it; null where a number does not fit.
 
     Ibis states the types of a table's own columns correctly. For computed columns it may be wrong: it states 64 bits

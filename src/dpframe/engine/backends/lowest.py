@@ -17,6 +17,8 @@ So both functions give the result of the rule, whatever the hash function is. It
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -31,7 +33,7 @@ _WORTH = 0.75  # largest share of rows that may stay for `sifted` to remove any
 Units = tuple[NDArray[np.uint32], int]  # the number of the unit of each row, and a bound above all numbers
 
 
-def lowest(table: pl.DataFrame, units: list[str], hashes: str, most: int) -> pl.DataFrame:
+def lowest(table: pl.DataFrame, units: Sequence[str], hashes: str, most: int) -> pl.DataFrame:
     """The partials whose hash has rank("max") at most `most` within their unit."""
     numbers = at_hand(table, units) or _by_hash(table, units)
     keep = None if numbers is None else _lowest(numbers, words_of(table, hashes), most)
@@ -40,7 +42,7 @@ def lowest(table: pl.DataFrame, units: list[str], hashes: str, most: int) -> pl.
     return table.filter(pl.Series(keep))
 
 
-def sifted(table: pl.DataFrame, units: list[str], hashes: str, most: int) -> pl.DataFrame:
+def sifted(table: pl.DataFrame, units: Sequence[str], hashes: str, most: int) -> pl.DataFrame:
     """The rows, perhaps without rows of groups that are not kept. All rows stay where the check would be slow."""
     numbers = at_hand(table, units)
     stay = None if numbers is None else _may_stay(numbers, words_of(table, hashes), most)
@@ -52,7 +54,7 @@ def words_of(table: pl.DataFrame, hashes: str) -> Words:
     return table.get_column(hashes).cast(pl.UInt64).to_numpy()
 
 
-def at_hand(table: pl.DataFrame, units: list[str]) -> Units | None:
+def at_hand(table: pl.DataFrame, units: Sequence[str]) -> Units | None:
     """Numbers for units whose identifiers are whole numbers in a short range; None for other identifiers."""
     dtype = table.schema[units[0]]
     if len(units) > 1 or not dtype.is_integer() or str(dtype).endswith("128") or not table.height:
@@ -65,7 +67,7 @@ def at_hand(table: pl.DataFrame, units: list[str]) -> Units | None:
     return (ids - first).cast(pl.UInt32).to_numpy(), last - first + 1
 
 
-def _by_hash(table: pl.DataFrame, units: list[str]) -> Units | None:
+def _by_hash(table: pl.DataFrame, units: Sequence[str]) -> Units | None:
     """Numbers for units, ordered by a hash of their identifiers; None if two units share a hash, or without rows."""
     if not table.height:
         return None

@@ -5,16 +5,16 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import lowest as sorting
-from dpframe.engine.backends.base import Backend, Frame
+from dpframe.engine.backends.base import Backend, Frame, Selection
 from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of
@@ -30,7 +30,7 @@ class PolarsBackend(Backend):
 
     # Tables
 
-    def adopt(self, table: Any) -> Data | None:
+    def adopt(self, table: object) -> Data | None:
         if isinstance(table, pl.DataFrame):
             return _data(table.lazy(), table)
         if isinstance(table, pl.LazyFrame):
@@ -48,7 +48,7 @@ class PolarsBackend(Backend):
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native: list[pl.LazyFrame] = [frame.to_native() for frame in frames]
-        engine: Any = "streaming" if streaming else "auto"
+        engine: Literal["streaming", "auto"] = "streaming" if streaming else "auto"
         return [native[0].collect(engine=engine)] if len(native) == 1 else pl.collect_all(native, engine=engine)
 
     def collect_few(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
@@ -64,7 +64,7 @@ class PolarsBackend(Backend):
 
     # Texts
 
-    def texts(self, frame: Frame, values: Iterable[Any]) -> list[Any]:
+    def texts(self, frame: Frame, values: Iterable[object]) -> list[object]:
         return list(values)
 
     # Columns
@@ -99,22 +99,12 @@ class PolarsBackend(Backend):
 
     keeps_by_sorting = True
 
-    def kept_partials(
-        self,
-        frame: Frame,
-        hashes: str,
-        units: Sequence[str],
-        groups: Sequence[str],
-        most: int | None,
-        cap: int,
-        sums: Mapping[str, str],
-    ) -> Frame:
+    def kept_partials(self, frame: Frame, kept: Selection) -> Frame:
         native: pl.LazyFrame = frame.to_native()
-        rows = native.select(*units, *groups, hashes, *sums.values())
-        names = {name: rows.collect_schema()[name] for name in (*units, *groups)}
-        keep = partial(kept_partials, units=[*units], groups=[*groups], hashes=hashes, most=most, cap=cap, sums=sums)
-        schema = names | dict.fromkeys(["n", "a", *sums], pl.Int64())
-        return nw.from_native(rows.map_batches(keep, schema=schema, **_AS_A_WHOLE))
+        rows = native.select(*kept.units, *kept.groups, kept.hashes, *kept.sums.values())
+        names = {name: rows.collect_schema()[name] for name in (*kept.units, *kept.groups)}
+        schema = names | dict.fromkeys(["n", "a", *kept.sums], pl.Int64())
+        return nw.from_native(rows.map_batches(partial(kept_partials, kept=kept), schema=schema, **_AS_A_WHOLE))
 
     def kept(
         self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str, hashes: dict[str, Any]
@@ -224,8 +214,7 @@ _PLAINLY: dict[str, Any] = {"engine": "in-memory", "optimizations": pl.QueryOptF
 
 def plainly(frame: pl.LazyFrame) -> pl.DataFrame:
     """The table of a frame over few rows, computed step by step as it was written."""
-    table: pl.DataFrame = frame.collect(**_PLAINLY)
-    return table
+    return frame.collect(**_PLAINLY)
 
 
 # A choice that depends on all rows: the optimiser must not remove any before it.
@@ -291,7 +280,7 @@ def _hashed(table: pl.DataFrame, columns: list[str], salt: str, hashes: dict[str
     return table.join(hashed, on=columns, how="left", nulls_equal=True)
 
 
-def _hash(row: tuple[Any, ...], salt: bytes) -> int:
+def _hash(row: tuple[object, ...], salt: bytes) -> int:
     """A keyed hash that does not depend on the version of an engine."""
     text = "\x1f".join(f"{type(value).__name__}:{value}" for value in row)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=salt).digest(), "little")
@@ -367,7 +356,7 @@ def _decoded(cell: bytes | None) -> str | None:
         return None
 
 
-def _readable(schema: Any) -> dict[str, Any]:
+def _readable(schema: pl.Schema) -> dict[str, pl.DataType]:
     """The columns of a schema whose types narwhals has."""
     return {name: dtype for name, dtype in schema.items() if not isinstance(dtype, (pl.Object, pl.Unknown, pl.Null))}
 

@@ -19,13 +19,14 @@ The sums of a run are sums of Int64, as in the steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.arrays import Words
+from dpframe.engine.backends.base import Selection
 from dpframe.engine.backends.lowest import Units, at_hand, lowest, sifted, words_of
 
 Rows = NDArray[np.uint32]  # numbers of rows, or of units
@@ -35,46 +36,40 @@ _SHORT = 2**16  # words that one thread sorts in less time than several
 _LEAST_BITS = 12  # bits of the hash below which runs with two groups would be frequent
 
 
-def kept_partials(
-    table: pl.DataFrame,
-    units: list[str],
-    groups: list[str],
-    hashes: str,
-    most: int | None,
-    cap: int,
-    sums: Mapping[str, str],
-) -> pl.DataFrame:
-    """One row for each unit and group that it keeps, at most `most` for a unit.
+def kept_partials(table: pl.DataFrame, kept: Selection) -> pl.DataFrame:
+    """One row for each unit and group that it keeps.
 
-    Input:  rows with the hash of their group; sums: for each column of the output, the Int64 column of the rows that it
-            adds up; cap: most rows of a unit in a group; None as `most` keeps every group
+    Input:  rows with the hash of their group
     Output: the units and groups, the number of rows "n", the unit's sum "a" of min(n, cap) over the groups that it
             keeps, and the sums
     """
-    numbers = at_hand(table, units)
-    words = None if numbers is None else _sorted(numbers, words_of(table, hashes))
+    groups = list(kept.groups)
+    numbers = at_hand(table, kept.units)
+    words = None if numbers is None else _sorted(numbers, words_of(table, kept.hashes))
     if numbers is None or words is None:
-        return _in_steps(table, units, groups, hashes, most, cap, sums)
+        return _in_steps(table, kept)
     number, size = numbers
-    rows, lengths, unit = _first_runs(*words, most)
+    rows, lengths, unit = _first_runs(*words, kept.most)
     del words
-    kept = table.select(*groups, *sums.values())[pl.Series(rows)]
-    several, others = _with_several(kept.select(groups).get_columns(), lengths), []
+    chosen = table.select(*groups, *kept.sums.values())[pl.Series(rows)]
+    several, others = _with_several(chosen.select(groups).get_columns(), lengths), []
     if several.any():
         again = np.zeros(size, bool)
         again[number[rows[several]]] = True
-        others = [_in_steps(table.filter(pl.Series(again[number])), units, groups, hashes, most, cap, sums)]
+        others = [_in_steps(table.filter(pl.Series(again[number])), kept)]
         stay = ~again[unit]
-        kept = kept.filter(pl.Series(np.repeat(stay, lengths)))
+        chosen = chosen.filter(pl.Series(np.repeat(stay, lengths)))
         lengths, unit = lengths[stay], unit[stay]
     starts = _starts(lengths)
     totals = [
-        pl.Series(into, np.add.reduceat(kept.get_column(column).to_numpy(), starts), dtype=pl.Int64)
-        for into, column in sums.items()
+        pl.Series(into, np.add.reduceat(chosen.get_column(column).to_numpy(), starts), dtype=pl.Int64)
+        for into, column in kept.sums.items()
     ]
-    counts = [pl.Series("n", lengths, dtype=pl.Int64), pl.Series("a", _in_all(unit, lengths, cap))]
-    keys = kept.select(groups)[pl.Series(starts)]
-    partials = pl.DataFrame([_identifiers(table.get_column(units[0]), unit), *keys.get_columns(), *counts, *totals])
+    counts = [pl.Series("n", lengths, dtype=pl.Int64), pl.Series("a", _in_all(unit, lengths, kept.cap))]
+    keys = chosen.select(groups)[pl.Series(starts)]
+    partials = pl.DataFrame(
+        [_identifiers(table.get_column(kept.units[0]), unit), *keys.get_columns(), *counts, *totals]
+    )
     return pl.concat([partials, *others]) if others else partials
 
 
@@ -96,16 +91,9 @@ def _in_all(unit: Rows, lengths: Counts, cap: int) -> Counts:
     return np.repeat(sums, np.diff(first, append=len(unit)))
 
 
-def _in_steps(
-    table: pl.DataFrame,
-    units: list[str],
-    groups: list[str],
-    hashes: str,
-    most: int | None,
-    cap: int,
-    sums: Mapping[str, str],
-) -> pl.DataFrame:
+def _in_steps(table: pl.DataFrame, kept: Selection) -> pl.DataFrame:
     """The partials of the rule, by way of the rows that may stay, their partials, and the ranks of these."""
+    units, groups, hashes, most, cap, sums = kept
     columns = [pl.col(column).sum().fill_null(0).cast(pl.Int64).alias(into) for into, column in sums.items()]
     rows = (table if most is None else sifted(table, units, hashes, most)).lazy()
     counts = rows.group_by(*units, *groups).agg(

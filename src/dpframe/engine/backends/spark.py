@@ -14,10 +14,10 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
-from pyspark.sql import functions, types
+from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 
 from dpframe.engine.backends.base import Frame, Work
-from dpframe.engine.backends.sql import REPLACED, SqlBackend, our_names, piece_of, plain_table, schema_of
+from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
 from dpframe.plan import Kind, integer_range, kind
@@ -40,8 +40,10 @@ _BROADCASTS = ("BroadcastExchange", "SortMergeJoin", "ShuffledHashJoin")
 _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}
 
 
-class _Spark(SqlBackend):
+class _Spark(TextSqlBackend):
     name = "spark"
+    parts = _PARTS
+    whole_division = "div"
     in_numbers = "as in EXTRACT(DAY FROM x)"
 
     # Tables
@@ -54,7 +56,7 @@ class _Spark(SqlBackend):
         names = our_names(table.columns)  # without columns that have one name
         zone_columns = {name for name, dtype in table.dtypes if dtype == "timestamp"}
 
-        def scan(selection: Sequence[str], *, empty: bool = False) -> Any:
+        def scan(selection: Sequence[str], *, empty: bool = False) -> DataFrame:
             """Rename the columns first: with one setting of a session, Spark reads a name in SQL as a pattern."""
             columns = [functions.col(_quoted(name)).alias(names[name]) for name in selection]
             rows = table.select(*(columns or [functions.lit(1).alias("s")]))
@@ -64,10 +66,10 @@ class _Spark(SqlBackend):
 
         return Data("pandas", schema_of(self, {name: dtypes[name] for name in names}), scan, True, self.name, names)
 
-    def fetch(self, table: Any) -> pl.DataFrame:
+    def fetch(self, table: DataFrame) -> pl.DataFrame:
         return _read(table)
 
-    def together(self, first: Any, second: Any) -> bool:
+    def together(self, first: DataFrame, second: DataFrame) -> bool:
         return bool(first.sparkSession == second.sparkSession)
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
@@ -112,13 +114,19 @@ class _Spark(SqlBackend):
 
     # Columns
 
+    def computed(self, frame: Frame, sql: str, into: str) -> Frame:
+        return nw.from_native(frame.to_native().withColumn(into, functions.expr(sql)))
+
+    def text(self, value: str) -> str:
+        return f"CAST(X'{value.encode().hex()}' AS STRING)"
+
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """The xxHash64 of the salt and the values, mixed in this order.
 
         The salt is written as bytes. Spark would put a number into the code that it generates for the query, and would
         compile this code again for each release.
         """
-        return _with(frame, f"xxhash64(X'{salt:016x}', {', '.join(columns)})", into)
+        return self.computed(frame, f"xxhash64(X'{salt:016x}', {', '.join(columns)})", into)
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
         """The rows of rank("max") at most m. The rank is the number of the unit's hashes that are not higher.
@@ -136,8 +144,7 @@ class _Spark(SqlBackend):
             rows = rows.where(f"bit_count(r & ~shiftleft(-1L, {part})) < {most}")
         over = f"{within} ORDER BY {hashes} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         rows = rows.withColumn("r", functions.expr(f"count(1) OVER ({over})")).where(f"r <= {most}")
-        result: Frame = nw.from_native(rows)
-        return result
+        return nw.from_native(rows)
 
     def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
         """Numbers in few runs are written as ranges."""
@@ -154,59 +161,47 @@ class _Spark(SqlBackend):
         if all(type(value) is int and abs(value) < 2**63 for value in keys):
             runs = _runs(keys)
             if len(runs) <= _FEW:
-                return _with(frame, " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs), into)
+                return self.computed(
+                    frame, " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs), into
+                )
             literals = [f"{value}L" for value in keys]
         elif all(type(value) is str for value in keys):
-            literals = [_text(value) for value in keys]
+            literals = [self.text(value) for value in keys]
         else:
             return None
-        return _with(frame, f"{column} IN ({', '.join(literals)})", into)
+        return self.computed(frame, f"{column} IN ({', '.join(literals)})", into)
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         texts = ", ".join(f"length(CAST({c} AS STRING)), CAST({c} AS STRING)" for c in columns)
-        return _with(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
+        return self.computed(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
         if isinstance(dtype, nw.Date):
-            return _with(frame, f"CAST(unix_date(try_cast({column} AS DATE)) AS BIGINT)", into)
+            return self.computed(frame, f"CAST(unix_date(try_cast({column} AS DATE)) AS BIGINT)", into)
         if isinstance(dtype, nw.Datetime):
-            return _with(frame, _micro(f"try_cast(substr({column}, 1, 26) AS TIMESTAMP_NTZ)"), into)
+            return self.computed(frame, _micro(f"try_cast(substr({column}, 1, 26) AS TIMESTAMP_NTZ)"), into)
         if kind(dtype) == Kind.FLOAT:
-            return _with(frame, f"try_cast({column} AS DOUBLE)", into)
+            return self.computed(frame, f"try_cast({column} AS DOUBLE)", into)
         low, high = integer_range(dtype)
         whole = f"try_cast({column} AS BIGINT)"
         inside = whole if high == 2**63 - 1 else f"CASE WHEN {whole} BETWEEN {low} AND {high} THEN {whole} END"
-        return _with(frame, inside, into)
+        return self.computed(frame, inside, into)
 
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
         have, want = letters(capital=capital)
-        return _with(frame, f"translate({column}, '{have}', '{want}')", into)
-
-    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
-        old, new = map(_text, change)
-        if every:
-            return _with(frame, f"replace({column}, {old}, {new})", into)
-        first = REPLACED.format(text=column, old=old, new=new, size=len(change[0]), find="instr")
-        return _with(frame, first, into)
-
-    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
-        return _with(frame, piece_of(column, _text(by), len(by), index, "div"), into)
+        return self.computed(frame, f"translate({column}, '{have}', '{want}')", into)
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
-        return _with(frame, f"{column} div {by} - CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END", into)
+        below = f"CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END"
+        return self.computed(frame, f"{column} div {by} - {below}", into)
 
-    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        if kind(dtype) == Kind.DATE:
-            value = f"date_from_unix_date(CAST({column} AS INT))"
-        else:
-            frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
-            seconds = f"CAST({column} AS DECIMAL(20, 0)) / 1000000"
-            value = f"(TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, {seconds}))"
-            zone = getattr(dtype, "time_zone", None)
-            if zone is not None:
-                value = f"convert_timezone('UTC', '{zone}', {value})"
-        expression = _PARTS[part].format(value)
-        return _with(frame, expression if part == "text" else f"CAST({expression} AS BIGINT)", into)
+    def day_of(self, column: str) -> str:
+        return f"date_from_unix_date(CAST({column} AS INT))"
+
+    def moment_of(self, column: str, zone: str | None) -> str:
+        seconds = f"CAST({column} AS DECIMAL(20, 0)) / 1000000"
+        time = f"(TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, {seconds}))"
+        return time if zone is None else f"convert_timezone('UTC', '{zone}', {time})"
 
     def whole_part(self, value: nw.Expr) -> nw.Expr:
         """A cast, which in Spark rounds toward zero."""
@@ -223,11 +218,6 @@ class _Spark(SqlBackend):
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _text(value: str) -> str:
-    """SQL for a text constant, written as its bytes."""
-    return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def _held(name: str, dtype: DType, has_zone: bool) -> str:
@@ -260,19 +250,13 @@ def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
     return [(numbers[i], numbers[j - 1]) for i, j in zip(starts, [*starts[1:], len(numbers)], strict=True)]
 
 
-def _with(frame: Frame, expression: str, into: str) -> Frame:
-    """The frame with one more column, given as SQL."""
-    rows: Frame = nw.from_native(frame.to_native().withColumn(into, functions.expr(expression)))
-    return rows
-
-
-def _read(rows: Any) -> pl.DataFrame:
+def _read(rows: DataFrame) -> pl.DataFrame:
     table = pl.from_arrow(rows.toArrow())
     assert isinstance(table, pl.DataFrame)
     return table
 
 
-def _without_rows(rows: Any) -> Any:
+def _without_rows(rows: DataFrame) -> DataFrame:
     """An empty table with the columns of `rows`.
 
     A query on the rows themselves must not be planned before the charge: if there are few rows, Spark computes with
@@ -286,7 +270,7 @@ def _without_rows(rows: Any) -> Any:
     return type(rows)(nothing, session)
 
 
-def _made_up(field: types.StructField) -> Any:
+def _made_up(field: types.StructField) -> Column:
     """A column of this name and type, from the numbers of `range`, of whose values the planner knows nothing."""
     text, dtype = functions.col("id").cast("string"), field.dataType
     if isinstance(dtype, (types.ArrayType, types.MapType, types.StructType)):
@@ -310,7 +294,7 @@ def _nodes(rows: Any) -> list[str]:
 
 
 @contextmanager
-def _quiet(session: Any) -> Iterator[None]:
+def _quiet(session: SparkSession) -> Iterator[None]:
     """Switch off the logs of Java and Python inside the block, because the log of a failed task may show cells.
 
     The logs of Spark Connect are on its server. `setLogLevel` is not used: it forgets that the session shows warnings

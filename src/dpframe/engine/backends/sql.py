@@ -119,8 +119,7 @@ class SqlBackend(Backend):
 
     def unique(self, frame: Frame) -> Frame:
         """SELECT DISTINCT. narwhals numbers the rows of each group in a window instead, which sorts all rows."""
-        rows: Frame = nw.from_native(frame.to_native().distinct())
-        return rows
+        return nw.from_native(frame.to_native().distinct())
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         """Divide numbers that are not negative: for x < 0, ⌊x / by⌋ = -1 - ⌊(-1 - x) / by⌋, and nothing wraps.
@@ -171,6 +170,48 @@ class SqlBackend(Backend):
         if getattr(dtype, "time_unit", "") == "ns":
             return "times are held in microseconds there: cast to 'datetime'"
         return self.reason_against(dtype)
+
+
+class TextSqlBackend(SqlBackend):
+    """An engine whose columns are given as texts of SQL, DuckDB or Spark."""
+
+    parts: Mapping[str, str]  # SQL of the parts of a date or time
+    whole_division: str  # the sign of a division of whole numbers
+
+    @abstractmethod
+    def computed(self, frame: Frame, sql: str, into: str) -> Frame:
+        """A frame with one more column."""
+
+    @abstractmethod
+    def text(self, value: str) -> str:
+        """SQL of a text constant, by its bytes."""
+
+    @abstractmethod
+    def moment_of(self, column: str, zone: str | None) -> str:
+        """SQL of a time from its microseconds, on the clock of a zone."""
+
+    @abstractmethod
+    def day_of(self, column: str) -> str:
+        """SQL of a date from its days since 1970."""
+
+    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
+        old, new = map(self.text, change)
+        if every:
+            return self.computed(frame, f"replace({column}, {old}, {new})", into)
+        first = REPLACED.format(text=column, old=old, new=new, size=len(change[0]), find="instr")
+        return self.computed(frame, first, into)
+
+    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
+        return self.computed(frame, piece_of(column, self.text(by), len(by), index, self.whole_division), into)
+
+    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
+        if kind(dtype) == Kind.DATE:
+            value = self.day_of(column)
+        else:
+            frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
+            value = self.moment_of(column, getattr(dtype, "time_zone", None))
+        sql = self.parts[part].format(value)
+        return self.computed(frame, sql if part == "text" else f"CAST({sql} AS BIGINT)", into)
 
 
 def our_names(names: Iterable[str]) -> dict[str, str]:

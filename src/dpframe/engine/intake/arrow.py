@@ -18,10 +18,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dpframe.engine.intake.buffers import plain_type, sound, views_are_read
 from dpframe.engine.intake.cells import PER_SECOND, each, text, value_for
-from dpframe.engine.own_types import arrow_types, pandas_types
+from dpframe.engine.own_types import PandasType, arrow_types, pandas_types
 from dpframe.engine.tables import Data, domain_of
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
@@ -82,7 +83,7 @@ def _and_unnamed(
     return tuple(domains.items())
 
 
-def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
+def _from_arrow(columns: dict[str, pa.ChunkedArray], height: int) -> pl.LazyFrame:
     """Columns as a lazy frame. Without columns, the frame has one column of nulls, so that its rows can be counted."""
     columns = columns or {"": pa.nulls(height, pa.bool_())}
     table = pa.Table.from_arrays(list(columns.values()), names=[str(i) for i in range(len(columns))])
@@ -92,11 +93,11 @@ def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
     return rows.lazy()
 
 
-def _sound(column: Any) -> Any:
+def _sound(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return _seconds(sound(column))
 
 
-def _seconds(column: Any) -> Any:
+def _seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column with null for times in seconds that do not fit as milliseconds: a conversion would wrap them.
 
     A column of decimals of 76 digits, which Polars lacks, becomes True for a value and null for none.
@@ -114,7 +115,7 @@ def _unread_of(schema: Iterable[tuple[str, ColumnDomain]]) -> frozenset[str]:
     return frozenset(name for name, domain in schema if kind(domain.dtype) == Kind.OTHER)
 
 
-def _is_there(column: Any) -> Any:
+def _is_there(column: pa.ChunkedArray | pd.Series) -> pa.ChunkedArray:
     """A column of which a question can only use whether it is null: True for a value, or null.
 
     The column's own type is dropped, since Polars lacks some of these types and panics at others.
@@ -125,11 +126,11 @@ def _is_there(column: Any) -> Any:
     return pc.if_else(there, pa.scalar(True), pa.scalar(None, pa.bool_()))
 
 
-def _valid(column: Any) -> Any:
+def _valid(column: pa.ChunkedArray | pd.Series) -> NDArray[np.bool_]:
     return column.is_valid().to_numpy() if isinstance(column, pa.ChunkedArray) else np.asarray(column.notna(), bool)
 
 
-def from_pyarrow(table: Any) -> Data | None:
+def from_pyarrow(table: object) -> Data | None:
     """A PyArrow Table as `Data`; None for any other object."""
     if not isinstance(table, pa.Table):
         return None
@@ -150,7 +151,7 @@ def from_pyarrow(table: Any) -> Data | None:
 # pandas
 
 
-def from_pandas(frame: Any) -> Data | None:
+def from_pandas(frame: object) -> Data | None:
     """A pandas DataFrame as `Data`, with the columns that it has now; None for any other object."""
     if not isinstance(frame, pd.DataFrame):
         return None
@@ -176,7 +177,7 @@ def from_pandas(frame: Any) -> Data | None:
     )
 
 
-def _unread(name: str, dtype: Any) -> str:
+def _unread(name: str, dtype: PandasType) -> str:
     """The words for a type that Arrow does not take, with the line that converts it; "" for other types."""
     if isinstance(dtype, pd.PeriodDtype):
         return f"{dtype} (make it a time first: df[{name!r}].dt.to_timestamp())"
@@ -207,7 +208,7 @@ def from_modin(frame: Any) -> Data | None:
     return Data("pandas", _and_unnamed(types.schema, frame.columns), scan, own_types=types.own_types)
 
 
-def _pandas_type(dtype: Any) -> pa.DataType:
+def _pandas_type(dtype: PandasType) -> pa.DataType:
     """The Arrow type of a pandas type. Columns of objects are read as text: the schema must not depend on the cells."""
     if isinstance(dtype, pd.CategoricalDtype):
         return _pandas_type(dtype.categories.dtype)
@@ -221,7 +222,7 @@ def _pandas_type(dtype: Any) -> pa.DataType:
         return pa.list_(pa.null())
 
 
-def _from_pandas(series: Any) -> Any:
+def _from_pandas(series: pd.Series) -> pa.ChunkedArray:
     """A pandas column as Arrow, with as many cells; null where a cell is not valid in the column's type."""
     dtype, target = series.dtype, _pandas_type(series.dtype)
     if isinstance(dtype, pd.CategoricalDtype):
@@ -234,7 +235,7 @@ def _from_pandas(series: Any) -> Any:
     return _one_by_one(series, _in_polars(target)).to_arrow() if column is None else _sound(column)
 
 
-def _brought(series: Any, target: pa.DataType) -> Any:
+def _brought(series: pd.Series, target: pa.DataType) -> pa.ChunkedArray | None:
     """A column converted to Arrow by its own class; None where the number or the type of the cells is wrong."""
     arrays = hasattr(series.array, "__arrow_array__")
     column = series.array.__arrow_array__() if arrays else pa.Array.from_pandas(series, type=target)
@@ -242,12 +243,12 @@ def _brought(series: Any, target: pa.DataType) -> Any:
     return column if len(column) == len(series) and (texts or plain_type(column.type) == target) else None
 
 
-def _categories(series: Any) -> Any:
-    categories = series.array.categories
+def _categories(series: pd.Series) -> pd.Series:
+    categories: pd.Index = series.array.categories
     return pd.Series(categories.array, dtype=categories.dtype)
 
 
-def _codes(series: Any) -> tuple[Any, Any]:
+def _codes(series: pd.Series) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
     """The codes of a column of categories, and for each row whether its code belongs to no category."""
     codes = series.array.codes
     return codes, (codes < 0) | (codes >= len(series.array.categories))
@@ -257,11 +258,10 @@ def _in_polars(dtype: pa.DataType) -> pl.DataType:
     """The Polars type of an Arrow type; Null where Polars has none."""
     if _arrow_domain(dtype).dtype == nw.Unknown():
         return pl.Null()
-    empty = pl.from_arrow(pa.array([], type=dtype))
-    return empty.dtype  # type: ignore[union-attr]
+    return pl.Series(pa.array([], type=dtype)).dtype
 
 
-def _texts(series: Any) -> pa.Array:
+def _texts(series: pd.Series) -> pa.Array:
     """A column of Python objects as text. Each object is converted by itself, so no row affects another row's text.
 
     A column of texts alone is converted by Arrow at once, with the result that `cells.text` would give.
@@ -276,7 +276,7 @@ def _texts(series: Any) -> pa.Array:
     return pa.array(each(lambda i: text(objects[i]), range(len(objects))), type=pa.large_string())
 
 
-def _objects(series: Any) -> Any:
+def _objects(series: pd.Series) -> NDArray[np.object_] | pd.api.extensions.ExtensionArray:
     """A copy of the cells of a column of objects: before pandas 3, an object's own code can change other cells."""
     (cells,) = each(lambda array: np.array(array, dtype=object, copy=True), [series.array])
     return cells if cells is not None and cells.shape == (len(series),) else series.array
@@ -285,7 +285,7 @@ def _objects(series: Any) -> Any:
 # Columns of one partition, read by the types of the whole table
 
 
-def of_type(series: Any, dtype: Any) -> pl.Series:
+def of_type(series: pd.Series, dtype: PandasType) -> pl.Series:
     """A column of one partition in the type that it has in the whole table; null where that type cannot hold a cell.
 
     One cell can give a partition another type than the whole table has. So each cell is read from its own value alone:
@@ -309,7 +309,7 @@ def of_type(series: Any, dtype: Any) -> pl.Series:
     return _one_by_one(series, target) if convert is None else column.to_frame("x").select(convert(pl.col("x")))["x"]
 
 
-def partition_of(partition: Any, types: Mapping[str, Any]) -> pl.DataFrame:
+def partition_of(partition: object, types: Mapping[str, PandasType]) -> pl.DataFrame:
     """The columns of a partition in the types of the whole table. Errors: none, whatever the partition is.
 
     A column that the partition lacks, or has twice, is null. A partition that is not a pandas DataFrame has no row.
@@ -324,7 +324,7 @@ def partition_of(partition: Any, types: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame({name: of_type(column, types[name]) for name, column in columns.items()})
 
 
-def _one_by_one(series: Any, target: pl.DataType) -> pl.Series:
+def _one_by_one(series: pd.Series, target: pl.DataType) -> pl.Series:
     """A column converted cell by cell, to texts or to values of another type."""
     array = _objects(series) if series.dtype == "object" else series.array
     reader = text if target == pl.String else value_for(target)
@@ -350,7 +350,9 @@ def _conversion(source: pl.DataType, target: pl.DataType) -> Callable[[pl.Expr],
 
 
 def _per_second(dtype: pl.DataType) -> Fraction:
-    return Fraction(1, 86_400) if isinstance(dtype, pl.Date) else Fraction(PER_SECOND[dtype.time_unit])  # type: ignore[attr-defined]
+    return (
+        Fraction(1, 86_400) if isinstance(dtype, pl.Date) else Fraction(PER_SECOND[getattr(dtype, "time_unit", "us")])
+    )
 
 
 def _of_numbers(source: pl.DataType, target: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:

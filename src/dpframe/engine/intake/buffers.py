@@ -23,7 +23,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +51,7 @@ def _encoded(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(dtype) or pa.types.is_run_end_encoded(dtype))
 
 
-def sound(column: Any) -> pa.ChunkedArray:
+def sound(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     """A column with null for each invalid cell, and without dictionaries and runs.
 
     Input:  an Array or ChunkedArray of numbers, Booleans, texts, dates, times or durations, or of a dictionary or runs
@@ -77,7 +76,7 @@ def _is_text(dtype: pa.DataType) -> bool:
     return dtype in (pa.string(), pa.large_string(), pa.string_view())
 
 
-def _sound(chunk: Any) -> Iterator[Any]:
+def _sound(chunk: pa.Array) -> Iterator[pa.Array]:
     if not len(chunk):
         return
     if pa.types.is_dictionary(chunk.type):
@@ -95,7 +94,7 @@ def _sound(chunk: Any) -> Iterator[Any]:
         yield plain
 
 
-def _plain(chunk: Any, *, nulls: bool = True) -> Any:
+def _plain(chunk: pa.Array, *, nulls: bool = True) -> pa.Array | None:
     """An array over the memory of a chunk, with its nulls counted again; None where the buffers are too small.
 
     Input:  nulls: False to take the memory beneath nulls for cells
@@ -111,7 +110,7 @@ def _may_be_wrong(dtype: pa.DataType) -> bool:
     return _is_text(dtype) or pa.types.is_decimal(dtype) or pa.types.is_date64(dtype)
 
 
-def _pieces(array: Any, size: int) -> Iterator[Any]:
+def _pieces(array: pa.Array, size: int) -> Iterator[pa.Array]:
     """Pieces of an array, with null for each invalid cell. Invalid pieces are halved, and blocks are cut into cells."""
     if _holds(array):
         yield array
@@ -124,7 +123,7 @@ def _pieces(array: Any, size: int) -> Iterator[Any]:
             yield from _pieces(piece, len(piece))
 
 
-def _holds(array: Any) -> bool:
+def _holds(array: pa.Array) -> bool:
     """Whether all cells are valid. For texts this includes the bytes beneath nulls."""
     bare = _plain(array, nulls=False) if _is_text(array.type) else array
     if bare is None:
@@ -136,7 +135,7 @@ def _holds(array: Any) -> bool:
     return True
 
 
-def _decoded(chunk: Any) -> Iterator[Any]:
+def _decoded(chunk: pa.Array) -> Iterator[pa.Array]:
     """The cells of a dictionary; null where a code is not in the dictionary, or its value is invalid."""
     dtype = _roomy(chunk.type)
     codes, values = _plain(chunk.indices), sound(chunk.dictionary)
@@ -151,7 +150,7 @@ def _decoded(chunk: Any) -> Iterator[Any]:
     yield from values.take(codes).chunks
 
 
-def _unrolled(chunk: Any) -> Iterator[Any]:
+def _unrolled(chunk: pa.Array) -> Iterator[pa.Array]:
     """The cells of runs; null where a value is invalid. All cells are null if the ends of the runs are invalid."""
     dtype, ends, values = _roomy(chunk.type), _plain(chunk.run_ends, nulls=False), sound(chunk.values)
     last = None if ends is None else ends.to_numpy()

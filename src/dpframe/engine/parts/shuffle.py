@@ -21,7 +21,7 @@ import io
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -30,8 +30,10 @@ from cloudpickle import CloudPickler  # type: ignore[import-untyped]
 from dask.base import compute
 from dask.dataframe.dask_expr import new_collection  # type: ignore[attr-defined]
 from dask.delayed import delayed
+from numpy.typing import NDArray
 
 from dpframe.engine.intake import partition_of
+from dpframe.engine.own_types import PandasType
 from dpframe.engine.parts.sums import Build, collected, comparable, together
 from dpframe.engine.tables import Data
 from dpframe.plan import TIMES, ColumnDomain, Question, kind
@@ -72,8 +74,7 @@ def _needed(question: Question, build: Build) -> tuple[list[list[str]], list[tup
     def listening(source: Source) -> Data:
         def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
             columns[id(source)].update(dict.fromkeys([*names, *_units(source)]))
-            rows: pl.LazyFrame = source.data.scan(names, empty=True)
-            return rows
+            return source.data.scan(names, empty=True)
 
         return Data(source.data.kind, source.data.schema, scan)
 
@@ -115,7 +116,9 @@ def _or_none(run: Callable[[], T]) -> T | None:
         return None
 
 
-def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, ColumnDomain], int]) -> list[pl.DataFrame | None]:
+def _cut(
+    partition: object, about: tuple[dict[str, PandasType], dict[str, ColumnDomain], int]
+) -> list[pl.DataFrame | None]:
     """The rows of a partition that belong to each part.
 
     A row without an identifier belongs to no part. In a table without unit columns, row i belongs to part i modulo the
@@ -125,7 +128,7 @@ def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, ColumnDomain], i
 
     def cut() -> list[pl.DataFrame | None]:
         rows = partition_of(partition, types)
-        hashes: Any = np.arange(rows.height)
+        hashes: NDArray[np.integer] = np.arange(rows.height)
         if units:
             rows = rows.drop_nulls(list(units))
             ids = rows.select(_hashable(name, domain) for name, domain in units.items()).to_pandas()
@@ -172,14 +175,14 @@ def _packed(question: Question, build: Build) -> bytes:
     return buffer.getvalue()
 
 
-class _Pickler(CloudPickler):  # type: ignore[misc]
+class _Pickler(CloudPickler):
     """Writes a protected table as its number, a public table as its rows, and a function as Dask does."""
 
-    def __init__(self, file: Any, tables: list[Data]) -> None:
+    def __init__(self, file: IO[bytes], tables: list[Data]) -> None:
         super().__init__(file)
         self.tables = tables
 
-    def persistent_id(self, obj: Any) -> Any:
+    def persistent_id(self, obj: object) -> tuple[object, ...] | None:
         if not isinstance(obj, Data):
             return None
         number = next((i for i, table in enumerate(self.tables) if table is obj), None)
@@ -192,7 +195,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
 class _Unpickler(pickle.Unpickler):
     """Reads a plan and puts the rows of one part in place of its protected tables."""
 
-    def __init__(self, file: Any, tables: list[pl.DataFrame]) -> None:
+    def __init__(self, file: IO[bytes], tables: list[pl.DataFrame]) -> None:
         super().__init__(file)
         self.tables = tables
 

@@ -21,6 +21,7 @@ from dpframe.engine.stages.keys import (
 from dpframe.engine.stages.limits import (
     AT_PLACE,
     BEFORE_PLACE,
+    Choice,
     Partial,
     distinct,
     enforced,
@@ -43,6 +44,7 @@ from dpframe.engine.stages.values import (
 __all__ = [
     "AT_PLACE",
     "BEFORE_PLACE",
+    "Choice",
     "Partial",
     "among",
     "candidate_number",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import narwhals as nw
 import polars as pl
@@ -149,7 +148,7 @@ def first_periods(step: FirstPeriods, live: frozenset[str], empty: bool) -> Fram
     return rows.with_columns(*_identifiers(step.units, "j")).join(used, on=names, how="anti").drop(names)
 
 
-def _has_key(frame: Frame, column: Column, values: Sequence[Any]) -> nw.Expr:
+def _has_key(frame: Frame, column: Column, values: Sequence[object]) -> nw.Expr:
     """Whether the key of a row is among the listed values; null may be one of them."""
     present, null = [value for value in values if value is not None], nw.col(column.id).is_null()
     if not present:

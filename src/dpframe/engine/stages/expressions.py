@@ -124,7 +124,7 @@ def _is_one_of_whole(here: Columns, value: nw.Expr, domain: ColumnDomain, listed
     return nw.when(~missing).then(inside)
 
 
-def _tick(value: Any, dtype: DType) -> int | None:
+def _tick(value: object, dtype: DType) -> int | None:
     """The ticks of a time in a column of times; None where the column's type cannot hold the time."""
     try:
         return ticks(value, dtype, "")

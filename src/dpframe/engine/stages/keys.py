@@ -70,7 +70,7 @@ def keyed(question: Question, frame: Frame) -> Frame:
     return frame
 
 
-def _known(question: Question, i: int, frame: Frame, values: Sequence[Any]) -> tuple[Frame, nw.Expr]:
+def _known(question: Question, i: int, frame: Frame, values: Sequence[object]) -> tuple[Frame, nw.Expr]:
     """Rows, perhaps with a new column, and the expression that says whether a row's key is listed."""
     engine, column, into = backend_of(frame), question.group_columns[i], f"l{i}"
     if kind(column.domain.dtype) in TIMES:
@@ -79,7 +79,7 @@ def _known(question: Question, i: int, frame: Frame, values: Sequence[Any]) -> t
     return (frame, listed(frame, column, values)) if rows is None else (rows, nw.col(into))
 
 
-def listed(frame: Frame, column: Column, values: Sequence[Any]) -> nw.Expr:
+def listed(frame: Frame, column: Column, values: Sequence[object]) -> nw.Expr:
     """Whether a key is one of the listed values. Times are compared by their ticks, which all engines share."""
     value, dtype = nw.col(column.id), column.domain.dtype
     if not isinstance(dtype, (nw.Date, nw.Datetime)):

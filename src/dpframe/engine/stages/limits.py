@@ -27,11 +27,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import narwhals as nw
 import polars as pl
 
-from dpframe.engine.backends import Backend, Frame, backend_of
+from dpframe.engine.backends import Backend, Frame, Selection, backend_of
 from dpframe.engine.stages.values import to_float
 from dpframe.plan import FRACTION_BITS, Limits, Moment, Product, Total, TotalKind
 from dpframe.theory.formulas.sensitivity import Contribution
@@ -56,62 +57,64 @@ def partials(frame: Frame, units: Sequence[str], groups: Sequence[str], columns:
     return frame.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"), *sums)
 
 
-def kept_partials(
-    frame: Frame,
-    units: Sequence[str],
-    groups: Sequence[str],
-    columns: Sequence[Partial],
-    limits: Limits,
-    cells: int | None,
-    salt: int,
-    *,
-    alone: bool = False,
-) -> Frame | None:
+class Choice(NamedTuple):
+    """The groups that a unit keeps: as many as its limits say, those with the lowest hashes."""
+
+    units: Sequence[str]
+    groups: Sequence[str]
+    limits: Limits
+    cells: int | None  # the number of all groups; None where they are found in the data
+    salt: int
+    alone: bool  # whether the question asks for keys and for no statistic
+
+    @property
+    def most(self) -> int | None:
+        """The most groups that a unit keeps; None where it keeps all that it has."""
+        most = self.limits.max_groups
+        return None if most is None or not self.groups or (self.cells is not None and most >= self.cells) else most
+
+
+def kept_partials(frame: Frame, choice: Choice, columns: Sequence[Partial]) -> Frame | None:
     """Stage 2 and the choice of groups of stage 3 in one step, on engines that have a quicker way for both together.
 
     Every row must belong to a listed group. Output: the partials that `enforced` gets as `chosen`; None for `partials`
     """
-    if limits.max_groups is None or not _chosen(groups, limits, cells) or not backend_of(frame).keeps_by_sorting:
+    units, groups, limits = choice.units, choice.groups, choice.limits
+    if choice.most is None or not backend_of(frame).keeps_by_sorting:
         return None
     sums = {p.units: p.rows for p in columns if p.total.sums_rows}
-    with_hashes = _preferred(frame, units, groups, salt, alone)
     cap = _rows_per_group(limits) if limits.max_rows or limits.max_rows_per_group else 1  # then nothing weighs rows
-    return backend_of(frame).kept_partials(with_hashes, "h", units, groups, limits.max_groups, cap, sums)
+    kept = Selection(units, groups, "h", choice.most, cap, sums)
+    return backend_of(frame).kept_partials(_preferred(frame, choice), kept)
 
 
 def enforced(
     frame: Frame,
-    units: Sequence[str],
-    groups: Sequence[str],
+    choice: Choice,
     totals: Iterable[Total],
     columns: Sequence[Partial],
-    limits: Limits,
-    cells: int | None,
-    salt: int,
     *,
-    alone: bool = False,
     chosen: bool = False,
     weights: pl.DataFrame | None = None,
 ) -> Frame:
     """Stage 3: partials of at most m groups for each unit, weighted down to k rows in a group and K rows in all.
 
-    Input:  alone: whether the question asks for keys and for no statistic; chosen: whether these are the partials of
-            `kept_partials`; weights: see `multiplied`
+    Input:  chosen: whether these are the partials of `kept_partials`; weights: see `multiplied`
     Output: the partials, with the row weight "w" in units of 2^-f where some total needs it
     """
-    if limits.max_groups is not None and not chosen and _chosen(groups, limits, cells):
-        frame = _preferred(frame, units, groups, salt, alone)
-        frame = backend_of(frame).lowest(frame, "h", units, limits.max_groups)
+    units = choice.units
+    if choice.most is not None and not chosen:
+        frame = backend_of(frame).lowest(_preferred(frame, choice), "h", units, choice.most)
     if any(total.weighs_rows for total in totals):
-        frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
-        frame = _row_weights(frame, units, limits, summed=chosen)
+        frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(choice.limits)).alias("c"))
+        frame = _row_weights(frame, units, choice.limits, summed=chosen)
     engine = backend_of(frame)
     plain = [p for p in columns if p.total.moment is None]
     frame = frame.with_columns(*(_partial(engine, p).alias(p.units) for p in plain)) if plain else frame
-    return multiplied(frame, {p.total.key: p.units for p in columns}, columns, groups, weights, units)
+    return multiplied(frame, {p.total.key: p.units for p in columns}, columns, choice.groups, weights, units)
 
 
-def _preferred(frame: Frame, units: Sequence[str], groups: Sequence[str], salt: int, alone: bool) -> Frame:
+def _preferred(frame: Frame, choice: Choice) -> Frame:
     """Partials with a hash "h". A unit keeps the groups with the lowest hashes.
 
     Usually each unit has a random order of groups of its own, so that all groups lose the same share of their units.
@@ -121,7 +124,7 @@ def _preferred(frame: Frame, units: Sequence[str], groups: Sequence[str], salt: 
     shared orders show 10 keys and separate orders 4; with units of five groups each, 31 and 32
     (`benchmarks/results/compare.md`). In both cases the hash is a function of the unit's own rows and the salt.
     """
-    engine = backend_of(frame)
+    engine, (units, groups, _, _, salt, alone) = backend_of(frame), choice
     if not alone:
         return engine.keyed_hash(frame, [*units, *groups], salt, "h")
     frame = engine.keyed_hash(frame, units, salt, "o")
@@ -138,37 +141,23 @@ def _lowest(frame: Frame, columns: Sequence[str], within: Sequence[str], most: i
     return backend_of(frame).lowest(frame, "h", within, most)
 
 
-def _chosen(groups: Sequence[str], limits: Limits, cells: int | None) -> bool:
-    """Whether a unit may have more groups than it keeps."""
-    return limits.max_groups is not None and bool(groups) and (cells is None or limits.max_groups < cells)
-
-
-def sifted(
-    rows: Frame,
-    units: Sequence[str],
-    groups: Sequence[str],
-    limits: Limits,
-    cells: int | None,
-    salt: int,
-    *,
-    alone: bool = False,
-) -> Frame:
+def sifted(rows: Frame, choice: Choice) -> Frame:
     """Stage 1, for speed: remove some of the rows of groups that stage 3 will not keep.
 
     Every row must belong to a listed group. A group that is not listed would take the place of a listed one.
     """
-    if limits.max_groups is None or not _chosen(groups, limits, cells) or not backend_of(rows).sifts:
+    if choice.most is None or not backend_of(rows).sifts:
         return rows
     names = rows.collect_schema().names()
-    with_hashes = _preferred(rows, units, groups, salt, alone)
-    return backend_of(rows).sifted(with_hashes, "h", units, limits.max_groups).select(*names)
+    return backend_of(rows).sifted(_preferred(rows, choice), "h", choice.units, choice.most).select(*names)
 
 
-def distinct(pairs: Frame, units: Sequence[str], groups: Sequence[str], value: str, limits: Limits, salt: int) -> Frame:
+def distinct(pairs: Frame, choice: Choice, value: str) -> Frame:
     """Pairs of group and value: for each unit at most k values in a group and K pairs in all, chosen by hash.
 
     When a unit leaves, the values that no other unit has disappear: at most k in a group and K in all.
     """
+    units, groups, limits, salt = choice.units, choice.groups, choice.limits, choice.salt
     frame = _lowest(pairs, [*units, *groups, value], [*units, *groups], _rows_per_group(limits), salt)
     if limits.max_rows is None:
         return frame

@@ -29,13 +29,13 @@ class Function(NamedTuple):
     output: pa.DataType
 
 
-class Opened(ops.SQLQueryResult):  # type: ignore[misc]
+class Opened(ops.SQLQueryResult):
     """The user's table, as a query in the user's session, with the types that DataFusion has for its columns."""
 
     types: tuple[tuple[str, pa.DataType], ...]
 
 
-class Compiler(TotalCompiler, DataFusionCompiler):  # type: ignore[misc]
+class Compiler(TotalCompiler, DataFusionCompiler):
     """Ibis' own compiler, with calls of dpframe's functions. It lists the calls and the tables of its query."""
 
     title = "DataFusion"

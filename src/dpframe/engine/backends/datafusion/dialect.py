@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import ibis
 import narwhals as nw
 import polars as pl
+from ibis.expr.datatypes import DataType
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.datafusion import session
@@ -24,10 +24,10 @@ _HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64
 class _DataFusionDialect(CompiledDialect):
     integers = "the integers of a question in DataFusion"
 
-    def opened(self, table: Any) -> Any:
+    def opened(self, table: ibis.Table) -> ibis.Table:
         return session.opened(table)
 
-    def types(self, table: Any) -> dict[str, DType]:
+    def types(self, table: ibis.Table) -> dict[str, DType]:
         """DataFusion's own types: Ibis states others of some columns that the user's own steps compute.
 
         A decimal of at most 15 digits is held as a float. No two such decimals have one float.
@@ -36,57 +36,57 @@ class _DataFusionDialect(CompiledDialect):
         held = super().types(ibis.table(schema))
         return held | {name: nw.Float64() for name, dtype in schema.items() if dtype.is_decimal() and _is_short(dtype)}
 
-    def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
+    def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """Columns of types that dpframe does not hold, each with the cast to type."""
         held = {name: _reason(name, dtype) for name, dtype in types.items()}
         return {name: reason for name, reason in held.items() if reason}
 
-    def held(self, value: Any, dtype: DType) -> Any:
+    def held(self, value: ibis.Value, dtype: DType) -> ibis.Value:
         source = dict(value.op().rel.types)[value.get_name()]
         held = _HELD_AS.get(kind(dtype), "int64")
         return called("held", [value], held, source)
 
-    def settled(self, rows: Any) -> Any:
+    def settled(self, rows: ibis.Table) -> ibis.Table:
         """Each column through a function that gives it back, and that DataFusion does not call twice."""
         return rows.select(**{name: called("same", [rows[name]], str(dtype)) for name, dtype in rows.schema().items()})
 
-    def brings_keys(self, rows: Any) -> bool:
+    def brings_keys(self, rows: ibis.Table) -> bool:
         return True
 
-    def keyed_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+    def keyed_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
         return called("hash", [rows[column] for column in columns], "int64", int(salt))
 
-    def stable_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+    def stable_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
         return called("stable_hash", [rows[column] for column in columns], "string", salt)
 
-    def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
+    def parsed(self, rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
         if isinstance(dtype, nw.UInt64):
             raise UnsupportedOperation("cast: DataFusion's uint64 is not held. Take 'int64', or 'float64'.")
         return called("parsed", [rows[column]], _HELD_AS.get(kind(dtype), "int64"), dtype)
 
-    def cased(self, value: Any, *, capital: bool) -> Any:
+    def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
         return called("cased", [value], "string", capital)
 
-    def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
+    def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
         return called("replaced", [value], "string", (old, new), every)
 
-    def piece(self, value: Any, by: str, index: int) -> Any:
+    def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
         return called("piece", [value], "string", by, index)
 
-    def part(self, value: Any, dtype: DType, part: str) -> Any:
+    def part(self, value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
         return called("part", [value], "string" if part == "text" else "int64", dtype, part)
 
-    def planned(self, rows: Any) -> pl.DataFrame:
+    def planned(self, rows: ibis.Table) -> pl.DataFrame:
         return session.planned(rows)
 
-    def try_threads(self, rows: Any) -> None:
+    def try_threads(self, rows: ibis.Table) -> None:
         session.try_threads()
 
-    def read(self, rows: Any) -> pl.DataFrame:
+    def read(self, rows: ibis.Table) -> pl.DataFrame:
         return session.answered(rows)
 
 
-def _is_short(dtype: Any) -> bool:
+def _is_short(dtype: DataType) -> bool:
     """Whether no two numbers of a decimal type have one float."""
     return (dtype.scale or 0) >= 0 and (dtype.precision or 38) <= _DIGITS
 

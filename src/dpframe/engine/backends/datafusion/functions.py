@@ -13,8 +13,11 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 import pyarrow as pa
+from ibis.expr.datatypes import DataType
+from narwhals.dtypes import DType
 
 from dpframe.engine.backends import polars as computed
+from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.digests import digest
 from dpframe.engine.intake import sound, views_are_read
 
@@ -25,7 +28,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
 _MILLISECONDS = 86_400_000  # of a day
 
 
-def arrow_type(dtype: Any) -> pa.DataType:
+def arrow_type(dtype: DataType) -> pa.DataType:
     """The Arrow type in which DataFusion has a column of a type of Ibis. Texts have offsets of 64 bits."""
     if dtype.is_string():
         return pa.large_string()
@@ -152,10 +155,10 @@ def _turned(bits: Expr) -> Expr:
 # What the backend of Polars computes of a column by its name
 
 
-def _by_backend(step: Callable[..., Any]) -> Callable[..., pl.Series]:
+def _by_backend(step: Callable[..., Frame]) -> Callable[..., pl.Series]:
     """A step of the backend of Polars as a function of a frame. It puts its result into the column "into"."""
 
-    def column(frame: pl.DataFrame, *options: Any) -> pl.Series:
+    def column(frame: pl.DataFrame, *options: object) -> pl.Series:
         rows = step(nw.from_native(frame.lazy()), *options)
         result: pl.DataFrame = rows.to_native().select("into").collect()
         return result.to_series()
@@ -163,12 +166,12 @@ def _by_backend(step: Callable[..., Any]) -> Callable[..., pl.Series]:
     return column
 
 
-def _keyed_hash(frame: Any, salt: int) -> Any:
+def _keyed_hash(frame: Frame, salt: int) -> Frame:
     hashed = computed.BACKEND.keyed_hash(frame, frame.collect_schema().names(), salt, "into")
     return nw.from_native(hashed.to_native().select(pl.col("into").reinterpret(signed=True)))
 
 
-def _parsed(frame: Any, dtype: Any) -> Any:
+def _parsed(frame: Frame, dtype: DType) -> Frame:
     rows = computed.BACKEND.parsed(frame, "a0", dtype, "into").to_native()
     value = pl.col("into")
     if isinstance(dtype, nw.Datetime):
@@ -176,7 +179,7 @@ def _parsed(frame: Any, dtype: Any) -> Any:
     return nw.from_native(rows.select(value.to_physical()))
 
 
-def _part(frame: Any, dtype: Any, part: str) -> Any:
+def _part(frame: Frame, dtype: DType, part: str) -> Frame:
     target = pl.Date if isinstance(dtype, nw.Date) else pl.Datetime("us")
     rows = nw.from_native(frame.to_native().with_columns(pl.col("a0").cast(target)))
     return computed.BACKEND.part(rows, "a0", dtype, part, "into")
@@ -190,7 +193,7 @@ def _stable_hash(frame: pl.DataFrame, salt: str) -> pl.Series:
 def _expression(function: Callable[..., Expr], real: bool = False) -> Callable[..., pl.Series]:
     """A function of columns as a function of a frame. With `real`, floats as they are held come out."""
 
-    def column(frame: pl.DataFrame, *options: Any) -> pl.Series:
+    def column(frame: pl.DataFrame, *options: object) -> pl.Series:
         value = function(*map(pl.col, frame.columns), *options)
         return _one(frame, _canonical(value) if real else value)
 
@@ -234,7 +237,7 @@ _OF_FLOATS: Mapping[str, Callable[..., Expr]] = {
     "root": lambda a: pl.when(a >= 0).then(a.sqrt()),
     "logarithm": lambda a, base: pl.when(a > 0).then(a.log(base)),
 }
-_OF_BACKEND: Mapping[str, Callable[..., Any]] = {
+_OF_BACKEND: Mapping[str, Callable[..., Frame]] = {
     "hash": _keyed_hash,
     "parsed": _parsed,
     "part": _part,

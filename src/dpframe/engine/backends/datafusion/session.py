@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import datafusion
 import ibis
+import ibis.expr.operations as ops
 import polars as pl
 import pyarrow as pa
 from ibis.formats.pyarrow import PyArrowType
@@ -24,7 +24,7 @@ _SETTINGS = {
 }
 
 
-def opened(table: Any) -> Any:
+def opened(table: ibis.Table) -> ibis.Table:
     """The user's table, with the user's own steps, as a query in the user's session."""
     backend = database_of(table)
     if backend is None:
@@ -35,7 +35,7 @@ def opened(table: Any) -> Any:
     return Opened(query, table.schema(), backend, types).to_expr()
 
 
-def schema_of(table: Any) -> Any:
+def schema_of(table: ibis.Table) -> ibis.Value:
     """The schema of the user's table, with the types that DataFusion has for its columns."""
     source = opened(table).op()
     if not isinstance(source, Opened):
@@ -49,7 +49,7 @@ def _plain(dtype: pa.DataType) -> pa.DataType:
     return pa.string() if dtype == pa.string_view() else dtype
 
 
-def planned(rows: Any) -> pl.DataFrame:
+def planned(rows: ibis.Table) -> pl.DataFrame:
     """The table of the whole query on tables without their rows: what DataFusion plans and calls is that of the answer.
 
     Errors: UnsupportedOperation for a table that dpframe's session cannot read, such as one of an object store
@@ -60,14 +60,14 @@ def planned(rows: Any) -> pl.DataFrame:
     return _collected(_session(compiler, empty=True), compiler, query)
 
 
-def answered(rows: Any) -> pl.DataFrame:
+def answered(rows: ibis.Table) -> pl.DataFrame:
     """The rows of a query."""
     compiler = Compiler()
     query = compiler.written(rows)
     return _collected(_session(compiler), compiler, query)
 
 
-def _check(session: Any, tables: Iterable[str]) -> None:
+def _check(session: datafusion.SessionContext, tables: Iterable[str]) -> None:
     """Plan to read each table of a query. No row is read."""
     try:
         for name in tables:
@@ -83,7 +83,7 @@ def _check(session: Any, tables: Iterable[str]) -> None:
     )
 
 
-def _collected(session: Any, compiler: Compiler, query: str) -> pl.DataFrame:
+def _collected(session: datafusion.SessionContext, compiler: Compiler, query: str) -> pl.DataFrame:
     """The rows of a query in a session."""
     for function, name in compiler.calls.items():
         changes = "volatile" if function.name == "same" else "immutable"
@@ -95,7 +95,7 @@ def _collected(session: Any, compiler: Compiler, query: str) -> pl.DataFrame:
     return pl.concat(batches, how="vertical_relaxed")
 
 
-def _session(compiler: Compiler, *, empty: bool = False) -> Any:
+def _session(compiler: Compiler, *, empty: bool = False) -> ibis.Value:
     """A session with the tables of a query; empty: the user's tables without their rows."""
     session = datafusion.SessionContext(datafusion.SessionConfig(_SETTINGS))
     for table, name in compiler.tables.items():
@@ -111,7 +111,7 @@ def try_threads() -> None:
     datafusion.SessionContext().sql("SELECT sum(x) FROM (SELECT 1 AS x UNION ALL SELECT 2)").collect()
 
 
-def _register(session: Any, name: str, table: Any) -> None:
+def _register(session: datafusion.SessionContext, name: str, table: ops.Relation) -> None:
     if isinstance(table, Opened):
         session.register_view(name, table.source.con.sql(table.query))
         return

@@ -19,7 +19,7 @@ from dpframe.errors import UnsupportedOperation
 _DIGITS_OF_WHOLE = 20  # a whole number of 64 bits has fewer digits
 
 
-class Compiler(TotalCompiler, PostgresCompiler):  # type: ignore[misc]
+class Compiler(TotalCompiler, PostgresCompiler):
     """Ibis' own compiler, with other SQL for each operation that could fail on a value."""
 
     title = "PostgreSQL"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any
 
+import ibis
 import ibis.expr.operations as ops
 import narwhals as nw
 import polars as pl
+from ibis.backends import BaseBackend
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.ibis import CompiledDialect, forgotten, is_wide, table_of
@@ -18,6 +19,7 @@ from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
 from dpframe.engine.backends.postgres.written import sendable
+from dpframe.engine.backends.sql import REPLACED, piece_of
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
@@ -26,17 +28,17 @@ from dpframe.plan import Kind, integer_range, kind
 class _PostgresDialect(CompiledDialect):
     integers = "PostgreSQL's integers"
 
-    def alone(self, backend: Any) -> AbstractContextManager[None]:
+    def alone(self, backend: BaseBackend) -> AbstractContextManager[None]:
         return server.alone(backend)
 
-    def types(self, table: Any) -> dict[str, DType]:
+    def types(self, table: ibis.Table) -> dict[str, DType]:
         """UUIDs are texts. A decimal with more than 38 digits, of which PostgreSQL allows thousands, is a decimal."""
         schema = table.schema().items()
         texts = [name for name, dtype in schema if dtype.is_uuid()]
         decimals = [name for name, dtype in schema if is_wide(dtype)]
         return super().types(table) | dict.fromkeys(texts, nw.String()) | dict.fromkeys(decimals, nw.Decimal(38, 9))
 
-    def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
+    def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """Columns of unknown types can be read as text, and unsigned integers as decimals, after a cast by the user.
 
         Errors: UnsupportedOperation for a database that is not in UTF-8, or a session with functions of others
@@ -56,7 +58,7 @@ class _PostgresDialect(CompiledDialect):
             **{name: f"this type does not exist: {cast.format(name, 'decimal')}" for name in large},
         }
 
-    def held(self, value: Any, dtype: DType) -> Any:
+    def held(self, value: ibis.Value, dtype: DType) -> ibis.Value:
         family = kind(dtype)
         if family == Kind.STRING:
             return written(value, sql.TEXT, "string")
@@ -68,20 +70,20 @@ class _PostgresDialect(CompiledDialect):
             return written(value, sql.MICROSECONDS, "int64")
         return _as_said(value) if family in (Kind.INTEGER, Kind.FLOAT) else value
 
-    def planned(self, rows: Any) -> pl.DataFrame:
+    def planned(self, rows: ibis.Table) -> pl.DataFrame:
         """The table of a query with LIMIT 0, in a session that still finds PostgreSQL's functions first."""
         server.check_path(database_of(rows))
         return super().planned(rows)
 
-    def digest(self, text: Any) -> Any:
+    def digest(self, text: ibis.Value) -> ibis.Value:
         """A digest of 256 bits: Ibis writes none, and a server may refuse MD5."""
         return written(text, "ENCODE(SHA256(CONVERT_TO(a, 'UTF8')), 'hex')", "string")
 
-    def brings_keys(self, rows: Any) -> bool:
+    def brings_keys(self, rows: ibis.Table) -> bool:
         """Ibis stores a public table as a temporary one, which neither every user nor a replica may make."""
         return server.may_store(database_of(rows))
 
-    def brought(self, beside: Any, table: pl.DataFrame) -> Any:
+    def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
         texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
         if any(table.get_column(name).str.contains("\0", literal=True).any() for name in texts):
             raise UnsupportedOperation(
@@ -91,7 +93,7 @@ class _PostgresDialect(CompiledDialect):
         rows = super().brought(beside, table)
         return rows.mutate(**{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
 
-    def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
+    def parsed(self, rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
         text, family = rows[column], kind(dtype)
         if family == Kind.DATE:
             return written(text, sql.DATE, "int64")
@@ -103,7 +105,7 @@ class _PostgresDialect(CompiledDialect):
         wide = written(text, sql.INTEGER, "decimal")
         return written(wide, f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", str(dtype).lower())
 
-    def cased(self, value: Any, *, capital: bool) -> Any:
+    def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
         have, want = letters(capital=capital)
         near_have, near_want = letters(capital=capital, most=0x17F)
         text = sql.CASED.format(
@@ -116,14 +118,15 @@ class _PostgresDialect(CompiledDialect):
         )
         return written(value, text, "string")
 
-    def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
-        texts = {"old": sql.text(sendable(old)), "new": sql.text(sendable(new)), "size": len(old)}
-        return written(value, (sql.REPLACED if every else sql.REPLACED_ONCE).format(**texts), "string")
+    def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
+        have, want = sql.text(sendable(old)), sql.text(sendable(new))
+        first = REPLACED.format(text="a", old=have, new=want, size=len(old), find="STRPOS")
+        return written(value, f"REPLACE(a, {have}, {want})" if every else first, "string")
 
-    def piece(self, value: Any, by: str, index: int) -> Any:
-        return written(value, sql.piece(sql.text(sendable(by)), len(by), index), "string")
+    def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
+        return written(value, piece_of("a", sql.text(sendable(by)), len(by), index, "/"), "string")
 
-    def part(self, value: Any, dtype: DType, part: str) -> Any:
+    def part(self, value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
         if kind(dtype) == Kind.DATE:
             day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
             expression = (
@@ -137,7 +140,7 @@ class _PostgresDialect(CompiledDialect):
         day = f"(DATE '1970-01-01' + CAST((a + {sql.YEARS}) / 86400000000 - 730000 AS INTEGER))"
         return written(value, sql.AT_TIME.format(sql.OF_DAY[part].format(day)), "int64")
 
-    def read(self, rows: Any) -> pl.DataFrame:
+    def read(self, rows: ibis.Table) -> pl.DataFrame:
         """The rows of a query, in the types that Ibis states. No table of ours stays in the session."""
         backend = database_of(rows)
         assert backend is not None
@@ -151,7 +154,7 @@ class _PostgresDialect(CompiledDialect):
         return table_of(rows, values)
 
 
-def _as_said(value: Any) -> Any:
+def _as_said(value: ibis.Value) -> ibis.Value:
     """A column of numbers, cast to the type that Ibis states for it; null where a number does not fit.
 
     Ibis states the type of a table's own column correctly, except for an oid. A column that the user's own steps

@@ -113,21 +113,6 @@ TEXT = f"CASE WHEN OCTET_LENGTH(CAST(a AS TEXT)) <= {_LONGEST} THEN CAST(a AS TE
 CASED = """CASE WHEN a ~ '^[\\u0001-\\u007f]*$' THEN {function}(a COLLATE "C")
 WHEN a ~ '^[{near}]*$' THEN TRANSLATE(a, '{near_have}', '{near_want}') ELSE TRANSLATE(a, '{have}', '{want}') END"""
 
-# The old text, the new one and the separator are written by `text`. A piece exists if the text has enough separators
-# before it. Their number is the length that the text loses without them, divided by the length of one.
-REPLACED = "REPLACE(a, {old}, {new})"
-REPLACED_ONCE = """CASE WHEN STRPOS(a, {old}) > 0
-THEN LEFT(a, STRPOS(a, {old}) - 1) || {new} || SUBSTR(a, STRPOS(a, {old}) + {size}) ELSE a END"""
-_LOST = "(LENGTH(a) - LENGTH(REPLACE(a, {by}, '')))"
-
-
-def piece(by: str, size: int, index: int) -> str:
-    """A piece of a text between separators, by its number from 0, or from -1 at the end."""
-    lost = _LOST.format(by=by)
-    number = f"{index + 1}" if index >= 0 else f"{lost} / {size} + {index + 2}"
-    least = (index if index >= 0 else -index - 1) * size
-    return f"CASE WHEN {lost} >= {least} THEN SPLIT_PART(a, {by}, {number}) END"
-
 
 def text(value: str) -> str:
     """A text by the numbers of its characters, in which no operand's name stands."""

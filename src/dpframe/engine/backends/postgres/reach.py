@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import ibis.expr.operations as ops
 
@@ -16,7 +15,7 @@ _ANY: Reach = (LEAST, MOST + 1)
 _WHOLE: Reach = (0, 100)  # bounds for a whole number, also for a sum of many
 
 
-def reach(op: Any) -> Reach:
+def reach(op: ops.Value) -> Reach:
     """Exponents (l, h) such that each value of an expression is 0 or has a magnitude between 2^l and 2^h.
 
     The range may be wider than needed. A sum of two floats that are multiples of 2^(l - 52) is a multiple of 2^(l - 52)

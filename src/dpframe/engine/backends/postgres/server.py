@@ -8,11 +8,14 @@ from threading import Lock, RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import psycopg
+from ibis.backends import BaseBackend
+
 from dpframe.errors import UnsupportedOperation
 
 
 @contextmanager
-def alone(backend: Any) -> Iterator[None]:
+def alone(backend: BaseBackend) -> Iterator[None]:
     """Use the connection of Ibis' backend for this thread alone.
 
     psycopg runs one statement of a connection at a time, but a transaction is several statements: those of two threads
@@ -24,7 +27,7 @@ def alone(backend: Any) -> Iterator[None]:
         yield
 
 
-def check_path(backend: Any) -> None:
+def check_path(backend: BaseBackend) -> None:
     """Refuse a session in which other functions can replace PostgreSQL's own. Errors: UnsupportedOperation."""
     with alone(backend), backend.con.cursor() as cursor, backend.con.transaction():
         (schemas,) = cursor.execute("SELECT pg_catalog.current_schemas(true)").fetchone()
@@ -36,7 +39,7 @@ def check_path(backend: Any) -> None:
         )
 
 
-def may_store(backend: Any) -> bool:
+def may_store(backend: BaseBackend) -> bool:
     """Whether this session may make temporary tables: a user may lack the right, and a replica only reads."""
     with alone(backend), backend.con.cursor() as cursor, backend.con.transaction():
         (answer,) = cursor.execute(_MAY_STORE).fetchone()
@@ -46,11 +49,11 @@ def may_store(backend: Any) -> bool:
 _MAY_STORE = """SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')
 AND pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'"""
 _lock = Lock()
-_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # from a connection to its lock
+_locks: WeakKeyDictionary[psycopg.Connection, RLock] = WeakKeyDictionary()  # from a connection to its lock
 _SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # how texts are read and written
 
 
-def fetch_rows(connection: Any, query: str) -> list[Any]:
+def fetch_rows(connection: psycopg.Connection, query: str) -> list[Any]:
     """The rows of a query, in the server's binary format: in its text format, floats could lose digits."""
     with connection.transaction(), connection.cursor(binary=True) as cursor:
         for setting in _SETTINGS:
@@ -59,7 +62,7 @@ def fetch_rows(connection: Any, query: str) -> list[Any]:
     return rows
 
 
-def drop(backend: Any, name: str) -> None:
+def drop(backend: BaseBackend, name: str) -> None:
     """Remove a temporary table from the session."""
     with backend.con.cursor() as cursor, backend.con.transaction():
         cursor.execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from typing import Any
 
+from dpframe.engine.backends.digests import Cell
 from dpframe.engine.backends.sqlite.functions import FUNCTIONS
 from dpframe.errors import UnsupportedOperation
 
@@ -15,7 +15,7 @@ _NATIVE = (*NATIVE, "typeof", "iif", "ifnull")
 _LEAST_LENGTH = 2**27  # bytes of a text or of a row that a connection must take; eight texts of the largest length
 
 
-def check(connection: Any) -> None:
+def check(connection: sqlite3.Connection) -> None:
     """Refuse a connection on which a cell could make a query fail, or change what an operation means.
 
     Errors: UnsupportedOperation
@@ -46,7 +46,7 @@ def check(connection: Any) -> None:
         )
 
 
-def prepare(connection: Any) -> None:
+def prepare(connection: sqlite3.Connection) -> None:
     """Register the functions of dpframe that a connection does not have yet."""
     have = set(_values(connection, "SELECT name FROM pragma_function_list WHERE name LIKE 'dpframe%'"))
     for name, (arguments, function) in FUNCTIONS.items():
@@ -54,16 +54,16 @@ def prepare(connection: Any) -> None:
             connection.create_function(name, arguments, function, deterministic=True)
 
 
-def fetch_rows(connection: Any, query: str) -> list[Any]:
+def fetch_rows(connection: sqlite3.Connection, query: str) -> list[tuple[Cell, ...]]:
     """The rows of a query as tuples, whatever rows the user's connection makes."""
     cursor = connection.cursor()
     try:
         cursor.row_factory = None
-        rows: list[Any] = cursor.execute(query).fetchall()
+        rows: list[tuple[Cell, ...]] = cursor.execute(query).fetchall()
     finally:
         cursor.close()
     return rows
 
 
-def _values(connection: Any, query: str) -> list[Any]:
-    return [value.decode() if isinstance(value, bytes) else value for (value,) in fetch_rows(connection, query)]
+def _values(connection: sqlite3.Connection, query: str) -> list[str]:
+    return [value.decode() if isinstance(value, bytes) else str(value) for (value,) in fetch_rows(connection, query)]

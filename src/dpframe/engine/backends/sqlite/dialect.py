@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import ibis
 import ibis.expr.operations as ops
@@ -36,7 +35,7 @@ CASE WHEN CAST(CAST(a AS REAL) AS INTEGER) = a THEN CAST(a AS REAL) END END END"
 class _SqliteDialect(CompiledDialect):
     integers = "SQLite's integers"
 
-    def types(self, table: Any) -> dict[str, DType]:
+    def types(self, table: ibis.Table) -> dict[str, DType]:
         """SQLite has no decimals and no unsigned numbers: their cells are floats and whole numbers of 64 bits."""
         held = super().types(table)
         for name, dtype in table.schema().items():
@@ -50,7 +49,7 @@ class _SqliteDialect(CompiledDialect):
                 held[name] = nw.Datetime("us")
         return held
 
-    def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
+    def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """Columns of types that SQLite only has by name.
 
         Errors: UnsupportedOperation for a connection on which a cell could make a query fail
@@ -72,7 +71,7 @@ class _SqliteDialect(CompiledDialect):
         }
         return odd | zoned
 
-    def held(self, value: Any, dtype: DType) -> Any:
+    def held(self, value: ibis.Value, dtype: DType) -> ibis.Value:
         """A cell of the column's own type, as dpframe holds it; any other cell is null."""
         match kind(dtype):
             case Kind.STRING:
@@ -91,19 +90,19 @@ class _SqliteDialect(CompiledDialect):
                 return real if isinstance(dtype, nw.Float64) else real.cast("float32")
         return value
 
-    def keyed_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+    def keyed_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
         return called("hash", [rows[column] for column in columns], "int64", salt)
 
-    def stable_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+    def stable_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
         return called("stable_hash", [rows[column] for column in columns], "string", salt)
 
-    def one_of(self, value: Any, values: pl.Series) -> Any:
+    def one_of(self, value: ibis.Value, values: pl.Series) -> ibis.Value:
         """A list of constants in SQL, of which SQLite makes an index. A join to it would read it for each row."""
         if values.dtype == pl.UInt64 and (values >= 2**63).any():
             return None
         return written(value, f"a IN (VALUES {', '.join(f'({_constant(key)})' for key in values)})", "boolean")
 
-    def brought(self, beside: Any, table: pl.DataFrame) -> Any:
+    def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
         """A public table as SQL. A query carries its rows, so nothing is stored in the user's database."""
         self.check_large(table)
         rows = ", ".join(f"({', '.join(map(_constant, row))})" for row in table.iter_rows())
@@ -113,7 +112,7 @@ class _SqliteDialect(CompiledDialect):
         schema = {name: _ibis_type(dtype) for name, dtype in table.schema.items()}
         return ops.SQLQueryResult(query, ibis.schema(schema), database_of(beside)).to_expr()
 
-    def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
+    def parsed(self, rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
         text, family = rows[column], kind(dtype)
         if family == Kind.DATE:
             return written(text, "dpframe_days(a)", "int64")
@@ -126,22 +125,22 @@ class _SqliteDialect(CompiledDialect):
         low, high = integer_range(dtype)
         return written(text, f"dpframe_integer(a, {whole_literal(low)}, {high})", str(dtype).lower())
 
-    def cased(self, value: Any, *, capital: bool) -> Any:
+    def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
         return written(value, f"dpframe_cased(a, {int(capital)})", "string")
 
-    def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
+    def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
         change = ", ".join(map(text_literal, (old, new)))
         return written(value, f"dpframe_replaced(a, {change}, {-1 if every else 1})", "string")
 
-    def piece(self, value: Any, by: str, index: int) -> Any:
+    def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
         return written(value, f"dpframe_piece(a, {text_literal(by)}, {index})", "string")
 
-    def part(self, value: Any, dtype: DType, part: str) -> Any:
+    def part(self, value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
         per_day = 1 if kind(dtype) == Kind.DATE else _DAY
         name = text_literal(part)
         return written(value, f"dpframe_part(a, {per_day}, {name})", "string" if part == "text" else "int64")
 
-    def planned(self, rows: Any) -> pl.DataFrame:
+    def planned(self, rows: ibis.Table) -> pl.DataFrame:
         """The table of a query with LIMIT 0, which reads no row. The functions are those that the check was about."""
         backend = database_of(rows)
         if backend is not None:
@@ -156,12 +155,12 @@ class _SqliteDialect(CompiledDialect):
             "dp.protect(...), as in table.mutate(x=table.x * 2), or ask for fewer statistics at once."
         )
 
-    def read(self, rows: Any) -> pl.DataFrame:
+    def read(self, rows: ibis.Table) -> pl.DataFrame:
         """The rows of a query, in the types that Ibis states."""
         return table_of(rows, connection.fetch_rows(database_of(rows).con, Compiler().written(rows)))
 
 
-def _constant(value: Any) -> str:
+def _constant(value: ibis.Value) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpframe.engine.backends.digests import digest
+from dpframe.engine.backends.digests import Cell, digest
 from dpframe.engine.letters import letters
 
 _LONGEST = 2**24  # largest length of a text in bytes; a longer text is null
@@ -100,8 +100,7 @@ def _single(value: float) -> float:
     """The nearest 32-bit float."""
     if abs(value) >= _LARGEST_SINGLE:
         return math.copysign(math.inf, value)
-    number: float = struct.unpack("f", struct.pack("f", value))[0]
-    return number
+    return struct.unpack("f", struct.pack("f", value))[0]
 
 
 def _root(value: float) -> float | None:
@@ -187,12 +186,12 @@ def _part(value: float, per_day: int, name: bytes) -> int | bytes | None:
 # Hashes
 
 
-def _hash(salt: bytes, *cells: Any) -> int:
+def _hash(salt: bytes, *cells: Cell) -> int:
     """64 bits that depend on the salt and the cells alone."""
     return int.from_bytes(digest(8, salt, cells), "little", signed=True)
 
 
-def _stable_hash(salt: bytes, *cells: Any) -> bytes:
+def _stable_hash(salt: bytes, *cells: Cell) -> bytes:
     return digest(16, salt, cells)
 
 

@@ -7,11 +7,12 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from functools import cache
-from typing import Any
 
 import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis.backends.sql.dialects import SQLite
+
+Source = sge.Table | sge.Subquery  # what a query reads
 
 
 def text_literal(text: str) -> str:
@@ -50,14 +51,14 @@ def _read(text: str) -> float:
     return float(number)
 
 
-def flat(query: Any) -> Any:
+def flat(query: sge.Query) -> sge.Query:
     """A query whose subqueries stand beside each other, each under a name in WITH.
 
     SQLite's parser has room for about a hundred unfinished brackets, and a question has more steps than that. The names
     are dpframe's: a table of the user called "t1" would otherwise be replaced by a subquery of that name.
     """
     names: dict[str, str] = {}
-    parts: list[Any] = []
+    parts: list[tuple[str, sge.Query]] = []
     for cte in query.ctes:
         names[cte.alias] = f"dpframe_{cte.alias}"
     for cte in query.ctes:
@@ -69,7 +70,7 @@ def flat(query: Any) -> Any:
     return main
 
 
-def _flattened(query: Any, names: dict[str, str], parts: list[Any]) -> Any:
+def _flattened(query: sge.Query, names: dict[str, str], parts: list[tuple[str, sge.Query]]) -> sge.Query:
     """A query that reads tables alone. Its subqueries are added to `parts`, those that others read first."""
     for table in _sources(query):
         if isinstance(table, sge.Table):
@@ -90,7 +91,7 @@ def _flattened(query: Any, names: dict[str, str], parts: list[Any]) -> Any:
     return query
 
 
-def _large(table: Any) -> Any:
+def _large(table: Source) -> sge.Subquery:
     """A table of a join, beside no row of itself, so that SQLite's planner takes it for large and makes an index.
 
     The planner believes that a group-by gives 100 rows at most, and subqueries of subqueries even fewer. Without an
@@ -104,7 +105,7 @@ def _large(table: Any) -> Any:
     return sge.Subquery(this=both, alias=sge.TableAlias(this=sg.to_identifier(table.alias_or_name, quoted=True)))
 
 
-def _sources(query: Any) -> Sequence[Any]:
+def _sources(query: sge.Query) -> Sequence[Source]:
     """The tables and subqueries that a query reads."""
     if isinstance(query, (sge.Union, sge.Intersect, sge.Except)):
         return [source for side in (query.left, query.right) for source in _sources(side)]
