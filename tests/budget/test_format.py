@@ -1,29 +1,37 @@
-"""A ledger that an earlier version wrote, as SQL (`format-1.sql`): opened, verified and continued by this one."""
+"""A ledger of an earlier version: that of the format before is brought forward, an older one is refused."""
 
 import sqlite3
+import threading
 from fractions import Fraction
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 from dpframe import errors
 from dpframe.budget import Ledger, Loss
-from dpframe.budget.ledger.tables import FORMAT
-from dpframe.budget.parts import PartName
+from dpframe.budget.ledger.tables import EARLIEST, FORMAT
 
-OLD = Path(__file__).parent / "format-1.sql"
 WHO = "unit 'id', add-remove"
+
+
+def as_of(path, earlier):
+    """A ledger with two budgets and a released table, as the format before this one left it."""
+    ledger = Ledger(path)
+    frame = pl.DataFrame({"id": [7, 8, 9]}).dp(unit="id", budget=ledger.budget("visits", epsilon=1))
+    frame.count_units().release(epsilon=0.25, name="people")
+    ledger.budget("squares", rho=0.5).charge(Loss.charged_rho(Fraction(1, 7), Fraction(0)), WHO, "count()")
+    ledger.close()
+    connection = sqlite3.connect(path)
+    connection.execute("ALTER TABLE dpframe_ledger DROP COLUMN witness")
+    connection.execute("UPDATE dpframe_ledger SET format = ?", (earlier,))
+    connection.commit()
+    connection.close()
+    return path
 
 
 @pytest.fixture
 def old(tmp_path):
-    """The ledger as the earlier version left it: limits and charges in whole units of 1e-12 and 1e-18."""
-    path = tmp_path / "study.sqlite"
-    connection = sqlite3.connect(path)
-    connection.executescript(OLD.read_text())
-    connection.close()
-    return path
+    return as_of(tmp_path / "study.sqlite", EARLIEST)
 
 
 def told(path, question):
@@ -34,55 +42,28 @@ def told(path, question):
         connection.close()
 
 
-def test_an_old_ledger_is_opened_and_verified(old):
+def test_an_old_ledger_is_opened_verified_and_goes_on(old):
+    """Names are found, charges are added exactly, and old and new entries are one chain."""
     before = told(old, "SELECT budget, number, at, body, hash FROM dpframe_entries ORDER BY budget, number")
     ledger = Ledger(old)
-    assert ledger.verify() == {"parts": 4, "squares": 3, "visits": 6}
-    visits = ledger.budget("visits")
-    assert visits.spent.exact_epsilon == Fraction("0.683333333334")
-    assert visits.spent.exact_delta == Fraction(33333333334, 10**18)
-    assert ledger.budget("squares").spent.exact_rho == Fraction("0.142857142858")
-    assert ledger.budget("parts").spent.exact_epsilon == Fraction(1, 2)
-    assert [c.status for c in visits.history()] == ["released", "pending", "released"]
-    assert visits.failures == (0, 0)
+    assert ledger.verify() == {"squares": 2, "visits": 3}
     assert told(old, "SELECT format FROM dpframe_ledger") == [(FORMAT,)]
     assert told(old, "SELECT budget, number, at, body, hash FROM dpframe_entries ORDER BY budget, number") == before
-    for form in ("json", "csv", "dp_accounting"):
-        assert ledger.export(form)
-
-
-def test_an_old_ledger_goes_on(old):
-    """Names are found, charges are added exactly, and old and new entries are one chain."""
-    budget = Ledger(old).budget("visits", epsilon=1, delta=1e-6)
-    rows = pl.DataFrame({"id": [7, 8, 9, 10]}).dp(unit="id", budget=budget)
-    again = rows.count_units().release(epsilon=0.25, name="people")
-    assert again.report().items["drawn"] == "2026-11-22T05:40:24.189557+00:00"
-    assert budget.spent.exact_epsilon == Fraction("0.683333333334")
+    budget = ledger.budget("visits", epsilon=1)
+    pl.DataFrame({"id": [7, 8, 9]}).dp(unit="id", budget=budget).count_units().release(epsilon=0.25, name="people")
+    assert budget.spent.exact_epsilon == Fraction(1, 4)
     budget.charge(Loss.charged(Fraction(1, 7), Fraction(0)), WHO, "count()")
-    assert budget.spent.exact_epsilon == Fraction("0.683333333334") + Fraction(1, 7)
-    parts = Ledger(old).budget("parts")
-    (partition,) = [entry.body["partition"] for entry in parts._book.entries() if entry.kind == "partition"]
-    other = PartName(partition, "'b'")
-    parts.charge(Loss.charged(Fraction(1, 4), Fraction(0)), WHO, "count()", part=other)  # as much as the first part
-    assert parts.spent.exact_epsilon == Fraction(1, 2)
-    parts.charge(Loss.charged(Fraction(1, 3), Fraction(0)), WHO, "count()", part=other)
-    assert parts.spent.exact_epsilon == 2 * (Fraction(1, 4) + Fraction(1, 3))
-    assert Ledger(old).verify() == {"parts": 6, "squares": 3, "visits": 7}
+    assert Ledger(old).budget("visits").spent.exact_epsilon == Fraction(1, 4) + Fraction(1, 7)
+    assert Ledger(old).verify() == {"squares": 2, "visits": 4}
 
 
-def test_an_old_limit_is_still_its_own(old, tmp_path):
-    """A limit of more than twelve places was rounded down; whoever types it again means the same one."""
-    connection = sqlite3.connect(old)
-    connection.execute("UPDATE dpframe_budgets SET allowed = replace(allowed, '1000000000000', '1333333333333')")
-    connection.commit()
-    connection.close()
-    assert Ledger(old).budget("visits", epsilon=4 / 3, delta=1e-6 + 333333333333e-18).accountant == "basic"
-    with pytest.raises(errors.BudgetMismatch):
-        Ledger(old).budget("visits", epsilon=1.3333333333, delta=1e-6)
-    budget = Ledger(tmp_path / "new.sqlite").budget("visits", epsilon=4 / 3)
-    assert budget.limit.exact_epsilon == Fraction(4, 3)
-    with pytest.raises(errors.BudgetMismatch):
-        Ledger(tmp_path / "new.sqlite").budget("visits", epsilon=1.333333333333)
+@pytest.mark.parametrize("earlier", range(1, EARLIEST))
+def test_a_ledger_that_no_published_version_wrote_is_refused_and_unchanged(tmp_path, earlier):
+    path = as_of(tmp_path / "study.sqlite", earlier)
+    before = path.read_bytes()
+    with pytest.raises(errors.LedgerUnavailable, match="never published"):
+        Ledger(path)
+    assert path.read_bytes() == before
 
 
 def test_a_limit_that_was_read_as_a_decimal_is_still_its_own(tmp_path):
@@ -96,7 +77,7 @@ def test_a_limit_that_was_read_as_a_decimal_is_still_its_own(tmp_path):
         Ledger(path).budget("visits", epsilon=1.333333333333, delta=1e-6 / 3)
 
 
-def test_a_price_under_a_name_is_written_as_it_was(old, tmp_path):
+def test_a_price_under_a_name_is_written_as_it_was(tmp_path):
     """By the shortest decimal of a float, so that a name that was charged before is found again."""
     budget = Ledger(tmp_path / "new.sqlite").budget("visits", epsilon=1)
     frame = pl.DataFrame({"id": [7, 8, 9, 10]}).dp(unit="id", budget=budget)
@@ -108,28 +89,14 @@ def test_a_price_under_a_name_is_written_as_it_was(old, tmp_path):
     assert budget.spent.exact_epsilon == Fraction(1, 11)
 
 
-def test_two_processes_bring_a_ledger_forward_once(old):
-    import threading
-
+def test_several_threads_bring_a_ledger_forward_once(old):
     opened = []
     threads = [threading.Thread(target=lambda: opened.append(Ledger(old).verify())) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert opened == [{"parts": 4, "squares": 3, "visits": 6}] * 6
-
-
-def test_a_ledger_of_the_format_before_is_brought_forward(old):
-    """Format 2 has these tables too, and statements in words."""
-    Ledger(old).close()
-    connection = sqlite3.connect(old)
-    connection.execute("UPDATE dpframe_ledger SET format = 2")
-    connection.execute("ALTER TABLE dpframe_ledger DROP COLUMN witness")
-    connection.commit()
-    connection.close()
-    assert Ledger(old).verify() == {"parts": 4, "squares": 3, "visits": 6}
-    assert told(old, "SELECT format FROM dpframe_ledger") == [(FORMAT,)]
+    assert opened == [{"squares": 2, "visits": 3}] * 6
 
 
 def test_a_ledger_of_a_later_version_is_refused(old):
@@ -149,9 +116,8 @@ def test_an_old_ledger_on_a_server_is_brought_forward(postgres):
     Ledger(postgres).budget("visits", epsilon=1)
     engine = sa.create_engine(postgres)
     with engine.begin() as connection:
-        connection.execute(sa.text("ALTER TABLE dpframe_budgets DROP COLUMN failures, DROP COLUMN acknowledged"))
         connection.execute(sa.text("ALTER TABLE dpframe_ledger DROP COLUMN witness"))
-        connection.execute(sa.text("UPDATE dpframe_ledger SET format = 1"))
+        connection.execute(sa.text(f"UPDATE dpframe_ledger SET format = {EARLIEST}"))
     engine.dispose()
     budget = Ledger(postgres).budget("visits", epsilon=1)
     budget.fail(budget.charge(Loss.charged(Fraction(1, 3), Fraction(0)), WHO, "count()"))

@@ -110,6 +110,19 @@ class GroupLimits(OwnLimits, total=False):
     limits: Auto | None
 
 
+class Options(TypedDict, total=False):
+    """What a release takes beside its price in ε and δ: see `Query.release`."""
+
+    rho: float | None
+    noise: str
+    name: str | None
+    refresh: bool
+    on_pending: str
+    data: Any
+    ci: float | None
+    covers: str
+
+
 def read_row_limits(max_rows: object = None, limits: object = None) -> Limits:
     """The limit on one unit's rows, or dp.Auto(); see `read_limits`."""
     return read_limits(max_rows, limits=limits)

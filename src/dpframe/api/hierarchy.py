@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
+from typing import Any, Unpack
 
 from dpframe import engine
-from dpframe.api.arguments import read_mapping, read_names, read_share
-from dpframe.api.query import Query
+from dpframe.api.arguments import Options, read_mapping, read_names, read_share
+from dpframe.api.marginals import TablesQuery
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Aggregate, Hierarchy, Keys, Layout, Limits, plain, tree_of
 from dpframe.plan.declared import completed, limits_of
 from dpframe.plan.steps import Step, rebased
 from dpframe.release import HierarchyRelease
-from dpframe.release.accuracy import check_alpha
-from dpframe.release.estimators import whole_rows
 from dpframe.release.kinds.hierarchy import exact_levels, fitted_levels, level_variances
+from dpframe.release.pricing import Fitted, NoisePlan
 
 
-class HierarchyQuery(Query[Table_co]):
+class HierarchyQuery(TablesQuery[Table_co]):
     """A hierarchy that has not been released. Nothing has been read and nothing paid."""
 
     __slots__ = ()
@@ -34,34 +31,21 @@ class HierarchyQuery(Query[Table_co]):
         question = replace(self._question, step=rebased(self._question.step, engine.adopt(table)))
         return exact_levels(question, engine.totals(question, 0), engine.listed_keys(question))
 
-    def _error_rows(
-        self,
-        price: Mapping[str, float | None],
-        alpha: float,
-        noise: str,
-        assume_rows: int | None,
-        column: str | None = None,
-    ) -> list[tuple[Any, ...]]:
-        """One row per level: the error of its node with the largest error; a level without noise has no mechanism."""
-        alpha, plan, tree = check_alpha(alpha), self._noise_plan(price, noise), self._question.levels
+    def _fitted(self, plan: NoisePlan) -> Sequence[tuple[str, float | None, Fitted]]:
+        """A level without noise of its own has no mechanism."""
+        tree, by_name = self._question.levels, {one.allotment.names[0]: one for one in plan.noises}
         variances = level_variances(tree.names, plan)
         known = variances if all(variances) else [1.0] * len(variances)
-        errors = [float(np.max(level.error(alpha))) for level in fitted_levels(tree.shape, plan, known)]
-        by_name = {one.allotment.names[0]: one for one in plan.noises}
-        rows: list[tuple[Any, ...]] = []
-        for output, error in zip(self._question.outputs, errors, strict=True):
-            one = by_name.get(output.name)
-            label, scale = (
-                ("not measured", None) if one is None else (one.label, one.scale * float(one.allotment.total.unit))
-            )
-            rows.append((output.name, output.formula.value, label, scale, error))
-        return [row for row in rows if column in (None, row[0])]
+        told: list[tuple[str, float | None, Fitted]] = []
+        for name, level in zip(tree.names, fitted_levels(tree.shape, plan, known), strict=True):
+            one = by_name.get(name)
+            label = "not measured" if one is None else one.label
+            told.append((label, None if one is None else one.scale * float(one.allotment.total.unit), level))
+        return told
 
-    def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
-        """Of counts: a smaller one is below its error."""
-        return [whole_rows(row[-1]) for row in self._error_rows(price, alpha, noise, None)]
-
-    def release(self, *args: Any, **options: Any) -> HierarchyRelease[Table_co]:  # type: ignore[override]
+    def release(  # type: ignore[override]
+        self, epsilon: float | None = None, delta: float | None = None, **options: Unpack[Options]
+    ) -> HierarchyRelease[Table_co]:
         """Pay, read the rows, draw the noise, and give all levels back; see `Query.release`.
 
         Output: HierarchyRelease: a release for each level, `out["district"]`, and the table of the leaves, `out.table`
@@ -71,7 +55,7 @@ class HierarchyQuery(Query[Table_co]):
                 "covers=: the intervals of a hierarchy are about its noise alone. Release one level by itself: "
                 "group_by(...)."
             )
-        return super().release(*args, **options)  # type: ignore[return-value]
+        return super().release(epsilon, delta, **options)  # type: ignore[return-value]
 
     def tune(self, *args: Any, **options: Any) -> Any:
         """Not for hierarchies. Errors: UnsupportedOperation, with the line to type."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
+
+import numpy as np
 
 from dpframe import engine
-from dpframe.api.arguments import read_names
+from dpframe.api.arguments import Options, read_names
 from dpframe.api.query import Query
 from dpframe.api.statistics.counts import count
 from dpframe.engine import Table_co
@@ -18,17 +21,43 @@ from dpframe.plan import Keys, Limits, Marginals, titled
 from dpframe.plan.declared import limits_of
 from dpframe.plan.steps import Step, rebased
 from dpframe.release.accuracy import check_alpha
-from dpframe.release.estimators import error_of_part, whole_rows
+from dpframe.release.estimators import whole_rows
 from dpframe.release.kinds.marginals import (
     MarginalsRelease,
     exact_interactions,
     interaction_variances,
     table_noise,
 )
+from dpframe.release.pricing import Fitted, NoisePlan
 from dpframe.theory.formulas.error import Attributes
 
 
-class MarginalsQuery(Query[Table_co]):
+class TablesQuery(Query[Table_co]):
+    """Several tables that are fitted to each other and have not been released."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _fitted(self, plan: NoisePlan) -> Sequence[tuple[str, float | None, Fitted]]:
+        """The mechanism and scale of each table, and the noise of its numbers after the fit."""
+
+    def _error_rows(
+        self, price: Mapping[str, float | None], alpha: float, noise: str, rows: int | None, of: str | None = None
+    ) -> list[tuple[Any, ...]]:
+        """One row per table: the error is that of its number with the largest one."""
+        alpha, fitted = check_alpha(alpha), self._fitted(self._noise_plan(price, noise))
+        return [
+            (output.name, output.formula.value, label, scale, float(np.max(table.error(alpha))))
+            for output, (label, scale, table) in zip(self._question.outputs, fitted, strict=True)
+            if of in (None, output.name)
+        ]
+
+    def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
+        """Of counts: a smaller one is below its error."""
+        return [whole_rows(row[-1]) for row in self._error_rows(price, alpha, noise, None)]
+
+
+class MarginalsQuery(TablesQuery[Table_co]):
     """Marginals that have not been released. Nothing has been read and nothing paid."""
 
     __slots__ = ()
@@ -40,28 +69,15 @@ class MarginalsQuery(Query[Table_co]):
         interactions = exact_interactions(question, engine.marginal_totals(question, 0))
         return {allotment.names[0]: values for allotment, values in zip(question.allotments, interactions, strict=True)}
 
-    def _error_rows(
-        self,
-        price: Mapping[str, float | None],
-        alpha: float,
-        noise: str,
-        assume_rows: int | None,
-        column: str | None = None,
-    ) -> list[tuple[Any, ...]]:
-        alpha, plan = check_alpha(alpha), self._noise_plan(price, noise)
+    def _fitted(self, plan: NoisePlan) -> Sequence[tuple[str, float | None, Fitted]]:
         tables = self._question.tables
-        rows, variances = [], interaction_variances(tables, plan)
-        for table, output in zip(tables.workload, self._question.outputs, strict=True):
-            one = table_noise(tables, plan, variances, table)
-            error = error_of_part(output, one, "cell", alpha)
-            rows.append((output.name, output.formula.value, one.noises[0].label, one.noises[0].deviation, error))
-        return [row for row in rows if column in (None, row[0])]
+        variances = interaction_variances(tables, plan)
+        plans = [table_noise(tables, plan, variances, table) for table in tables.workload]
+        return [(one.noises[0].label, one.noises[0].deviation, one.fitted["cell"]) for one in plans]
 
-    def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
-        """Of counts: a smaller one is below its error."""
-        return [whole_rows(row[-1]) for row in self._error_rows(price, alpha, noise, None)]
-
-    def release(self, *args: Any, **options: Any) -> MarginalsRelease[Table_co]:  # type: ignore[override]
+    def release(  # type: ignore[override]
+        self, epsilon: float | None = None, delta: float | None = None, **options: Unpack[Options]
+    ) -> MarginalsRelease[Table_co]:
         """Pay, read the rows, draw the noise, and give the tables back; see `Query.release`.
 
         Output: MarginalsRelease: a table for each set of columns, `out["a", "b"]`
@@ -74,7 +90,7 @@ class MarginalsQuery(Query[Table_co]):
             raise UnsupportedOperation(
                 "covers=: marginals have intervals of their noise alone. Release one table by itself: crosstab(...)."
             )
-        return super().release(*args, **options)  # type: ignore[return-value]
+        return super().release(epsilon, delta, **options)  # type: ignore[return-value]
 
 
 def workload_of(workload: object, columns: tuple[str, ...], verb: str = "marginals") -> tuple[Attributes, ...]:

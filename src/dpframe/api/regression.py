@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
-from dpframe.api.arguments import read_bounds, read_limits, read_mapping, read_name, read_names, typed_too
+from dpframe.api.arguments import Options, read_bounds, read_limits, read_mapping, read_name, read_names, typed_too
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
@@ -42,7 +42,7 @@ class MomentsQuery(Hints, Generic[R]):
         """`covers` is what the intervals of the answer are about."""
         self._query, self._answer, self._covers = query, answer, covers
 
-    def release(self, epsilon: float | None = None, delta: float | None = None, **options: Any) -> R:
+    def release(self, epsilon: float | None = None, delta: float | None = None, **options: Unpack[Options]) -> R:
         """Pay, read the rows, draw the noise, and give the answer: see `Query.release`, which has the same options."""
         if options.pop("ci", None) is not None:
             raise InvalidArgument("release: the answer has its intervals already; leave ci= out.")

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import Any, Generic
+from typing import Any, Generic, Unpack
 
-from dpframe.api.arguments import read_bounds, read_limits, read_mapping, read_name, read_names
+from dpframe.api.arguments import Options, read_bounds, read_limits, read_mapping, read_name, read_names
 from dpframe.api.marginals import workload_of
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
@@ -58,7 +58,7 @@ class SynthesisQuery(Hints, Generic[Table_co]):
         self._query = query
 
     def release(
-        self, epsilon: float | None = None, delta: float | None = None, **options: Any
+        self, epsilon: float | None = None, delta: float | None = None, **options: Unpack[Options]
     ) -> SyntheticRelease[Table_co]:
         """Pay, read the rows, measure tables in rounds, and give synthetic rows: see `Query.release` for the options.
 
@@ -68,8 +68,8 @@ class SynthesisQuery(Hints, Generic[Table_co]):
                 largest ρ that implies it, and rows are computed from them
         Errors: those of `Query.release`; DeltaRequired without delta
         """
-        for name in ("ci", "covers"):
-            if options.pop(name, None) not in (None, "noise"):
+        for name, typed in (("ci", options.pop("ci", None)), ("covers", options.pop("covers", "noise"))):
+            if typed not in (None, "noise"):
                 raise InvalidArgument(f"synthesize: rows have no intervals; leave {name}= out, and see .accuracy().")
         return self._query.release(epsilon, delta, **options)  # type: ignore[return-value]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from dpframe.budget.losses import DELTA_UNIT, EPSILON_UNIT, RHO_UNIT, Loss, number_of
+from dpframe.budget.losses import Loss, number_of
 
 GENESIS = "0" * 64  # the hash before the first entry
 
@@ -116,11 +116,8 @@ def packed_statement(statement: Mapping[str, Any]) -> str:
 
 
 def statement_of(entry: Entry) -> Mapping[str, Any]:
-    """The privacy statement of a result. Formats 1 and 2 wrote it as it is."""
-    statement: str | Mapping[str, Any] = entry.body["statement"]
-    if not isinstance(statement, str):
-        return statement
-    words: Mapping[str, Any] = json.loads(zlib.decompress(base64.b64decode(statement)))
+    """The privacy statement of a result."""
+    words: Mapping[str, Any] = json.loads(zlib.decompress(base64.b64decode(entry.body["statement"])))
     return words
 
 
@@ -139,20 +136,18 @@ def _fraction(number: Fraction) -> str:
 
 
 def loss_of(texts: Mapping[str, str | None]) -> Loss:
-    """A loss from its texts. Format 1 wrote numbers without "/", in whole units of 1e-12 for ε and ρ, 1e-18 for δ.
+    """A loss from its texts. Errors: ValueError for what is no fraction.
 
     >>> loss_of({"epsilon": "1/3", "delta": "0/1", "rho": None})
     Loss(epsilon=0.3333333333333333, delta=0.0)
-    >>> loss_of({"epsilon": "333333333334", "delta": "0", "rho": None})
-    Loss(epsilon=0.333333333334, delta=0.0)
     """
-    rho = None if texts["rho"] is None else _number(texts["rho"], RHO_UNIT)
-    return Loss(_number(texts["epsilon"], EPSILON_UNIT), _number(texts["delta"], DELTA_UNIT), rho)
+    rho = None if texts["rho"] is None else _number(texts["rho"])
+    return Loss(_number(texts["epsilon"]), _number(texts["delta"]), rho)
 
 
-def _number(text: str | None, unit: Fraction) -> Fraction:
-    text = text or "0"
-    return Fraction(text) if "/" in text else int(text) * unit
+def _number(text: str | None) -> Fraction:
+    above, below = (text or "0/1").split("/")
+    return Fraction(int(above), int(below))
 
 
 def as_read_now(loss: Loss) -> Loss:
@@ -163,9 +158,3 @@ def as_read_now(loss: Loss) -> Loss:
     """
     rho = None if loss.exact_rho is None else number_of(float(loss.exact_rho))
     return Loss(number_of(float(loss.exact_epsilon)), number_of(float(loss.exact_delta)), rho, left=loss.left)
-
-
-def in_units(loss: Loss) -> Loss:
-    """A limit as format 1 stored it: rounded down to whole units of 1e-12 for ε and ρ, 1e-18 for δ."""
-    rho = None if loss.exact_rho is None else loss.exact_rho // RHO_UNIT * RHO_UNIT
-    return Loss(loss.exact_epsilon // EPSILON_UNIT * EPSILON_UNIT, loss.exact_delta // DELTA_UNIT * DELTA_UNIT, rho)

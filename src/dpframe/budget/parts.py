@@ -51,7 +51,7 @@ def raised(parts: Parts, part: PartName, loss: Loss) -> tuple[Loss, dict[str, An
 
 
 def compared(parts: Parts) -> dict[str, Any]:
-    """The parts with exact losses, so that equal parts compare as equal whichever ledger format wrote them."""
+    """The parts with exact losses, so that equal parts compare as equal however they were written."""
     return {
         partition: {**state, "spent": {key: loss_of(texts) for key, texts in state["spent"].items()}}
         for partition, state in parts.items()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
-from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, in_units, loss_of, sealed, texts_of
+from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, sealed, texts_of
 from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.limits import read_min_units, warn_of_weak
@@ -126,8 +126,8 @@ class Ledger(Hints):
             self._make(name, typed[0].name, texts_of(typed[1]))
             state = self._state(name)
         assert state is not None
-        kind, limit, in_whole_units, last_entry = state
-        if typed is not None and (typed[0].name != kind or not _is_limit(typed[1], limit, in_whole_units)):
+        kind, limit, last_entry = state
+        if typed is not None and (typed[0].name != kind or typed[1] not in (limit, as_read_now(limit))):
             raise BudgetMismatch(
                 f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is opened with {typed[1]} and "
                 f"{typed[0].name!r}. A limit cannot be changed: type ledger.budget({name!r}), or choose another name."
@@ -147,8 +147,8 @@ class Ledger(Hints):
         with self._store.transaction() as connection:
             return list(connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)).scalars())
 
-    def _state(self, name: str) -> tuple[str, Loss, bool, tuple[int, str]] | None:
-        """Accountant, limit, whether the limit was rounded down to the whole units of format 1, and the last entry."""
+    def _state(self, name: str) -> tuple[str, Loss, tuple[int, str]] | None:
+        """Accountant, limit, and the last entry."""
         import sqlalchemy as sa
 
         from dpframe.budget.ledger.book import readable
@@ -161,7 +161,7 @@ class Ledger(Hints):
             self._store.check_whole(connection, name, row.number)
         with readable(name):
             limit = replace(loss_of(json.loads(row.allowed)), left=True)
-        return row.accountant, limit, "/" not in row.allowed, (row.number, row.head)
+        return row.accountant, limit, (row.number, row.head)
 
     def _make(self, name: str, kind: str, limit: dict[str, str | None]) -> None:
         """Write the first entry of a new budget, unless another process has done so already."""
@@ -244,8 +244,3 @@ class Ledger(Hints):
 def _reopened(where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str) -> account.Budget:
     """The budget of an unpickled object, in another process."""
     return Ledger(where, witness=witness, create=False, timeout=timeout, clock_skew=skew).budget(name)
-
-
-def _is_limit(typed: Loss, limit: Loss, in_whole_units: bool) -> bool:
-    """Whether a limit that is typed now is that of a budget, which an earlier version may have read in its own way."""
-    return in_units(typed) == limit if in_whole_units else typed in (limit, as_read_now(limit))

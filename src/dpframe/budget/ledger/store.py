@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dpframe.budget.ledger.filesystem import refuse_network
-from dpframe.budget.ledger.tables import BUDGETS, ENTRIES, FORMAT, LEDGER, METADATA
+from dpframe.budget.ledger.tables import BUDGETS, EARLIEST, ENTRIES, FORMAT, LEDGER, METADATA
 from dpframe.budget.ledger.witness import Witness
 from dpframe.errors import LedgerDamaged, LedgerUnavailable
 
@@ -110,8 +110,13 @@ class Store:
                 raise LedgerDamaged(f"The ledger {self.place} has no number of its format: it was changed.")
             if row.format > FORMAT:
                 raise LedgerUnavailable(f"The ledger {self.place} was written by a later version of dpframe.")
+            if row.format < EARLIEST:
+                raise LedgerUnavailable(
+                    f"The ledger {self.place} was written by a version of dpframe that was never published, and this "
+                    "one does not read it. Go on with that version: a new ledger would not know what was spent."
+                )
             if row.format < FORMAT:
-                self._bring_forward(connection, row.format)
+                self._bring_forward(connection)
             self.id = row.id
             recorded = connection.execute(sa.select(LEDGER.c.witness)).scalar()
             self._bind(connection, witness, recorded, had=bool(row.witnessed), new_witness=new_witness)
@@ -170,17 +175,12 @@ class Store:
         )
         connection.execute(LEDGER.update().values(witnessed=True, witness=own))
 
-    def _bring_forward(self, connection: sa.Connection, earlier: int) -> None:
-        """Convert a ledger of an earlier format to this one, under the lock, in the transaction that opens it.
+    def _bring_forward(self, connection: sa.Connection) -> None:
+        """Convert a ledger of the format before to this one, under the lock, in the transaction that opens it.
 
-        Entries and their hashes do not change: `loss_of` also reads the losses of format 1, and `statement_of` the
-        statements of formats 1 and 2. The row of a budget gets the number of its failures; format 1 recorded none. The
-        row of the ledger gets the id of its witness, which formats before 4 did not record.
+        Entries and their hashes do not change. The row of the ledger gets the id of its witness, which format 3 did not
+        record.
         """
-        for column in (BUDGETS.c.failures, BUDGETS.c.acknowledged) if earlier < 2 else ():
-            connection.exec_driver_sql(
-                f"ALTER TABLE {BUDGETS.name} ADD COLUMN {column.name} INTEGER NOT NULL DEFAULT 0"
-            )
         connection.exec_driver_sql(f"ALTER TABLE {LEDGER.name} ADD COLUMN {LEDGER.c.witness.name} TEXT")
         connection.execute(LEDGER.update().values(format=FORMAT))
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-# The version of these tables and of the numbers in them. A ledger of a later format is refused.
-# 1: losses in whole units of 1e-12 (ε, ρ) and 1e-18 (δ), rounded up; 2: exact fractions, and failures;
-# 3: compressed statements; 4: SQLite without a write-ahead log, the id of the witness, the time of the last entry.
-FORMAT = 4
+# The version of these tables and of the numbers in them. A ledger of a later format is refused, and of an earlier one
+# than EARLIEST. 4: SQLite without a write-ahead log, the id of the witness, the time of the last entry.
+FORMAT, EARLIEST = 4, 3
 
 METADATA = sa.MetaData()
 

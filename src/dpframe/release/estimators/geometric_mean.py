@@ -10,8 +10,7 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.plan import Bounds, ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Interval, Noisy
-from dpframe.release.estimators.compared import Compared
+from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy
 from dpframe.release.estimators.influence import Parts
 from dpframe.release.estimators.mean import MeanEstimator
 from dpframe.release.pricing import NoisePlan

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers
 from dpframe.plan import ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real
+from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, half_width, real
 from dpframe.release.estimators.binned_values import BinnedValues
-from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, farthest_by_group, reaches, scales
 from dpframe.release.estimators.influence import Influence, Parts, Sampled
 from dpframe.release.estimators.sampling import mean_influence, mean_population, sampled_mean

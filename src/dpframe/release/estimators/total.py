@@ -183,8 +183,8 @@ def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: 
             grid counts as a normal noise of variance 1/4 step². Rounding to whole numbers that add up counts as one of
             variance 1/3
     """
-    if plan.parts is not None:
-        return plan.parts[part].error(alpha)
+    if plan.fitted:
+        return plan.fitted[part].error(alpha)
     assert plan.shape is not None
     terms = getattr(estimators(*plan.shape, variances(plan)), part)
     sources = _sources(plan)

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers
 from dpframe.plan import ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real
+from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, half_width, real
 from dpframe.release.estimators.binned_values import BinnedValues
-from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
 from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean, compared_means, is_heavy, mean_interval

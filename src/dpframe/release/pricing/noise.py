@@ -7,7 +7,7 @@ release, the release itself, and its report.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -176,17 +176,17 @@ class NoisePlan:
     start: Fraction | None = None
 
     # For the "cell", "row", "column" and "total" of a marginal, or the "cell" of a level, where tables were fitted.
-    parts: Mapping[str, Fitted] | None = None
+    fitted: Mapping[str, Fitted] = field(default_factory=dict)
 
     @property
     def reconciled(self) -> bool:
         """Whether margins have noise of their own. Cells and margins are then fitted to each other."""
-        return self.parts is not None or any(noise.allotment.total.merged for noise in self.noises)
+        return bool(self.fitted) or any(noise.allotment.total.merged for noise in self.noises)
 
     @property
     def fitted_tables(self) -> str:
         """The kind of tables that were fitted to each other: marginals have margins, levels have none."""
-        return "marginals" if self.parts is not None and "row" in self.parts else "levels"
+        return "marginals" if "row" in self.fitted else "levels"
 
     @property
     def collected(self) -> NoisePlan | None:
@@ -209,7 +209,7 @@ class NoisePlan:
 
     def correlation(self, output: ReleasedColumn) -> float:
         """The correlation of the noises of two groups of a released column; 0 where they are independent."""
-        if self.parts is not None or not output.single:
+        if self.fitted or not output.single:
             return 0.0
         return self.of(output.totals[0][1]).mechanism.correlation
 

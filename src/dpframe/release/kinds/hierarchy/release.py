@@ -144,7 +144,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         moved = np.repeat(fitted.moved + grid, cells)
         parts = {"cell": Fitted(np.repeat(fitted.deviation, cells), moved, fitted.normal)}
         own = tuple(noise for noise in self._noise.noises if noise.allotment.names == (self.levels[level],))
-        return replace(self._noise, noises=own, parts=parts)
+        return replace(self._noise, noises=own, fitted=parts)
 
     @cached_property
     def _errors(self) -> list[Fitted]:

@@ -97,5 +97,5 @@ def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Attributes, 
         parts[name] = Fitted(deviation, rounding_reach(part, tables.sizes) * unit)
     allotment = Allotment((COUNT,), total, Fraction(1))
     return NoisePlan(
-        (Noise(allotment, Gaussian(float(parts["cell"].deviation) / unit)),), None, None, plan.cost, parts=parts
+        (Noise(allotment, Gaussian(float(parts["cell"].deviation) / unit)),), None, None, plan.cost, fitted=parts
     )
