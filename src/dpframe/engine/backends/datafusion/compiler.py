@@ -24,6 +24,7 @@ Equals NotEquals Less LessEqual Greater GreaterEqual And Or Not IsNull NotNull I
 Coalesce Greatest Least Clip IfElse SearchedCase Count CountStar CountDistinct Sum Min Max Any All
 WindowFunction WindowBoundary RowNumber MinRank SortKey
 StringLength StringContains StartsWith EndsWith Substring RegexSearch"""
+_DEEPEST = 150  # subqueries within each other; between 200 and 250 of them DataFusion's planner leaves its stack
 _TOTAL = frozenset(f"{_TABLES} {_VALUES}".split())  # the operations that no cell makes fail, as they are written here
 
 
@@ -73,8 +74,14 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
         return super().visit_node(op, **parts)
 
     def written(self, rows: Any) -> str:
-        """The SQL of a query."""
-        text: str = self.to_sqlglot(rows).sql(self.dialect)
+        """The SQL of a query. Errors: UnsupportedOperation where it nests so deeply that DataFusion may crash."""
+        query = self.to_sqlglot(rows)
+        if nesting(query) > _DEEPEST:
+            raise UnsupportedOperation(
+                f"DataFusion: this question has {_DEEPEST} subqueries within each other or more, and DataFusion would "
+                "crash on many more. Take some of its steps in DataFusion, before dp.protect(...)."
+            )
+        text: str = query.sql(self.dialect)
         return text
 
     # Tables
@@ -336,6 +343,21 @@ class Compiler(DataFusionCompiler):  # type: ignore[misc]
     def visit_RegexSearch(self, op: Any, *, arg: Any, pattern: Any) -> Any:
         assert isinstance(op.pattern, ops.Literal)
         return self._call("matches", types.boolean, (op.arg, arg), options=(str(op.pattern.value),))
+
+
+def nesting(query: Any) -> int:
+    """The most subqueries within each other, through those that have a name."""
+    known: dict[str, int] = {}
+    deepest = 0
+    for name, body in [*((cte.alias, cte.this) for cte in query.ctes), ("", query)]:
+        deepest, pending = 0, [(body, 0)]
+        while pending:
+            part, depth = pending.pop()
+            depth += isinstance(part, sge.Select) + (known.get(part.name, 0) if isinstance(part, sge.Table) else 0)
+            deepest = max(deepest, depth)
+            pending += [(inner, depth) for inner in part.iter_expressions() if not isinstance(inner, sge.With)]
+        known[name] = deepest
+    return deepest
 
 
 def _ranked(op: Any) -> bool:
