@@ -15,8 +15,8 @@ place of `levels` so where the groups share people.
 
 `python benchmarks/coverage.py shapes 300`: coverage on skewed, heavy and tied columns, beside that of the interval that
 people compute without noise, and the median width beside that one's. Each of 300 listed groups is one repeat. Names of
-statistics, e=4, n=300 and k=3 choose statistics, prices, people of a group and rows of a person. `!` marks coverage
-surely below 0.92 where the interval without noise has 0.94. `heldout` in place of `shapes`: so on other shapes.
+shapes and statistics, e=4, n=300 and k=3 choose these, prices, people of a group and rows of a person. `!` marks
+coverage surely below 0.92 where the interval without noise has 0.94. `heldout` in place of `shapes`: other shapes.
 """
 
 from __future__ import annotations
@@ -351,7 +351,8 @@ def released(frame, name, bounds, groups, rows, epsilon):
 
 def of_shapes(which: str = "shapes", repeats: int = 300, *words: str) -> None:
     """Coverage beside that of the interval without noise, on columns of many shapes: each group is one repeat."""
-    chosen = SHAPES if which == "shapes" else HELD_OUT
+    shapes = SHAPES if which == "shapes" else HELD_OUT
+    chosen = {shape: made for shape, made in shapes.items() if shape in words} or shapes
     names = [w for w in words if w in _ASKED] or [n for n in _ASKED if n != "difference"]
     prices = [float(w[2:]) for w in words if w.startswith("e=")] or [1, 4]
     sizes = [int(w[2:]) for w in words if w.startswith("n=")] or [300, 1000, 3000]

@@ -5,21 +5,26 @@ import functools
 import itertools
 import operator
 import pickle
+import random
 from dataclasses import replace
 
 import ibis
 import narwhals as nw
 import polars as pl
 import pytest
+import sqlglot
 
 import dpframe as dp
+from datafusion_tables import stored
 from dpframe.engine.stages import expressions
+from dpframe.engine.stages import rows as rows_of_steps
 from dpframe.engine.stages.lowering import Lowering
 from dpframe.engine.stages.rows import lower
 from dpframe.engine.totals import guarded
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Call
 from dpframe.plan.steps.combine import Concat
+from strategies import as_frame, random_rows
 
 PEOPLE = pl.DataFrame(
     {
@@ -192,6 +197,77 @@ def test_what_nests_too_deeply_is_refused_where_it_is_typed(name):
 def test_what_is_too_large_is_refused_where_it_is_typed():
     with pytest.raises(InvalidArgument, match="20,000 operations at most"):
         functools.reduce(lambda e, _: e.abs() / e, range(20), F)
+
+
+STEPS = {
+    "with_columns": lambda f, k: f.with_columns(f=F + k),
+    "filter": lambda f, k: f.filter(k > F),
+    "rename": lambda f, k: f.with_columns(g=F * 2).drop("f").rename({"g": "f"}),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_after_each_other_are_one_subquery(engine, name):
+    if engine.name not in ("sqlite", "ibis", "datafusion"):
+        pytest.skip("its queries are not text")
+    table = engine(PEOPLE)
+    few, more = (guarded(lambda times=times: subqueries(table, name, times)) for times in (4, 48))
+    assert more <= few + 4
+
+
+def subqueries(table, name, times):
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1))
+    frame = functools.reduce(lambda f, k: STEPS[name](f, k), range(times), frame)
+    return written(lower(frame._step, {frame._step.table.columns["f"].id}).to_native()).count("SELECT")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_steps_together_have_the_rows_of_each_by_itself(monkeypatch, seed):
+    rng = random.Random(seed)
+    chosen = [rng.choice(WRITING) for _ in range(rng.randint(2, 12))]
+    again = [rng.choice(WRITING)] * 2  # the same objects twice, on other tables
+    frame = dp.protect(as_frame(random_rows(rng)), unit="u", budget=dp.Budget(epsilon=1))
+    for step in [*chosen, *again]:
+        frame = step(frame)
+    live = {frame._step.table.columns[name].id for name in rng.sample(["a", "x", "y"], rng.randint(1, 3))}
+    together = lower(frame._step, live).to_native().collect()
+    monkeypatch.setattr(rows_of_steps, "_MOST_STATED", -1)
+    alone = lower(frame._step, live).to_native().collect()
+    assert together.equals(alone, null_equal=True)
+
+
+A, X, SHARED = dp.col("a"), dp.col("x"), dp.col("x") * dp.col("x") - dp.col("a")
+WRITING = [
+    lambda f: f.with_columns(y=X),
+    lambda f: f.with_columns(x=SHARED, y=SHARED),
+    lambda f: f.with_columns(x=X / A, y=X - X),
+    lambda f: f.with_columns(x=A, y=X.abs()),
+    lambda f: f.with_columns(a=A * A - 3, x=X.sqrt() + A, y=X.log()),
+    lambda f: f.with_columns(y=dp.when(X > 1).then(X).otherwise(A), x=X * 1e200),
+    lambda f: f.with_columns(y=functools.reduce(operator.add, [X, A] * 20)),
+    lambda f: f.with_columns(a=functools.reduce(operator.mul, [A] * 9), y=1.5),
+    lambda f: f.clip("x", -3, 10).fill_null("a", 7),
+    lambda f: f.cast("a", "float64").cast("a", "int64"),
+    lambda f: f.with_columns(y=X).rename({"x": "y", "y": "x"}),
+    lambda f: f.filter(X > -5).filter(A.is_null() | (A < 100)),
+    lambda f: f.filter(dp.col("yes") | ~dp.col("yes")).with_columns(z=X).drop("z"),
+]
+
+
+def test_what_datafusion_cannot_nest_is_refused_before_it_crashes(monkeypatch):
+    compiler = pytest.importorskip("dpframe.engine.backends.datafusion.compiler")
+    query = sqlglot.parse_one("WITH a AS (SELECT x FROM (SELECT x FROM t) q) SELECT x FROM (SELECT x FROM a) AS r")
+    assert compiler.nesting(query) == 4
+    context = pytest.importorskip("datafusion").SessionContext()
+    table = ibis.datafusion.connect(context).table(stored(context, PEOPLE.to_arrow()))
+    budget = dp.Budget(epsilon=1)
+    frame = dp.protect(table, unit="u", budget=budget)
+    monkeypatch.setattr(compiler, "_DEEPEST", 20)
+    for k in range(20):
+        frame = frame.filter(k > F).with_columns(f=F + 1)
+    with pytest.raises(UnsupportedOperation, match=r"DataFusion would crash.*Take some of its steps in DataFusion"):
+        frame.count(max_rows=1).release(epsilon=1)
+    assert budget.spent.epsilon == 0
 
 
 def test_steps_are_counted():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -162,15 +163,21 @@ def _domain(node: Node, table: Table, call: str, known: dict[int, tuple[Node, Co
             return rule(f"{call}: {text(node, short=True)}", domains, dict(options))
 
 
+def stated(node: Node) -> Counter[str]:
+    """The columns that an expression reads, with how often each stands there."""
+    found, pending = Counter[str](), [node]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Name):
+            found[node.name] += 1
+        elif isinstance(node, Call):
+            pending += node.args
+    return found
+
+
 def names(node: Node) -> frozenset[str]:
     """The columns an expression reads."""
-    match node:
-        case Name(name):
-            return frozenset({name})
-        case Call(_, args, _):
-            return frozenset().union(*(names(a) for a in args))
-        case _:
-            return frozenset()
+    return frozenset(stated(node))
 
 
 class Listed(tuple[Any, ...]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -59,13 +59,34 @@ class Lowering(Columns):
         self._done: dict[int, tuple[Node, _Value]] = {}  # what was compiled, by the identity of its node
         self._domains: dict[int, tuple[Node, ColumnDomain]] = {}
         self._uses: Counter[int] = Counter()  # for each node, by identity: how many readers it has yet to have
+        self._written: dict[str, _Value] = {}  # columns that steps on the way have written, by their version
 
     def exprs(self, several: Iterable[Node]) -> list[nw.Expr]:
         """Several nodes, none of which reads another. They share levels, so a query of many nodes nests no deeper."""
+        return [value.clean for value in self._roots(several)]
+
+    def _roots(self, several: Iterable[Node]) -> list[_Value]:
         roots = list(several)
         self._done = {}
         self._count(roots)
-        return [value.clean for value in self._values(roots)]
+        return self._values(roots)
+
+    def write(self, table: Table, columns: Mapping[str, Node], needed: Container[str]) -> None:
+        """Compile the columns that a step writes. Those of the next step may read them: it has the same frame.
+
+        Input:  the table before the step; an expression for each new version; needed: the versions that are read later
+        """
+        self.table, self._domains = table, {}
+        self._written.update(zip(columns, self._roots(columns.values()), strict=True))
+        before = {id(value): value for value in self._written.values()}
+        self._written = {version: value for version, value in self._written.items() if version in needed}
+        for gone in before.keys() - set(map(id, self._written.values())):
+            self._readers.subtract(before[gone].reads)
+
+    @property
+    def written(self) -> dict[str, nw.Expr]:
+        """The columns that steps have written and that are still needed."""
+        return {version: value.clean for version, value in self._written.items()}
 
     def expr(self, node: Node) -> nw.Expr:
         """The narwhals expression that computes a node."""
@@ -79,8 +100,11 @@ class Lowering(Columns):
             node = pending.pop()
             if isinstance(node, Name):
                 name = self.table.columns[node.name].id
-                self._readers[name] += 1
-                self._names[name] = None
+                if name in self._written:
+                    self._uses[id(node)] += 1  # a step that comes later: see `write`
+                else:
+                    self._readers[name] += 1
+                    self._names[name] = None
             for arg in node.args if isinstance(node, Call) else ():
                 self._uses[id(arg)] += 1
                 if id(arg) not in seen:
@@ -100,6 +124,8 @@ class Lowering(Columns):
         match node:
             case Name(name):
                 column = self.table.columns[name].id
+                if column in self._written:
+                    return self._written[column]
                 return _Value(self._column(column), domain, self._level, frozenset({column}))
             case Literal(scalar):
                 if isinstance(scalar, float):

@@ -6,9 +6,11 @@ ignores case. Identifier columns are called "u0", "u1", ….
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import singledispatch
+from typing import NamedTuple
 
 import narwhals as nw
 
@@ -16,9 +18,12 @@ from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.lowering import Lowering
 from dpframe.engine.stages.values import in_calendar, in_timedelta, not_nan, one_zero, to_float
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, Column, ColumnDomain, Kind, Node, Table, kind, nodes
+from dpframe.plan import TIMES, Call, Column, ColumnDomain, Kind, Node, Table, kind, nodes
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import rewrites, sources_of
+
+_UNCHANGED = (steps.Select, steps.Drop, steps.Rename, steps.Bound)  # steps that change no value
+_MOST_STATED = 1000  # times that columns stand in the expressions of several steps together
 
 
 def unit_names(table: Table) -> list[str]:
@@ -39,7 +44,7 @@ def lowered(step: steps.Step, live: frozenset[str], empty: bool) -> Frame:
 
     Each other step has a function registered for its class, or for `Rewrite`.
     """
-    if not isinstance(step, (steps.Select, steps.Drop, steps.Rename, steps.Bound)) or step.parent is None:
+    if not isinstance(step, _UNCHANGED) or step.parent is None:
         raise UnsupportedOperation(f"{step.shown}: no engine can run this step.")
     return lowered(step.parent, live, empty)
 
@@ -124,36 +129,79 @@ def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
 
 @lowered.register
 def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
-    table = step.before.table
-    rows = lowered(step.before, live | _read(step.condition._node, table), empty)
+    """The rows that satisfy a condition, and those of the filters right before it: all are one filter."""
+    before, conditions = step.before, [step.condition._node]
+    while isinstance(before, steps.Filter):
+        conditions.insert(0, before.condition._node)
+        before = before.before
+    table = before.table
+    rows = lowered(before, live.union(*(_read(condition, table) for condition in conditions)), empty)
     here = Lowering(table, rows, [*unit_names(table), *live])
-    condition = here.expr(step.condition._node)
-    if not nodes.names(step.condition._node):  # a constant has one value; as a column it has one for each row
-        return here.frame.with_columns(condition.alias("t")).filter(nw.col("t"))
-    return here.frame.filter(condition)
+    exprs = here.exprs(conditions)
+    frame = here.frame
+    for i, condition in enumerate(conditions):
+        if not nodes.names(condition):  # a constant has one value; as a column it has one for each row
+            frame, exprs[i] = frame.with_columns(exprs[i].alias(f"c{i}")), nw.col(f"c{i}")
+    return frame.filter(*exprs)
 
 
 @lowered.register
 def _(step: rewrites.Rewrite, live: frozenset[str], empty: bool) -> Frame:
-    """The rows with the new column versions that are needed, each computed from the versions before the step."""
-    table = step.before.table
-    nodes_by_version = [(step.table.columns[name].id, node) for name, node in step.written]
-    nodes_by_version = [(into, node) for into, node in nodes_by_version if into in live]
-    inputs = (live - {into for into, _ in nodes_by_version}).union(
-        *(_read(node, table) for _, node in nodes_by_version)
-    )
-    kept = [*unit_names(table), *sorted(live - {into for into, _ in nodes_by_version})]
-    rows = lowered(step.before, inputs, empty)
-    here = Lowering(table, rows, kept)
-    values = here.exprs(node for _, node in nodes_by_version)
-    columns = [value.alias(into) for (into, _), value in zip(nodes_by_version, values, strict=True)]
+    """The rows with the new column versions that are needed, each computed from the versions before the step.
+
+    Steps right after each other are compiled as one expression of each column would be, as long as none is larger than
+    somebody may type. An engine's cost of planning grows with the square of its subqueries within each other.
+    """
+    run = _run(step, live)
+    first = run[0].step.before
+    rows = lowered(first, run[0].inputs, empty)
+    here = Lowering(first.table, rows, [*unit_names(first.table), *run[0].inputs])
+    for part, later in zip(run, [*(part.inputs for part in run[1:]), live], strict=True):
+        here.write(part.step.before.table, part.columns, later)
+    columns = here.written
     if not columns:
         return here.frame
-    computed = here.frame.select(*kept, *columns)
+    computed = here.frame.select(
+        *unit_names(first.table), *sorted(live - set(columns)), *(value.alias(into) for into, value in columns.items())
+    )
     # Columns of computed columns: see `Backend.settled`. Others, and filters on them, may be moved to the files.
     plain = {column.id for source in sources_of(step) for column in source.table.columns.values()}
-    read = frozenset[str]().union(*(_read(node, table) for _, node in nodes_by_version))
-    return computed if here.frame is rows and read <= plain else here.engine.settled(computed)
+    read = {
+        version for part in run for node in part.columns.values() for version in _read(node, part.step.before.table)
+    }
+    written = {version for part in run for version in part.columns}
+    return computed if here.frame is rows and read - written <= plain else here.engine.settled(computed)
+
+
+class _Part(NamedTuple):
+    """A step that writes columns, the columns of it that are needed, and the columns that are needed before it."""
+
+    step: rewrites.Rewrite
+    columns: dict[str, Node]
+    inputs: frozenset[str]
+
+
+def _run(step: steps.Step, live: frozenset[str]) -> list[_Part]:
+    """A step that writes columns, after those right before it, the first at first."""
+    run: list[_Part] = []
+    times, depth = Counter(live), 0  # how often each version stands in the expressions of the columns in the end
+    while isinstance(step, rewrites.Rewrite):
+        table = step.before.table
+        written = {step.table.columns[name].id: node for name, node in step.written}
+        columns = {into: node for into, node in written.items() if into in live}
+        depth += max((node.depth for node in columns.values() if isinstance(node, Call)), default=0)
+        before = Counter({version: count for version, count in times.items() if version not in columns})
+        for into, node in columns.items():
+            for name, count in nodes.stated(node).items():
+                before[table.columns[name].id] += count * times[into]
+        if run and (depth > nodes.DEEPEST or before.total() > _MOST_STATED):
+            break
+        live = live.difference(columns).union(*(_read(node, table) for node in columns.values()))
+        run.insert(0, _Part(step, columns, live))
+        step, times = step.before, before
+        while isinstance(step, _UNCHANGED) and step.parent is not None:
+            step = step.parent
+    return run
 
 
 @lowered.register

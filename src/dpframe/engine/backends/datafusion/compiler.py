@@ -11,6 +11,7 @@ import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis.backends.sql.compilers.datafusion import DataFusionCompiler
 from ibis.expr import datatypes as types
+from ibis.expr import types as ir
 
 from dpframe.engine.backends.datafusion.functions import arrow_type
 from dpframe.engine.backends.ibis_compiler import Called, Sql, TotalCompiler
@@ -18,6 +19,7 @@ from dpframe.errors import UnsupportedOperation
 
 Operand = tuple[ops.Value, Sql]  # an operation and its SQL
 _NAMES = {"+": "add", "-": "subtract", "*": "multiply"}
+_DEEPEST = 150  # subqueries within each other; between 200 and 250 of them DataFusion's planner leaves its stack
 
 
 class Function(NamedTuple):
@@ -57,6 +59,17 @@ class Compiler(TotalCompiler, DataFusionCompiler):
         super().__init__()
         self.calls: dict[Function, str] = {}  # with the name under which the query calls it
         self.tables: dict[ops.Relation, str] = {}  # with the name under which the query reads it
+
+    def written(self, rows: ir.Expr) -> str:
+        """The SQL of a query. Errors: UnsupportedOperation where it nests so deeply that DataFusion may crash."""
+        query = self.to_sqlglot(rows)
+        if nesting(query) > _DEEPEST:
+            raise UnsupportedOperation(
+                f"DataFusion: this question has {_DEEPEST} subqueries within each other or more, and DataFusion would "
+                "crash on many more. Take some of its steps in DataFusion, before dp.protect(...)."
+            )
+        text: str = query.sql(self.dialect)
+        return text
 
     # Tables
 
@@ -200,6 +213,21 @@ class Compiler(TotalCompiler, DataFusionCompiler):
 
     def matches(self, op: ops.RegexSearch, arg: Sql, pattern: str) -> Sql:
         return self._call("matches", types.boolean, (op.arg, arg), options=(pattern,))
+
+
+def nesting(query: sge.Query) -> int:
+    """The most subqueries within each other, through those that have a name."""
+    known: dict[str, int] = {}
+    deepest = 0
+    for name, body in [*((cte.alias, cte.this) for cte in query.ctes), ("", query)]:
+        deepest, pending = 0, [(body, 0)]
+        while pending:
+            part, depth = pending.pop()
+            depth += isinstance(part, sge.Select) + (known.get(part.name, 0) if isinstance(part, sge.Table) else 0)
+            deepest = max(deepest, depth)
+            pending += [(inner, depth) for inner in part.iter_expressions() if not isinstance(inner, sge.With)]
+        known[name] = deepest
+    return deepest
 
 
 def _ranked(op: ops.Value) -> bool:
