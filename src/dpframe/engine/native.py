@@ -13,8 +13,8 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.engine.backends import adopted, fetched
-from dpframe.engine.forks import check_process, check_threads
+from dpframe.engine.backends import backend_taking
+from dpframe.engine.forks import check_connection, check_process, check_threads
 from dpframe.engine.tables import Data
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.plan import Kind, check_names, kind
@@ -42,7 +42,9 @@ def adopt(frame: Any) -> Data:
             does not answer
     """
     check_process()
-    data = adopted(frame)
+    check_connection(frame)
+    engine = backend_taking(frame)
+    data = None if engine is None else engine.adopt(frame)
     if data is None:
         raise UnsupportedOperation(
             "dpframe protects pandas and Modin DataFrames, Polars DataFrames and LazyFrames, PyArrow Tables, DuckDB "
@@ -95,9 +97,10 @@ def public(frame: Any) -> Data:
 
 def _fetched(frame: Any) -> pl.DataFrame:
     """The rows of a public table. Errors: UnsupportedOperation for a cell that Python cannot hold."""
-    problem = ""
+    engine, problem = backend_taking(frame), ""
+    assert engine is not None
     try:
-        return fetched(frame)
+        return engine.fetch(frame)
     except DpFrameError:
         raise
     except Exception as error:

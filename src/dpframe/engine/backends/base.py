@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -21,6 +21,13 @@ class Work(NamedTuple):
 
     jobs: int
     shuffles: int
+
+
+class Reached(NamedTuple):
+    """The name of what answers, and the number of the open file of its connection; None where it is in this process."""
+
+    name: str
+    connection: int | None = None
 
 
 class Backend(ABC):
@@ -80,6 +87,10 @@ class Backend(ABC):
         `scan(empty=True)`; then only this method runs on it, and it must not compute with the rows.
         """
         return self.collect(frames)
+
+    def reached(self, table: Callable[[], Any]) -> Reached:
+        """What answers for a table. Input: table: gives the table, of which nothing is asked."""
+        return Reached(self.name)
 
     def try_threads(self, data: Data) -> None:
         """A small computation in the threads of the engine, on a table without its rows."""

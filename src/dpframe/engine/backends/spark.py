@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
+from pyspark import SparkContext
 from pyspark.sql import functions, types
 
-from dpframe.engine.backends.base import Frame, Work
+from dpframe.engine.backends.base import Frame, Reached, Work
 from dpframe.engine.backends.sql import REPLACED, SqlBackend, our_names, piece_of, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
@@ -63,6 +64,11 @@ class _Spark(SqlBackend):
             return _without_rows(rows) if empty else rows
 
         return Data("pandas", schema_of(self, {name: dtypes[name] for name in names}), scan, True, self.name, names)
+
+    def reached(self, table: Callable[[], Any]) -> Reached:
+        """Java, by the pipe that ends it together with the process that started it; Spark Connect has none."""
+        java = getattr(SparkContext._gateway, "proc", None)
+        return Reached(self.name, None if java is None else java.stdin.fileno())
 
     def fetch(self, table: Any) -> pl.DataFrame:
         return _read(table)
