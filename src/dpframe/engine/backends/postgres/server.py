@@ -68,7 +68,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)
 
 
-_SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # how texts are read and written
+# How texts are read and written, and that no time of the user's ends a query after the charge.
+_SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on", "statement_timeout TO 0")
 
 
 def fetch_rows(connection: Any, query: str) -> list[Any]:
