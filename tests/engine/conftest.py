@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -156,11 +157,17 @@ def dask_here():
 
 @pytest.fixture(scope="session")
 def spark_session(tmp_path_factory):
-    """Spark on two cores of this machine: no network, no page, no colour of its own; tasks may be tried four times."""
+    """Spark, for all tests."""
     pytest.importorskip("pyspark")
+    with spark_here(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+@contextmanager
+def spark_here(home: Path):
+    """Spark on two cores of this machine: no network, no page, no colour of its own; tasks may be tried four times."""
     from pyspark.sql import SparkSession
 
-    home = Path(tmp_path_factory.mktemp("spark"))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {

@@ -17,7 +17,8 @@ from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
 from dpframe.engine.stages.rows import lower
 from dpframe.errors import DpFrameError, EngineError, UnsupportedOperation, WrongType
-from postgres_tables import connected
+from postgres_tables import connected, stores
+from questions import QUESTIONS, TABLE, exact, expected, protected
 
 ibis = pytest.importorskip("ibis")
 pytest.importorskip("psycopg")
@@ -657,6 +658,53 @@ def test_a_session_that_finds_other_functions_first_is_refused(made, backend):
         with backend.con.cursor() as cursor:
             cursor.execute("RESET search_path")
     dp.protect(table, unit="u")
+
+
+_OTHERWISE = {
+    "DateStyle": "German, DMY",
+    "IntervalStyle": "sql_standard",
+    "extra_float_digits": "-15",
+    "bytea_output": "escape",
+    "TimeZone": "Asia/Kathmandu",
+    "standard_conforming_strings": "off",
+    "escape_string_warning": "off",
+    "transform_null_equals": "on",
+    "client_encoding": "LATIN1",
+    "array_nulls": "off",
+    "quote_all_identifiers": "on",
+    "default_transaction_isolation": "serializable",
+    "enable_hashagg": "off",
+    "work_mem": "64kB",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "found real",
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("casts", "texts of values", "times cast", "days")),
+    ],
+)
+def test_settings_of_the_session_have_no_say(postgres_server, name):
+    with connected(postgres_server) as backend:
+        for setting, value in _OTHERWISE.items():
+            backend.con.execute(f"SET {setting} TO '{value}'")
+        backend.con.commit()
+        assert exact(QUESTIONS[name](protected(stores(backend)(TABLE)))) == expected(name)
+
+
+def test_no_time_limit_of_the_session_ends_a_query_after_the_charge(postgres_server):
+    """The table takes longer than the limit, and longer with more rows. Before the charge no row of it is computed."""
+    with connected(postgres_server) as backend:
+        backend.con.execute("CREATE TEMPORARY VIEW slow AS SELECT 1 AS u, 2.0::float8 AS x FROM pg_sleep(4)")
+        backend.con.commit()
+        query = dp.protect(backend.table("slow"), unit="u", budget=dp.Budget(epsilon=1)).sum(
+            "x", bounds=(0, 3), max_rows=1
+        )
+        backend.con.execute("SET statement_timeout TO '3s'")
+        backend.con.commit()
+        query.release(epsilon=0.5)
+        assert backend.con.execute("SHOW statement_timeout").fetchone() == ("3s",)
 
 
 # What Ibis says of a column, and what it is

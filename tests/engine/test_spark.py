@@ -14,7 +14,7 @@ import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
 from dpframe.engine.compile import compiled
-from dpframe.errors import DpFrameError
+from dpframe.errors import DpFrameError, EngineError, UnsupportedOperation
 from questions import ABSENT, QUESTIONS, REFUSED, TABLE, exact, expected, protected
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -180,6 +180,12 @@ _OTHERWISE = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.crossJoin.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    "spark.sql.groupByOrdinal": "false",
+    "spark.sql.groupByAliases": "false",
+    "spark.sql.orderByOrdinal": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    "spark.sql.ansi.enforceReservedKeywords": "true",
 }
 
 
@@ -197,6 +203,49 @@ def test_no_setting_of_the_session_has_a_say(spark_session, table, setting):
         for name in QUESTIONS:
             if ("spark", name) not in REFUSED and ("spark", name) not in ABSENT:
                 assert exact(QUESTIONS[name](protected(table))) == expected(name), name
+
+
+def test_a_setting_that_drops_the_columns_of_groups_is_refused_before_the_charge(spark_session, table):
+    budget, line = dp.Budget(epsilon=1), re.escape("spark.conf.set('spark.sql.retainGroupColumns', 'true')")
+    query = dp.protect(table, unit="u", budget=budget).group_by("city", keys=["Bonn"], max_groups=1).count_units()
+    with _set(spark_session, {"spark.sql.retainGroupColumns": "false"}):
+        with pytest.raises(UnsupportedOperation, match=line):
+            dp.protect(table, unit="u")
+        with pytest.raises(UnsupportedOperation, match=line):
+            query.release(epsilon=0.5)
+    assert budget.history() == []
+    query.release(epsilon=0.5)
+
+
+@pytest.mark.long
+def test_no_switch_of_spark_has_a_say(spark_session, table):
+    """Every setting that is true or false, the other way round: the same totals, or a refusal with the line to type."""
+    c, switches = dp.col, {"true": "false", "false": "true"}
+
+    def ask(private):
+        made = private.with_columns(y=c("x").abs() * 2, h=c("time").dt.hour(), z=c("s").cast("float64"))
+        return made.group_by("city", "yes", max_groups=99, max_rows_per_group=2).agg(
+            n=dp.count(),
+            s=dp.sum("y", (-2.5, 7)),
+            k=dp.n_unique("h"),
+            q=dp.median("x", (-3, 10)),
+            z=dp.sum("z", (0, 9)),
+        )
+
+    right, wrong = exact(ask(protected(TABLE))), {}
+    for name, value, *_ in spark_session.sql("SET -v").collect():
+        if value not in switches or not spark_session.conf.isModifiable(name):
+            continue
+        with _set(spark_session, {name: switches[value]}):
+            try:
+                same = exact(ask(protected(table))) == right
+            except UnsupportedOperation as error:
+                same = f"spark.conf.set({name!r}, {value!r})" in str(error)
+            except EngineError:
+                same = False
+        if not same:
+            wrong[name] = value
+    assert not wrong
 
 
 def test_names_that_are_patterns(spark_session):

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from dpframe.engine.backends import adopted, fetched
-from dpframe.engine.forks import check_process, check_threads
+from dpframe.engine.backends import backend_taking
+from dpframe.engine.forks import check_connection, check_process, check_threads
 from dpframe.engine.tables import Data
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.plan import Kind, check_names, kind
@@ -41,7 +41,9 @@ def adopt(frame: object) -> Data:
             does not answer
     """
     check_process()
-    data = adopted(frame)
+    check_connection(frame)
+    engine = backend_taking(frame)
+    data = None if engine is None else engine.adopt(frame)
     if data is None:
         raise UnsupportedOperation(
             "dpframe protects pandas and Modin DataFrames, Polars DataFrames and LazyFrames, PyArrow Tables, DuckDB "
@@ -94,9 +96,10 @@ def public(frame: object) -> Data:
 
 def _fetched(frame: object) -> pl.DataFrame:
     """The rows of a public table. Errors: UnsupportedOperation for a cell that Python cannot hold."""
-    problem = ""
+    engine, problem = backend_taking(frame), ""
+    assert engine is not None
     try:
-        return fetched(frame)
+        return engine.fetch(frame)
     except DpFrameError:
         raise
     except Exception as error:

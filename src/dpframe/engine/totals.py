@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any, TypeVar
 
 import narwhals as nw
@@ -93,23 +94,43 @@ def guarded(run: Callable[[], T]) -> T:
 
 
 _DEEP = 10_000  # calls within each other: what writes SQL takes nine for each subquery within a subquery
-_running: list[int] = []  # for each thread that runs an engine, the limit of calls before
+_running: list[int] = []  # the thread of each engine that runs
+_found = 0  # the limit of calls before the first of them ran
 _lock = Lock()
+
+
+def _begin_anew() -> None:
+    """After a fork: another thread may have held the lock, and no other thread goes on."""
+    global _lock
+    _lock = Lock()
+    others = [thread for thread in _running if thread != get_ident()]
+    for thread in others:
+        _ended(thread)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 @contextmanager
 def _nested() -> Iterator[None]:
     """Let calls nest deeply enough for the longest question. The limit is that of all threads."""
+    global _found
     with _lock:
-        _running.append(sys.getrecursionlimit())
-        sys.setrecursionlimit(max(*_running, _DEEP))
+        _found = _found if _running else sys.getrecursionlimit()
+        _running.append(get_ident())
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEP))
     try:
         yield
     finally:
         with _lock:
-            before = _running.pop()  # the first of them is the limit that was found, and goes last
-            if not _running:
-                sys.setrecursionlimit(before)
+            _ended(get_ident())
+
+
+def _ended(thread: int) -> None:
+    _running.remove(thread)
+    if not _running:
+        sys.setrecursionlimit(_found)
 
 
 def sealed(run: Callable[[], T]) -> T:

@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from importlib import import_module
 
 import narwhals as nw
-import polars as pl
 
 from dpframe.engine.backends.base import Backend, Frame, Selection, Work
-from dpframe.engine.tables import Data
 
-__all__ = ["Backend", "Frame", "Selection", "Work", "adopted", "backend_named", "backend_of", "fetched"]
+__all__ = ["Backend", "Frame", "Selection", "Work", "backend_named", "backend_of", "backend_taking"]
 
 _LAYER: Mapping[nw.Implementation, str] = {  # from narwhals' implementation to our module
     nw.Implementation.POLARS: "polars",
@@ -47,18 +45,7 @@ def backend_of(frame: Frame) -> Backend:
     return backend_named(_LAYER[frame.implementation])
 
 
-def adopted(table: object) -> Data | None:
-    """A user's table as `Data`; None for an object that no engine takes in. No row is read."""
-    name = _brought(table)
-    return None if name is None else backend_named(name).adopt(table)
-
-
-def fetched(table: object) -> pl.DataFrame:
-    """The rows of a public table of any engine."""
-    name = _brought(table)
-    assert name is not None
-    return backend_named(name).fetch(table)
-
-
-def _brought(table: object) -> str | None:
-    return _BROUGHT.get(type(table).__module__.partition(".")[0])
+def backend_taking(table: object) -> Backend | None:
+    """The engine of a user's table, by the package of its class; None for an object that no engine takes in."""
+    name = _BROUGHT.get(type(table).__module__.partition(".")[0])
+    return None if name is None else backend_named(name)

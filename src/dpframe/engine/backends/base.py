@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -32,6 +32,13 @@ class Selection(NamedTuple):
     most: int | None  # groups of a unit: those with the lowest hashes; None keeps every group
     cap: int  # most rows of a unit in a group
     sums: Mapping[str, str]  # for each column of the output, the Int64 column of the rows that it adds up
+
+
+class Reached(NamedTuple):
+    """The name of what answers, and the number of the open file of its connection; None where it is in this process."""
+
+    name: str
+    connection: int | None = None
 
 
 class Backend(ABC):
@@ -91,6 +98,10 @@ class Backend(ABC):
         `scan(empty=True)`; then only this method runs on it, and it must not compute with the rows.
         """
         return self.collect(frames)
+
+    def reached(self, table: Callable[[], Any]) -> Reached:
+        """What answers for a table. Input: table: gives the table, of which nothing is asked."""
+        return Reached(self.name)
 
     def try_threads(self, data: Data) -> None:
         """A small computation in the threads of the engine, on a table without its rows."""

@@ -12,6 +12,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
+from typing import Any
 from uuid import uuid4
 
 import ibis
@@ -23,7 +24,7 @@ from ibis.common.exceptions import OperationNotDefinedError
 from ibis.expr.datatypes import DataType
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.base import Frame
+from dpframe.engine.backends.base import Frame, Reached
 from dpframe.engine.backends.digests import Cell
 from dpframe.engine.backends.ibis_checks import (
     check_apart,
@@ -312,6 +313,13 @@ class _Ibis(SqlBackend):
     def brings_keys(self, frame: Frame) -> bool:
         rows = frame.to_native()
         return _dialect(rows).brings_keys(rows)
+
+    def reached(self, table: Callable[[], Any]) -> Reached:
+        """The database of a table. Ibis has its connection, which is an open file where the database is a server."""
+        for backend in table()._find_backends()[0]:
+            opened = getattr(backend.con, "fileno", None)
+            return Reached(backend.name, None if opened is None else opened())
+        return super().reached(table)
 
     def try_threads(self, data: Data) -> None:
         rows = data.scan((), empty=True)

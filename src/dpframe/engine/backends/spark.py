@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
+from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 
-from dpframe.engine.backends.base import Frame, Work
+from dpframe.engine.backends.base import Frame, Reached, Work
 from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
+from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
 
 _SMALL = 100_000  # a public table of at most this many rows is copied to each worker
@@ -36,6 +38,7 @@ _PARTS = {
     "days": "unix_date(CAST({0} AS DATE))",
     "text": "CAST({0} AS STRING)",
 }
+_NEEDED = {"spark.sql.retainGroupColumns": "true"}
 _BROADCASTS = ("BroadcastExchange", "SortMergeJoin", "ShuffledHashJoin")
 _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}
 
@@ -54,10 +57,13 @@ class _Spark(TextSqlBackend):
         dtypes = dict(nw.from_native(table).collect_schema())
         dtypes |= {name: nw.Duration("us") for name, dtype in table.dtypes if dtype.startswith("interval")}
         names = our_names(table.columns)  # without columns that have one name
+        _check_settings(table.sparkSession)
         zone_columns = {name for name, dtype in table.dtypes if dtype == "timestamp"}
 
         def scan(selection: Sequence[str], *, empty: bool = False) -> DataFrame:
             """Rename the columns first: with one setting of a session, Spark reads a name in SQL as a pattern."""
+            if empty:
+                _check_settings(table.sparkSession)
             columns = [functions.col(_quoted(name)).alias(names[name]) for name in selection]
             rows = table.select(*(columns or [functions.lit(1).alias("s")]))
             ours = [(names[name], _held(names[name], dtypes[name], name in zone_columns)) for name in selection]
@@ -65,6 +71,11 @@ class _Spark(TextSqlBackend):
             return _without_rows(rows) if empty else rows
 
         return Data("pandas", schema_of(self, {name: dtypes[name] for name in names}), scan, True, self.name, names)
+
+    def reached(self, table: Callable[[], Any]) -> Reached:
+        """Java, by the pipe that ends it together with the process that started it; Spark Connect has none."""
+        java = getattr(SparkContext._gateway, "proc", None)
+        return Reached(self.name, None if java is None else java.stdin.fileno())
 
     def fetch(self, table: DataFrame) -> pl.DataFrame:
         return _read(table)
@@ -214,6 +225,16 @@ class _Spark(TextSqlBackend):
             if wide
             else super().reason_against(dtype)
         )
+
+
+def _check_settings(session: Any) -> None:
+    """Refuse a session whose settings change the columns of a query. Errors: UnsupportedOperation."""
+    for name, needed in _NEEDED.items():
+        if session.conf.get(name, needed).lower() != needed:
+            raise UnsupportedOperation(
+                f"Spark: this session has another value of {name}, with which questions by group have no columns for "
+                f"their groups: spark.conf.set({name!r}, {needed!r})."
+            )
 
 
 def _quoted(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, RLock
@@ -50,7 +51,20 @@ _MAY_STORE = """SELECT pg_catalog.has_database_privilege(pg_catalog.current_data
 AND pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'"""
 _lock = Lock()
 _locks: WeakKeyDictionary[psycopg.Connection, RLock] = WeakKeyDictionary()  # from a connection to its lock
-_SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # how texts are read and written
+
+
+def _begin_anew() -> None:
+    """After a fork: another thread may have held the lock. The connections are those of another process."""
+    global _lock
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+# How texts are read and written, and that no time of the user's ends a query after the charge.
+_SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on", "statement_timeout TO 0")
 
 
 def fetch_rows(connection: psycopg.Connection, query: str) -> list[Any]:

@@ -21,6 +21,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
 
 _DAY = 86_400_000_000
+_TOO_LONG = ("stack overflow", "too large", "too many", "at most")  # what SQLite says of a query with too many parts
 
 _OF_TEXT = "CASE WHEN TYPEOF(a) = 'text' THEN {} END"
 _WHOLE = "CASE WHEN TYPEOF(a) = 'integer' THEN CASE WHEN a BETWEEN {} AND {} THEN a END END"
@@ -147,9 +148,9 @@ class _SqliteDialect(CompiledDialect):
             connection.check(backend.con)
         try:
             return super().planned(rows)
-        except sqlite3.OperationalError:
-            too_long = True  # the error is raised outside of the handler, without SQLite's own
-        assert too_long
+        except sqlite3.OperationalError as error:  # about the query alone: no row is read
+            if not any(words in str(error) for words in _TOO_LONG):
+                raise
         raise UnsupportedOperation(
             "SQLite's parser has no room for this question. Compute its longest expressions in the database, before "
             "dp.protect(...), as in table.mutate(x=table.x * 2), or ask for fewer statistics at once."
