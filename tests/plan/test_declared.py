@@ -211,6 +211,54 @@ def test_a_name_stands_for_what_is_declared(tmp_path):
         keys[1].mode("city").release(1.0, name="m")
 
 
+# The fewest units of a group
+
+
+def test_groups_that_are_found_have_the_declared_number_of_units():
+    said = {"min_units": 20, "keys": None}
+    for short, typed in (
+        (lambda f: f.group_by("city").count(), lambda f: f.group_by("city", **LIMITS, min_units=20).count()),
+        (lambda f: f.histogram("city"), lambda f: f.histogram("city", **LIMITS, min_units=20)),
+        (lambda f: f.top_k("city", 2), lambda f: f.top_k("city", 2, **LIMITS, min_units=20)),
+        (lambda f: f.crosstab("city", "sex"), lambda f: f.crosstab("city", "sex", **LIMITS, min_units=20)),
+    ):
+        same(short(declared(**said)), typed(plain()))
+        assert described(question(short(declared(**said)))) != described(question(short(declared(keys=None))))
+        assert "fewer than 20 units" in short(declared(**said)).explain().keys
+    assert question(declared(**said).group_by("city", min_units=3).count()).min_units == 3
+    assert "declared by dp(...): max_rows, max_groups, max_rows_per_group, min_units" in str(
+        declared(**said).group_by("city").count().explain()
+    )
+    assert question(dp.protect(TABLE, unit=dp.Rows(2), min_units=9).group_by("city").count()).min_units == 9
+
+
+def test_listed_groups_are_all_released():
+    same(declared(min_units=20).group_by("city").count(), by_city(plain()).count())
+    for ask in (
+        lambda f: f.group_by("city", min_units=20),
+        lambda f: f.histogram("city", min_units=20),
+        lambda f: f.top_k("city", 1, min_units=20),
+        lambda f: f.crosstab("city", "sex", min_units=20),
+    ):
+        with pytest.raises(InvalidArgument, match=r"suppress\(below=20\)"):
+            ask(declared())
+
+
+def test_keys_that_are_found_by_weights_have_no_number_of_units():
+    for frame, said in ((plain(min_units=20), {}), (plain(), {"min_units": 20})):
+        with pytest.raises(UnsupportedOperation, match=r"max_groups=3\).keys\(\)"):
+            frame.group_by("city", **said).keys()
+    assert question(plain(min_units=20).group_by("city", max_groups=2).keys()).min_units == 20
+
+
+def test_tables_together_have_the_larger_number_of_units():
+    budget = dp.Budget(epsilon=1.0)
+    one, other, none = (dp.protect(TABLE, unit="user", budget=budget, min_units=n) for n in (5, 9, None))
+    assert dp.concat([one, other, none])._step.table.min_units == 9
+    renamed = one.select("user", "sex").rename({"sex": "s"})
+    assert none.join(renamed, on="user")._step.table.min_units == 5
+
+
 # What is typed
 
 
@@ -395,6 +443,8 @@ REFUSED = [
     ({"max_rows": 0}, InvalidArgument, "max_rows"),
     ({"max_groups": dp.Auto()}, InvalidArgument, r"limits=dp.Auto\(\)"),
     ({"max_row": 1}, WrongCall, "max_row"),
+    ({"min_units": 0}, InvalidArgument, "min_units"),
+    ({"min_units": 2.5}, InvalidArgument, "min_units"),
     ({"limits": dp.Auto()}, WrongCall, "limits"),
 ]
 

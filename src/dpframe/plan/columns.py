@@ -200,6 +200,7 @@ class Table:
     empty, and `declared` is the largest number of rows that one person can have in this table. `limits` are enforced on
     the rows that reach the question. `single` says that no unit has more than one row. `everyone` says that every unit
     has at least one row. `defaults` are the limits of a question that types no others: see `plan.declared`.
+    `min_units` is the fewest units of a group found in the data, for a question that types no other number.
     """
 
     columns: Mapping[str, Column]
@@ -211,6 +212,7 @@ class Table:
     limits: Limits = field(default_factory=Limits)
     versions: int = 0
     defaults: Limits = field(default_factory=Limits)
+    min_units: int | None = None
 
     def __post_init__(self) -> None:
         check_names(self.columns)

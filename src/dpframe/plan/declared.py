@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
+from dpframe.errors import InvalidArgument
 from dpframe.plan.columns import ColumnDefaults, Limits, Table
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.types import listed
@@ -35,10 +36,11 @@ _OF = {  # the arguments of a statistic that may be declared: which argument nam
 
 @dataclass(frozen=True)
 class Declared:
-    """What `dp.protect` was told of a table: limits of one unit, and for columns their bounds and keys."""
+    """What `dp.protect` was told of a table: limits of one unit, bounds and keys of columns, least units of a group."""
 
     limits: Limits = field(default_factory=Limits)
     columns: Mapping[str, ColumnDefaults] = field(default_factory=dict)
+    min_units: int | None = None
 
     def arguments(self, *, short: bool = False) -> str:
         """The arguments as they were typed, each after a comma; with `short`, long lists are cut."""
@@ -49,6 +51,7 @@ class Declared:
             if d.keys is not None
         ]
         parts = [self.limits.typed, f"bounds={bounds}" if bounds else "", f"keys={{{', '.join(keys)}}}" if keys else ""]
+        parts.append(f"min_units={self.min_units}" if self.min_units else "")
         return "".join(f", {part}" for part in parts if part)
 
 
@@ -93,6 +96,20 @@ def facts_of(aggregate: Aggregate, table: Table) -> Iterator[str]:
             yield f"{fact} of {name!r}"
 
 
+def min_units_of(typed: int | None, table: Table, *, found: bool, call: str) -> int | None:
+    """The fewest units of a group of a question: the typed number, or else the declared one.
+
+    Input:  found: whether groups are found in the data. Of listed groups, which are all released, nothing is declared
+    Errors: InvalidArgument for a number that was typed with listed keys
+    """
+    if not found and typed is not None:
+        raise InvalidArgument(
+            f"{call}: min_units= is about keys that are found in the data, and listed keys are all released. Leave it "
+            f"out, and hide small numbers after the release, for free: release(...).suppress(below={typed})."
+        )
+    return table.min_units if found and typed is None else typed
+
+
 def in_all(tables: Sequence[Table]) -> Limits:
     """The limits that several tables declare alike."""
     return reduce(_alike, (table.defaults for table in tables))
@@ -100,6 +117,11 @@ def in_all(tables: Sequence[Table]) -> Limits:
 
 def _alike(first: Limits, second: Limits) -> Limits:
     return Limits(**{name: limit for name, limit in vars(first).items() if limit == getattr(second, name)})
+
+
+def most_of(tables: Iterable[Table]) -> int | None:
+    """The largest of the least numbers of units that some tables declare."""
+    return max((table.min_units for table in tables if table.min_units), default=None)
 
 
 def beside(first: Table, second: Table) -> Limits:

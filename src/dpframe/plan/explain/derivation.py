@@ -159,6 +159,7 @@ def _declared(question: Question) -> str:
     given = vars(question.given).items()
     facts = [name for name, limit in given if limit is not None and limit == getattr(table.defaults, name)]
     columns = zip(question.by, levels, strict=False)
+    facts += ["min_units"] if question.min_units is not None and question.min_units == table.min_units else []
     facts += [f"keys of {name!r}" for name, level in columns if table.columns[name].defaults.keys == level]
     facts += [fact for _, aggregate in question.aggregates for fact in facts_of(aggregate, table)]
     return f"; declared by dp(...): {', '.join(dict.fromkeys(facts))}" if facts else ""

@@ -317,6 +317,7 @@ class JoinProtected(Step):
             everyone=everyone,
             limits=_limits(self.before, self.other, single=single),
             defaults=declared.beside(here, there),
+            min_units=declared.most_of((here, there)),
         )
         missing = self.how == "left"
         return table.with_versions(
@@ -380,7 +381,8 @@ class Concat(Step):
                 raise UnsupportedOperation("concat: the columns that identify the unit must have the same names.")
         domains = {name: _joint([t.columns[name].domain for t in tables], name) for name in first.columns}
         base = Table({}, (), first.relation, everyone=all(t.everyone for t in tables), defaults=declared.in_all(tables))
-        result = replace(base, limits=_limits(*self.parts, single=False)).with_versions(domains.items())
+        limits, least = _limits(*self.parts, single=False), declared.most_of(tables)
+        result = replace(base, limits=limits, min_units=least).with_versions(domains.items())
         result = result.with_defaults(declared.columns_in_all(tables))
         columns, units = dict(result.columns), []
         for i, unit in enumerate(first.unit):
