@@ -492,3 +492,28 @@ def test_explain_and_report_say_what_is_declared_and_where():
     assert "clipped to [1, 100] where it is asked" in repr(frame)
     assert "at most 5 rows in all, unless a question types others" in repr(frame)
     assert "declared" not in str(plain().count(max_rows=1).explain())
+
+
+def test_a_wider_table_of_keys_may_repeat_them_and_a_table_of_keys_alone_may_not():
+    places = pl.DataFrame({"city": ["Bonn", "Bonn", "Kiel"], "sex": ["f", "m", "f"]})
+    same(plain().group_by("city", keys=places, **LIMITS).count(), by_city(plain()).count())
+    for wrong in (places.select("city"), ["Bonn", "Bonn", "Kiel"], {"city": ["Bonn", "Bonn"]}):
+        with pytest.raises(InvalidArgument, match="twice"):
+            plain().group_by("city", keys=wrong, **LIMITS)
+
+
+def test_categories_of_an_enum_are_keys_and_those_of_a_categorical_are_not():
+    """An Enum's categories are in the schema. Those of a Categorical are made of the data as a rule."""
+    enum = pl.Enum(["Kiel", "Bonn", "Ulm"])
+    listed = dp.protect(TABLE.with_columns(pl.col("city").cast(enum)), unit="user", **LIMITS)
+    assert question(listed.group_by("city").count()).keys.levels == (("Kiel", "Bonn", "Ulm"),)
+    some = dp.protect(TABLE.with_columns(pl.col("city").cast(enum)), unit="user", keys={"city": ["Bonn"]}, **LIMITS)
+    assert question(some.group_by("city").count()).keys.levels == (("Bonn",),)
+    kinds = (
+        TABLE.with_columns(pl.col("city").cast(pl.Categorical)),
+        TABLE.to_pandas().astype({"city": pd.CategoricalDtype(["Kiel", "Bonn", "Ulm"])}),
+        TABLE.to_arrow().set_column(1, "city", TABLE.to_arrow()["city"].combine_chunks().dictionary_encode()),
+    )
+    for table in kinds:
+        frame = dp.protect(table, unit="user", **LIMITS)
+        assert question(frame.group_by("city").count()).keys is None

@@ -80,9 +80,13 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
 
         Input:  by: columns, or expressions such as dp.col("when").dt.date(), named by .alias or their column; keys: the
                 groups to release, listed without looking at the data: a list, a dict of lists (every combination), a
-                list of tuples or a public dataframe. In a column of times a date stands for its midnight. Without keys,
-                groups are found in the data, and a group is released if it has enough units (needs δ). Columns of type
-                Enum or Boolean, and those made by `cut`, bring their keys. max_groups, max_rows_per_group, max_rows:
+                list of tuples or a public dataframe, each key once (a dataframe with more columns may repeat keys). In
+                a column of times a date stands for its midnight. Without keys, groups are found in the data, and a
+                group is released if it has enough units (needs δ). Null is a key where it is listed, as None; it is
+                never found, and rows without a key do not count, as `explain` and the report say. Columns of type Enum
+                or Boolean, and those made by `cut`, bring their keys: an Enum's categories are part of the schema,
+                which is public. A Categorical of pandas or Polars brings none: its categories are made of the data as a
+                rule (`astype("category")`), and its type does not tell. max_groups, max_rows_per_group, max_rows:
                 limits on one unit, counts. other: the key, such as "(other)", of one more row, always the last. It has
                 the counts, sums, means and variances of all suppressed groups together; a unit counts once in each of
                 its groups. A group that has this key is part of that row too. For several columns, a tuple has a label

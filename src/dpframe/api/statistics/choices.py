@@ -275,6 +275,7 @@ class FrameChoices(AskedFrame[Table_co]):
                 min_units: a value that fewer units have is never released, as in `group_by`
         Output: with keys, k rows with `rank` from 1 and the value. Without, the value and its noisy `count` of rows,
                 the largest first: k rows, or fewer where fewer values are found, as the report says. Null is a value
+                where keys= lists None, and is never found, as in `group_by`
         Bound:  with keys: k choices, one after the other, each among the values that were not chosen yet, for a k-th of
                 the price; see `dpframe.theory.formulas.loss.quantile_selection.count_scale`. Without: values are found
                 as groups of `group_by` are, by a threshold on their noisy number of units, which needs a δ. Rows are
