@@ -356,7 +356,7 @@ REWRITES = {
 @pytest.mark.parametrize("step", REWRITES.values(), ids=REWRITES)
 def test_what_is_declared_does_not_reach_new_values(step):
     after = step(declared())
-    assert all(after._step.table.columns[name].defaults == (None, None) for name in ("spend", "city"))
+    assert all(after._step.table.columns[name].defaults[:2] == (None, None) for name in ("spend", "city"))
     with pytest.raises(MissingBounds):
         after.sum("spend")
 
@@ -517,3 +517,49 @@ def test_categories_of_an_enum_are_keys_and_those_of_a_categorical_are_not():
     for table in kinds:
         frame = dp.protect(table, unit="user", **LIMITS)
         assert question(frame.group_by("city").count()).keys is None
+
+
+# Public tables
+
+REGIONS = pl.DataFrame(
+    {
+        "city": ["Bonn", "Kiel", "Ulm"],
+        "region": ["west", "north", None],
+        "code": [7, 3, 7],
+        "area": [1.5, float("inf"), 4.0],
+        "since": DAYS[:3],
+        "sea": [False, True, False],
+        "name": ["one"] * 3,
+        "flat": [2.0] * 3,
+    }
+)
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_public_table_brings_its_keys_and_bounds(how):
+    """What a question types no others for; typed ones take their place. Null is none of the keys."""
+    frame, typed = (f.join(REGIONS, on="city", how=how) for f in (declared(), plain()))
+    for by, keys in (("region", ["west", "north"]), ("code", [7, 3]), ("since", DAYS[:3]), ("name", ["one"])):
+        same(frame.group_by(by).count(), typed.group_by(by, keys=keys, **LIMITS).count())
+    for column, bounds in (("area", (1.5, 4.0)), ("code", (3, 7)), ("since", (DAYS[0], DAYS[2]))):
+        same(frame.mean(column), typed.mean(column, bounds=bounds, **ROWS))
+        assert question(frame.mean(column, bounds=bounds)).open_bounds == {}
+    same(frame.sum("area", bounds=(0, 100)), typed.sum("area", bounds=(0, 100), **ROWS))
+    with pytest.raises(MissingBounds):
+        frame.mean("flat")
+    line = f"declared by join(public table, on='city', how={how!r}): keys of 'region'"
+    assert line in str(frame.group_by("region").count().explain())
+
+
+def test_a_column_of_a_public_table_with_many_values_has_no_keys():
+    many = pl.DataFrame({"city": [f"{i}" for i in range(1001)], "place": [f"{i}" for i in range(1001)]})
+    for table, keys in ((many, None), (many.head(1000), 1000)):
+        found = question(declared().join(table, on="city").group_by("place").count()).keys
+        assert (found and found.size) == keys
+
+
+def test_what_a_public_table_brings_does_not_reach_new_values():
+    frame = declared().join(REGIONS, on="city").with_columns(code=dp.col("code") + 0, region=dp.lit("x"))
+    with pytest.raises(MissingBounds):
+        frame.mean("code")
+    assert question(frame.group_by("region").count()).keys is None

@@ -53,10 +53,12 @@ class ColumnDefaults(NamedTuple):
     """What `dp.protect` declared of a column: bounds, as they were typed, and public keys. See `plan.declared`.
 
     Values may lie outside of them: a question clips to these bounds and leaves out other keys. So a domain has neither.
+    `origin` is the line that declared them: a public table declares its own values.
     """
 
     bounds: Bounds | None = None
     keys: tuple[Scalar | None, ...] | None = None
+    origin: str = "dp(...)"
 
 
 @dataclass(frozen=True)

@@ -83,8 +83,8 @@ def completed(aggregate: Aggregate, table: Table) -> Aggregate:
     return replace(aggregate, **parts) if parts else aggregate  # type: ignore[arg-type]
 
 
-def facts_of(aggregate: Aggregate, table: Table) -> Iterator[str]:
-    """The bounds and keys of a statistic that are as the table declares them, in words: `bounds of 'spend'`."""
+def facts_of(aggregate: Aggregate, table: Table) -> Iterator[tuple[str, str]]:
+    """The bounds and keys of a statistic that are as declared: by which line, and in words, `bounds of 'spend'`."""
     for part in ("top", "bottom"):
         if hasattr(aggregate, part):
             yield from facts_of(getattr(aggregate, part), table)
@@ -93,7 +93,7 @@ def facts_of(aggregate: Aggregate, table: Table) -> Iterator[str]:
     used += [(name, bounds, "bounds") for name, bounds in getattr(aggregate, "among", ())]
     for name, value, fact in used:
         if value is not None and name in table.columns and value == getattr(table.columns[name].defaults, fact):
-            yield f"{fact} of {name!r}"
+            yield table.columns[name].defaults.origin, f"{fact} of {name!r}"
 
 
 def min_units_of(typed: int | None, table: Table, *, found: bool, call: str) -> int | None:
@@ -146,4 +146,5 @@ def _shared(defaults: Iterable[ColumnDefaults]) -> ColumnDefaults:
     return ColumnDefaults(
         first.bounds if all(other.bounds == first.bounds for other in others) else None,
         first.keys if all(other.keys == first.keys for other in others) else None,
+        first.origin,
     )
