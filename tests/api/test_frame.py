@@ -136,6 +136,19 @@ REFUSED = [
     (lambda f: f.group_by("city", "city", max_groups=1), errors.InvalidArgument, "twice"),
     (lambda f: f.group_by("city", keys=[], max_groups=1), errors.InvalidArgument, "no key"),
     (lambda f: f.group_by("city", keys=["a", "a"], max_groups=1), errors.InvalidArgument, "twice"),
+    *(
+        (
+            lambda f, made=made: f.group_by("city", keys=made({"city": ["a", "a"]}), max_groups=1),
+            errors.InvalidArgument,
+            "a key of 'city' twice",
+        )
+        for made in (pl.DataFrame, pd.DataFrame, pa.table)
+    ),
+    (
+        lambda f: f.group_by("city", "age", keys=pl.DataFrame({"age": [1, 1], "city": ["a", "a"]}), max_groups=1),
+        errors.InvalidArgument,
+        "a combination twice",
+    ),
     (lambda f: f.group_by("city", keys=[1], max_groups=1), errors.WrongType, "city"),
     (lambda f: f.group_by("city", keys="ab", max_groups=1), errors.InvalidArgument, "list"),
     (lambda f: f.group_by("city", "age", keys={"city": ["a"]}, max_groups=1), errors.InvalidArgument, "'age'"),

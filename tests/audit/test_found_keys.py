@@ -85,7 +85,7 @@ def exact_delta(plan, ways, epsilon):
         hidden = [arb(1), arb(1)]
         for i, own in enumerate(owns):
             for rows in own:
-                hidden[i] *= 1 - tail(drawn.label, scale, plan.threshold - rows)
+                hidden[i] *= 1 - tail(drawn.label, scale, plan.threshold - plan.least - rows)
         shown_at_most = larger(shown_at_most, 1 - hidden[0])
         if drawn.label == "gaussian":
             bounds = [(d.allotment.total.sensitivity, number(d.scale)) for d in plan.noises if d.label != "none"]
@@ -153,6 +153,11 @@ QUESTIONS = {
     ),
     "totals of units": lambda f, m, k: f.group_by("g", max_groups=m).sum("x", unit_bounds=(0, 5)),
     "keys": lambda f, m, k: f.group_by("g", max_groups=m).keys(),
+    "large groups": lambda f, m, k: f.group_by("g", max_groups=m, min_units=5).count_units(),
+    "means of large groups": lambda f, m, k: f.group_by("g", max_groups=m, max_rows_per_group=k, min_units=5).mean(
+        "x", bounds=(0, 5)
+    ),
+    "keys of large groups": lambda f, m, k: f.group_by("g", max_groups=m, min_units=5).keys(),
 }
 
 
@@ -171,15 +176,15 @@ def hold(plan, ways, changed, relation):
     assert shown <= delta
     drawn = next(d for d in plan.noises if d.allotment is plan.decided_by)
     if drawn.label != "gaussian" and relation == "add-remove" and drawn.allotment.total.sensitivity.exact_linf == 1:
-        sharper = tail(drawn.label, number(drawn.scale), plan.threshold - 2)
+        sharper = tail(drawn.label, number(drawn.scale), plan.threshold - plan.least - 2)
         assert 1 - (1 - sharper) ** changed > delta
 
 
 def chances(plan, most):
-    """π(0), π(1), ... of the optimal rule, by its recursion."""
+    """π(0), π(1), ... of the optimal rule, by its recursion; up to `least` units it is 0."""
     drawn = next(d for d in plan.noises if d.allotment is plan.decided_by)
     growth, start = (1 / number(drawn.scale)).exp(), number(plan.start)
-    law = [arb(0)]
+    law = [arb(0)] * (plan.least + 1)
     while len(law) <= most:
         low, high = growth * law[-1] + start, 1 - (1 - law[-1] - start) / growth
         law.append(min(low, high, arb(1), key=lambda ball: float(ball.mid())))
@@ -217,7 +222,7 @@ def test_the_exact_delta_of_found_keys_is_within_the_claim(question, relation, n
     changed = 2 * groups if relation == "replace" else groups
     prices = PRICES if changed <= 4 else PRICES[:2]
     for per_group in (1, 3):
-        if per_group == 3 and question in ("units", "keys", "totals of units"):
+        if per_group == 3 and ("keys" in question or question in ("units", "totals of units", "large groups")):
             continue
         for epsilon, delta in prices:
             plan = planned(QUESTIONS[question](frame, groups, per_group), epsilon, delta, noise)
@@ -233,6 +238,67 @@ def test_the_exact_delta_where_rows_are_declared(rows, relation, noise):
         for epsilon, delta in PRICES:
             plan = planned(query, epsilon, delta, noise)
             hold(plan, ways_of_rows(rows, relation), rows, relation)
+
+
+LARGE = {  # with thresholds on numbers that are released or not, and with the optimal rule
+    "units": lambda g: g.count_units(),
+    "rows": lambda g: g.count(),
+    "keys": lambda g: g.keys(),
+    "other": lambda g: g.count_units(),
+}
+
+
+def sizes(*units):
+    """A table with a hundred groups of each of these numbers of units."""
+    rows = [(f"{size} {i} {u}", f"{size}-{i}") for size in units for i in range(100) for u in range(size)]
+    return pl.DataFrame(rows, schema=["u", "g"], orient="row")
+
+
+def shown(frame, question, noise, **said):
+    """How many groups of each size are released, at a price at which many small ones are."""
+    other = {"other": "(other)"} if question == "other" else {}
+    groups = frame.group_by("g", max_groups=1, max_rows_per_group=1, **other, **said)
+    out = LARGE[question](groups).release(0.2, 0.4, noise=noise)
+    return sizes_of(out)
+
+
+def sizes_of(out):
+    found = out.to_polars().filter(pl.col("g") != "(other)")["g"].str.split("-").list.first()
+    return dict(found.value_counts().iter_rows())
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("question", LARGE)
+def test_a_group_of_fewer_units_is_never_released(question, noise):
+    """Without min_units=, groups of four units are released with a chance above 1/2: of 100 never fewer than 20."""
+    budget = dp.Budget(epsilon=100.0, delta=0.999)
+    frame = dp.protect(sizes(1, 4, 60), unit="u", budget=budget)
+    assert shown(frame, question, noise)["4"] >= 20  # the negative control
+    large = shown(frame, question, noise, min_units=5)
+    assert large.keys() == {"60"}
+    assert large["60"] >= 90
+
+
+def test_rows_that_some_people_may_have_are_too_few():
+    """With dp.Rows(2), four rows may be two people's, and five are three people's at least."""
+    budget = dp.Budget(epsilon=100.0, delta=0.999)
+    frame = dp.protect(sizes(4, 5, 60).drop("u"), unit=dp.Rows(2), budget=budget)
+    for noise in ("laplace", "gaussian"):
+        found = sizes_of(frame.group_by("g", min_units=3).count().release(0.5, 0.4, noise=noise))
+        assert "4" not in found
+        assert found["60"] >= 90
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian", "auto"])
+@pytest.mark.parametrize("question", ["units beside rows", "rows alone", "mean", "totals of units"])
+def test_a_least_number_of_units_moves_the_threshold_and_nothing_else(question, noise):
+    frame = dp.protect(ROWS, unit="u")
+    large = dp.protect(ROWS, unit="u", min_units=7)
+    one, other = (planned(QUESTIONS[question](f, 2, 1), 1, 1e-6, noise) for f in (frame, large))
+    step = int(one.decided_by.total.sensitivity.exact_linf)
+    assert (other.threshold - one.threshold, other.least, one.least) == (6 * step, 6 * step, 0)
+    assert [n.mechanism for n in one.noises] == [n.mechanism for n in other.noises]
+    assert (one.start, one.cost) == (other.start, other.cost)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])

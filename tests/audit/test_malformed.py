@@ -94,7 +94,10 @@ CALLS = {
         dp.protect,
         {"frame": TABLE.frame, "unit": "user", "budget": BUDGET, "neighbors": "replace", "data": "January"},
     ),
-    "protect, declared": (frame, {"bounds": {"x": (0, 1)}, "keys": {"city": ["Bonn"]}, **dict.fromkeys(LIMITS, 1)}),
+    "protect, declared": (
+        frame,
+        {"min_units": 3, "bounds": {"x": (0, 1)}, "keys": {"city": ["Bonn"]}, **dict.fromkeys(LIMITS, 1)},
+    ),
     "protect, of columns": (
         lambda bounds, keys: frame(bounds={"x": bounds}, keys={"city": keys}),
         {"bounds": (0, 1), "keys": ["Bonn"]},
@@ -128,6 +131,10 @@ CALLS = {
     "group_by": (
         lambda by, **rest: FRAME.group_by(by, **rest),
         {"by": "city", "keys": ["Bonn"], "limits": dp.Auto(), **dict.fromkeys(LIMITS, 1)},
+    ),
+    "group_by, found": (
+        lambda by, **rest: FRAME.group_by(by, **rest),
+        {"by": "city", "min_units": 3, **dict.fromkeys(LIMITS, 1)},
     ),
     "histogram": (
         FRAME.histogram,

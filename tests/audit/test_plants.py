@@ -192,6 +192,15 @@ def what_is_declared_holds_against_what_is_typed():
     return frame.sum("x", bounds=(0, 1), max_rows=1).sensitivity["x"].l1 != 1
 
 
+def groups_that_are_found(units, ask, epsilon, delta):
+    """Whether one of 200 groups with so many units is released, where min_units=5."""
+    rows = [(200 * u + g, g) for g in range(200) for u in range(units)]
+    frame = protected(pl.DataFrame(rows, schema=["u", "g"], orient="row"))
+    query = ask(frame.group_by("g", max_groups=1, min_units=5))
+    with warnings.catch_warnings(action="ignore"):
+        return query.release(epsilon, delta, noise="laplace").to_polars().height > 0
+
+
 def old_bounds_reach_new_values():
     frame = protected({"u": [1], "v": [2.0]}).clip("v", 0, 1).with_columns(v=dp.col("v") * 1000)
     return frame.sum("v", max_rows=1).sensitivity["v"].l1 != 1000
@@ -1150,6 +1159,27 @@ PLANTS = [
         "typed.or_else(table.defaults if groups else Limits(table.defaults.max_rows))",
         "(table.defaults if groups else Limits(table.defaults.max_rows)).or_else(typed)",
         what_is_declared_holds_against_what_is_typed,
+    ),
+    Plant(
+        "a group that is too small is released by its noise",
+        draw._keep,
+        "plan.least + 1",
+        "0",
+        lambda: groups_that_are_found(4, lambda g: g.count_units(), 0.2, 0.4),
+    ),
+    Plant(
+        "the optimal rule counts all units of a group",
+        draw._keep,
+        "raw[key] - plan.least",
+        "raw[key]",
+        lambda: groups_that_are_found(4, lambda g: g.keys(), 50.0, 1e-6),
+    ),
+    Plant(
+        "a least number of units leaves the threshold as it was",
+        allocation.planned,
+        "threshold + least",
+        "threshold",
+        lambda: groups_that_are_found(5, lambda g: g.count_units(), 50.0, 1e-6),
     ),
     Plant(
         "k groups are k - 1",

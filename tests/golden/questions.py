@@ -385,6 +385,9 @@ DECLARED_ASKS: Mapping[str, Ask] = {
     "after a row for each unit": lambda f: (
         f.per_unit(m=dp.mean("spend"), home=dp.last("home", by="day")).group_by("home").mean("m")
     ),
+    "keys of large groups": lambda f: f.group_by("shop", min_units=15).agg(n=dp.count(), u=dp.count_units()),
+    "large groups and the others": lambda f: f.group_by("shop", min_units=15, other="(other)").count_units(),
+    "min_units of listed keys": lambda f: f.group_by("home", min_units=15),
     "no limit on rows": lambda f: f.mean("spend"),
 }
 for _name, _ask in DECLARED_ASKS.items():

@@ -211,6 +211,54 @@ def test_a_name_stands_for_what_is_declared(tmp_path):
         keys[1].mode("city").release(1.0, name="m")
 
 
+# The fewest units of a group
+
+
+def test_groups_that_are_found_have_the_declared_number_of_units():
+    said = {"min_units": 20, "keys": None}
+    for short, typed in (
+        (lambda f: f.group_by("city").count(), lambda f: f.group_by("city", **LIMITS, min_units=20).count()),
+        (lambda f: f.histogram("city"), lambda f: f.histogram("city", **LIMITS, min_units=20)),
+        (lambda f: f.top_k("city", 2), lambda f: f.top_k("city", 2, **LIMITS, min_units=20)),
+        (lambda f: f.crosstab("city", "sex"), lambda f: f.crosstab("city", "sex", **LIMITS, min_units=20)),
+    ):
+        same(short(declared(**said)), typed(plain()))
+        assert described(question(short(declared(**said)))) != described(question(short(declared(keys=None))))
+        assert "fewer than 20 units" in short(declared(**said)).explain().keys
+    assert question(declared(**said).group_by("city", min_units=3).count()).min_units == 3
+    assert "declared by dp(...): max_rows, max_groups, max_rows_per_group, min_units" in str(
+        declared(**said).group_by("city").count().explain()
+    )
+    assert question(dp.protect(TABLE, unit=dp.Rows(2), min_units=9).group_by("city").count()).min_units == 9
+
+
+def test_listed_groups_are_all_released():
+    same(declared(min_units=20).group_by("city").count(), by_city(plain()).count())
+    for ask in (
+        lambda f: f.group_by("city", min_units=20),
+        lambda f: f.histogram("city", min_units=20),
+        lambda f: f.top_k("city", 1, min_units=20),
+        lambda f: f.crosstab("city", "sex", min_units=20),
+    ):
+        with pytest.raises(InvalidArgument, match=r"suppress\(below=20\)"):
+            ask(declared())
+
+
+def test_keys_that_are_found_by_weights_have_no_number_of_units():
+    for frame, said in ((plain(min_units=20), {}), (plain(), {"min_units": 20})):
+        with pytest.raises(UnsupportedOperation, match=r"max_groups=3\).keys\(\)"):
+            frame.group_by("city", **said).keys()
+    assert question(plain(min_units=20).group_by("city", max_groups=2).keys()).min_units == 20
+
+
+def test_tables_together_have_the_larger_number_of_units():
+    budget = dp.Budget(epsilon=1.0)
+    one, other, none = (dp.protect(TABLE, unit="user", budget=budget, min_units=n) for n in (5, 9, None))
+    assert dp.concat([one, other, none])._step.table.min_units == 9
+    renamed = one.select("user", "sex").rename({"sex": "s"})
+    assert none.join(renamed, on="user")._step.table.min_units == 5
+
+
 # What is typed
 
 
@@ -308,7 +356,7 @@ REWRITES = {
 @pytest.mark.parametrize("step", REWRITES.values(), ids=REWRITES)
 def test_what_is_declared_does_not_reach_new_values(step):
     after = step(declared())
-    assert all(after._step.table.columns[name].defaults == (None, None) for name in ("spend", "city"))
+    assert all(after._step.table.columns[name].defaults[:2] == (None, None) for name in ("spend", "city"))
     with pytest.raises(MissingBounds):
         after.sum("spend")
 
@@ -395,6 +443,8 @@ REFUSED = [
     ({"max_rows": 0}, InvalidArgument, "max_rows"),
     ({"max_groups": dp.Auto()}, InvalidArgument, r"limits=dp.Auto\(\)"),
     ({"max_row": 1}, WrongCall, "max_row"),
+    ({"min_units": 0}, InvalidArgument, "min_units"),
+    ({"min_units": 2.5}, InvalidArgument, "min_units"),
     ({"limits": dp.Auto()}, WrongCall, "limits"),
 ]
 
@@ -442,3 +492,74 @@ def test_explain_and_report_say_what_is_declared_and_where():
     assert "clipped to [1, 100] where it is asked" in repr(frame)
     assert "at most 5 rows in all, unless a question types others" in repr(frame)
     assert "declared" not in str(plain().count(max_rows=1).explain())
+
+
+def test_a_wider_table_of_keys_may_repeat_them_and_a_table_of_keys_alone_may_not():
+    places = pl.DataFrame({"city": ["Bonn", "Bonn", "Kiel"], "sex": ["f", "m", "f"]})
+    same(plain().group_by("city", keys=places, **LIMITS).count(), by_city(plain()).count())
+    for wrong in (places.select("city"), ["Bonn", "Bonn", "Kiel"], {"city": ["Bonn", "Bonn"]}):
+        with pytest.raises(InvalidArgument, match="twice"):
+            plain().group_by("city", keys=wrong, **LIMITS)
+
+
+def test_categories_of_an_enum_are_keys_and_those_of_a_categorical_are_not():
+    """An Enum's categories are in the schema. Those of a Categorical are made of the data as a rule."""
+    enum = pl.Enum(["Kiel", "Bonn", "Ulm"])
+    listed = dp.protect(TABLE.with_columns(pl.col("city").cast(enum)), unit="user", **LIMITS)
+    assert question(listed.group_by("city").count()).keys.levels == (("Kiel", "Bonn", "Ulm"),)
+    some = dp.protect(TABLE.with_columns(pl.col("city").cast(enum)), unit="user", keys={"city": ["Bonn"]}, **LIMITS)
+    assert question(some.group_by("city").count()).keys.levels == (("Bonn",),)
+    kinds = (
+        TABLE.with_columns(pl.col("city").cast(pl.Categorical)),
+        TABLE.to_pandas().astype({"city": pd.CategoricalDtype(["Kiel", "Bonn", "Ulm"])}),
+        TABLE.to_arrow().set_column(1, "city", TABLE.to_arrow()["city"].combine_chunks().dictionary_encode()),
+    )
+    for table in kinds:
+        frame = dp.protect(table, unit="user", **LIMITS)
+        assert question(frame.group_by("city").count()).keys is None
+
+
+# Public tables
+
+REGIONS = pl.DataFrame(
+    {
+        "city": ["Bonn", "Kiel", "Ulm"],
+        "region": ["west", "north", None],
+        "code": [7, 3, 7],
+        "area": [1.5, float("inf"), 4.0],
+        "since": DAYS[:3],
+        "sea": [False, True, False],
+        "name": ["one"] * 3,
+        "flat": [2.0] * 3,
+    }
+)
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_public_table_brings_its_keys_and_bounds(how):
+    """What a question types no others for; typed ones take their place. Null is none of the keys."""
+    frame, typed = (f.join(REGIONS, on="city", how=how) for f in (declared(), plain()))
+    for by, keys in (("region", ["west", "north"]), ("code", [7, 3]), ("since", DAYS[:3]), ("name", ["one"])):
+        same(frame.group_by(by).count(), typed.group_by(by, keys=keys, **LIMITS).count())
+    for column, bounds in (("area", (1.5, 4.0)), ("code", (3, 7)), ("since", (DAYS[0], DAYS[2]))):
+        same(frame.mean(column), typed.mean(column, bounds=bounds, **ROWS))
+        assert question(frame.mean(column, bounds=bounds)).open_bounds == {}
+    same(frame.sum("area", bounds=(0, 100)), typed.sum("area", bounds=(0, 100), **ROWS))
+    with pytest.raises(MissingBounds):
+        frame.mean("flat")
+    line = f"declared by join(public table, on='city', how={how!r}): keys of 'region'"
+    assert line in str(frame.group_by("region").count().explain())
+
+
+def test_a_column_of_a_public_table_with_many_values_has_no_keys():
+    many = pl.DataFrame({"city": [f"{i}" for i in range(1001)], "place": [f"{i}" for i in range(1001)]})
+    for table, keys in ((many, None), (many.head(1000), 1000)):
+        found = question(declared().join(table, on="city").group_by("place").count()).keys
+        assert (found and found.size) == keys
+
+
+def test_what_a_public_table_brings_does_not_reach_new_values():
+    frame = declared().join(REGIONS, on="city").with_columns(code=dp.col("code") + 0, region=dp.lit("x"))
+    with pytest.raises(MissingBounds):
+        frame.mean("code")
+    assert question(frame.group_by("region").count()).keys is None

@@ -89,6 +89,11 @@ def read_limits(
     return Limits(**read, auto=limits)
 
 
+def read_min_units(value: object) -> int | None:
+    """The fewest units of a group: a whole number of at least 1, or None. Errors: InvalidArgument."""
+    return None if value is None else check_limit(value, "min_units")
+
+
 class OwnLimits(TypedDict, total=False):
     """Limits on one unit for one column of a question: at most so many rows, groups, and rows in each group."""
 

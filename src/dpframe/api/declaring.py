@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from dpframe import engine
-from dpframe.api.arguments import OwnLimits, read_bounds, read_limits, read_mapping, read_names
+from dpframe.api.arguments import OwnLimits, read_bounds, read_limits, read_mapping, read_min_units, read_names
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.settings import check_budget
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 
 class Declarations(OwnLimits, total=False):
-    """What a table declares once: limits on one unit, and for columns their bounds and public keys."""
+    """What a table declares once: limits on one unit, bounds and public keys of columns, least units of a group."""
 
     bounds: Mapping[str, tuple[Any, Any]] | None
     keys: Mapping[str, Sequence[Any]] | None
+    min_units: int | None
 
 
 Unit = str | tuple[str, ...] | list[str] | Rows | None
@@ -84,7 +85,8 @@ def protect(
             A lazy Polars table that scans files has its files as label. What every question needs may be declared
             here once: max_rows, max_groups, max_rows_per_group, limits on one unit (counts), as in `group_by`;
             bounds: a dict from columns to pairs (column unit); keys: a dict from columns to lists, chosen without
-            looking at the data. `unit="id", max_rows=1` is a table of people
+            looking at the data; min_units: of keys that are found in the data, the fewest units of a group (a count).
+            `unit="id", max_rows=1` is a table of people
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
             of table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a
             PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is registered when dpframe is
@@ -135,7 +137,9 @@ def protect(
     raise UnknownColumn(message)
 
 
-def _declared(table: Table, bounds: object = None, keys: object = None, **limits: Any) -> Declared:
+def _declared(
+    table: Table, bounds: object = None, keys: object = None, min_units: object = None, **limits: Any
+) -> Declared:
     """What is declared of a table, checked. Errors: those of `protect`."""
     ends = {} if bounds is None else read_mapping(bounds, "protect: bounds=")
     lists = {} if keys is None else read_mapping(keys, "protect: keys=")
@@ -146,7 +150,7 @@ def _declared(table: Table, bounds: object = None, keys: object = None, **limits
         )
         for name in dict.fromkeys((*ends, *lists))
     }
-    return Declared(read_limits(**limits), columns)
+    return Declared(read_limits(**limits), columns, read_min_units(min_units))
 
 
 def _bounds(column: Column, name: str, typed: object) -> Bounds:

@@ -312,8 +312,8 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
                 protected frame of the same unit and budget, with the columns that identify the unit in on=. on: columns
                 that both have; a missing key matches nothing. how: "inner" drops rows without a match, "left" keeps
                 them
-        Output: a frame with the columns of the other table added. Bounds and keys of public columns follow from their
-                types, not from their values
+        Output: a frame with the columns of the other table added. A public table declares the ends and the different
+                values (up to 1,000) of its columns, as bounds= and keys= of `dp.protect` do for a protected one
         Bound:  see `dpframe.plan.steps.combine.Join` and `JoinProtected`: with an identifier column limits are enforced
                 after the join; with `dp.Rows(k)` k is multiplied by the largest number of public rows that one key has
         Warns:  DpFrameWarning for a public table that is joined on the columns of the unit
@@ -336,7 +336,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         first = combine.Join(self._step, table, names, how, 0, "")  # type: ignore[arg-type]
         most = engine.most_per_key(table, names, first.keys)
         warn_of_public_units(other, self._step.table, names)
-        return self._then(replace(first, most=most, content=engine.content(table)))
+        return self._then(replace(first, most=most, content=engine.content(table), declared=engine.values_of(table)))
 
     def partition(
         self, by: str, keys: Sequence[Any] | None = None, max_groups: int = 1

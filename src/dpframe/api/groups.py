@@ -78,6 +78,12 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
             raise UnsupportedOperation("keys(): these keys are listed, so there is nothing to find out about them.")
         if self._groups.other is not None:
             raise UnsupportedOperation("keys(): other= adds up numbers, and none is asked for here; leave it out.")
+        if self._groups.min_units is not None and self._groups.in_rounds:
+            raise UnsupportedOperation(
+                f"keys(): min_units={self._groups.min_units} needs the number of units of each key, and without a "
+                "limit keys are found by weights. Say in how many groups a unit counts: "
+                f"group_by({', '.join(map(repr, self._groups.by))}, max_groups=3).keys()."
+            )
         if self._groups.auto is not None:
             raise UnsupportedOperation(
                 "keys(): dp.Auto() weighs the errors of numbers, and none is asked for here; leave it out and say "

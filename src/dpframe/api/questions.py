@@ -10,6 +10,7 @@ from dpframe.api.arguments import (
     Pair,
     read_by,
     read_limits,
+    read_min_units,
     read_name,
     read_names,
     read_row_limits,
@@ -36,7 +37,7 @@ from dpframe.plan import (
     read_keys,
     read_other,
 )
-from dpframe.plan.declared import limits_of
+from dpframe.plan.declared import limits_of, min_units_of
 from dpframe.plan.steps import basic as steps
 from dpframe.usage import explains
 
@@ -68,23 +69,34 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         )
 
     def group_by(
-        self, *by: Any, keys: Any = None, other: Any = None, **limits: Unpack[GroupLimits]
+        self,
+        *by: Any,
+        keys: Any = None,
+        other: Any = None,
+        min_units: int | None = None,
+        **limits: Unpack[GroupLimits],
     ) -> PrivateGroupBy[Table_co]:
         """Groups of rows, and how much one unit may be in them.
 
         Input:  by: columns, or expressions such as dp.col("when").dt.date(), named by .alias or their column; keys: the
                 groups to release, listed without looking at the data: a list, a dict of lists (every combination), a
-                list of tuples or a public dataframe. In a column of times a date stands for its midnight. Without keys,
-                groups are found in the data, and a group is released if it has enough units (needs δ). Columns of type
-                Enum or Boolean, and those made by `cut`, bring their keys. max_groups, max_rows_per_group, max_rows:
+                list of tuples or a public dataframe, each key once (a dataframe with more columns may repeat keys). In
+                a column of times a date stands for its midnight. Without keys, groups are found in the data, and a
+                group is released if it has enough units (needs δ). Null is a key where it is listed, as None; it is
+                never found, and rows without a key do not count, as `explain` and the report say. Columns of type Enum
+                or Boolean, and those made by `cut`, bring their keys: an Enum's categories are part of the schema,
+                which is public. A Categorical of pandas or Polars brings none: its categories are made of the data as a
+                rule (`astype("category")`), and its type does not tell. max_groups, max_rows_per_group, max_rows:
                 limits on one unit, counts. other: the key, such as "(other)", of one more row, always the last. It has
                 the counts, sums, means and variances of all suppressed groups together; a unit counts once in each of
                 its groups. A group that has this key is part of that row too. For several columns, a tuple has a label
-                for each; None stands for null
+                for each; None stands for null. min_units: where keys are found, a group in which fewer units count is
+                never released, and the threshold of all groups is higher by min_units - 1
         Bound:  rows in unlisted groups do not count. One unit counts in at most max_groups groups, chosen at random.
                 Its rows are weighted down to max_rows_per_group in each group and max_rows in total. The row of
                 suppressed groups is paid for with the others: see
-                `dpframe.theory.formulas.loss.key_selection.rest_scale`
+                `dpframe.theory.formulas.loss.key_selection.rest_scale`. min_units raises the threshold of keys, and
+                costs nothing: see `dpframe.release.pricing.keys.least_number`
         Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
 
         >>> import polars as pl, dpframe as dp
@@ -96,10 +108,12 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         """
         step, names, written = read_by(self._step, by)
         unit_limits = limits_of(read_limits(**limits), step.table, groups=True)
-        verb = f"group_by({', '.join(map(repr, names))}, {typed_too(keys=keys, other=other)}{{limit}})"
+        also = typed_too(keys=keys, other=other, min_units=min_units)
+        verb = f"group_by({', '.join(map(repr, names))}, {also}{{limit}})"
         frame = self._then(step)
         rest, groups = frame._other(names, other, "group_by"), frame._keys(names, keys, "group_by")
-        question = Question(step, names, groups, unit_limits, (), verb=verb, other=rest)
+        least = min_units_of(read_min_units(min_units), step.table, found=groups is None, call="group_by")
+        question = Question(step, names, groups, unit_limits, (), verb=verb, other=rest, min_units=least)
         return PrivateGroupBy(question, self._budget, written)
 
     def histogram(
@@ -111,6 +125,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         underflow: bool = False,
         overflow: bool = False,
         other: Any = None,
+        min_units: int | None = None,
         **limits: Unpack[GroupLimits],
     ) -> Query[Table_co]:
         """Rows per interval of a number, or per key of a column.
@@ -118,7 +133,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         Input:  bins: edges (column unit). Intervals are [a, b), the last one [a, b], as in `np.histogram`; rows outside
                 of them do not count. underflow: also count rows below the first edge, as "< a"; overflow: also count
                 rows at or above the last edge, as "≥ b", and the last interval is then [a, b) too; keys as in
-                `group_by`; limits of one unit, counts; other as in `group_by`, for keys that are not listed
+                `group_by`; limits of one unit, counts; other and min_units as in `group_by`, for keys that are not
+                listed
         Output: a table with the column and `count`, in the order of bins or keys
 
         >>> import polars as pl, dpframe as dp
@@ -140,10 +156,11 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
                 f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
             )
         unit_limits = read_limits(**limits)
-        verb = f"histogram({name!r}, {typed_too(bins=bins, keys=keys, other=other)}{{limit}})"
-        groups = frame._keys((name,), keys, "histogram")
+        verb = f"histogram({name!r}, {typed_too(bins=bins, keys=keys, other=other, min_units=min_units)}{{limit}})"
+        groups, least = frame._keys((name,), keys, "histogram"), read_min_units(min_units)
         rest = frame._other((name,), other, "histogram")
-        return frame._query((("count", count()),), unit_limits, by=(name,), keys=groups, verb=verb, other=rest)
+        rows = (("count", count()),)
+        return frame._query(rows, unit_limits, by=(name,), keys=groups, verb=verb, other=rest, min_units=least)
 
     def crosstab(
         self,
@@ -157,6 +174,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         margins: bool | str = False,
         normalize: bool | int | str = False,
         other: Any = None,
+        min_units: int | None = None,
         **limits: Unpack[GroupLimits],
     ) -> Query[Table_co]:
         """Rows per combination of keys, some down and some across, in the shape of `pd.crosstab`.
@@ -170,7 +188,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
                 Laplace noise from some 190 by 190 cells on; `explain` states the parts. normalize: "index", "columns"
                 or "all" gives each released cell as a part of its row, its column or the total (free, post-processing;
                 null if the divisor is not above 0); limits of one unit, counts, where each cell is a group; other as in
-                `group_by`: one more cell, in a row and a column of its own
+                `group_by`: one more cell, in a row and a column of its own. min_units as in `group_by`
         Errors: UnsupportedOperation for margins of keys that are found in the data, parts of means, and times in cells
 
         >>> import polars as pl, dpframe as dp
@@ -186,7 +204,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         if not isinstance(margins, bool) and not (isinstance(margins, str) and margins == "measured"):
             raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
         unit_limits = read_limits(**limits)
-        also = typed_too(values=values, bounds=bounds, keys=keys, other=other)
+        also = typed_too(values=values, bounds=bounds, keys=keys, other=other, min_units=min_units)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {also}{{limit}})"
         parts = parts_of(normalize)
         aggregate = cell_of(values, aggfunc, bounds)
@@ -196,8 +214,10 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         by = down + across
         groups = self._keys(by, keys, "crosstab")
         aggregates = ((values or "count", aggregate),)
-        rest = self._other(by, other, "crosstab")
-        query = self._query(aggregates, unit_limits, by=by, keys=groups, verb=verb, layout=layout, other=rest)
+        rest, least = self._other(by, other, "crosstab"), read_min_units(min_units)
+        query = self._query(
+            aggregates, unit_limits, by=by, keys=groups, verb=verb, layout=layout, other=rest, min_units=least
+        )
         check_cells(query._question, f"{values}=dp.{aggfunc}({values!r})", summed=bool(margins or parts))
         return query
 

@@ -11,7 +11,7 @@ from dpframe.engine.histograms import (
     value_profile,
 )
 from dpframe.engine.marginals import empty_sums, listed_keys, marginal_keys, marginal_totals, validate_marginals
-from dpframe.engine.native import adopt, content, public
+from dpframe.engine.native import adopt, content, public, values_of
 from dpframe.engine.origins import origin_of, read_origin
 from dpframe.engine.own_types import in_own_types
 from dpframe.engine.stages import most_per_key
@@ -60,5 +60,6 @@ __all__ = [
     "validate_contingency",
     "validate_marginals",
     "value_profile",
+    "values_of",
     "work_in_words",
 ]

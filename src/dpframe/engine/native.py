@@ -16,7 +16,7 @@ from dpframe.engine.backends import backend_taking
 from dpframe.engine.forks import check_connection, check_process, check_threads
 from dpframe.engine.tables import Data
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, kind_of
-from dpframe.plan import Kind, check_names, kind
+from dpframe.plan import Bounds, Kind, check_names, kind
 
 # From a package to the line to type for its tables, where there is one.
 _THROUGH_IBIS = "give a table through Ibis, as in dp.protect(ibis.{}.table('visits'), ...)"
@@ -107,6 +107,29 @@ def _fetched(frame: object) -> pl.DataFrame:
     raise UnsupportedOperation(
         f"The public table cannot be read: {problem}. Leave such cells out, or bring it as a Polars table."
     )
+
+
+_MOST_KEYS = 1_000  # different values of a public column that are its keys
+
+
+def values_of(data: Data) -> dict[str, tuple[Bounds | None, tuple[Any, ...] | None]]:
+    """For columns of a public table their smallest and largest value, and their different values, up to 1,000.
+
+    Numbers and dates have bounds, if they are not all one; texts, whole numbers and dates have keys, in the order of
+    the table. Null, NaN and infinity are neither. The rows are public, so nothing of them is private.
+    """
+    table: pl.DataFrame = data.scan([name for name, _ in data.schema]).collect()
+    found: dict[str, tuple[Bounds | None, tuple[Any, ...] | None]] = {}
+    for name, domain in data.schema:
+        family, column = kind(domain.dtype), table[name].drop_nulls()
+        if domain.keys is not None or family not in (Kind.STRING, Kind.INTEGER, Kind.FLOAT, Kind.DATE):
+            continue
+        column = column.filter(column.is_finite()) if family is Kind.FLOAT else column
+        low, high = (None, None) if family is Kind.STRING else (column.min(), column.max())
+        keys = None if family is Kind.FLOAT else tuple(column.unique(maintain_order=True))
+        bounds = None if low is None or low == high else Bounds(low, high)  # type: ignore[arg-type]
+        found[name] = bounds, keys if keys and len(keys) <= _MOST_KEYS else None
+    return found
 
 
 def content(data: Data) -> str:

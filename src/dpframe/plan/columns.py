@@ -53,10 +53,12 @@ class ColumnDefaults(NamedTuple):
     """What `dp.protect` declared of a column: bounds, as they were typed, and public keys. See `plan.declared`.
 
     Values may lie outside of them: a question clips to these bounds and leaves out other keys. So a domain has neither.
+    `origin` is the line that declared them: a public table declares its own values.
     """
 
     bounds: Bounds | None = None
     keys: tuple[Scalar | None, ...] | None = None
+    origin: str = "dp(...)"
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,7 @@ class Table:
     empty, and `declared` is the largest number of rows that one person can have in this table. `limits` are enforced on
     the rows that reach the question. `single` says that no unit has more than one row. `everyone` says that every unit
     has at least one row. `defaults` are the limits of a question that types no others: see `plan.declared`.
+    `min_units` is the fewest units of a group found in the data, for a question that types no other number.
     """
 
     columns: Mapping[str, Column]
@@ -217,6 +220,7 @@ class Table:
     limits: Limits = field(default_factory=Limits)
     versions: int = 0
     defaults: Limits = field(default_factory=Limits)
+    min_units: int | None = None
 
     def __post_init__(self) -> None:
         check_names(self.columns)

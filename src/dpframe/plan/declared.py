@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
+from dpframe.errors import InvalidArgument
 from dpframe.plan.columns import ColumnDefaults, Limits, Table
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.types import listed
@@ -35,10 +36,11 @@ _OF = {  # the arguments of a statistic that may be declared: which argument nam
 
 @dataclass(frozen=True)
 class Declared:
-    """What `dp.protect` was told of a table: limits of one unit, and for columns their bounds and keys."""
+    """What `dp.protect` was told of a table: limits of one unit, bounds and keys of columns, least units of a group."""
 
     limits: Limits = field(default_factory=Limits)
     columns: Mapping[str, ColumnDefaults] = field(default_factory=dict)
+    min_units: int | None = None
 
     def arguments(self, *, short: bool = False) -> str:
         """The arguments as they were typed, each after a comma; with `short`, long lists are cut."""
@@ -49,6 +51,7 @@ class Declared:
             if d.keys is not None
         ]
         parts = [self.limits.typed, f"bounds={bounds}" if bounds else "", f"keys={{{', '.join(keys)}}}" if keys else ""]
+        parts.append(f"min_units={self.min_units}" if self.min_units else "")
         return "".join(f", {part}" for part in parts if part)
 
 
@@ -80,8 +83,8 @@ def completed(aggregate: Aggregate, table: Table) -> Aggregate:
     return replace(aggregate, **parts) if parts else aggregate  # type: ignore[arg-type]
 
 
-def facts_of(aggregate: Aggregate, table: Table) -> Iterator[str]:
-    """The bounds and keys of a statistic that are as the table declares them, in words: `bounds of 'spend'`."""
+def facts_of(aggregate: Aggregate, table: Table) -> Iterator[tuple[str, str]]:
+    """The bounds and keys of a statistic that are as declared: by which line, and in words, `bounds of 'spend'`."""
     for part in ("top", "bottom"):
         if hasattr(aggregate, part):
             yield from facts_of(getattr(aggregate, part), table)
@@ -90,7 +93,21 @@ def facts_of(aggregate: Aggregate, table: Table) -> Iterator[str]:
     used += [(name, bounds, "bounds") for name, bounds in getattr(aggregate, "among", ())]
     for name, value, fact in used:
         if value is not None and name in table.columns and value == getattr(table.columns[name].defaults, fact):
-            yield f"{fact} of {name!r}"
+            yield table.columns[name].defaults.origin, f"{fact} of {name!r}"
+
+
+def min_units_of(typed: int | None, table: Table, *, found: bool, call: str) -> int | None:
+    """The fewest units of a group of a question: the typed number, or else the declared one.
+
+    Input:  found: whether groups are found in the data. Of listed groups, which are all released, nothing is declared
+    Errors: InvalidArgument for a number that was typed with listed keys
+    """
+    if not found and typed is not None:
+        raise InvalidArgument(
+            f"{call}: min_units= is about keys that are found in the data, and listed keys are all released. Leave it "
+            f"out, and hide small numbers after the release, for free: release(...).suppress(below={typed})."
+        )
+    return table.min_units if found and typed is None else typed
 
 
 def in_all(tables: Sequence[Table]) -> Limits:
@@ -100,6 +117,11 @@ def in_all(tables: Sequence[Table]) -> Limits:
 
 def _alike(first: Limits, second: Limits) -> Limits:
     return Limits(**{name: limit for name, limit in vars(first).items() if limit == getattr(second, name)})
+
+
+def most_of(tables: Iterable[Table]) -> int | None:
+    """The largest of the least numbers of units that some tables declare."""
+    return max((table.min_units for table in tables if table.min_units), default=None)
 
 
 def beside(first: Table, second: Table) -> Limits:
@@ -124,4 +146,5 @@ def _shared(defaults: Iterable[ColumnDefaults]) -> ColumnDefaults:
     return ColumnDefaults(
         first.bounds if all(other.bounds == first.bounds for other in others) else None,
         first.keys if all(other.keys == first.keys for other in others) else None,
+        first.origin,
     )

@@ -45,6 +45,7 @@ def described(question: Question) -> dict[str, Json]:
             "aggregates": {name: _plain(aggregate) for name, aggregate in question.aggregates},
             "layout": _plain(question.layout),
             **({} if question.other is None else {"other": _plain(question.other)}),
+            **({} if question.min_units is None else {"min_units": question.min_units}),
             **({} if question.ci is None else {"ci": question.ci}),
             **({} if question.covers is Covers.NOISE else {"covers": question.covers.value}),
             **{name: _plain(value) for name, value in question.tables_asked.items()},

@@ -210,7 +210,10 @@ def _rows(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], call:
 
 
 def _frame_rows(frame: Any, by: Sequence[str], call: str) -> object:
-    """The rows of a public dataframe, in the order of the grouping's columns."""
+    """The rows of a public dataframe, in the order of the grouping's columns; of one with other columns each key once.
+
+    A frame of these columns alone is a list of keys, and a key that it lists twice is refused as in a list.
+    """
     try:
         table = nw.from_native(frame, eager_only=True)
     except TypeError:
@@ -219,5 +222,6 @@ def _frame_rows(frame: Any, by: Sequence[str], call: str) -> object:
         raise InvalidArgument(f"{call}: keys= takes an eager dataframe; collect a lazy one first.")
     if missing := [name for name in by if name not in table.columns]:
         raise InvalidArgument(f"{call}: the dataframe given as keys= has no column {missing[0]!r}.")
-    rows = list(table.select(*by).unique(maintain_order=True).iter_rows())
+    wide = len(table.columns) > len(set(by))
+    rows = list((table.select(*by).unique(maintain_order=True) if wide else table.select(*by)).iter_rows())
     return [row[0] for row in rows] if len(by) == 1 else rows

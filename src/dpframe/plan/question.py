@@ -43,6 +43,7 @@ class Question:
     other: Key | None = None  # the key of the row that collects suppressed groups
     ci: float | None = None  # the confidence of quantiles' intervals, if these are paid for
     covers: Covers = Covers.NOISE  # what intervals are about; the sampling of people may need second moments
+    min_units: int | None = None  # of keys found in the data: a group of fewer units is not released
 
     def __post_init__(self) -> None:
         check_names(name for name, _ in self.aggregates)

@@ -16,7 +16,7 @@ from dpframe.api.query import Query
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Aggregate, Key, Keys, Layout, Limits, Question, Table, examples
-from dpframe.plan.declared import completed, limits_of
+from dpframe.plan.declared import completed, limits_of, min_units_of
 from dpframe.plan.steps import Step
 from dpframe.release import Account
 from dpframe.usage import Hints
@@ -72,10 +72,14 @@ class AskedFrame(Hints, Generic[Table_co]):
         verb: str,
         layout: Layout | None = None,
         other: Key | None = None,
+        min_units: int | None = None,
     ) -> Query[Table_co]:
         table = self._step.table
         limits, columns = limits_of(limits, table, groups=bool(by)), _columns(aggregates, table)
-        asked = Question(self._step, by, keys, limits, columns, layout or Layout(), verb=verb, other=other)
+        least = min_units_of(min_units, table, found=bool(by) and keys is None, call=verb.partition("(")[0])
+        asked = Question(
+            self._step, by, keys, limits, columns, layout or Layout(), verb=verb, other=other, min_units=least
+        )
         return Query(asked, self._budget)
 
 

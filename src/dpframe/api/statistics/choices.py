@@ -14,6 +14,7 @@ from dpframe.api.arguments import (
     RowLimits,
     read_bounds,
     read_limits,
+    read_min_units,
     read_name,
     read_own,
     read_points,
@@ -29,6 +30,7 @@ from dpframe.api.statistics.counts import count
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Aggregate, Layout, Limits, read_keys
+from dpframe.plan.declared import min_units_of
 from dpframe.plan.statistics import Cdf, Mode, Quantile, Several
 from dpframe.plan.steps import Pick, check_limit
 from dpframe.usage import statistic
@@ -260,14 +262,22 @@ class FrameChoices(AskedFrame[Table_co]):
         return self._ask(mode, column, keys, limits=limits)
 
     def top_k(
-        self, column: str, k: int, keys: Iterable[Any] | None = None, **limits: Unpack[GroupLimits]
+        self,
+        column: str,
+        k: int,
+        keys: Iterable[Any] | None = None,
+        *,
+        min_units: int | None = None,
+        **limits: Unpack[GroupLimits],
     ) -> Query[Table_co]:
         """The k most frequent values of a column, in order: of the listed ones, or of those that the data holds.
 
         Input:  k; keys as in `dp.mode`, or None where nobody can list them. Then limits on one unit (counts), as in
-                `group_by`: at most max_groups values, max_rows_per_group rows with each, max_rows rows in all
+                `group_by`: at most max_groups values, max_rows_per_group rows with each, max_rows rows in all.
+                min_units: a value that fewer units have is never released, as in `group_by`
         Output: with keys, k rows with `rank` from 1 and the value. Without, the value and its noisy `count` of rows,
                 the largest first: k rows, or fewer where fewer values are found, as the report says. Null is a value
+                where keys= lists None, and is never found, as in `group_by`
         Bound:  with keys: k choices, one after the other, each among the values that were not chosen yet, for a k-th of
                 the price; see `dpframe.theory.formulas.loss.quantile_selection.count_scale`. Without: values are found
                 as groups of `group_by` are, by a threshold on their noisy number of units, which needs a δ. Rows are
@@ -286,9 +296,10 @@ class FrameChoices(AskedFrame[Table_co]):
         ['yes', 'no']
         """
         name = read_name(column, "top_k")
-        read = read_limits(**limits)
+        read, least = read_limits(**limits), read_min_units(min_units)
         if keys is None and not self._listed(name):
-            return self._largest(name, check_limit(k, "k"), read)
+            return self._largest(name, check_limit(k, "k"), read, least)
+        min_units_of(least, self._step.table, found=False, call=f"top_k({name!r}, {k!r})")
         if (apart := replace(read, max_rows=None, auto=None)) != Limits():
             raise InvalidArgument(
                 f"top_k({name!r}, {k!r}): listed values are chosen for the whole table, so only rows have a limit: "
@@ -301,11 +312,11 @@ class FrameChoices(AskedFrame[Table_co]):
         table = self._step.table
         return read_keys(None, (name,), (table.column(name, "top_k").listed,), f"top_k({name!r})") is not None
 
-    def _largest(self, name: str, k: int, limits: Limits) -> Query[Table_co]:
+    def _largest(self, name: str, k: int, limits: Limits, min_units: int | None) -> Query[Table_co]:
         """Rows for each value of a column that is found, the k largest."""
         rows = "count" if name != "count" else "count_"
         verb, layout = f"top_k({name!r}, {k}, {{limit}})", Layout(largest=k)
-        return self._query(((rows, count()),), limits, by=(name,), verb=verb, layout=layout)
+        return self._query(((rows, count()),), limits, by=(name,), verb=verb, layout=layout, min_units=min_units)
 
 
 class GroupChoices(AskedGroups[Table_co]):

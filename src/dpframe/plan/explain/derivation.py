@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from dpframe.plan.allotments import Allotment
-from dpframe.plan.columns import Auto, Column, Limits, Table
+from dpframe.plan.columns import Auto, Column, ColumnDefaults, Limits, Table
 from dpframe.plan.declared import facts_of
 from dpframe.plan.explain.sentences import released_groups
 from dpframe.plan.grid import Product
@@ -158,11 +158,16 @@ def _declared(question: Question) -> str:
     """What of a question's arguments is as the table declares it, after a semicolon; empty where nothing is."""
     table, levels = question.table, () if question.keys is None else question.keys.levels
     given = vars(question.given).items()
-    facts = [name for name, limit in given if limit is not None and limit == getattr(table.defaults, name)]
-    columns = zip(question.by, levels, strict=False)
-    facts += [f"keys of {name!r}" for name, level in columns if table.columns[name].defaults.keys == level]
+    limits = [name for name, limit in given if limit is not None and limit == getattr(table.defaults, name)]
+    limits += ["min_units"] if question.min_units is not None and question.min_units == table.min_units else []
+    facts = [(ColumnDefaults().origin, name) for name in limits]
+    listed = [(table.columns[name].defaults, name, level) for name, level in zip(question.by, levels, strict=False)]
+    facts += [(declared.origin, f"keys of {name!r}") for declared, name, level in listed if declared.keys == level]
     facts += [fact for _, aggregate in question.aggregates for fact in facts_of(aggregate, table)]
-    return f"; declared by dp(...): {', '.join(dict.fromkeys(facts))}" if facts else ""
+    lines: dict[str, list[str]] = {}
+    for origin, words in dict.fromkeys(facts):
+        lines.setdefault(origin, []).append(words)
+    return "".join(f"; declared by {origin}: {', '.join(words)}" for origin, words in lines.items())
 
 
 def _at_ask(question: Question) -> str:

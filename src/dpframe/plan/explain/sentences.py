@@ -33,7 +33,15 @@ def _rule(question: Question) -> str:
     also = "" if question.other is None else _OTHER
     if question.layout.largest is not None:
         also = _LARGEST.format(question.layout.largest)
-    return f"{_key_rule(question)}{also}"
+    return f"{_key_rule(question)}{_fewest(question)}{also}"
+
+
+def _fewest(question: Question) -> str:
+    """Which groups are too small to be released whatever the noise is, after a space; empty where none is."""
+    if question.min_units is None:
+        return ""
+    unit = f"{question.min_units} units" if question.table.unit else f"as many rows as {question.min_units} people have"
+    return f" A group in which fewer than {unit} count is never released (min_units={question.min_units})."
 
 
 def _nulls(question: Question) -> str:

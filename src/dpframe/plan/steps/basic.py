@@ -123,10 +123,10 @@ class Source(Step):
                     f"{self.unit.typed} is the limit. Protect the table with unit='...' to enforce one."
                 )
             rows = self.unit.max_rows
-            table = Table({}, (), self.relation, rows, single=rows == 1).with_versions(self.schema)
-            return table.with_defaults(self.declared.columns)
-        table = Table({}, (), self.relation, defaults=self.declared.limits).with_versions(self.schema)
-        table = table.with_defaults(self.declared.columns)
+            table = Table({}, (), self.relation, rows, single=rows == 1, min_units=self.declared.min_units)
+            return table.with_versions(self.schema).with_defaults(self.declared.columns)
+        table = Table({}, (), self.relation, defaults=self.declared.limits, min_units=self.declared.min_units)
+        table = table.with_versions(self.schema).with_defaults(self.declared.columns)
         columns = dict(table.columns)
         for name in self.unit:
             column = table.column(name, "unit=")

@@ -7,7 +7,7 @@ these; the limits that the question enforces bound their effect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -17,11 +17,11 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, WrongType
 from dpframe.plan import declared
-from dpframe.plan.columns import Bounds, Column, ColumnDomain, Limits, Table
+from dpframe.plan.columns import Bounds, Column, ColumnDefaults, ColumnDomain, Limits, Table
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
 from dpframe.plan.steps.features import Feature, Pick, feature
-from dpframe.plan.types import Kind, kind, show
+from dpframe.plan.types import Kind, Scalar, kind, show
 
 How = Literal["inner", "left"]
 
@@ -134,6 +134,9 @@ class Join(Step):
     Why:        a row of the result is one row of the protected table and public values, so it belongs to that row's
                 unit. A missing key equals no key
     Source:     McSherry 2009, "Privacy integrated queries", section 3.6, for joins whose fan-out is bounded
+
+    What the public columns hold is public too: their ends, and their different values, are `declared`, as bounds and
+    keys of a protected table may be.
     """
 
     before: Step
@@ -142,6 +145,7 @@ class Join(Step):
     how: How
     most: int
     content: str  # tells two public tables apart
+    declared: Mapping[str, tuple[Bounds | None, tuple[Scalar, ...] | None]] = field(default_factory=dict, repr=False)
 
     @property
     def call(self) -> str:
@@ -184,7 +188,9 @@ class Join(Step):
             )
         everyone = table.everyone and self.how == "left"
         table = replace(table, single=single, everyone=everyone, limits=limits, declared=rows)
-        return table.with_versions(self.brought.items())
+        table = table.with_versions(self.brought.items())
+        facts = {name: fact for name, fact in self.declared.items() if name in self.brought}
+        return table.with_defaults({name: ColumnDefaults(*fact, self.typed) for name, fact in facts.items()})
 
     @property
     def typed(self) -> str:
@@ -317,6 +323,7 @@ class JoinProtected(Step):
             everyone=everyone,
             limits=_limits(self.before, self.other, single=single),
             defaults=declared.beside(here, there),
+            min_units=declared.most_of((here, there)),
         )
         missing = self.how == "left"
         return table.with_versions(
@@ -380,7 +387,8 @@ class Concat(Step):
                 raise UnsupportedOperation("concat: the columns that identify the unit must have the same names.")
         domains = {name: _joint([t.columns[name].domain for t in tables], name) for name in first.columns}
         base = Table({}, (), first.relation, everyone=all(t.everyone for t in tables), defaults=declared.in_all(tables))
-        result = replace(base, limits=_limits(*self.parts, single=False)).with_versions(domains.items())
+        limits, least = _limits(*self.parts, single=False), declared.most_of(tables)
+        result = replace(base, limits=limits, min_units=least).with_versions(domains.items())
         result = result.with_defaults(declared.columns_in_all(tables))
         columns, units = dict(result.columns), []
         for i, unit in enumerate(first.unit):

@@ -233,15 +233,19 @@ def _column(output: ReleasedColumn, values: Any) -> pl.Series:
 
 
 def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
-    """Groups found in the data that are released: by their noisy number of units, or by the optimal rule."""
+    """Groups found in the data that are released: by their noisy number of units, or by the optimal rule.
+
+    Bound: groups that are too small for `min_units=` are none, see `release.pricing.keys.least_number`
+    """
     assert plan.decided_by is not None
     assert plan.threshold is not None
     key = plan.decided_by.total.key
     if plan.start is None:
-        return keep_at_least(noisy[key], plan.threshold)
+        kept = keep_at_least(noisy[key], plan.threshold)
+        return kept & keep_at_least(raw[key], plan.least + 1) if plan.least else kept
     mechanism = plan.of(plan.decided_by.total).mechanism
     assert isinstance(mechanism, TruncatedGeometric)
-    return mechanism.keep(raw[key], plan.start)
+    return mechanism.keep(raw[key] - plan.least, plan.start)
 
 
 def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:

@@ -15,7 +15,7 @@ from functools import partial
 from dpframe.budget import Loss
 from dpframe.errors import DeltaRequired
 from dpframe.plan import Allotment, Question
-from dpframe.release.pricing.keys import finds_keys, joint_threshold, log_units_needed, of_the_rest, rule
+from dpframe.release.pricing.keys import finds_keys, joint_threshold, least_number, log_units_needed, of_the_rest, rule
 from dpframe.release.pricing.mechanisms import (
     Chooses,
     DiscreteLaplace,
@@ -208,8 +208,10 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
     decided_by = next(
         (p for p in question.allotments if question.threshold and p.total.key == question.threshold.key), None
     )
-    threshold, start = rule(decided_by, in_order, delta) if decided_by else (None, None)
-    return NoisePlan(in_order, threshold, decided_by, cost, question.shape, start)
+    if decided_by is None:
+        return NoisePlan(in_order, None, None, cost, question.shape)
+    (threshold, start), least = rule(decided_by, in_order, delta), least_number(question, decided_by)
+    return NoisePlan(in_order, threshold + least, decided_by, cost, question.shape, start, least)
 
 
 def delta_of_keys(question: Question, delta: Fraction) -> Fraction:
@@ -248,7 +250,8 @@ def joint_plan(
     if threshold is None:
         return None
     both = replace(allocation, noises=(*noises, *choices), key_delta=delta)
-    return replace(planned(question, both, Loss.charged(epsilon, delta)), threshold=threshold)
+    plan = planned(question, both, Loss.charged(epsilon, delta))
+    return replace(plan, threshold=threshold + plan.least)
 
 
 # How noisy a plan is

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpframe.noise import keep_probability
-from dpframe.plan import Allotment
+from dpframe.plan import Allotment, Question
 from dpframe.release.pricing.noise import Noise, NoisePlan
 from dpframe.theory.formulas.loss import Spread, gaussian_mu, rest_scale, threshold_beside_noise
 
@@ -34,6 +34,28 @@ def spread_of(decided_by: Allotment) -> Spread:
     """
     bound, least = decided_by.total.sensitivity, int(decided_by.total.fraction == 0)
     return Spread(bound.l0, int(bound.exact_linf), int(bound.exact_l1), least)
+
+
+def least_number(question: Question, decided_by: Allotment) -> int:
+    """The largest number of a group that is not released whatever the noise is, as `min_units=` asks.
+
+    Input:  the question; the number of units that decides which groups are released
+    Output: s = (min_units - 1)·linf (units of its integer); 0 without min_units=
+    Bound:  one unit brings at most linf to a group, so a number above s needs min_units units or more. A group counts
+            as one that exists if its number is above s, and the rule decides on its number less s: a threshold T is
+            compared as T + s, and the optimal rule takes n - s. Between neighbouring tables a number moves as far as
+            before, and so does this difference. So what holds of groups that both tables have holds as before.
+            A group that exists in one of the two tables alone has there at most what the unit that left brings, above
+            s: in the other table its number is s or less. So its chance to be shown is at most that of a group which
+            has this unit alone, without min_units=, for which δ pays. Nothing is released of a group that does not
+            exist, whatever its other totals are. With `other=` it is part of the suppressed groups in both tables
+    Source: Desfontaines et al. 2020, arXiv:2006.03684, for the rule, whose proof needs that π(0) = 0 and that one unit
+            moves its argument by 1. PipelineDP calls min_units a pre-threshold
+    Errors: none here
+    """
+    if question.min_units is None:
+        return 0
+    return (question.min_units - 1) * int(decided_by.total.sensitivity.exact_linf)
 
 
 def joint_threshold(decided_by: Allotment, noises: Sequence[Noise], epsilon: Fraction, delta: Fraction) -> int | None:
@@ -73,8 +95,10 @@ def log_units_needed(plan: NoisePlan) -> float:
     half = plan.threshold - 0.5
 
     def kept(size: float) -> float:
+        if size * step <= plan.least:
+            return 0.0
         if plan.start is not None:
-            return keep_probability(int(size), 1 / Fraction(noise.scale), plan.start)[1]
+            return keep_probability(int(size) - plan.least, 1 / Fraction(noise.scale), plan.start)[1]
         return noise.added.tail(half - size * step)
 
     top = 4 * max(plan.threshold / step, 1)  # every larger key is kept

@@ -166,6 +166,9 @@ class NoisePlan:
     A key found in the data is released if its noisy number of units is at least `threshold`. If `start` is not None,
     the optimal rule decides on the number of units itself: it keeps a key of one unit with probability `start`, and a
     key of `threshold` units with probability of about one half.
+
+    With `least` above 0, a key whose number is `least` or smaller is never released: see `pricing.keys.least_number`.
+    Both numbers are in units of the integer that decides.
     """
 
     noises: tuple[Noise, ...]
@@ -174,6 +177,7 @@ class NoisePlan:
     cost: Loss
     shape: tuple[int, int] | None = None  # of a crosstab whose margins are measured
     start: Fraction | None = None
+    least: int = 0
 
     # For the "cell", "row", "column" and "total" of a marginal, or the "cell" of a level, where tables were fitted.
     fitted: Mapping[str, Fitted] = field(default_factory=dict)
