@@ -8,9 +8,10 @@ from html import escape
 from typing import Any, NoReturn
 
 from dpframe import engine
+from dpframe.api.aggregates import read_aggregates
 from dpframe.api.arguments import read_columns, read_expr, read_limits, read_mapping, read_name
 from dpframe.api.describing import FrameDescription
-from dpframe.api.groups import PrivateGroupBy, named
+from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
 from dpframe.api.regression import FrameMatrices
@@ -301,9 +302,9 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         >>> visits.per_unit(total=dp.sum("spend")).mean("total", bounds=(0, 10)).sensitivity["total.sum"].l1
         5
         """
-        table = self._step.table
-        made = tuple((name, completed(feature, table)) for name, feature in named(features, "per_unit"))
-        return self._then(combine.PerUnit(self._step, made))
+        step, asked = read_aggregates(self._step, "per_unit", (), features)
+        made = tuple((name, completed(feature, step.table)) for name, feature in asked)
+        return self._then(combine.PerUnit(step, made))
 
     def join(self, other: Any, on: str | Sequence[str], how: str = "inner") -> PrivateFrame[Table_co]:
         """Each row with the rows of another table that have its key: `join(regions, on="city")`.

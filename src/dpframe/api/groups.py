@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
-import polars as pl
-
+from dpframe.api.aggregates import read_aggregates
 from dpframe.api.query import Query
 from dpframe.api.statistics.choices import GroupChoices
-from dpframe.api.statistics.counts import GroupCounts, count
+from dpframe.api.statistics.counts import GroupCounts
 from dpframe.api.statistics.moments import GroupMoments
 from dpframe.api.statistics.pairs import GroupPairs
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import GROUPS, Aggregate, is_len
+from dpframe.plan import GROUPS
 from dpframe.usage import explains
 
 
@@ -35,7 +34,7 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
     __slots__ = ()
     _habits = GROUPS
 
-    def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query[Table_co]:
+    def agg(self, *unnamed: object, **aggregates: object) -> Query[Table_co]:
         """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`.
 
         An aggregate may have limits of its own: `dp.mean("spend", max_rows=2)`. Limits that were not typed there are
@@ -48,7 +47,8 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
         >>> {name: bound.l1 for name, bound in query.sensitivity.items()}
         {'n': 9, 'spend': 20}
         """
-        return self._query(named(aggregates, unnamed=unnamed))
+        step, asked = read_aggregates(self._groups.step, "agg", unnamed, aggregates)
+        return PrivateGroupBy(replace(self._groups, step=step), self._budget, self._written)._query(asked)
 
     def keys(self) -> Query[Table_co]:
         """The keys alone, of the groups that enough units are in: as many as the price allows, which needs a δ.
@@ -110,30 +110,3 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A protected frame cannot be pickled or copied out: the copy would hold raw rows.")
-
-
-def named(
-    aggregates: Mapping[str, Any], verb: str = "agg", unnamed: tuple[object, ...] = ()
-) -> tuple[tuple[str, Aggregate], ...]:
-    """Aggregates with their names, checked. An aggregate without a name is refused."""
-    counts = {x.meta.output_name(): count() for x in unnamed if isinstance(x, pl.Expr) and is_len(x)}
-    if len(counts) < len(unnamed):
-        raise InvalidArgument(
-            f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."
-        )
-    aggregates = counts | {name: _counted(aggregate) for name, aggregate in aggregates.items()}
-    if not aggregates:
-        raise InvalidArgument(f"{verb}: name at least one aggregate, such as {verb}(n=dp.count()).")
-    for name, aggregate in aggregates.items():
-        if name in ("epsilon", "delta", "rho") and not isinstance(aggregate, Aggregate):
-            raise InvalidArgument(f"{verb}: the price is said at the release: {verb}(...).release({name}=...).")
-        if not isinstance(aggregate, Aggregate):
-            raise InvalidArgument(
-                f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend', bounds=(0, 100))."
-            )
-    return tuple(aggregates.items())
-
-
-def _counted(aggregate: Any) -> Any:
-    """`dp.count()` in place of `pl.len()`; any other aggregate as it is."""
-    return count() if isinstance(aggregate, pl.Expr) and is_len(aggregate) else aggregate

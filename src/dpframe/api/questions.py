@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
+from dpframe.api.aggregates import read_aggregates
 from dpframe.api.arguments import (
     GroupLimits,
     Pair,
@@ -17,7 +18,7 @@ from dpframe.api.arguments import (
     typed_too,
 )
 from dpframe.api.cells import cell_of, check_cells, intervals_of, parts_of
-from dpframe.api.groups import PrivateGroupBy, named
+from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.hierarchy import HierarchyQuery, hierarchy_of, read_crossed
 from dpframe.api.marginals import MarginalsQuery, listed_levels, marginals_of, workload_of
 from dpframe.api.query import Query
@@ -27,7 +28,6 @@ from dpframe.api.statistics.moments import FrameMoments
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import (
-    Aggregate,
     Auto,
     Key,
     Keys,
@@ -49,7 +49,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
     __slots__ = ()
 
     def agg(
-        self, *unnamed: object, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate
+        self, *unnamed: object, max_rows: int | None = None, limits: Auto | None = None, **aggregates: object
     ) -> Query[Table_co]:
         """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`.
 
@@ -64,9 +64,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         >>> query.release(epsilon=0.5).table.columns
         ['n', 'spend']
         """
-        return self._query(
-            named(aggregates, unnamed=unnamed), read_row_limits(max_rows, limits), verb="agg(..., {limit})"
-        )
+        step, asked = read_aggregates(self._step, "agg", unnamed, aggregates)
+        return self._then(step)._query(asked, read_row_limits(max_rows, limits), verb="agg(..., {limit})")
 
     def group_by(
         self,

@@ -27,7 +27,7 @@ from dpframe.plan.explain import (
     render_text,
     unit_words,
 )
-from dpframe.plan.expressions import Expr, col, is_len, lit, output_name, read_polars, when
+from dpframe.plan.expressions import Expr, PolarsAggregate, col, lit, output_name, read_aggregates, read_polars, when
 from dpframe.plan.fingerprint import (
     described,
     described_table,
@@ -169,6 +169,7 @@ __all__ = [
     "Moment",
     "Name",
     "Node",
+    "PolarsAggregate",
     "Product",
     "Question",
     "ReleasedColumn",
@@ -199,7 +200,6 @@ __all__ = [
     "in_order",
     "influence_total",
     "integer_range",
-    "is_len",
     "is_whole",
     "kind",
     "limits_in_words",
@@ -212,6 +212,7 @@ __all__ = [
     "output_name",
     "overflows",
     "plain",
+    "read_aggregates",
     "read_covers",
     "read_keys",
     "read_other",

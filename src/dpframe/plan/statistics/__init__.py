@@ -1,6 +1,6 @@
 """The aggregates: which noisy totals each of them needs, and how its released column follows from them."""
 
-from dpframe.plan.statistics.base import Aggregate, Formula, Regressors, ReleasedColumn, Several
+from dpframe.plan.statistics.base import Aggregate, Formula, Named, Regressors, ReleasedColumn, Several
 from dpframe.plan.statistics.choices import Cdf, Mode, Quantile
 from dpframe.plan.statistics.sums import (
     Count,
@@ -22,6 +22,7 @@ __all__ = [
     "Mean",
     "Missing",
     "Mode",
+    "Named",
     "Quantile",
     "Regressors",
     "ReleasedColumn",

@@ -15,6 +15,7 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits
 from dpframe.plan.totals import Total, bounds_of, number_column
 from dpframe.plan.types import TIMES, kind
 from dpframe.plan.unit_limits import UnitLimits
+from dpframe.usage import Hints
 
 
 class Formula(StrEnum):
@@ -161,10 +162,22 @@ class Aggregate:
         """The aggregates of the released columns that this one asks for, by name: itself, unless it is `Several`."""
         return ((name, self),)
 
+    def alias(self, name: str) -> Named:
+        """A name for the released column: `agg(dp.count().alias("n"))`, as in Polars."""
+        return Named(self, name)
+
     def __repr__(self) -> str:
         if self.share == 1:
             return f"dp.{self.limited}"
         return f"dp.{self.limited[:-1]}, share={float(self.share):g})".replace("(, ", "(")
+
+
+@dataclass(frozen=True)
+class Named(Hints):
+    """A statistic with the name of its released column."""
+
+    aggregate: Aggregate
+    name: str
 
 
 @dataclass(frozen=True, repr=False)

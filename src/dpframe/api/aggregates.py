@@ -1,0 +1,107 @@
+"""What people type in `agg(...)`: statistics of dpframe, aggregates of Polars, and the names that pandas gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import polars as pl
+
+from dpframe.api.arguments import read_name
+from dpframe.api.statistics import choices, counts, moments
+from dpframe.errors import InvalidArgument
+from dpframe.plan import Aggregate, Expr, Name, PolarsAggregate
+from dpframe.plan import read_aggregates as of_polars
+from dpframe.plan.nodes import text
+from dpframe.plan.statistics import Named
+from dpframe.plan.steps import Step
+from dpframe.plan.steps.rewrites import WithColumns
+from dpframe.usage import nearest
+
+_WORDS: Mapping[str, Callable[..., Aggregate]] = {  # of pandas and Polars, and the statistic of ours
+    **{"count": counts.count, "nunique": counts.n_unique, "n_unique": counts.n_unique},
+    **{name: getattr(moments, name) for name in ("sum", "mean", "std", "var", "skew")},
+    **{name: getattr(choices, name) for name in ("min", "median", "max", "quantile", "mode")},
+    **{name: lambda _: counts.count() for name in ("size", "len")},
+}
+
+
+def read_aggregates(
+    step: Step, verb: str, unnamed: Iterable[object], named: Mapping[str, object]
+) -> tuple[Step, tuple[tuple[str, Aggregate], ...]]:
+    """The statistics of a call by name, and the step that writes the columns which Polars' aggregates compute first.
+
+    Input:  unnamed: statistics, aggregates of Polars, or one dict of columns and words as in pandas; named: those with
+            a keyword, and pairs of a column and a word
+    Errors: InvalidArgument, UnsupportedOperation
+    """
+    typed = [pair for value in unnamed for pair in _unnamed(value, verb)] + list(named.items())
+    if len({name for name, _ in typed}) < len(typed):
+        raise InvalidArgument(f"{verb}: two aggregates have one name; give one of them another: .alias('y').")
+    if not typed:
+        raise InvalidArgument(f"{verb}: name at least one aggregate, such as {verb}(n=dp.count()).")
+    asked = []
+    for name, value in typed:
+        if isinstance(value, pl.Expr):
+            (value,) = _one(of_polars(value), name, verb)
+        if isinstance(value, PolarsAggregate):
+            step, value = _ours(step, value)
+        asked.append((name, _aggregate(name, value, verb)))
+    return step, tuple(asked)
+
+
+def _unnamed(value: object, verb: str) -> Iterator[tuple[str, object]]:
+    """The names and statistics of an argument without a keyword."""
+    if isinstance(value, pl.Expr):
+        yield from ((one.name, one) for one in of_polars(value))
+    elif isinstance(value, Named):
+        yield value.name, value.aggregate
+    elif isinstance(value, Aggregate):
+        yield getattr(value, "column", None) or value.typed.partition("(")[0], value
+    elif isinstance(value, Mapping):
+        for column, words in value.items():
+            several = isinstance(words, list | tuple)
+            for word in words if several else [words]:
+                yield f"{column}_{word}" if several else column, (column, word)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _unnamed(one, verb)
+    else:
+        raise InvalidArgument(
+            f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."
+        )
+
+
+def _one(read: list[PolarsAggregate], name: str, verb: str) -> list[PolarsAggregate]:
+    if len(read) > 1:
+        raise InvalidArgument(f"{verb}({name}=...): this aggregate has several columns. Type one for each.")
+    return read
+
+
+def _ours(step: Step, asked: PolarsAggregate) -> tuple[Step, Aggregate]:
+    """The statistic of an aggregate of Polars; what it computes of a row is written to a column of its own first."""
+    options = dict(asked.options) | ({} if asked.bounds is None else {"bounds": asked.bounds})
+    if asked.of is None:
+        return step, counts.count()
+    if isinstance(asked.of._node, Name):
+        return step, _WORDS[asked.verb](asked.of._node.name, **options)
+    column, words = text(asked.of._node, short=True), step.table.columns
+    while column in words:
+        column += "'"
+    return WithColumns(step, ((column, Expr(asked.of._node)),)), _WORDS[asked.verb](column, **options)
+
+
+def _aggregate(name: str, value: object, verb: str) -> Aggregate:
+    if isinstance(value, Named):
+        value = value.aggregate
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], str):
+        column, word = value
+        if word not in _WORDS:
+            raise InvalidArgument(f"{verb}: there is no statistic {word!r}.{nearest(word, _WORDS)}")
+        value = _WORDS[word](read_name(column, verb))
+    if name in ("epsilon", "delta", "rho") and not isinstance(value, Aggregate):
+        raise InvalidArgument(f"{verb}: the price is said at the release: {verb}(...).release({name}=...).")
+    if not isinstance(value, Aggregate):
+        raise InvalidArgument(
+            f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend', bounds=(0, 100))."
+        )
+    return value
