@@ -26,7 +26,8 @@ def kinds(kind=Hints):
 
 
 PUBLIC = sorted(
-    {kind for kind in kinds() if kind.__module__.startswith("dpframe.")}, key=lambda kind: kind.__qualname__
+    {x for x in kinds() if x.__module__.startswith("dpframe.") and x.__name__[0] != "_"},
+    key=lambda kind: kind.__qualname__,
 )
 METHODS = [
     (kind, name, value)

@@ -126,7 +126,7 @@ REFUSED = {
     "no bounds": (lambda f: f.agg(SPEND.mean()), "clip"),
     "one bound": (lambda f: f.agg(SPEND.clip(0, None).mean()), "bounds="),
     "a number": (lambda f: f.agg(5), "name each aggregate"),
-    "a Python function": (lambda f: f.agg(SPEND.map_elements(abs, return_dtype=pl.Float64).mean()), "has no counterpart"),
+    "a function": (lambda f: f.agg(SPEND.map_elements(abs, return_dtype=pl.Float64).mean()), "has no counterpart"),
 }
 
 

@@ -152,7 +152,7 @@ ASKED = {
     "[key for key in g]": "no loop: one frame for each key is in partition('city', keys=[...], max_groups=1)",
     "out['n']": ".table['n']",
     "g.agg(['mean'])": "agg(n=dp.count()",
-    "g.agg({'wage': 'mean'})": "agg(n=dp.count()",
+    "g.agg({'wage': 'avg'})": "no statistic 'avg'",
     "f.agg(n=dp.count(), max_rows=1, epsilon=1)": ".release(epsilon=...)",
     "TABLE.dp.agg(['mean'], unit='user')": "agg(n=dp.count()",
     "f.count(max_rows=dp.Auto())": "limits=dp.Auto()",
