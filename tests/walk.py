@@ -361,7 +361,7 @@ def opened(engine: str, url: str) -> Iterator[Callable[[pl.DataFrame], Any]]:
             with spark_here(Path(home)) as session:
                 yield lambda frame: session.createDataFrame(frame.to_arrow())
         elif engine == "dask":
-            import dask
+            import dask.dataframe
 
             with dask.config.set(scheduler="synchronous"):
                 yield _makers(engine, SimpleNamespace(getfixturevalue=lambda _: dask.dataframe))
