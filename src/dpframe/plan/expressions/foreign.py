@@ -10,6 +10,7 @@ import io
 import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -63,10 +64,15 @@ _LISTED = {
 
 def read_polars(expr: pl.Expr) -> Expr:
     """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
-    tree = _tree(expr)
-    name = polars_name(tree)
-    result: Expr = _read(tree)
-    return result if name is None else result.alias(name)
+    with suppress(RecursionError):
+        tree = _tree(expr)
+        name = polars_name(tree)
+        result: Expr = _read(tree)
+        return result if name is None else result.alias(name)
+    raise UnsupportedOperation(
+        "This Polars expression has too many operations within each other to be read, as a sum of hundreds of columns "
+        "has. Type it with dp.col('x'), whose chains may have thousands of terms."
+    )
 
 
 def is_len(expr: pl.Expr) -> bool:
@@ -85,6 +91,8 @@ def polars_name(tree: Tree) -> str | None:
 def _tree(expr: pl.Expr) -> Tree:
     try:
         return json.loads(expr.meta.serialize(format="json"))
+    except RecursionError:
+        raise
     except Exception:  # of a Python function, for example, which Polars cannot write down
         tree = None
     if tree is None:
