@@ -17,6 +17,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
+import datafusion_tables
 import dpframe as dp
 from dpframe import engine
 from dpframe.engine.backends import backend_named
@@ -53,6 +54,8 @@ def bring(frame: pl.DataFrame, kind: str) -> Any:
             return frame.lazy()
         case "pyarrow":
             return frame.to_arrow()
+        case "datafusion":
+            return datafusion_tables.brought(frame)
     return frame
 
 

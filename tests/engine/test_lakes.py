@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe import errors
+from dpframe import engine, errors
 
 DAYS = [dt.date(2026, 11, 1) + dt.timedelta(days=day) for day in range(3)]
 ROWS = pl.DataFrame(
@@ -166,3 +166,88 @@ def test_a_folder_in_partitions_says_by_itself_which_files_it_is(tmp_path):
     ROWS.head(5).drop("day").write_parquet(more / "part-0.parquet")
     with pytest.raises(errors.ReleaseMismatch, match=r"part-0\.parquet"):
         released()
+
+
+# Tables that are written while they are asked: 40 people with two rows each, and 400 people later
+
+FEW, MANY = (pl.DataFrame({"id": [i % people for i in range(800)], "x": 1.0}) for people in (40, 400))
+FEW = FEW.head(80)
+
+
+def written_delta(folder):
+    pytest.importorskip("deltalake")
+    FEW.write_delta(folder / "delta")
+    return pl.scan_delta(folder / "delta"), lambda: MANY.write_delta(folder / "delta", mode="overwrite")
+
+
+def written_iceberg(folder):
+    pytest.importorskip("pyiceberg")
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    (folder / "warehouse").mkdir()
+    catalog = sql.SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    catalog.create_namespace("shop")
+    table = catalog.create_table("shop.visits", schema=FEW.to_arrow().schema)
+    table.append(FEW.to_arrow())
+    other = catalog.load_table("shop.visits")
+
+    def change():
+        other.overwrite(MANY.to_arrow())
+        catalog.engine.dispose()
+
+    return pl.scan_iceberg(table), change
+
+
+def written_folder(folder):
+    (folder / "visits").mkdir()
+    FEW.write_parquet(folder / "visits" / "a.parquet")
+    return pl.scan_parquet(folder / "visits"), lambda: MANY.write_parquet(folder / "visits" / "b.parquet")
+
+
+def written_parquet(folder):
+    FEW.write_parquet(folder / "a.parquet")
+
+    def change():
+        MANY.write_parquet(folder / "b.parquet")
+        (folder / "b.parquet").replace(folder / "a.parquet")
+
+    return pl.scan_parquet(folder / "a.parquet"), change
+
+
+def written_csv(folder):
+    FEW.write_csv(folder / "a.csv")
+    return pl.scan_csv(folder / "a.csv"), lambda: MANY.write_csv(folder / "a.csv")
+
+
+def released_under_chosen_limits(table, change, when, budget, monkeypatch):
+    """A sum under limits of a first reading. The table changes before the question, or before its totals are read."""
+    frame = dp.protect(table, unit="id", budget=budget)
+    asked = frame.sum("x", bounds=(0, 2), limits=dp.Auto())
+    if when == "protected":
+        change()
+    else:
+        totals = engine.totals
+        monkeypatch.setattr(engine, "totals", lambda *args, **options: (change(), totals(*args, **options))[1])
+    return asked.release(epsilon=1e6)
+
+
+@pytest.mark.filterwarnings("ignore:Iceberg scan planning")
+@pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:pyiceberg")
+@pytest.mark.parametrize("when", ["protected", "chosen"])
+@pytest.mark.parametrize("make", [written_delta, written_iceberg, written_folder])
+def test_a_lake_is_read_in_the_version_that_was_protected(make, when, tmp_path, monkeypatch):
+    out = released_under_chosen_limits(*make(tmp_path), when, dp.Budget(epsilon=1e9), monkeypatch)
+    assert out.value == pytest.approx(80, abs=1)
+
+
+@pytest.mark.parametrize("make", [written_parquet, written_csv])
+def test_files_that_were_written_since_they_were_protected_are_refused_before_the_charge(make, tmp_path, monkeypatch):
+    budget = dp.Budget(epsilon=1e9)
+    with pytest.raises(errors.EngineError, match=r"written after dp\.protect.*Protect the table again"):
+        released_under_chosen_limits(*make(tmp_path), "protected", budget, monkeypatch)
+    assert budget.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("make", [written_parquet, written_csv])
+def test_limits_of_one_version_and_totals_of_another_are_not_released_together(make, tmp_path, monkeypatch):
+    with pytest.raises(errors.EngineError):
+        released_under_chosen_limits(*make(tmp_path), "chosen", dp.Budget(epsilon=1e9), monkeypatch)

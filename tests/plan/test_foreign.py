@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
+import operator
 
 import polars as pl
 import pytest
@@ -188,3 +190,14 @@ def test_a_column_that_is_not_there_is_refused(frame):
         frame.filter(pl.col("nothing") > 1)
     with pytest.raises(DpFrameError):
         frame.group_by(dp.col("nothing").floor(), keys=[1.0], max_groups=1)
+
+
+@pytest.mark.parametrize("terms", [100, 3000])
+def test_a_chain_that_cannot_be_read_is_refused_by_its_reason(terms):
+    chain = functools.reduce(operator.add, [pl.col("x")] * terms)
+    frame = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u", budget=dp.Budget(epsilon=1))
+    if terms == 100:
+        assert frame.with_columns(y=chain).columns == ["u", "x", "y"]
+        return
+    with pytest.raises(UnsupportedOperation, match=r"too many operations within each other.*Type it with dp\.col"):
+        frame.with_columns(y=chain)

@@ -103,6 +103,13 @@ def test_one_unit_moves_totals_by_no_more_than_claimed_at_length(relation, seed)
     _hold("polars", f"long {seed}", "u", relation, 1500)
 
 
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("cases", [3, pytest.param(40, marks=pytest.mark.long)])
+def test_one_unit_moves_totals_by_no_more_than_claimed_on_datafusion(relation, cases):
+    pytest.importorskip("ibis.backends.datafusion")
+    _hold("datafusion", f"datafusion {relation}", "u", relation, cases)
+
+
 # Without identifiers
 
 

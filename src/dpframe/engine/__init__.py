@@ -12,7 +12,7 @@ from dpframe.engine.histograms import (
 )
 from dpframe.engine.marginals import empty_sums, listed_keys, marginal_keys, marginal_totals, validate_marginals
 from dpframe.engine.native import adopt, content, public, values_of
-from dpframe.engine.origins import origin_of, read_origin
+from dpframe.engine.origins import check_unchanged, origin_of, read_origin
 from dpframe.engine.own_types import in_own_types
 from dpframe.engine.stages import most_per_key
 from dpframe.engine.support import check_supported
@@ -38,6 +38,7 @@ __all__ = [
     "adopt",
     "as_kind",
     "check_supported",
+    "check_unchanged",
     "content",
     "contingency",
     "empty_sums",

@@ -11,7 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.errors import InvalidArgument, kind_of
+from dpframe.errors import EngineError, InvalidArgument, kind_of
+from dpframe.plan.steps import Step, sources_of
 
 _DATASET = re.compile(r"^\s*PythonDataset SCAN", re.MULTILINE)
 _SHOWN = 3  # number of files that are named
@@ -108,6 +109,34 @@ def _footer(path: Path) -> str:
         return f"{footer.metadata.created_by} {footer.schema_arrow.remove_metadata()}"
     except Exception:  # the file is not in Parquet's format in spite of its name, or cannot be opened here
         return ""
+
+
+def versions(files: Sequence[Path]) -> tuple[object, ...]:
+    """What is another after a file was written: its identity, size and time. It is compared, and never shown."""
+    return tuple(_version(path) for path in files)
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def check_unchanged(step: Step) -> None:
+    """Refuse tables of files that were written since they were protected.
+
+    A release may read its rows several times: limits, bounds and keys first, and totals then. Each reading is paid for
+    and private by itself, but they would be about different rows. When files are written does not depend on a row.
+
+    Errors: EngineError
+    """
+    if any(versions(source.data.files) != source.data.versions for source in sources_of(step)):
+        raise EngineError(
+            "The files of this table were written after dp.protect(...), and parts of an answer would be about "
+            "different rows. Protect the table again, as in dp.protect(pl.scan_parquet('visits.parquet'), ...)."
+        )
 
 
 def files_of(frame: pl.LazyFrame) -> list[Path]:

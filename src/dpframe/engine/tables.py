@@ -38,7 +38,8 @@ class Data:
     - `engine` is the name of the engine that reads the rows;
     - `names` maps a column's name to the name under which it is scanned, for engines that cannot tell some names apart;
       a column that it does not list is scanned under its own name;
-    - `files()` gives the files that the table scans, where they are known;
+    - `files` are the files that the table scans, where they are known, and `versions` what `origins.versions` said of
+      them when the table was taken in;
     - `own_types` are the user's types of columns where the plan's types say less, without categories;
     - `height` is the number of rows of a table of Polars, pandas or PyArrow in memory, which is not public; None for
       other tables.
@@ -50,7 +51,8 @@ class Data:
     lazy: bool = False
     engine: str = "polars"
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
-    files: Callable[[], list[Path]] = field(default=list, repr=False)
+    files: tuple[Path, ...] = field(default=(), repr=False)
+    versions: tuple[object, ...] = field(default=(), repr=False)
     own_types: Mapping[str, Any] = field(default_factory=dict, repr=False)
     height: int | None = field(default=None, repr=False)
 

@@ -70,7 +70,7 @@ def subject_of(question: Question) -> str:
 
 def described_origin(question: Question) -> dict[str, Any]:
     """Public origin of the rows, for the name of a release; empty where it is not known."""
-    origins = [engine.origin_of(source.origin, source.data.files()) for source in sources_of(question.step)]
+    origins = [engine.origin_of(source.origin, source.data.files) for source in sources_of(question.step)]
     named = [origin for origin in origins if origin is not None]
     return {"data": named} if named else {}
 

@@ -97,6 +97,7 @@ def settled(
     for question, _ in questions:
         if batch and question.undecided:
             raise UnsupportedOperation("A batch is priced before any of it runs; release what has dp.Auto() by itself.")
+        engine.check_unchanged(question.step)
         answer_kind(question).validate(question)
     subjects = {subject_of(question) for question, _ in questions}
     if len(subjects) != 1:
@@ -140,6 +141,8 @@ def _answer_all(
 ) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]]]:
     """The questions with chosen limits and bounds, their answers, derivations and statements. Rows are read here."""
     results = [_sealed_read(pair, price) for pair in questions]
+    for question, _ in questions:
+        engine.check_unchanged(question.step)
     reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [

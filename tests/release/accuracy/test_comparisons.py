@@ -5,10 +5,12 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import kstest
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release.accuracy import holm, independence
+from dpframe.release.accuracy.group_differences import Differences
 from dpframe.release.estimators import estimator_of
 
 ARMS = ["treated", "control", "other"]
@@ -230,3 +232,37 @@ def test_independence_of_an_exact_table_is_near_the_usual_test():
     table = np.array([[60.0, 30.0, 10.0], [45.0, 35.0, 20.0]])
     chi2 = pytest.importorskip("scipy.stats").chi2_contingency(table)
     assert independence(table, exact).p_value == pytest.approx(chi2.pvalue, abs=0.03)
+
+
+PAIRS = 400
+EQUAL = {
+    "normal": ((-5, 5), lambda draw, n: draw.normal(size=n)),
+    "zeros 90%": ((0, 100), lambda draw, n: draw.uniform(20, 100, n) * (draw.random(n) < 0.1)),
+    "zeros": ((0, 100), lambda draw, n: np.zeros(n)),
+    "lognormal": ((0, 60), lambda draw, n: draw.lognormal(0, 1, n)),
+}
+
+
+def too_small(shape, epsilon, copies=1):
+    """Whether p-values of equal groups of 30 and 1,000 people are surely too small; with copies of each person."""
+    bounds, made = EQUAL[shape]
+    draw = np.random.default_rng(3)
+    g = np.repeat(np.arange(2 * PAIRS), np.tile([30, 1000], PAIRS))
+    x = np.repeat(made(draw, len(g) // copies), copies)
+    frame = dp.protect(pl.DataFrame({"g": g, "x": x}), unit=dp.Rows(1), budget=dp.Budget(epsilon=epsilon))
+    asked = frame.group_by("g", keys=list(range(2 * PAIRS))).agg(v=dp.mean("x", bounds=bounds))
+    numbers = asked.release(epsilon=epsilon, covers="population")._numbers
+    even, odd = range(0, 2 * PAIRS, 2), range(1, 2 * PAIRS, 2)
+    p = Differences(numbers, numbers.outputs[0], even, odd, apart=True).p_values
+    return kstest(p, "uniform", alternative="greater").pvalue < 1e-6
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("epsilon", [0.1, 1, 10])
+@pytest.mark.parametrize("shape", EQUAL)
+def test_p_values_of_equal_groups_are_uniform_or_larger(shape, epsilon):
+    assert not too_small(shape, epsilon)
+
+
+def test_p_values_that_are_too_small_are_noticed():
+    assert too_small("normal", 100, copies=10)

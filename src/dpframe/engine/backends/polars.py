@@ -17,7 +17,7 @@ from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame, Selection
 from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
-from dpframe.engine.origins import files_of
+from dpframe.engine.origins import files_of, versions
 from dpframe.engine.own_types import polars_types
 from dpframe.engine.tables import Data, domain_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
@@ -309,7 +309,8 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
 
     own_types = polars_types(schema)
     if rows is None:
-        return Data("polars", domain, scan, True, files=partial(files_of, frame), own_types=own_types)
+        files = tuple(files_of(frame))
+        return Data("polars", domain, scan, True, files=files, versions=versions(files), own_types=own_types)
     return Data("polars", domain, scan, height=rows.height, own_types=own_types)
 
 

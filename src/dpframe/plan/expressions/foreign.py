@@ -10,6 +10,7 @@ import io
 import json
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -66,10 +67,12 @@ _LISTED = {
 
 def read_polars(expr: pl.Expr) -> Expr:
     """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
-    tree = _tree(expr)
-    name = polars_name(tree)
-    result: Expr = _read(tree)
-    return result if name is None else result.alias(name)
+    with suppress(RecursionError):
+        tree = _tree(expr)
+        name = polars_name(tree)
+        result: Expr = _read(tree)
+        return result if name is None else result.alias(name)
+    raise _too_deep()
 
 
 _BOUNDED = ("mean", "sum", "median", "quantile", "min", "max", "std", "var")
@@ -91,7 +94,13 @@ def read_aggregates(expr: pl.Expr) -> list[PolarsAggregate]:
 
     `clip` with both ends, last before the aggregate, is read as bounds, and `filter` as null in the other rows.
     """
-    tree, name = _tree(expr), None
+    with suppress(RecursionError):
+        return _aggregates(_tree(expr))
+    raise _too_deep()
+
+
+def _aggregates(tree: Tree) -> list[PolarsAggregate]:
+    name = None
     while isinstance(tree, dict) and "Alias" in tree:
         tree, name = tree["Alias"][0], name or tree["Alias"][1]
     if tree == "Len":
@@ -190,11 +199,20 @@ def polars_name(tree: Tree) -> str | None:
 def _tree(expr: pl.Expr) -> Tree:
     try:
         return json.loads(expr.meta.serialize(format="json"))
+    except RecursionError:
+        raise
     except Exception:  # of a Python function, for example, which Polars cannot write down
         tree = None
     if tree is None:
         raise _unknown("a Python function")
     return tree
+
+
+def _too_deep() -> UnsupportedOperation:
+    return UnsupportedOperation(
+        "This Polars expression has too many operations within each other to be read, as a sum of hundreds of columns "
+        "has. Type it with dp.col('x'), whose chains may have thousands of terms."
+    )
 
 
 def _unknown(what: str) -> UnsupportedOperation:
