@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 from uuid import uuid4
@@ -19,13 +19,11 @@ import ibis
 import ibis.expr.operations as ops
 import narwhals as nw
 import polars as pl
-from ibis.backends import BaseBackend
 from ibis.common.exceptions import OperationNotDefinedError
 from ibis.expr.datatypes import DataType
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame, Reached
-from dpframe.engine.backends.digests import Cell
 from dpframe.engine.backends.ibis_checks import (
     check_apart,
     check_numbers,
@@ -194,69 +192,6 @@ class Dialect:
             fetched(rows.mutate(**{name: rows[name].ifelse(1, 0) for name in truths}) if truths else rows)
         )
         return table.with_columns(pl.col(name).cast(pl.Boolean) for name in truths)
-
-
-class CompiledDialect(Dialect):
-    """The dialect of a database whose queries are written by a compiler of ours, which is derived from that of Ibis."""
-
-    integers: str  # whose integers a public number does not fit, in words
-
-    def alone(self, backend: BaseBackend) -> AbstractContextManager[None]:
-        """Use the connection of Ibis' backend for this thread alone."""
-        return nullcontext()
-
-    def opened(self, table: ibis.Table) -> ibis.Table:
-        """The user's table with the user's own steps as a finished SQL query, as Ibis writes it."""
-        backend = database_of(table)
-        if backend is None or isinstance(table.op(), ops.DatabaseTable):
-            return table
-        with self.alone(backend):
-            backend._run_pre_execute_hooks(table)
-        return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
-
-    def bytewise(self, rows: ibis.Table) -> bool:
-        """Texts stay texts for Ibis: the compiler sees to it that they are compared by their bytes."""
-        return False
-
-    def decimal(self, value: nw.Expr) -> nw.Expr:
-        """A cast to float, which rounds once."""
-        return value.cast(nw.Float64)
-
-    def check_large(self, table: pl.DataFrame) -> None:
-        """Refuse a public table with numbers that do not fit. Errors: UnsupportedOperation."""
-        for name, dtype in table.schema.items():
-            if dtype == pl.UInt64 and (table.get_column(name) >= 2**63).any():
-                raise UnsupportedOperation(
-                    f"join: the public column {name!r} has numbers of 2^63 or more, and {self.integers} are smaller. "
-                    "Cast the column to pl.Float64."
-                )
-
-    def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
-        self.check_large(table)
-        return super().brought(beside, table)
-
-
-def table_of(rows: ibis.Table, values: Sequence[Sequence[Cell]]) -> pl.DataFrame:
-    """The rows of a query, of which a driver of Python gave the cells, in the types that Ibis states."""
-    columns = zip(*values, strict=True) if values else iter([()] * len(rows.columns))
-    schema = rows.schema().items()
-    return pl.DataFrame([_column(name, cells, dtype) for (name, dtype), cells in zip(schema, columns, strict=True)])
-
-
-def _column(name: str, cells: Iterable[Cell], dtype: DataType) -> pl.Series:
-    read: tuple[Callable[..., object], type[pl.DataType]] = _as_text, pl.String
-    if dtype.is_boolean():
-        read = bool, pl.Boolean
-    elif dtype.is_integer():
-        read = int, pl.Int64
-    elif dtype.is_floating() or dtype.is_decimal():
-        read = float, pl.Float64
-    of_cell, held = read
-    return pl.Series(name, [None if cell is None else of_cell(cell) for cell in cells], held)
-
-
-def _as_text(cell: Cell) -> object:
-    return cell.decode() if isinstance(cell, bytes) else cell
 
 
 def _dialect(rows: ibis.Table) -> Dialect:

@@ -1,4 +1,4 @@
-"""The base of the compilers of SQLite, DataFusion and PostgreSQL: Ibis' own, with SQL that no cell makes fail.
+"""The base of the compilers and dialects of SQLite, DataFusion and PostgreSQL, whose SQL no cell makes fail.
 
 An operation that is not on the list is refused before the charge, because its SQL could fail on a cell.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import ClassVar
 
@@ -15,10 +16,16 @@ import ibis
 import ibis.expr.datatypes as types
 import ibis.expr.operations as ops
 import ibis.expr.rules as rules
+import narwhals as nw
+import polars as pl
 import sqlglot.expressions as sge
+from ibis.backends import BaseBackend
 from ibis.backends.sql.compilers.base import SQLGlotCompiler
 from ibis.common.typing import VarTuple
 
+from dpframe.engine.backends.digests import Cell
+from dpframe.engine.backends.ibis import Dialect
+from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.errors import UnsupportedOperation
 
 Sql = sge.Expression  # what Ibis compiles an operation to
@@ -373,3 +380,69 @@ def is_not_nan(op: ops.SearchedCase) -> bool:
         return False
     test = op.cases[0].arg
     return isinstance(test, ops.IfElse) and test.false_null_expr == ops.IsNan(op.results[0])
+
+
+# The dialect that a compiler belongs to
+
+
+class CompiledDialect(Dialect):
+    """The dialect of a database whose queries are written by a compiler of ours, which is derived from that of Ibis."""
+
+    integers: str  # whose integers a public number does not fit, in words
+
+    def alone(self, backend: BaseBackend) -> AbstractContextManager[None]:
+        """Use the connection of Ibis' backend for this thread alone."""
+        return nullcontext()
+
+    def opened(self, table: ibis.Table) -> ibis.Table:
+        """The user's table with the user's own steps as a finished SQL query, as Ibis writes it."""
+        backend = database_of(table)
+        if backend is None or isinstance(table.op(), ops.DatabaseTable):
+            return table
+        with self.alone(backend):
+            backend._run_pre_execute_hooks(table)
+        return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
+
+    def bytewise(self, rows: ibis.Table) -> bool:
+        """Texts stay texts for Ibis: the compiler sees to it that they are compared by their bytes."""
+        return False
+
+    def decimal(self, value: nw.Expr) -> nw.Expr:
+        """A cast to float, which rounds once."""
+        return value.cast(nw.Float64)
+
+    def check_large(self, table: pl.DataFrame) -> None:
+        """Refuse a public table with numbers that do not fit. Errors: UnsupportedOperation."""
+        for name, dtype in table.schema.items():
+            if dtype == pl.UInt64 and (table.get_column(name) >= 2**63).any():
+                raise UnsupportedOperation(
+                    f"join: the public column {name!r} has numbers of 2^63 or more, and {self.integers} are smaller. "
+                    "Cast the column to pl.Float64."
+                )
+
+    def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
+        self.check_large(table)
+        return super().brought(beside, table)
+
+
+def table_of(rows: ibis.Table, values: Sequence[Sequence[Cell]]) -> pl.DataFrame:
+    """The rows of a query, of which a driver of Python gave the cells, in the types that Ibis states."""
+    columns = zip(*values, strict=True) if values else iter([()] * len(rows.columns))
+    schema = rows.schema().items()
+    return pl.DataFrame([_column(name, cells, dtype) for (name, dtype), cells in zip(schema, columns, strict=True)])
+
+
+def _column(name: str, cells: Iterable[Cell], dtype: types.DataType) -> pl.Series:
+    read: tuple[Callable[..., object], type[pl.DataType]] = _as_text, pl.String
+    if dtype.is_boolean():
+        read = bool, pl.Boolean
+    elif dtype.is_integer():
+        read = int, pl.Int64
+    elif dtype.is_floating() or dtype.is_decimal():
+        read = float, pl.Float64
+    of_cell, held = read
+    return pl.Series(name, [None if cell is None else of_cell(cell) for cell in cells], held)
+
+
+def _as_text(cell: Cell) -> object:
+    return cell.decode() if isinstance(cell, bytes) else cell

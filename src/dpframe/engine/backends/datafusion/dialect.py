@@ -12,8 +12,7 @@ from ibis.expr.datatypes import DataType
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.datafusion import session
-from dpframe.engine.backends.ibis import CompiledDialect
-from dpframe.engine.backends.ibis_compiler import called
+from dpframe.engine.backends.ibis_compiler import CompiledDialect, called
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, kind
 

@@ -11,9 +11,8 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.ibis import CompiledDialect, table_of
 from dpframe.engine.backends.ibis_checks import database_of
-from dpframe.engine.backends.ibis_compiler import called, whole_literal, written
+from dpframe.engine.backends.ibis_compiler import CompiledDialect, called, table_of, whole_literal, written
 from dpframe.engine.backends.sqlite import connection
 from dpframe.engine.backends.sqlite.compiler import Compiler
 from dpframe.engine.backends.sqlite.written import float_literal, text_literal
