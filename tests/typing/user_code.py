@@ -54,6 +54,7 @@ def from_polars(visits: pl.DataFrame, lazy: pl.LazyFrame) -> pl.DataFrame:
     tree = frame.hierarchy(["region", "city"], [("north", "Kiel")], max_rows=1).release(epsilon=0.1)
     assert_type(tree, dp.HierarchyRelease[pl.DataFrame])
     assert_type(tree.nonnegative().round().table, pl.DataFrame)
+    assert_type(tree["region"].table, pl.DataFrame)
     return frame.histogram("age", bins=[0, 18, 65], max_rows=1).release(epsilon=0.1).table.sort("age")
 
 

@@ -105,8 +105,10 @@ def _centre(output: ReleasedColumn, power: int) -> float:
 
 def _about_mean(ratios: list[Any], power: int) -> Any:
     """A central moment from the means of the powers of distances from one place, that of the first power first."""
-    mean, ratios = ratios[0], [1.0, *ratios]
-    return sum(comb(power, k) * (-mean) ** (power - k) * ratios[k] for k in range(power + 1))
+    mean, moment = ratios[0], ratios[power - 1]
+    for k in range(power - 1, 1, -1):
+        moment = moment + comb(power, k) * (-mean) ** (power - k) * ratios[k - 1]
+    return moment + (-1) ** power * (1 - power) * mean**power
 
 
 def _central_moments(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from html import escape
@@ -150,12 +150,12 @@ class SyntheticRelease(Released[Table_co]):
             )
             keys = keys.join(texts, how="cross", maintain_order="left_right")
         counts, output = pl.Series(COUNT, one.values.ravel()), self._tables.output(one.part)
-        total = output.totals[0][1]
-        own = Noise(Allotment((COUNT,), total, Fraction(1)), Gaussian(one.deviation / float(total.unit)))
+        total = replace(output.totals[0][1], fraction=0)  # its noise is told in rows
+        own = Noise(Allotment((COUNT,), total, Fraction(1)), Gaussian(one.deviation))
         numbers = Numbers(
             keys.drop("").with_columns(counts) if one.part else pl.DataFrame(counts),
             self._tables.names(one.part),
-            (output,),
+            (replace(output, totals=((COUNT, total),)),),
             NoisePlan((own,), None, None, self.cost),
         )
         synthetic = pl.Series("synthetic", self._share(one.part).ravel() * self._rows)
