@@ -44,6 +44,8 @@ def from_polars(visits: pl.DataFrame, lazy: pl.LazyFrame) -> pl.DataFrame:
     frame = dp.protect(visits, unit=("user_id", "device"), budget=BUDGET, neighbors="replace")
     assert_type(frame, dp.PrivateFrame[pl.DataFrame])
     assert_type(dp.protect(lazy, unit=dp.Rows(3)), dp.PrivateFrame[pl.DataFrame])
+    once = dp.protect(visits, unit="user_id", max_rows=5, bounds={"spend": (0, 9)}, keys=KEYS, min_units=20)
+    assert_type(once.group_by("city", min_units=5).mean("spend"), dp.Query[pl.DataFrame])
     assert_type(frame.partition("city", keys=["Bonn", "Kiel"])["Bonn"], dp.PrivateFrame[pl.DataFrame])
     assert_type(dp.concat([frame, frame]), dp.PrivateFrame[pl.DataFrame])
     assert_type(frame.join({"city": ["Bonn"], "sea": [False]}, on="city"), dp.PrivateFrame[pl.DataFrame])

@@ -112,6 +112,12 @@ def protect(
     """
     if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
         raise InvalidArgument("This frame is protected already.")
+    source = _source(frame, unit, neighbors, data)
+    return PrivateFrame(replace(source, declared=_declared(source.table, **declared)), check_budget(budget))
+
+
+def _source(frame: Any, unit: Unit, neighbors: str, data: Any) -> Source:
+    """The table of whose rows a plan is, with its unit. Errors: those of `protect`."""
     check_choice(neighbors, ("add-remove", "replace"), "neighbors")
     held, origin = engine.adopt(frame), engine.read_origin(data)
     if unit is None or (isinstance(unit, (str, tuple, list)) and not unit):
@@ -124,7 +130,7 @@ def protect(
         raise InvalidArgument("unit=: a column is named twice.")
     source = Source(held, held.schema, ids, neighbors, origin)  # type: ignore[arg-type]
     try:
-        table = source.table
+        _ = source.table
     except UnknownColumn as error:
         pandas = held.kind == "pandas" and held.engine == "polars"
         hint = " If it is the index of a pandas table, call reset_index() first." if pandas else ""
@@ -133,7 +139,7 @@ def protect(
         ]
         message = f"{error}{hint}{''.join(unread[:1])}"
     else:
-        return PrivateFrame(replace(source, declared=_declared(table, **declared)), check_budget(budget))
+        return source
     raise UnknownColumn(message)
 
 

@@ -115,9 +115,8 @@ class Question:
     def in_rounds(self) -> bool:
         """Whether keys alone are found in rounds, by weights: where no limit says how many groups a unit may have."""
         limits = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
-        unlimited = limits == Limits()
         alone = self.private_keys and not self.aggregates and self.other is None
-        return alone and unlimited and bool(self.table.unit) and self.table.relation == "add-remove"
+        return alone and limits == Limits() and bool(self.table.unit) and self.table.relation == "add-remove"
 
     @cached_property
     def limits(self) -> Limits:
