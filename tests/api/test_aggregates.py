@@ -8,7 +8,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import dpframe as dp
-from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation
+from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, WrongCall
 
 ROWS = pl.DataFrame(
     {
@@ -143,3 +143,24 @@ def test_a_dict_takes_columns_and_words(frame):
         frame.agg({"items": "nothing"})
     with pytest.raises((InvalidArgument, UnsupportedOperation)):
         frame.agg({"items": 3})
+
+
+def test_keys_have_names_as_in_polars(frame):
+    limits = {"max_groups": 2, "max_rows_per_group": 9}
+    for groups in (
+        frame.group_by(large=dp.col("items") > 3, keys=[True, False], **limits),
+        frame.group_by(large=ITEMS > 3, keys=[True, False], **limits),
+    ):
+        table = groups.count().release(epsilon=BIG).table
+        assert table.rows() == [(True, 3), (False, 3)]
+        assert table.columns == ["large", "count"]
+    town = frame.group_by(town="city", keys=["a", "b"], **limits).count().release(epsilon=BIG).table
+    assert town.rows() == [("a", 3), ("b", 2)]
+    both = frame.group_by("city", even=dp.col("items") % 2 == 0, keys=[("a", True), ("b", False)], **limits)
+    assert both.count().release(epsilon=BIG).table.columns == ["city", "even", "count"]
+
+
+def test_a_misspelt_limit_of_groups_is_no_key(frame):
+    for typed, near in (({"max_group": 3}, "max_groups"), ({"key": ["a"]}, "keys"), ({"minunits": 3}, "min_units")):
+        with pytest.raises(WrongCall, match=f"Did you mean '{near}'"):
+            frame.group_by("city", **typed)

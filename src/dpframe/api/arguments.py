@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, TypedDict
 
 import polars as pl
@@ -28,7 +29,7 @@ from dpframe.plan import (
 )
 from dpframe.plan.steps import Step, check_limit
 from dpframe.plan.steps.rewrites import WithColumns
-from dpframe.usage import STEPS
+from dpframe.usage import STEPS, nearest
 
 _RANKS = 10**6  # the largest denominator of a rank
 _MISSPELT = 2  # with more unknown names than this, they are taken for values of a column
@@ -235,12 +236,22 @@ def _written(value: object) -> Expr:
     return value if isinstance(value, Expr) else read_polars(value) if isinstance(value, pl.Expr) else lit(value)
 
 
-def read_by(step: Step, by: Iterable[object]) -> tuple[Step, tuple[str, ...], frozenset[str]]:
+def read_by(
+    step: Step, by: Iterable[object], named: Mapping[str, object] = MappingProxyType({})
+) -> tuple[Step, tuple[str, ...], frozenset[str]]:
     """The columns of a grouping, some of them expressions of the row, which are written first.
 
+    Input:  by: columns and expressions; named: expressions, or columns, by the names of their keys
     Output: the step that writes them; the names of all; the names of columns that are keys now, and were others before
     """
     flat = [x for value in by for x in (value if isinstance(value, (list, tuple)) else [value])]
+    for name, value in named.items():
+        if not isinstance(value, (Expr, pl.Expr, str)):
+            near = nearest(name, ("keys", "other", "min_units", "limits", *OwnLimits.__annotations__))
+            raise WrongCall(
+                f"group_by: got an unexpected keyword argument {name!r}.{near} Type group_by({STEPS['group_by']})."
+            )
+        flat.append(read_expr(value, "group_by").alias(name))
     if not flat:
         raise InvalidArgument("group_by: name at least one column: group_by('city', keys=[...]).")
     computed = dict(read_columns("group_by", [x for x in flat if isinstance(x, (Expr, pl.Expr))], {}))

@@ -73,11 +73,16 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         keys: Any = None,
         other: Any = None,
         min_units: int | None = None,
-        **limits: Unpack[GroupLimits],
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        limits: Auto | None = None,
+        **named: Any,
     ) -> PrivateGroupBy[Table_co]:
         """Groups of rows, and how much one unit may be in them.
 
-        Input:  by: columns, or expressions such as dp.col("when").dt.date(), named by .alias or their column; keys: the
+        Input:  by: columns, or expressions such as dp.col("when").dt.date(), named by .alias or their column; named:
+                expressions by the names of their keys, `group_by(day=dp.col("when").dt.date())`; keys: the
                 groups to release, listed without looking at the data: a list, a dict of lists (every combination), a
                 list of tuples or a public dataframe, each key once (a dataframe with more columns may repeat keys). In
                 a column of times a date stands for its midnight. Without keys, groups are found in the data, and a
@@ -105,8 +110,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         >>> groups.count().release(epsilon=0.5).table["city"].to_list()  # all that are listed
         ['Bonn', 'Kiel', 'Trier']
         """
-        step, names, written = read_by(self._step, by)
-        unit_limits = limits_of(read_limits(**limits), step.table, groups=True)
+        step, names, written = read_by(self._step, by, named)
+        unit_limits = limits_of(read_limits(max_rows, max_groups, max_rows_per_group, limits), step.table, groups=True)
         also = typed_too(keys=keys, other=other, min_units=min_units)
         verb = f"group_by({', '.join(map(repr, names))}, {also}{{limit}})"
         frame = self._then(step)
