@@ -17,17 +17,7 @@ from dpframe.api.settings import resolve_budget
 from dpframe.budget import Terms, offered
 from dpframe.engine import Table_co, as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan import (
-    QUERY,
-    Derivation,
-    Question,
-    ReleasedColumn,
-    check_choice,
-    derivation,
-    examples,
-    read_covers,
-    real,
-)
+from dpframe.plan import QUERY, Derivation, Question, ReleasedColumn, check_choice, derivation, read_covers, real
 from dpframe.plan.steps import Step, exchanged, rebased, source_of, sources_of
 from dpframe.release import Account, Batch, batch_of, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
@@ -50,9 +40,6 @@ class Query(Hints, Generic[Table_co]):
 
     def __init__(self, question: Question, budget: Account | None) -> None:
         self._question, self._budget = question, budget
-
-    def _examples(self) -> tuple[list[str], list[str]]:
-        return examples(self._question.step.table.columns)
 
     def explain(self) -> Derivation:
         """The derivation: every step, what one unit can have after it, the sensitivity of each noisy total.
