@@ -129,7 +129,7 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
     },
     "questions": {
         "no aggregate": lambda f, p: f.agg(max_rows=1),
-        "an aggregate without a name": lambda f, p: f.agg(dp.count(), max_rows=1),
+        "an aggregate without a name": lambda f, p: f.agg(5, max_rows=1),
         "a price in agg": lambda f, p: f.agg(n=dp.count(), epsilon=1.0, max_rows=1),
         "no aggregate at all": lambda f, p: f.agg(n="count", max_rows=1),
         "a rank of 2": lambda f, p: f.quantile("age", 2, bounds=(0, 1), max_rows=1),
