@@ -76,7 +76,7 @@ REFUSED = [
     (
         lambda f: f.crosstab("city", "age", keys={"city": ["a"], "age": [1]}, margins="measured"),
         errors.UnboundedContribution,
-        r"keys=\.\.\., max_groups=3, max_rows_per_group=2\); or once [^;]*max_rows_per_group=2\)\.$",  # without dp.Auto()
+        r"keys=\.\.\., max_groups=3, max_rows_per_group=2\); or once [^;]*max_rows_per_group=2\)\.$",  # no dp.Auto()
     ),
     (lambda f: f.group_by("id", max_groups=1), errors.UnsupportedOperation, "one person"),
     (lambda f: f.with_columns(id=dp.col("age")), errors.UnsupportedOperation, "another name"),
