@@ -1,7 +1,7 @@
 """Row expressions, as they are typed."""
 
-from dpframe.plan.expressions.expression import Expr, Then, When, col, lit, output_name, when
-from dpframe.plan.expressions.foreign import is_len, read_polars
+from dpframe.plan.expressions.expression import Expr, Then, When, col, lit, output_name, read_polars, when
+from dpframe.plan.expressions.foreign import is_len
 from dpframe.plan.expressions.namespaces import CalendarNamespace, Pieces, TextNamespace
 
 __all__ = [

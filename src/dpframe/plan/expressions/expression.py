@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
-from dpframe.plan.expressions.foreign import read_polars
+from dpframe.plan.expressions.foreign import Reader
 from dpframe.plan.expressions.namespaces import CalendarNamespace, TextNamespace
 from dpframe.plan.hints import EXPRESSION
 from dpframe.plan.intervals import check_bound, check_interval
@@ -267,12 +267,12 @@ class Expr(Hints):
     # Namespaces
 
     @property
-    def str(self) -> TextNamespace:
+    def str(self) -> TextNamespace[Expr]:
         """Operations on text."""
         return TextNamespace(self)
 
     @property
-    def dt(self) -> CalendarNamespace:
+    def dt(self) -> CalendarNamespace[Expr]:
         """Parts of a date or a time."""
         return CalendarNamespace(self)
 
@@ -376,3 +376,12 @@ def when(condition: object) -> When:
     dp.Expr: when((age >= 18)).then('adult').otherwise('child')
     """
     return When(node_of(condition))
+
+
+_POLARS = Reader(col, lit, when)
+
+
+def read_polars(expr: pl.Expr) -> Expr:
+    """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
+    result: Expr = _POLARS.read(expr)
+    return result

@@ -10,14 +10,11 @@ import io
 import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
-
-if TYPE_CHECKING:
-    from dpframe.plan.expressions.expression import Expr
 
 Tree = Any  # of JSON
 
@@ -61,12 +58,58 @@ _LISTED = {
 }
 
 
-def read_polars(expr: pl.Expr) -> Expr:
-    """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
-    tree = _tree(expr)
-    name = polars_name(tree)
-    result: Expr = _read(tree)
-    return result if name is None else result.alias(name)
+class Reader(NamedTuple):
+    """Reads expressions of Polars with the functions that make ours: `dp.col`, `dp.lit`, `dp.when`."""
+
+    col: Callable[[str], Any]
+    lit: Callable[[Any], Any]
+    when: Callable[[Any], Any]
+
+    def read(self, expr: pl.Expr) -> Any:
+        """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
+        tree = _tree(expr)
+        name = polars_name(tree)
+        result = self._read(tree)
+        return result if name is None else result.alias(name)
+
+    def _read(self, tree: Tree) -> Any:
+        """An expression; the pieces of a text on the way to one of them."""
+        match tree:
+            case {"Column": str(name)}:
+                return self.col(name)
+            case {"Literal": _}:
+                return self.lit(_constant(tree))
+            case {"Alias": [inner, _]}:
+                return self._read(inner)
+            case {"BinaryExpr": {"left": left, "op": str(sign), "right": right}}:
+                return self._signed(sign, left, right)
+            case {"Cast": {"expr": inner, "dtype": _}}:
+                return self.lit(_constant(tree)) if _is_constant(inner) else self._read(inner).cast(_dtype(tree))
+            case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
+                return self.when(self._read(condition)).then(self._read(yes)).otherwise(self._read(no))
+            case {"Function": {"input": [first, *rest], "function": function}}:
+                name, options = _called(function)
+                return self._function(name, options, self._read(first), rest)
+            case {"Agg": _} | "Len":
+                raise UnsupportedOperation(
+                    "A row expression reads one row; aggregates have bounds and a name: agg(n=dp.count(), "
+                    "m=dp.mean('x', bounds=(0, 100)))."
+                )
+        raise _unknown(next(iter(tree)) if isinstance(tree, dict) and tree else "a part")
+
+    def _signed(self, sign: str, left: Tree, right: Tree) -> Any:
+        if sign in _BY_CONSTANT:
+            return _BY_CONSTANT[sign](self._read(left), _constant(right))
+        if sign not in _SIGNS:
+            raise _unknown(sign)
+        return _SIGNS[sign](self._read(left), self._read(right))
+
+    def _function(self, name: str, options: Mapping[str, Any], value: Any, rest: Sequence[Tree]) -> Any:
+        if name in _PLAIN and not rest:
+            return operator.attrgetter(_PLAIN[name])(value)()
+        if name in _LISTED:
+            return operator.attrgetter(_LISTED[name])(value)(*map(_constant, rest))
+        return _optional(name, options, value, [_constant(tree) for tree in rest])
 
 
 def is_len(expr: pl.Expr) -> bool:
@@ -99,49 +142,6 @@ def _unknown(what: str) -> UnsupportedOperation:
     )
 
 
-def _read(tree: Tree) -> Any:
-    """An expression; the pieces of a text on the way to one of them."""
-    from dpframe.plan.expressions.expression import Expr, col, lit  # which imports this module
-
-    assert Expr is not None
-    match tree:
-        case {"Column": str(name)}:
-            return col(name)
-        case {"Literal": _}:
-            return lit(_constant(tree))
-        case {"Alias": [inner, _]}:
-            return _read(inner)
-        case {"BinaryExpr": {"left": left, "op": str(sign), "right": right}}:
-            return _signed(sign, left, right)
-        case {"Cast": {"expr": inner, "dtype": _}}:
-            return lit(_constant(tree)) if _is_constant(inner) else _read(inner).cast(_dtype(tree))
-        case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
-            return _choice(*map(_read, (condition, yes, no)))
-        case {"Function": {"input": [first, *rest], "function": function}}:
-            name, options = _called(function)
-            return _function(name, options, _read(first), rest)
-        case {"Agg": _} | "Len":
-            raise UnsupportedOperation(
-                "A row expression reads one row; aggregates have bounds and a name: agg(n=dp.count(), "
-                "m=dp.mean('x', bounds=(0, 100)))."
-            )
-    raise _unknown(next(iter(tree)) if isinstance(tree, dict) and tree else "a part")
-
-
-def _signed(sign: str, left: Tree, right: Tree) -> Any:
-    if sign in _BY_CONSTANT:
-        return _BY_CONSTANT[sign](_read(left), _constant(right))
-    if sign not in _SIGNS:
-        raise _unknown(sign)
-    return _SIGNS[sign](_read(left), _read(right))
-
-
-def _choice(condition: Any, yes: Any, no: Any) -> Any:
-    from dpframe.plan.expressions.expression import when
-
-    return when(condition).then(yes).otherwise(no)
-
-
 def _called(function: Tree) -> tuple[str, Mapping[str, Any]]:
     """A function's name, with its family before it, and its options."""
     parts: list[str] = []
@@ -151,14 +151,6 @@ def _called(function: Tree) -> tuple[str, Mapping[str, Any]]:
     if isinstance(function, str):
         parts.append(function)
     return ".".join(parts), function if isinstance(function, dict) else {"flag": function}
-
-
-def _function(name: str, options: Mapping[str, Any], value: Any, rest: Sequence[Tree]) -> Any:
-    if name in _PLAIN and not rest:
-        return operator.attrgetter(_PLAIN[name])(value)()
-    if name in _LISTED:
-        return operator.attrgetter(_LISTED[name])(value)(*map(_constant, rest))
-    return _optional(name, options, value, [_constant(tree) for tree in rest])
 
 
 def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.hints import CALENDAR, PIECES, TEXT
@@ -11,9 +11,14 @@ from dpframe.plan.operations import Every
 from dpframe.plan.types import check_text, real
 from dpframe.usage import Hints
 
-if TYPE_CHECKING:
-    from dpframe.plan.expressions.expression import Expr
 
+class Called(Protocol):
+    """What a namespace needs of the expression that it stands at."""
+
+    def _call(self, operation: str, *others: object, **options: Any) -> Self: ...
+
+
+E = TypeVar("E", bound=Called)
 _PLACES = 2**31 - 1  # of a character, as engines count them
 _PIECES = 2**20  # of a text that are looked at
 _LONG = 100  # times the characters that are replaced
@@ -46,44 +51,44 @@ def _literally(value: object, call: str, literal: object, rest: str = "", also: 
 
 
 @dataclass(frozen=True)
-class TextNamespace(Hints):
+class TextNamespace(Hints, Generic[E]):
     """`dp.col("city").str`: operations on text."""
 
     _habits = TEXT
-    _expr: Expr
+    _expr: E
 
-    def to_lowercase(self) -> Expr:
+    def to_lowercase(self) -> E:
         """Small letters, a letter for a letter; "İ", whose small letter is two characters, stays as it is."""
         return self._expr._call("str.to_lowercase")
 
-    def to_uppercase(self) -> Expr:
+    def to_uppercase(self) -> E:
         """Capital letters, a letter for a letter; "ß", whose capital would be two letters, stays as it is."""
         return self._expr._call("str.to_uppercase")
 
-    def len_chars(self) -> Expr:
+    def len_chars(self) -> E:
         """Number of characters."""
         return self._expr._call("str.len_chars")
 
-    def contains(self, pattern: str, *, literal: bool = False) -> Expr:
+    def contains(self, pattern: str, *, literal: bool = False) -> E:
         """Whether the text contains these characters. A pattern is refused; with literal=True nothing is a pattern."""
         return self._expr._call("str.contains", literal=_literally(pattern, "str.contains", literal))
 
-    def starts_with(self, literal: str) -> Expr:
+    def starts_with(self, literal: str) -> E:
         """Whether the text starts with these characters."""
         return self._expr._call("str.starts_with", literal=_word(literal, "str.starts_with"))
 
-    def ends_with(self, literal: str) -> Expr:
+    def ends_with(self, literal: str) -> E:
         """Whether the text ends with these characters."""
         return self._expr._call("str.ends_with", literal=_word(literal, "str.ends_with"))
 
-    def head(self, n: int) -> Expr:
+    def head(self, n: int) -> E:
         """The first n characters."""
         first = real(n)
         if not isinstance(first, int) or not 0 <= first < 2**31:
             raise InvalidArgument("str.head takes a whole number of at least 0.")
         return self._expr._call("str.head", n=first)
 
-    def slice(self, offset: int, length: int | None = None) -> Expr:
+    def slice(self, offset: int, length: int | None = None) -> E:
         """Some characters: from the place `offset`, counted from 0, so many, or all that follow."""
         first, most = real(offset), None if length is None else real(length)
         if not _place(first) or not (most is None or _place(most)) or (length is not None and most is None):
@@ -93,7 +98,7 @@ class TextNamespace(Hints):
             )
         return self._expr._call("str.slice", offset=first, length=most)
 
-    def replace(self, pattern: str, value: str, *, literal: bool = False, n: int = 1) -> Expr:
+    def replace(self, pattern: str, value: str, *, literal: bool = False, n: int = 1) -> E:
         """Other characters in place of some: the first time, as in Polars; n=-1 for each time.
 
         A pattern is refused; with literal=True nothing is a pattern. Null where the text, of n characters, could become
@@ -105,11 +110,11 @@ class TextNamespace(Hints):
             )
         return self._replaced("str.replace", pattern, value, literal, every=n == -1)
 
-    def replace_all(self, pattern: str, value: str, *, literal: bool = False) -> Expr:
+    def replace_all(self, pattern: str, value: str, *, literal: bool = False) -> E:
         """Other characters in place of some, each time; see `replace`."""
         return self._replaced("str.replace_all", pattern, value, literal, every=True)
 
-    def _replaced(self, call: str, pattern: str, value: str, literal: bool, *, every: bool) -> Expr:
+    def _replaced(self, call: str, pattern: str, value: str, literal: bool, *, every: bool) -> E:
         want = _word(value, call)
         have = _literally(pattern, call, literal, f", {want!r}", "$" * ("$" in want))  # "$1" is a part of a match
         if not have or len(want) > _LONG * len(have):
@@ -119,7 +124,7 @@ class TextNamespace(Hints):
             )
         return self._expr._call("str.replace", old=have, new=want, every=every)
 
-    def split(self, by: str, *, literal: bool = False) -> Pieces:
+    def split(self, by: str, *, literal: bool = False) -> Pieces[E]:
         """The pieces of a text between separators: `str.split(",").list.get(0)` is the first piece.
 
         A separator of one character is that character. A longer one could be a pattern, as in pandas, and is refused if
@@ -136,24 +141,24 @@ def _place(value: float | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Pieces(Hints):
+class Pieces(Hints, Generic[E]):
     """`dp.col("s").str.split(",")`: go on with `.list.get(0)`, or with `.str[0]` as in pandas."""
 
     _habits = PIECES
-    _expr: Expr
+    _expr: E
     _by: str
 
     @property
-    def list(self) -> Pieces:
+    def list(self) -> Pieces[E]:
         """As Polars has it: `.list.get(0)`."""
         return self
 
     @property
-    def str(self) -> Pieces:
+    def str(self) -> Pieces[E]:
         """As pandas has it: `.str[0]` or `.str.get(0)`."""
         return self
 
-    def get(self, index: int, null_on_oob: bool = True) -> Expr:
+    def get(self, index: int, null_on_oob: bool = True) -> E:
         """The piece of a number, counted from 0, or from -1 at the end; null where there is none."""
         number = real(index)
         if not isinstance(number, int) or abs(number) >= _PIECES or null_on_oob is not True:
@@ -163,15 +168,15 @@ class Pieces(Hints):
             )
         return self._expr._call("str.split", by=self._by, index=number)
 
-    def first(self) -> Expr:
+    def first(self) -> E:
         """The first piece, which every text has."""
         return self.get(0)
 
-    def last(self) -> Expr:
+    def last(self) -> E:
         """The last piece."""
         return self.get(-1)
 
-    def __getitem__(self, index: int) -> Expr:
+    def __getitem__(self, index: int) -> E:
         return self.get(index)
 
     def __iter__(self) -> NoReturn:
@@ -179,45 +184,45 @@ class Pieces(Hints):
 
 
 @dataclass(frozen=True)
-class CalendarNamespace(Hints):
+class CalendarNamespace(Hints, Generic[E]):
     """`dp.col("when").dt`: parts of a date or a time."""
 
     _habits = CALENDAR
-    _expr: Expr
+    _expr: E
 
-    def year(self) -> Expr:
+    def year(self) -> E:
         """Year."""
         return self._expr._call("dt.year")
 
-    def month(self) -> Expr:
+    def month(self) -> E:
         """Month, 1 to 12."""
         return self._expr._call("dt.month")
 
-    def day(self) -> Expr:
+    def day(self) -> E:
         """Day of the month, 1 to 31."""
         return self._expr._call("dt.day")
 
-    def weekday(self) -> Expr:
+    def weekday(self) -> E:
         """Day of the week, Monday is 1."""
         return self._expr._call("dt.weekday")
 
-    def date(self) -> Expr:
+    def date(self) -> E:
         """The day, on the clock of the column's zone if it has one."""
         return self._expr._call("dt.date")
 
-    def week(self) -> Expr:
+    def week(self) -> E:
         """Number of the week as ISO 8601 counts them, 1 to 53: a week belongs to the year of its Thursday."""
         return self._expr._call("dt.week")
 
-    def quarter(self) -> Expr:
+    def quarter(self) -> E:
         """Quarter of the year, 1 to 4."""
         return self._expr._call("dt.quarter")
 
-    def month_start(self) -> Expr:
+    def month_start(self) -> E:
         """The first day of the month; a time keeps its clock, as in Polars. `dt.truncate("1mo")` is its midnight."""
         return self._expr._call("dt.month_start")
 
-    def truncate(self, every: str) -> Expr:
+    def truncate(self, every: str) -> E:
         """The start of the window that holds a date or time: `dt.truncate("1w")` is the Monday of its week.
 
         Input:  every: "1w", "1mo", "1q" or "1y"; or a number of days, hours, minutes or seconds, such as "1d", "6h",
@@ -227,14 +232,14 @@ class CalendarNamespace(Hints):
         Every.read(every)
         return self._expr._call("dt.truncate", every=every)
 
-    def ordinal_day(self) -> Expr:
+    def ordinal_day(self) -> E:
         """Day of the year, 1 to 366."""
         return self._expr._call("dt.ordinal_day")
 
-    def hour(self) -> Expr:
+    def hour(self) -> E:
         """Hour, 0 to 23."""
         return self._expr._call("dt.hour")
 
-    def minute(self) -> Expr:
+    def minute(self) -> E:
         """Minute, 0 to 59."""
         return self._expr._call("dt.minute")
