@@ -27,7 +27,19 @@ from dpframe.plan.explain import (
     render_text,
     unit_words,
 )
-from dpframe.plan.expressions import Expr, col, is_len, lit, output_name, read_polars, when
+from dpframe.plan.expressions import (
+    Expr,
+    coalesce,
+    col,
+    composed,
+    concat_str,
+    duration,
+    is_len,
+    lit,
+    output_name,
+    read_polars,
+    when,
+)
 from dpframe.plan.fingerprint import (
     described,
     described_table,
@@ -187,12 +199,16 @@ __all__ = [
     "check_choice",
     "check_interval",
     "check_names",
+    "coalesce",
     "col",
+    "composed",
+    "concat_str",
     "counted",
     "derivation",
     "describe",
     "described",
     "described_table",
+    "duration",
     "examples",
     "exponential",
     "has_population",

@@ -9,12 +9,17 @@ from __future__ import annotations
 import io
 import json
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.plan.expressions.choices import case, coalesced
+from dpframe.plan.hints import CALENDAR, EXPRESSION, TEXT
+from dpframe.plan.nodes import Call, Node
+from dpframe.plan.operations import TOTALS
 
 Tree = Any  # of JSON
 
@@ -34,6 +39,9 @@ _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     "LogicalAnd": operator.and_,
     "Or": operator.or_,
     "LogicalOr": operator.or_,
+    "Xor": operator.xor,
+    "EqValidity": lambda x, y: x.eq_missing(y),
+    "NotEqValidity": lambda x, y: x.ne_missing(y),
 }
 _BY_CONSTANT = {"FloorDivide": operator.floordiv, "Modulus": operator.mod}
 
@@ -46,24 +54,30 @@ _PLAIN = {
     **{"StringExpr.LenChars": "str.len_chars", "TemporalExpr.WeekDay": "dt.weekday"},
     "TemporalExpr.OrdinalDay": "dt.ordinal_day",
     "TemporalExpr.MonthStart": "dt.month_start",
-    **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("year", "month", "day", "hour", "minute", "date")},
-    **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("week", "quarter")},
+    "TemporalExpr.MonthEnd": "dt.month_end",
+    **{
+        f"TemporalExpr.{name.title()}": f"dt.{name}"
+        for name in ("year", "month", "day", "hour", "minute", "second", "date")
+    },
+    **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("year", "quarter", "month", "week", "day", "date")},
+    **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("hour", "minute", "second")},
 }
 # Functions whose arguments after the first are constants, and none of whose options matters.
 _LISTED = {
     **{"Pow.Generic": "pow", "FillNull": "fill_null", "TemporalExpr.Truncate": "dt.truncate"},
     **{"StringExpr.StartsWith": "str.starts_with", "StringExpr.EndsWith": "str.ends_with"},
     **{"StringExpr.Slice": "str.slice", "StringExpr.Head": "str.head"},
+    **{"StringExpr.Tail": "str.tail", "StringExpr.ZFill": "str.zfill", "TemporalExpr.OffsetBy": "dt.offset_by"},
     "ListExpr.Get": "get",
 }
 
 
 class Reader(NamedTuple):
-    """Reads expressions of Polars with the functions that make ours: `dp.col`, `dp.lit`, `dp.when`."""
+    """Reads expressions of Polars with what makes ours: `dp.col`, `dp.lit`, and `Expr` of a node."""
 
     col: Callable[[str], Any]
     lit: Callable[[Any], Any]
-    when: Callable[[Any], Any]
+    expr: Callable[[Node], Any]
 
     def read(self, expr: pl.Expr) -> Any:
         """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
@@ -86,7 +100,7 @@ class Reader(NamedTuple):
             case {"Cast": {"expr": inner, "dtype": _}}:
                 return self.lit(_constant(tree)) if _is_constant(inner) else self._read(inner).cast(_dtype(tree))
             case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
-                return self.when(self._read(condition)).then(self._read(yes)).otherwise(self._read(no))
+                return self._choice([(condition, yes)], no)
             case {"Function": {"input": [first, *rest], "function": function}}:
                 name, options = _called(function)
                 return self._function(name, options, self._read(first), rest)
@@ -97,18 +111,34 @@ class Reader(NamedTuple):
                 )
         raise _unknown(next(iter(tree)) if isinstance(tree, dict) and tree else "a part")
 
+    def _choice(self, branches: list[tuple[Tree, Tree]], other: Tree) -> Any:
+        """The conditions of a chain, in turn."""
+        while isinstance(other, dict) and "Ternary" in other:
+            inner = other["Ternary"]
+            branches, other = [*branches, (inner["predicate"], inner["truthy"])], inner["falsy"]
+        read = [(self._read(condition)._node, self._read(value)._node) for condition, value in branches]
+        return self.expr(case(read, self._read(other)._node))
+
     def _signed(self, sign: str, left: Tree, right: Tree) -> Any:
         if sign in _BY_CONSTANT:
-            return _BY_CONSTANT[sign](self._read(left), _constant(right))
+            return _BY_CONSTANT[sign](self._read(left), _constant(right) if _is_constant(right) else self._read(right))
         if sign not in _SIGNS:
             raise _unknown(sign)
         return _SIGNS[sign](self._read(left), self._read(right))
 
     def _function(self, name: str, options: Mapping[str, Any], value: Any, rest: Sequence[Tree]) -> Any:
+        if name in ("Coalesce", "StringExpr.ConcatHorizontal"):
+            nodes = [value._node, *(self._read(tree)._node for tree in rest)]
+            if name == "Coalesce":
+                return self.expr(coalesced(nodes))
+            if not options.get("ignore_nulls"):
+                return self.expr(Call("concat_str", tuple(nodes), (("separator", options["delimiter"]),)))
         if name in _PLAIN and not rest:
             return operator.attrgetter(_PLAIN[name])(value)()
         if name in _LISTED:
             return operator.attrgetter(_LISTED[name])(value)(*map(_constant, rest))
+        if not all(map(_is_constant, rest)):
+            raise _unknown(f"{name.rpartition('.')[2]} of several columns", name)
         return _optional(name, options, value, [_constant(tree) for tree in rest])
 
 
@@ -135,11 +165,18 @@ def _tree(expr: pl.Expr) -> Tree:
     return tree
 
 
-def _unknown(what: str) -> UnsupportedOperation:
+def _unknown(what: str, name: str = "") -> UnsupportedOperation:
+    """The refusal of a part of an expression. Input: what it is; name: of the function, with its family before it."""
+    family, _, own = name.rpartition(".")
+    snake = re.sub("(?<!^)(?=[A-Z])", "_", own.partition(".")[0]).lower()
+    advice = _TABLES.get(family, EXPRESSION).get(snake)
     return UnsupportedOperation(
-        f"Of this Polars expression, {what} has no counterpart among row expressions. Type it with dp.col('x'), whose "
-        "methods have Polars' names, as in dp.col('x').log(); or compute the column before dp.protect(...)."
+        f"Of this Polars expression, {what} has no counterpart among row expressions. "
+        + (advice or "Compute the column before: dp.protect(table.with_columns(y=...), unit='user_id').")
     )
+
+
+_TABLES = {"StringExpr": TEXT, "TemporalExpr": CALENDAR}
 
 
 def _called(function: Tree) -> tuple[str, Mapping[str, Any]]:
@@ -168,15 +205,39 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
             raise _unknown("is_in(nulls_equal=True)")
         case "Boolean.IsIn", _, [values]:
             return value.is_in(list(values))
-        case "Boolean.IsBetween", {"closed": "Both"}, [low, high]:
-            return value.is_between(low, high)
+        case "Boolean.IsBetween", {"closed": str(closed)}, [low, high]:
+            return value.is_between(low, high, closed.lower())
         case "StringExpr.Contains", {"literal": literal}, [text]:
             return value.str.contains(text, literal=literal)
         case "StringExpr.Replace", {"literal": literal, "n": n}, [old, new]:
             return value.str.replace(old, new, literal=literal, n=n)
+        case "StringExpr.Strptime", _, _ if (found := _strptime(options)) is not None:
+            return getattr(value.str, found[0])(found[1])
+        case "Replace", _, [old, new]:
+            return value.replace(dict(zip(_series(old), _series(new), strict=True)))
+        case "ReplaceStrict", _, [old, new, *default]:
+            return value.replace_strict(dict(zip(_series(old), _series(new), strict=True)), default=[*default, None][0])
+        case str(), {"fractional": False}, [] if name.startswith("TemporalExpr.Total"):
+            unit = name.removeprefix("TemporalExpr.Total").lower()
+            if unit in TOTALS.values():
+                return getattr(value.dt, f"total_{unit}")()
         case "StringExpr.Split", {"flag": False}, [by]:  # not inclusive
             return value.str.split(by, literal=True)
-    raise _unknown(f"{name.rpartition('.')[2]}, as it is asked," if name else "a function")
+    raise _unknown(f"{name.rpartition('.')[2]}, as it is asked," if name else "a function", name)
+
+
+def _series(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, (list, pl.Series)) else [values]
+
+
+def _strptime(options: Mapping[str, Any]) -> tuple[str, str | None] | None:
+    """The method that reads a text as a date or time, and its format; None for another type."""
+    match options:
+        case {"flag": [{"Literal": "Date"}, {"format": form, "exact": True}]}:
+            return "to_date", form
+        case {"flag": [{"Literal": {"Datetime": ["Microseconds", None]}}, {"format": form, "exact": True}]}:
+            return "to_datetime", form
+    return None
 
 
 def _is_constant(tree: Tree) -> bool:

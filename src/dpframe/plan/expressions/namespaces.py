@@ -7,8 +7,8 @@ from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.hints import CALENDAR, PIECES, TEXT
-from dpframe.plan.operations import Every
-from dpframe.plan.types import check_text, real
+from dpframe.plan.operations import TOTALS, Every, Form
+from dpframe.plan.types import as_dtype, check_text, real
 from dpframe.usage import Hints
 
 
@@ -21,6 +21,7 @@ class Called(Protocol):
 E = TypeVar("E", bound=Called)
 _PLACES = 2**31 - 1  # of a character, as engines count them
 _PIECES = 2**20  # of a text that are looked at
+_ZEROS = 100  # of a text that is filled up
 _LONG = 100  # times the characters that are replaced
 _SIGNS = frozenset(r"\.^$*+?{}[]()|")  # of a regular expression
 
@@ -82,21 +83,41 @@ class TextNamespace(Hints, Generic[E]):
         return self._expr._call("str.ends_with", literal=_word(literal, "str.ends_with"))
 
     def head(self, n: int) -> E:
-        """The first n characters."""
+        """The first n characters; with a negative number all but the last ones."""
         first = real(n)
-        if not isinstance(first, int) or not 0 <= first < 2**31:
-            raise InvalidArgument("str.head takes a whole number of at least 0.")
+        if not isinstance(first, int) or not -_PLACES < first <= _PLACES:
+            raise InvalidArgument("str.head takes a whole number: str.head(3), or str.head(-3) for all but three.")
+        if first < 0:  # places before the first letter belong to no text
+            return self._expr._call("str.slice", offset=1 - _PLACES, length=_PLACES - 1 + first)
         return self._expr._call("str.head", n=first)
 
+    def tail(self, n: int) -> E:
+        """The last n characters; with a negative number all but the first ones."""
+        last = real(n)
+        if not isinstance(last, int) or abs(last) >= _PLACES:
+            raise InvalidArgument("str.tail takes a whole number: str.tail(3), or str.tail(-3) for all but three.")
+        return self.slice(-last) if last else self.head(0)
+
     def slice(self, offset: int, length: int | None = None) -> E:
-        """Some characters: from the place `offset`, counted from 0, so many, or all that follow."""
+        """Some characters: from the place `offset`, counted from 0, or from -1 at the end, so many or all that follow.
+
+        Places before the first character count: `str.slice(-3, 2)` of "ab" is "a", as in Polars.
+        """
         first, most = real(offset), None if length is None else real(length)
-        if not _place(first) or not (most is None or _place(most)) or (length is not None and most is None):
+        right = isinstance(first, int) and abs(first) < _PLACES and (most is None or _place(most))
+        if not right or (length is not None and most is None):
             raise InvalidArgument(
-                "str.slice takes two whole numbers of at least 0: str.slice(2, 3) is the third to the fifth character. "
-                "The end of a text is in str.ends_with('a') and str.split(',').list.get(-1)."
+                "str.slice takes whole numbers: str.slice(2, 3) is the third to the fifth character, and str.slice(-3) "
+                "the last three."
             )
         return self._expr._call("str.slice", offset=first, length=most)
+
+    def zfill(self, length: int) -> E:
+        """Zeros before a text of fewer characters, behind its sign if it has one: "-7" becomes "-07"."""
+        most = real(length)
+        if not isinstance(most, int) or not 1 <= most <= _ZEROS:
+            raise InvalidArgument(f"str.zfill takes a length from 1 to {_ZEROS}, as in str.zfill(5).")
+        return self._expr._call("str.zfill", length=most)
 
     def replace(self, pattern: str, value: str, *, literal: bool = False, n: int = 1) -> E:
         """Other characters in place of some: the first time, as in Polars; n=-1 for each time.
@@ -123,6 +144,25 @@ class TextNamespace(Hints, Generic[E]):
                 "in str.replace('St.', 'Street')."
             )
         return self._expr._call("str.replace", old=have, new=want, every=every)
+
+    def to_date(self, format: str | None = None) -> E:
+        """The date that a text names, such as `str.to_date("%d.%m.%Y")`; null where it is none.
+
+        Input:  format: %Y, %m and %d once each, in any order, and other characters; "%Y-%m-%d" by default. Each part
+                has all its digits: "01.02.2026", not "1.2.2026"
+        """
+        form = Form.read("%Y-%m-%d" if format is None else format, "str.to_date")
+        return self._expr._call("str.to_date", format=form)
+
+    def to_datetime(self, format: str | None = None) -> E:
+        """The time that a text names, such as `str.to_datetime("%d.%m.%Y %H:%M")`; null where it is none.
+
+        Input:  format: as in `to_date`, with %H, %M and %S too, which are 0 where they are left out. Without a format,
+                the text is read as `cast("datetime")` reads it
+        """
+        if format is None:
+            return self._expr._call("cast", dtype=as_dtype("datetime"))
+        return self._expr._call("str.to_datetime", format=Form.read(format, "str.to_datetime"))
 
     def split(self, by: str, *, literal: bool = False) -> Pieces[E]:
         """The pieces of a text between separators: `str.split(",").list.get(0)` is the first piece.
@@ -222,15 +262,46 @@ class CalendarNamespace(Hints, Generic[E]):
         """The first day of the month; a time keeps its clock, as in Polars. `dt.truncate("1mo")` is its midnight."""
         return self._expr._call("dt.month_start")
 
+    def month_end(self) -> E:
+        """The last day of the month; a time keeps its clock, as in Polars."""
+        return self._expr._call("dt.month_end")
+
     def truncate(self, every: str) -> E:
         """The start of the window that holds a date or time: `dt.truncate("1w")` is the Monday of its week.
 
-        Input:  every: "1w", "1mo", "1q" or "1y"; or a number of days, hours, minutes or seconds, such as "1d", "6h",
-                "15m" or "30s", in windows that are counted from 1970-01-01
+        Input:  every: a number of weeks, months, quarters or years, "2w", "1mo", "1q", "1y", or of days, hours, minutes
+                or seconds, "1d", "6h", "15m", "30s". Windows are counted from 1970-01-01, weeks from 1970-01-05
         Output: the column's type. Null where the window begins before the year 1
         """
         Every.read(every)
         return self._expr._call("dt.truncate", every=every)
+
+    def offset_by(self, by: str) -> E:
+        """A date or time so much later: "3d", "-2h", "1w", "1mo", "-1q", "1y".
+
+        A day that the month does not have becomes its last day. Null outside of the years 1 to 9999.
+        """
+        Every.read(by.removeprefix("-") if isinstance(by, str) else by, "dt.offset_by")
+        return self._expr._call("dt.offset_by", by=by)
+
+    def total_days(self) -> E:
+        """Whole days of a duration, rounded toward zero: `(dp.col("out") - dp.col("in")).dt.total_days()`."""
+        return self._total("d")
+
+    def total_hours(self) -> E:
+        """Whole hours of a duration, rounded toward zero."""
+        return self._total("h")
+
+    def total_minutes(self) -> E:
+        """Whole minutes of a duration, rounded toward zero."""
+        return self._total("m")
+
+    def total_seconds(self) -> E:
+        """Whole seconds of a duration, rounded toward zero."""
+        return self._total("s")
+
+    def _total(self, unit: str) -> E:
+        return self._expr._call(f"dt.total_{TOTALS[unit]}", unit=unit)
 
     def ordinal_day(self) -> E:
         """Day of the year, 1 to 366."""
@@ -243,3 +314,7 @@ class CalendarNamespace(Hints, Generic[E]):
     def minute(self) -> E:
         """Minute, 0 to 59."""
         return self._expr._call("dt.minute")
+
+    def second(self) -> E:
+        """Second, 0 to 59."""
+        return self._expr._call("dt.second")
