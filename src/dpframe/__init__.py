@@ -23,7 +23,7 @@ from dpframe.api.statistics.moments import *
 from dpframe.api.statistics.pairs import *
 from dpframe.budget import Budget, Ledger
 from dpframe.plan import MODULE as _MODULE
-from dpframe.plan import Expr, col, lit, when
+from dpframe.plan import Expr, coalesce, col, concat_str, duration, lit, when
 from dpframe.plan.steps import Rows
 from dpframe.release import HierarchyRelease, MarginalsRelease, Release, SyntheticRelease
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -44,8 +44,11 @@ __all__ = [
     "Rows",
     "Sensitivity",
     "SyntheticRelease",
+    "coalesce",
     "col",
     "concat",
+    "concat_str",
+    "duration",
     "errors",
     "lit",
     "protect",

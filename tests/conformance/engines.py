@@ -560,7 +560,7 @@ def rows_of(frame: Any, names: list[str], by: str = "r") -> dict[str, list[Any]]
     made = {}
     for name in names:
         values, dtype = read[columns[name].id], columns[name].domain.dtype
-        if not isinstance(rows, pl.LazyFrame) and family(dtype) == "datetime":
+        if not isinstance(rows, pl.LazyFrame) and family(dtype) in ("datetime", "duration"):
             values = [None if x is None else x * NANO[dtype.time_unit] for x in values]
         made[name] = [values[i] for i in order]
     return made

@@ -64,6 +64,8 @@ def on_two(a: dp.Expr, b: dp.Expr) -> list[dp.Expr]:
     """Every operation on two expressions, of any type."""
     made = [op(a, b) for op in (*ARITHMETIC, *COMPARISONS)]
     made += [dp.when(a.is_null()).then(b).otherwise(a), dp.when(a < b).then(a).otherwise(b)]
+    made += [a // b, a % b, a ^ b, a.eq_missing(b), dp.coalesce(a, b), dp.concat_str([a, b, a], separator=", ")]
+    made.append(dp.when(a > b).then(a).when(a < b).then(b).otherwise(None))
     return [*made, a & b, a | b]
 
 
@@ -107,12 +109,25 @@ def _numbers(a: dp.Expr) -> list[dp.Expr]:
     ]
     return [
         *made,
-        a.is_between(-1, 7),
+        *(a.is_between(-1, 7, closed=ends) for ends in ("both", "left", "right", "none")),
+        *(op(a, dp.col("r") - 3) for op in (operator.floordiv, operator.mod)),
+        *(op(x, a) for op in (operator.floordiv, operator.mod) for x in WHOLE),
+        a.replace({0: 1, 7: -7}),
+        a.replace_strict({x: str(x) for x in range(-9, 30)}, default="other"),
+        _chain(a),
         dp.when(a > 0).then(1).otherwise(a),
         dp.when(a > 0).then(0.5),
         (a + 1) * a - a,
         _decimal(a) * _decimal(a) * _decimal(a) * a,
     ]
+
+
+def _chain(a: dp.Expr) -> dp.Expr:
+    """Two hundred conditions, and for each the number of the first one that holds."""
+    made = dp.when(a < -100).then(0)
+    for i in range(1, 200):
+        made = made.when(a < i - 100).then(i)
+    return made.otherwise(0.5)
 
 
 def _decimal(a: dp.Expr) -> dp.Expr:
@@ -126,6 +141,14 @@ def _texts(a: dp.Expr) -> list[dp.Expr]:
     made += [a.str.ends_with(x) for x in PIECES]
     made += [a.str.head(n) for n in (0, 1, 2, 3, 2**31 - 1)]
     made += [a.str.slice(*x) for x in ((0,), (1,), (2, 3), (0, 0), (1, 2**31 - 2), (2**31 - 2, 2**31 - 2))]
+    made += [a.str.slice(*x) for x in ((-1,), (-3,), (-3, 2), (-5000, 4999), (-(2**31 - 2), 2**31 - 2))]
+    made += [a.str.head(-1), a.str.head(-3), a.str.tail(2), a.str.tail(-2), a.str.tail(0)]
+    made += [a.str.zfill(x) for x in (1, 2, 5, 100)] + [a + x for x in ("", "a", "\x00", "👩")] + ["x" + a]
+    made += [a.str.to_date(), a.str.to_date("%Y-%m-%d\n"), a.str.to_date("-%Y-%m-%d"), a.str.to_datetime()]
+    made += [a.str.to_datetime(f"%Y-%m-%d{clock}") for clock in ("", "T%H:%M:%S", " %H:%M:%S")]
+    day, name = a.str.slice(8) + "." + a.str.slice(5, 2) + "/" + a.str.slice(0, 4), "%d.%m/%Y"
+    made += [day.str.to_date(name), (day + " 23").str.to_datetime(f"{name} %H")]
+    made += [a.replace({"a": "b", None: "none"}), a.replace_strict({"a": 1, "'": 2}), dp.coalesce(a, "none")]
     made += [a.str.replace(*change, literal=True, n=n) for change in CHANGES for n in (1, -1)]
     made += [a.str.split(x, literal=True).list.get(i) for x in SEPARATORS for i in (0, 1, -1, 1 - 2**20)]
     made += [op(a, x) for op in COMPARISONS for x in ("", "a", "A", "é", "'", "\\", "12\n", "\x00", "ß", "👩")]
@@ -153,8 +176,15 @@ def _truths(a: dp.Expr) -> list[dp.Expr]:
 
 def _parts(a: dp.Expr) -> list[dp.Expr]:
     parts = ("year", "month", "day", "weekday", "ordinal_day", "hour", "minute", "date", "week", "quarter")
-    made = [getattr(a.dt, part)() for part in (*parts, "month_start")]
-    return made + [a.dt.truncate(every) for every in ("1w", "1mo", "1q", "1y", "1d", "7d", "1h", "15m", "7s")]
+    made = [getattr(a.dt, part)() for part in (*parts, "month_start", "month_end", "second")]
+    made += [getattr(a.dt, f"total_{unit}")() for unit in ("days", "hours", "minutes", "seconds")]
+    made += [a.dt.offset_by(by) for by in ("3d", "-1d", "-2h", "90s", "1w", "1mo", "-1mo", "-7q", "4y", "-100y")]
+    made += [a - a, a + a, a + dp.duration(days=3, hours=5)]
+    made += [a - dp.duration(days=3, hours=5), dp.duration(days=400) + a, a - dp.lit(DAY), dp.lit(MOMENT) - a]
+    return made + [
+        a.dt.truncate(every)
+        for every in ("1w", "1mo", "1q", "1y", "1d", "7d", "1h", "15m", "7s", "2w", "5mo", "2q", "3y")
+    ]
 
 
 def _times(*values: object) -> list:

@@ -179,6 +179,71 @@ def by_constant(op):
     return rule
 
 
+def by_column(op):
+    """Of whole numbers below 9e18 in size; null where the divisor is 0."""
+
+    def rule(args, options):
+        a, b = (x.value for x in args)
+        found = a is not None and b is not None and b != 0 and max(abs(a), abs(b)) < 9 * 10**18
+        return Typed(nw.Int64(), op(a, b) if found else None)
+
+    return rule
+
+
+def summed(args, options):
+    if family(args[0].dtype) == "string":
+        return concatenated(args, options)
+    return (moved(1) if set(map(kind_of, args)) & TIMED else arithmetic(operator.add))(args, options)
+
+
+def subtracted(args, options):
+    return (moved(-1) if set(map(kind_of, args)) & TIMED else arithmetic(operator.sub))(args, options)
+
+
+TIMED = {"date", "datetime", "duration"}
+
+
+def kind_of(x: Typed) -> str:
+    return family(x.dtype)
+
+
+def moved(sign):
+    """Sums and differences of times and durations, in ticks of the result. Null outside of 64 bits or the calendar."""
+
+    def rule(args, options):
+        kinds = [kind_of(x) for x in args]
+        if kinds[0] == kinds[1]:
+            units = {getattr(x.dtype, "time_unit", "us") for x in args}
+            dtype = nw.Duration(units.pop() if len(units) == 1 and units != {"s"} else "us")
+        else:
+            dtype = args[kinds[0] == "duration"].dtype
+        a, b = (in_ticks(x, dtype) for x in args)
+        if a is None or b is None:
+            return Typed(dtype, None)
+        if kind_of(Typed(dtype, 0)) != "duration":
+            by, start = (a, b) if kinds[0] == "duration" else (sign * b, a)
+            least = sign == -1 and b == INT64[0]
+            return Typed(dtype, None) if least else time_or_none((start + by) * nano_of(dtype), dtype)
+        made = a + sign * b
+        inside = abs(float(a) + sign * float(b)) < GUARD and abs(made * nano_of(dtype)) <= dt.timedelta.max.days * DAY
+        return Typed(dtype, made * nano_of(dtype) if inside else None)
+
+    return rule
+
+
+def nano_of(dtype: Any) -> int:
+    return DAY if isinstance(dtype, nw.Date) else NANO[dtype.time_unit]
+
+
+def in_ticks(x: Typed, dtype: Any) -> int | None:
+    """A time or duration in ticks of another type, rounded down."""
+    if x.value is None:
+        return None
+    nano = x.value * DAY if isinstance(x.dtype, nw.Date) else x.value
+    ticks = nano // nano_of(dtype)
+    return None if nano_of(x.dtype) > nano_of(dtype) and not abs(float(ticks)) < GUARD else ticks
+
+
 def negative(args, options):
     if family(args[0].dtype) != "integer":
         x = float64(args[0])
@@ -350,10 +415,16 @@ def clip(args, options):
     return Typed(dtype, float(made) if isinstance(dtype, nw.Float64) else made)
 
 
+def exclusive(args, options):
+    a, b = (x.value for x in args)
+    return Typed(nw.Boolean(), None if a is None or b is None else a != b)
+
+
 def case(args, options):
-    condition, *branches = args
+    branches = [*args[1::2], args[-1]]
     kinds = {family(x.dtype) for x in branches} - {"null"}
-    chosen = branches[0 if condition.value is True else 1]
+    holds = (branch for condition, branch in zip(args[:-1:2], branches, strict=False) if condition.value is True)
+    chosen = next(holds, branches[-1])
     if kinds == {"integer"}:
         return Typed(nw.Int64(), None if chosen.value is None else int64(chosen))
     if kinds <= set(NUMBERS):
@@ -497,6 +568,46 @@ def replaced(x: str, options: dict[str, Any]) -> str | None:
     return x.replace(old, new, -1 if options["every"] else 1)
 
 
+def sliced(x: str, options: dict[str, Any]) -> str:
+    """From the end, places before the first letter count too."""
+    first = options["offset"] + (len(x) if options["offset"] < 0 else 0)
+    last = len(x) if options["length"] is None else first + options["length"]
+    return x[max(first, 0) : max(last, 0)]
+
+
+def concatenated(args, options):
+    """Null where one is, or where the text would have more than 2^24 letters."""
+    parts = [written(x) for x in args]
+    joined = None if None in parts else options.get("separator", "").join(parts)
+    return Typed(nw.String(), None if joined is None or len(joined) > 2**24 else joined)
+
+
+def written(x: Typed) -> str | None:
+    return None if x.value is None else CASTS[family(x.dtype), "string"](x, nw.String())
+
+
+def named(dtype):
+    """A text with each part of a date or time at its place, in digits."""
+    digits = {"%Y": "(?P<Y>[0-9]{4})", **{f"%{code}": f"(?P<{code}>[0-9]{{2}})" for code in "mdHMS"}}
+
+    def rule(args, options):
+        form = "".join(digits.get(x, re.escape(x)) for x in re.findall("%.|[^%]+", options["format"]))
+        found = None if args[0].value is None else re.fullmatch(form, args[0].value)
+        if found is None:
+            return Typed(dtype, None)
+        have = {**dict.fromkeys("HMS", "00"), **found.groupdict()}
+        day = f"{have['Y']}-{have['m']}-{have['d']}"
+        text = day if isinstance(dtype, nw.Date) else f"{day}T{have['H']}:{have['M']}:{have['S']}"
+        return Typed(dtype, from_text(Typed(nw.String(), text), dtype))
+
+    return rule
+
+
+def filled(x: str, options: dict[str, Any]) -> str:
+    zeros = "0" * max(0, options["length"] - len(x))
+    return x[0] + zeros + x[1:] if x[:1] in ("-", "+") and x else zeros + x
+
+
 def piece(x: str, options: dict[str, Any]) -> str | None:
     pieces, index = x.split(options["by"]), options["index"]
     return pieces[index] if -len(pieces) <= index < len(pieces) else None
@@ -528,25 +639,69 @@ def date(args, options):
     return Typed(nw.Date(), None if x.value is None else clock(x).date().toordinal() - EPOCH.toordinal())
 
 
-def since(day: dt.date, unit: str) -> int:
-    """Days since a week, month, quarter or year began."""
-    if unit == "w":
-        return day.weekday()
-    month = {"mo": day.month, "q": (day.month - 1) // 3 * 3 + 1, "y": 1}[unit]
-    return (day - day.replace(month=month, day=1)).days
-
-
 def truncated(args, options):
-    """Windows of the calendar begin at midnight; others are counted from 1970."""
+    """Months are counted from January 1970, weeks from its first Monday, other windows from its first second."""
     x = args[0]
     if x.value is None:
         return Typed(x.dtype, None)
     number, unit = re.fullmatch("([0-9]+)([a-z]+)", options["every"]).groups()
     nano = x.value * DAY if isinstance(x.dtype, nw.Date) else x.value
-    seconds = {"s": 1, "m": 60, "h": 3600, "d": 86_400}.get(unit)
-    if seconds:
-        return time_or_none(nano - nano % (int(number) * seconds * 10**9), x.dtype)
-    return time_or_none((nano // DAY - since(clock(x).date(), unit)) * DAY, x.dtype)
+    if unit in SECONDS:
+        origin = 4 * DAY if unit == "w" else 0
+        return time_or_none(nano - (nano - origin) % (int(number) * SECONDS[unit] * 10**9), x.dtype)
+    day = clock(x).date()
+    month = (day.year - 1970) * 12 + day.month - 1
+    start = month - month % (int(number) * MONTHS[unit])
+    return time_or_none(first_of(start) * DAY if start >= -1969 * 12 else FIRST * DAY - 1, x.dtype)
+
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+MONTHS = {"mo": 1, "q": 3, "y": 12}
+
+
+def first_of(month: int) -> int:
+    """The first day of a month that is counted from January 1970."""
+    if month == 8030 * 12:
+        return LAST + 1
+    return dt.date(1970 + month // 12, month % 12 + 1, 1).toordinal() - EPOCH.toordinal()
+
+
+def offset_by(args, options):
+    x, sign = args[0], -1 if options["by"].startswith("-") else 1
+    if x.value is None:
+        return Typed(x.dtype, None)
+    number, unit = re.fullmatch("-?([0-9]+)([a-z]+)", options["by"]).groups()
+    nano = x.value * DAY if isinstance(x.dtype, nw.Date) else x.value
+    if unit in SECONDS:
+        return time_or_none(nano + sign * int(number) * SECONDS[unit] * 10**9, x.dtype)
+    day = clock(x).date()
+    month = (day.year - 1970) * 12 + day.month - 1 + sign * int(number) * MONTHS[unit]
+    if not -1969 * 12 <= month < 8030 * 12:
+        return Typed(x.dtype, None)
+    last = first_of(month + 1) - first_of(month)
+    return time_or_none((first_of(month) + min(day.day, last) - 1) * DAY + nano % DAY, x.dtype)
+
+
+def month_end(args, options):
+    x = args[0]
+    if x.value is None:
+        return Typed(x.dtype, None)
+    day = clock(x).date()
+    nano = x.value * DAY if isinstance(x.dtype, nw.Date) else x.value
+    return time_or_none((first_of((day.year - 1970) * 12 + day.month) - 1) * DAY + nano % DAY, x.dtype)
+
+
+def second(args, options):
+    x = args[0]
+    return Typed(nw.Int64(), None if x.value is None else x.value // 10**9 % 60)
+
+
+def total(args, options):
+    """Rounded toward zero; null for a duration without its opposite."""
+    x, unit = args[0], SECONDS[options["unit"]] * 10**9
+    if x.value is None or x.value // nano_of(x.dtype) == INT64[0]:
+        return Typed(nw.Int64(), None)
+    return Typed(nw.Int64(), abs(x.value) // unit * (1 if x.value > 0 else -1))
 
 
 def month_start(args, options):
@@ -558,15 +713,23 @@ def month_start(args, options):
 
 
 def time_or_none(nano: int, dtype: Any) -> Typed:
-    """A time, where there is one: of the years from 1 on, and where 64 bits are nanoseconds, one that they hold."""
-    least = max(FIRST * DAY, -(2**63)) if getattr(dtype, "time_unit", "") == "ns" else FIRST * DAY
+    """A time, where there is one: in the years 1 to 9999, and where 64 bits are nanoseconds, one that they hold.
+
+    The clock of a zone needs a day at either end.
+    """
+    spare = 0 if getattr(dtype, "time_zone", None) is None else 1
+    low, high = (FIRST + spare) * DAY, (LAST + 1 - spare) * DAY
+    if getattr(dtype, "time_unit", "") == "ns":
+        low, high = max(low, -(2**63)), min(high, 2**63 - 1)
     made = nano // DAY if isinstance(dtype, nw.Date) else nano
-    return Typed(dtype, made if nano >= least else None)
+    return Typed(dtype, made if low <= nano < high else None)
 
 
 RULES: dict[str, Callable[..., Typed]] = {
-    "add": arithmetic(operator.add),
-    "subtract": arithmetic(operator.sub),
+    "add": summed,
+    "floor_divide_by": by_column(operator.floordiv),
+    "modulo_by": by_column(operator.mod),
+    "subtract": subtracted,
     "multiply": arithmetic(operator.mul),
     "divide": divide,
     "floor_divide": by_constant(operator.floordiv),
@@ -590,6 +753,7 @@ RULES: dict[str, Callable[..., Typed]] = {
     "greater_equal": compare(operator.ge),
     "and": logic(False),
     "or": logic(True),
+    "xor": exclusive,
     "not": opposite,
     "is_null": is_null,
     "is_in": is_in,
@@ -604,7 +768,11 @@ RULES: dict[str, Callable[..., Typed]] = {
     "str.starts_with": text(nw.Boolean(), lambda x, o: x.startswith(o["literal"])),
     "str.ends_with": text(nw.Boolean(), lambda x, o: x.endswith(o["literal"])),
     "str.head": text(nw.String(), lambda x, o: x[: o["n"]]),
-    "str.slice": text(nw.String(), lambda x, o: x[o["offset"] :][: len(x) if o["length"] is None else o["length"]]),
+    "str.slice": text(nw.String(), sliced),
+    "str.to_date": named(nw.Date()),
+    "str.to_datetime": named(nw.Datetime("us")),
+    "str.zfill": text(nw.String(), filled),
+    "concat_str": concatenated,
     "str.replace": text(nw.String(), replaced),
     "str.split": text(nw.String(), piece),
     "dt.year": part(lambda t: t.year),
@@ -615,6 +783,10 @@ RULES: dict[str, Callable[..., Typed]] = {
     "dt.quarter": part(lambda t: (t.month + 2) // 3),
     "dt.month_start": month_start,
     "dt.truncate": truncated,
+    "dt.offset_by": offset_by,
+    "dt.month_end": month_end,
+    "dt.second": second,
+    **dict.fromkeys(("dt.total_days", "dt.total_hours", "dt.total_minutes", "dt.total_seconds"), total),
     "dt.weekday": part(lambda t: t.isoweekday()),
     "dt.ordinal_day": part(lambda t: t.timetuple().tm_yday),
     "dt.hour": part(lambda t: t.hour),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import operator
+import re
 
 import polars as pl
 import pytest
 
 import dpframe as dp
 from dpframe.errors import DpFrameError, InvalidArgument, UnknownColumn, UnsupportedOperation
-from dpframe.plan import read_polars
+from dpframe.plan import hints, read_polars
 from dpframe.plan.nodes import text
 
 A, S, T = (pl.col(x) for x in "ast")
@@ -28,6 +29,8 @@ CALENDAR = [
     "week",
     "quarter",
     "month_start",
+    "month_end",
+    "second",
 ]
 
 
@@ -74,6 +77,27 @@ def pairs():
         ("date", dt.date(2020, 1, 1) <= T, t >= dt.date(2020, 1, 1)),
         ("date of Polars", pl.date(2020, 1, 1) <= T, dp.lit(dt.date(2020, 1, 1)) <= t),
         ("time", dt.datetime(2020, 1, 1, 2) < T, t > dt.datetime(2020, 1, 1, 2)),
+        (
+            "chain",
+            pl.when(A > 2).then(pl.lit("x")).when(A > 1).then(pl.lit("y")).otherwise(S),
+            dp.when(a > 2).then("x").when(a > 1).then("y").otherwise(s),
+        ),
+        ("half open", A.is_between(1, 2, closed="left"), a.is_between(1, 2, closed="left")),
+        ("exclusive", (A > 1) ^ (A < 3), (a > 1) ^ (a < 3)),
+        ("missing", A.eq_missing(1) | A.ne_missing(T), a.eq_missing(1) | a.ne_missing(t)),
+        ("divided", A // T + A % T, a // t + a % t),
+        ("first", pl.coalesce("a", T, 1), dp.coalesce("a", t, 1)),
+        ("texts", pl.concat_str(["s", A], separator="-"), dp.concat_str(["s", a], separator="-")),
+        ("sum of texts", S + "x", s + "x"),
+        ("end", S.str.slice(-3) + S.str.head(-2) + S.str.tail(2), s.str.slice(-3) + s.str.head(-2) + s.str.tail(2)),
+        ("zeros", S.str.zfill(4), s.str.zfill(4)),
+        ("replaced", S.replace({"a": "b"}), s.replace({"a": "b"})),
+        ("replaced strictly", S.replace_strict({"a": 1}, default=0), s.replace_strict({"a": 1}, default=0)),
+        ("day", S.str.to_date("%d.%m.%Y"), s.str.to_date("%d.%m.%Y")),
+        ("clock", S.str.to_datetime("%d.%m.%Y %H:%M"), s.str.to_datetime("%d.%m.%Y %H:%M")),
+        ("between days", (T - T).dt.total_days(), (t - t).dt.total_days()),
+        ("later", T + pl.duration(days=3), t + dp.duration(days=3)),
+        ("offset", T.dt.offset_by("-1mo"), t.dt.offset_by("-1mo")),
         ("mixed", OURS["a"] + A, a + a),
     ]
 
@@ -99,13 +123,16 @@ REFUSED = {
     "rank": A.rank(),
     "window": A.over("s"),
     "strip": S.str.strip_chars(),
-    "open": A.is_between(1, 2, closed="left"),
     "forward": A.fill_null(strategy="forward"),
     "column": T.dt.truncate(S),
     "column of texts": S.str.starts_with(S),
     "struct": pl.struct("a"),
-    "missing": A.eq_missing(1),
-    "xor": A ^ A,
+    "largest": pl.max_horizontal("a", "t"),
+    "written": T.dt.strftime("%Y"),
+    "found": S.str.extract("(a)"),
+    "milliseconds": (T - T).dt.total_milliseconds(),
+    "nulls left out": pl.concat_str("s", "s", ignore_nulls=True),
+    "another unit": S.str.to_datetime("%Y-%m-%d", time_unit="ns"),
     "all": pl.all(),
     "several": pl.col("a", "s"),
     "types": pl.col(pl.Int64),
@@ -114,8 +141,34 @@ REFUSED = {
 
 @pytest.mark.parametrize("typed", REFUSED)
 def test_what_has_no_counterpart_is_refused_with_what_to_type(typed):
-    with pytest.raises(UnsupportedOperation, match=r"dp\.col\('x'\)|agg\(n=dp\.count"):
+    with pytest.raises(UnsupportedOperation) as caught:
         read_polars(REFUSED[typed])
+    assert offered(str(caught.value)), "the message offers nothing to type"
+
+
+PLACES = {
+    "dp": dp,
+    "str": type(OURS["s"].str),
+    "dt": type(OURS["t"].dt),
+    "list": type(OURS["s"].str.split(",")),
+    "table": pl.DataFrame,
+    "frame": dp.PrivateFrame,
+}
+
+
+def offered(message):
+    """The calls that a message offers; each of them exists."""
+    calls = re.findall(r"(?:\b(\w+))?\.([a-z]\w*)\(|\b(agg|per_unit)\(", message)
+    choices = ("then", "otherwise")  # which dp.when has
+    for place, name, verb in calls:
+        assert hasattr(PLACES.get(place, dp.Expr), name) or verb or name in choices, (place, name, message)
+    return calls
+
+
+@pytest.mark.parametrize("table", ["EXPRESSION", "TEXT", "CALENDAR", "PIECES"])
+def test_advice_on_names_of_other_libraries_offers_what_exists(table):
+    for advice in set(getattr(hints, table).values()):
+        assert offered(advice.replace("[...]", "")) or "no" in advice, advice
 
 
 TABLE = pl.DataFrame(

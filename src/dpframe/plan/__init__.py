@@ -27,7 +27,20 @@ from dpframe.plan.explain import (
     render_text,
     unit_words,
 )
-from dpframe.plan.expressions import Expr, PolarsAggregate, col, lit, output_name, read_aggregates, read_polars, when
+from dpframe.plan.expressions import (
+    Expr,
+    PolarsAggregate,
+    coalesce,
+    col,
+    composed,
+    concat_str,
+    duration,
+    lit,
+    output_name,
+    read_aggregates,
+    read_polars,
+    when,
+)
 from dpframe.plan.fingerprint import (
     described,
     described_table,
@@ -188,12 +201,16 @@ __all__ = [
     "check_choice",
     "check_interval",
     "check_names",
+    "coalesce",
     "col",
+    "composed",
+    "concat_str",
     "counted",
     "derivation",
     "describe",
     "described",
     "described_table",
+    "duration",
     "examples",
     "exponential",
     "has_population",

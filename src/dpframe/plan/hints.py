@@ -60,7 +60,7 @@ FRAME = _table(
         "group_by(dp.col('when').dt.date(), keys=[...], max_groups=7, max_rows_per_group=5), added up after release.",
         "append concat vstack extend union": "Type dp.concat([frame, other]).",
         "isna isnull": "Type with_columns(missing=dp.col('x').is_null()).",
-        "replace": "Type with_columns(x=dp.when(dp.col('x') == 'a').then('b').otherwise(dp.col('x'))).",
+        "replace": "Type with_columns(dp.col('x').replace({'a': 'b'})).",
         "eval": "Type with_columns(double=dp.col('x') * 2).",
         "round abs log exp": "Type with_columns(x=dp.col('x').round(1)); an expression has abs, log, exp and more.",
         "set_index reset_index": "There is no index: columns have names, and group_by('city', keys=[...]) takes them.",
@@ -181,12 +181,13 @@ EXPRESSION = _table(
         "mean sum count min max median std var quantile n_unique nunique len": _IN_AGG,
         "name": "Type .alias('weekly'), or the name as a keyword: with_columns(weekly=dp.col('wage') / 52).",
         "log2": "Type .log(2).",
-        "year quarter month week day weekday dayofweek hour minute date": "Of a time, type .dt.month(): .dt has year, "
-        "quarter, month, week, day, weekday, ordinal_day, hour, minute and date.",
+        "year quarter month week day weekday dayofweek hour minute second date": "Of a time, type .dt.month(): .dt has "
+        "year, quarter, month, week, day, weekday, ordinal_day, hour, minute, second and date.",
         "cbrt": "Type (dp.col('x').log() / 3).exp().",
         "truncate": "Of a time, type .dt.truncate('1w'). Of a number, type .floor() or .clip(0, 100).",
         "cut qcut": "Type frame.cut('x', [0, 18, 65]).",
-        "replace map replace_strict apply map_elements": "Type dp.when(dp.col('x') == 'a').then('b').otherwise(...).",
+        "map apply map_elements": "Type .replace({'a': 'b'}), or dp.when(dp.col('x') == 'a').then('b').otherwise('c').",
+        "combine_first": "Type dp.coalesce('x', 'y').",
         "shift diff rank rolling rolling_mean cum_sum cumsum pct_change over": "An expression reads one row alone, so "
         "nothing of other rows can be in it. What needs all rows of a unit is per_unit(total=dp.sum('x')).",
         "nlargest nsmallest sort sort_by top_k": "An expression reads one row. The most frequent values are "
@@ -205,12 +206,15 @@ TEXT = _table(
     {
         "lower": "Type .str.to_lowercase().",
         "get": "Type .str.split(',').list.get(0) for a piece, or .str.slice(0, 1) for a character.",
-        "strip strip_chars lstrip rstrip zfill cat title capitalize": "There is none. Do it before the table is "
-        "protected; of texts there are .str.to_lowercase(), .str.slice(0, 3) and .str.replace_all(' ', '').",
+        "strip strip_chars strip_chars_start strip_chars_end strip_prefix strip_suffix lstrip rstrip title capitalize "
+        "titlecase to_titlecase": "There is none. Do it before the table is protected; of texts there are "
+        ".str.to_lowercase(), .str.slice(0, 3) and .str.replace_all(' ', '').",
+        "cat concat join": "Type dp.concat_str(['a', 'b'], separator=' '), or dp.col('a') + dp.col('b').",
+        "pad_start rjust": "Type .str.zfill(5) for zeros.",
+        "strptime": "Type .str.to_date('%d.%m.%Y') or .str.to_datetime('%d.%m.%Y %H:%M').",
         "replace_many extract extract_all findall find count count_matches match fullmatch contains_any": "There are "
         "no patterns: type .str.replace_all('a', 'b'), "
         ".str.contains('a') or .str.split(',').list.get(0).",
-        "tail": "Type .str.split(',').list.get(-1) for the last piece, or .str.ends_with('a').",
         "upper": "Type .str.to_uppercase().",
         "len": "Type .str.len_chars().",
         "startswith": "Type .str.starts_with('a').",
@@ -224,14 +228,15 @@ CALENDAR = _table(
         "dayofweek day_of_week day_name": "Type .dt.weekday(): Monday is 1.",
         "dayofyear day_of_year": "Type .dt.ordinal_day().",
         "floor normalize round": "Type .dt.truncate('1d'), or '1h', '15m', '1w', '1mo'.",
-        "ceil offset_by month_end": "Type .dt.truncate('1mo'): the windows are named by their start.",
+        "ceil": "Type .dt.truncate('1mo'): the windows are named by their start. A month ends at .dt.month_end().",
+        "days seconds": "Of a duration, type .dt.total_days() or .dt.total_seconds().",
         "to_period month_name": "Type .dt.truncate('1mo'), or .dt.month().",
         "isocalendar weekofyear iso_week": "Type .dt.week().",
         "strftime to_string": "Type .dt.date(), or a part such as .dt.month().",
         "time": "Type .dt.hour() and .dt.minute().",
-        "second": "Type .dt.truncate('1s'), or .dt.minute().",
-        "tz_convert convert_time_zone tz_localize": "Do it before the table is protected.",
-        "total_seconds total_days": "Bounds of durations are durations: dp.mean('x', bounds=(timedelta(0), ...)).",
+        "tz_convert convert_time_zone replace_time_zone tz_localize": "Do it before the table is protected: "
+        "table.with_columns(y=...).",
+        "total_milliseconds total_microseconds total_nanoseconds": "Type .dt.total_seconds().",
     }
 )
 ACCESSOR = _table(

@@ -44,7 +44,8 @@ class Call:
         """Refuse what would take too long to work out. Errors: InvalidArgument."""
         if self.depth > DEEPEST or self.size > LARGEST:
             deep = (
-                f"nests operations {DEEPEST} deep at most, of which a logarithm or an exponential counts for {_SERIES}"
+                f"nests operations {DEEPEST} deep at most, of which a logarithm or an exponential counts for "
+                f"{OPERATIONS['log'].depth}"
             )
             most = deep if self.depth > DEEPEST else f"has {LARGEST:,} operations at most"
             raise InvalidArgument(
@@ -56,12 +57,13 @@ class Call:
     def depth(self) -> int:
         """The longest chain of operations, each an operand of the next."""
         inner = max((arg.depth for arg in self.args if isinstance(arg, Call)), default=0)
-        return inner + (_SERIES if self.operation in ("log", "log1p", "exp") else 1)
+        return inner + OPERATIONS[self.operation].depth
 
     @cached_property
     def size(self) -> int:
         """The number of operations, each as often as it stands in the tree."""
-        return 1 + sum(arg.size for arg in self.args if isinstance(arg, Call))
+        made = OPERATIONS[self.operation]
+        return made.size + made.copies * sum(arg.size for arg in self.args if isinstance(arg, Call))
 
     @cached_property
     def terms(self) -> int:
@@ -72,7 +74,6 @@ class Call:
 Node = Name | Literal | Call
 
 DEEPEST, LARGEST = 64, 20_000  # limits of one expression: operations within each other, and in all
-_SERIES = 8  # what a function counts for whose computation nests deeply itself
 _BLOCK = 8  # terms that are put together one by one, from left to right
 _CHAINS = {"add": "sum", "subtract": "sum", "multiply": "product", "and": "all", "or": "any"}
 
@@ -130,7 +131,7 @@ def text(node: Node, *, short: bool = False) -> str:
             return repr(value)
         case Call(operation, args, options):
             parts = {name: listed(o) if short and isinstance(o, Listed) else o for name, o in options}
-            return OPERATIONS[operation].text.format(*(text(a, short=short) for a in args), **parts)
+            return OPERATIONS[operation].written([text(a, short=short) for a in args], parts)
 
 
 def domain(

@@ -257,6 +257,10 @@ class Backend(ABC):
     def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
         """The piece of a text between separators, by its number from 0, or from -1 at the end; null where none is."""
 
+    def ending(self, frame: Frame, column: str, offset: int, length: int, into: str) -> Frame:
+        """Characters of a text from a place at its end on, -1 being the last; places before the first one count."""
+        return frame.with_columns(nw.col(column).str.slice(offset, length).alias(into))
+
     @abstractmethod
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         """Add ⌊column / by⌋ in whole numbers, exactly, for any Int64 and 0 < by < 2^62."""

@@ -169,6 +169,10 @@ class Dialect:
         """A piece of a text between separators. Errors: UnsupportedOperation where nobody has tried it."""
         raise UnsupportedOperation(_UNTRIED.format("str.split", "table.s.split(',')[0]"))
 
+    def ending(self, value: ibis.Value, offset: int, length: int) -> ibis.Value:
+        """Characters of a text from a place at its end on."""
+        return ops.Substring(value, offset, length).to_expr()
+
     def settled(self, rows: ibis.Table) -> ibis.Table:
         """The rows behind a step that the database's planner does not look through; see `Backend.settled`."""
         return rows
@@ -329,6 +333,10 @@ class _Ibis(SqlBackend):
     def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
         rows = frame.to_native()
         return _with(rows, _dialect(rows).replaced(rows[column], *change, every=every), into)
+
+    def ending(self, frame: Frame, column: str, offset: int, length: int, into: str) -> Frame:
+        rows = frame.to_native()
+        return _with(rows, _dialect(rows).ending(rows[column], offset, length), into)
 
     def settled(self, frame: Frame) -> Frame:
         rows = frame.to_native()

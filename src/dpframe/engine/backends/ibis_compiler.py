@@ -340,12 +340,12 @@ class TotalCompiler(SQLGlotCompiler):
 
     def visit_Substring(self, op: ops.Substring, *, arg: Sql, start: Sql, length: Sql | None) -> Sql:
         first, most = _constant(op.start), _constant(op.length)
-        if first is None or most is None or first < 0 or most < 0:
-            raise self.refused("the start and length of a part of a text must be constants from 0 on.")
+        if first is None or most is None or most < 0:
+            raise self.refused("the start and length of a part of a text must be constants, as in str.slice(0, 3).")
         return self.part_of(op, arg, first, most)
 
     def part_of(self, op: ops.Substring, arg: Sql, first: int, most: int) -> Sql:
-        """The characters of a text from a place on, counted from 0."""
+        """The characters of a text from a place on, counted from 0, or from -1 at the end."""
         raise NotImplementedError
 
     def visit_RegexSearch(self, op: ops.RegexSearch, *, arg: Sql, pattern: Sql) -> Sql:

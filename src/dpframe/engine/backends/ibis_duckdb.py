@@ -116,6 +116,10 @@ class _DuckDBDialect(Dialect):
         least = index if index >= 0 else -index - 1
         return ibis.cases((many >= least, _PIECE(value, separator, number)))
 
+    def ending(self, value: ibis.Value, offset: int, length: int) -> ibis.Value:
+        start = value.length() + offset
+        return value.substr(ibis.greatest(start, 0), ibis.greatest(ibis.least(start, 0) + length, 0))
+
     def read(self, rows: ibis.Table) -> pl.DataFrame:
         """The rows of a query, with sums cast to 64 bits.
 

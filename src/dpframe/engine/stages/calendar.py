@@ -8,12 +8,14 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.stages.operands import Columns, Lower, Operands
-from dpframe.engine.stages.values import TICKS, in_calendar
+from dpframe.engine.stages.values import TICKS, in_calendar, in_timedelta
 from dpframe.plan import Every, Kind, Window, kind
 
 _FIRST = -(2**63)
 _DAY = 86_400  # seconds
-_QUARTERS = (0, 90, 181, 273)  # days from the first of January to each quarter, without the 29th of February
+_LAST = 2**63 - 1
+_YEAR = 12  # months
+_EPOCH = 1970 * _YEAR
 
 
 def _days(here: Columns, value: nw.Expr, dtype: DType) -> nw.Expr:
@@ -44,10 +46,8 @@ def _quarter(here: Columns, on: Operands) -> nw.Expr:
 
 
 def _month_start(here: Columns, on: Operands) -> nw.Expr:
-    dtype = on.dtype
     value = here.hold(on.value)
-    back = here.hold((here.part(value, dtype, "day") - 1) * _per_day(dtype))
-    return _time(here, value.cast(nw.Int64), back, dtype)
+    return _moved(here, value, (1 - here.part(value, on.dtype, "day")) * _per_day(on.dtype), on.dtype)
 
 
 def _truncate(here: Columns, on: Operands) -> nw.Expr:
@@ -55,44 +55,82 @@ def _truncate(here: Columns, on: Operands) -> nw.Expr:
     dtype, every = on.dtype, Every.read(on.options["every"])
     value = here.hold(on.value)
     ticks = here.hold(value.cast(nw.Int64))
-    if every.seconds:
+    if every.window is not Window.MONTH:
         length = every.seconds * _per_day(dtype) // _DAY
-        return _time(here, ticks, here.hold(here.engine.remainder(ticks, length)), dtype)
-    day = here.hold(_days(here, value, dtype))
-    back = here.hold(_since(here, value, day, dtype, every.window) * _per_day(dtype))
-    if kind(dtype) == Kind.DATE:
-        return _time(here, ticks, back, dtype)
-    clock = here.hold(here.engine.remainder(ticks, _per_day(dtype)))
-    return _time(here, ticks, here.hold(back + clock), dtype)
+        since = here.engine.remainder(ticks, length)
+        if every.window is Window.WEEK:  # the first Monday is the 5th of January 1970
+            monday = here.hold(since) - 4 * _per_day(dtype) % length
+            since = nw.when(monday >= 0).then(monday).otherwise(monday + length)
+        return _moved(here, value, since * -1, dtype)
+    month = here.hold(_month(here, value, dtype))
+    start = here.hold(month - here.engine.remainder(month - _EPOCH, every.months))
+    back = here.hold(_first(here, start) - _days(here, value, dtype)) * _per_day(dtype)
+    if kind(dtype) != Kind.DATE:
+        back = back - here.engine.remainder(ticks, _per_day(dtype))
+    return _moved(here, value, back, dtype)
 
 
-def _since(here: Columns, value: nw.Expr, day: nw.Expr, dtype: DType, window: Window) -> nw.Expr:
-    """Days since the start of a week, month, quarter or year."""
-    if window is Window.WEEK:
-        return here.engine.remainder(day + 3, 7)
-    if window is Window.MONTH:
-        return here.part(value, dtype, "day") - 1
-    ordinal = here.part(value, dtype, "ordinal_day")
-    if window is Window.YEAR:
-        return ordinal - 1
-    ordinal, month = here.hold(ordinal), here.hold(here.part(value, dtype, "month"))
-    year = here.hold(here.part(value, dtype, "year"))
-    fourth, hundredth, last = (here.hold(here.engine.remainder(year, n)) for n in (4, 100, 400))
-    leap = nw.when(((fourth == 0) & (hundredth > 0)) | (last == 0)).then(nw.lit(1)).otherwise(nw.lit(0))
-    past = nw.lit(_QUARTERS[0])
-    for first, days in zip((4, 7, 10), _QUARTERS[1:], strict=True):
-        past = nw.when(month >= first).then(nw.lit(days)).otherwise(past)
-    return ordinal - 1 - past.cast(nw.Int64) - nw.when(month >= 4).then(leap).otherwise(nw.lit(0)).cast(nw.Int64)
+def _offset(here: Columns, on: Operands) -> nw.Expr:
+    """A time so much later. Of months: the same day of another month, or its last one."""
+    dtype, typed = on.dtype, on.options["by"]
+    every, sign = Every.read(typed.removeprefix("-")), -1 if typed.startswith("-") else 1
+    value = here.hold(on.value)
+    if every.window is not Window.MONTH:
+        by = nw.when(~value.is_null()).then(nw.lit(sign * every.seconds * _per_day(dtype) // _DAY))
+        return _moved(here, value, by, dtype)
+    month = here.hold(_month(here, value, dtype) + sign * every.months)
+    day = here.part(value, dtype, "day")
+    inside = here.hold(nw.when((month >= _YEAR) & (month < 10_000 * _YEAR)).then(month))
+    first, end = here.held_all([_first(here, inside), _first(here, inside + 1)])
+    day = here.hold(nw.when(day > end - first).then(end - first).otherwise(day))
+    return _moved(here, value, (first + day - 1 - _days(here, value, dtype)) * _per_day(dtype), dtype)
+
+
+def _month_end(here: Columns, on: Operands) -> nw.Expr:
+    value = here.hold(on.value)
+    end = here.hold(_first(here, _month(here, value, on.dtype) + 1))
+    return _moved(here, value, (end - 1 - _days(here, value, on.dtype)) * _per_day(on.dtype), on.dtype)
+
+
+def _month(here: Columns, value: nw.Expr, dtype: DType) -> nw.Expr:
+    """Months since January of the year 0."""
+    return here.part(value, dtype, "year") * _YEAR + here.part(value, dtype, "month") - 1
+
+
+def _first(here: Columns, month: nw.Expr) -> nw.Expr:
+    """The first day of a month of the years 1 to 10,000, in days since 1970.
+
+    Years that begin in March end with the leap day, and each five months from then on have 153 days: see H. Hinnant,
+    "chrono-Compatible Low-Level Date Algorithms".
+    """
+    quotient = here.engine.quotient
+    since = here.hold(month - 2)
+    year = here.hold(quotient(since, _YEAR))
+    leap = quotient(year, 4) - quotient(year, 100) + quotient(year, 400)
+    return year * 365 + leap + quotient((since - year * _YEAR) * 153 + 2, 5) - 719_468
 
 
 def _per_day(dtype: DType) -> int:
     return 1 if kind(dtype) == Kind.DATE else TICKS[getattr(dtype, "time_unit", "us")] * _DAY
 
 
-def _time(here: Columns, ticks: nw.Expr, back: nw.Expr, dtype: DType) -> nw.Expr:
-    """A time so many ticks before; null where it is before the year 1, or below what 64 bits hold."""
-    start = nw.when(ticks >= back + _FIRST).then(ticks) - back
-    return in_calendar(here.hold(here.engine.from_ticks(start, dtype)), dtype)
+def _moved(here: Columns, value: nw.Expr, by: nw.Expr, dtype: DType) -> nw.Expr:
+    """A time so many ticks later; null outside of the years 1 to 9999, or of what 64 bits hold."""
+    by = here.hold(by)
+    ticks = here.hold(value.cast(nw.Int64))
+    back = (by < 0) & (ticks >= nw.when(by < 0).then(by * -1) + _FIRST)
+    ahead = (by >= 0) & (ticks <= _LAST - nw.when(by >= 0).then(by))
+    there = nw.when(back | ahead).then(ticks) + by
+    return here.engine.from_ticks(here.hold(in_calendar(here.hold(there), dtype)), dtype)
+
+
+def _later(here: Columns, on: Operands) -> nw.Expr:
+    return _moved(here, here.hold(on.value), on.values[1], on.dtype)
+
+
+def _from_ticks(here: Columns, on: Operands) -> nw.Expr:
+    dtype = on.options["dtype"]
+    return here.engine.from_ticks(here.hold(in_timedelta(here.hold(on.value), dtype)), dtype)
 
 
 CALENDAR: Mapping[str, Lower] = {
@@ -100,5 +138,10 @@ CALENDAR: Mapping[str, Lower] = {
     "dt.week": _week,
     "dt.quarter": _quarter,
     "dt.month_start": _month_start,
+    "dt.month_end": _month_end,
     "dt.truncate": _truncate,
+    "dt.offset_by": _offset,
+    "ticks": lambda _, on: on.value.cast(nw.Int64),
+    "later": _later,
+    "from_ticks": _from_ticks,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import narwhals as nw
@@ -212,16 +213,43 @@ def _cast_time(here: Columns, value: nw.Expr, source: DType, target: DType) -> n
     return here.engine.retimed(value, source, target)
 
 
-def _case(_: Columns, on: Operands) -> nw.Expr:
-    yes, no = on.values[1], on.values[2]
-    types = [kind(f.dtype) for f in on.domains[1:]]
+_FEW = 8  # conditions of a choice that are asked one within the other
+
+
+def _case(here: Columns, on: Operands) -> nw.Expr:
+    """Many conditions in blocks: each block is a column, and so is whether one of its conditions holds.
+
+    So a query states a condition twice, and nests 8 of them at most: SQLite's parser holds 100 open ends.
+    """
+    domains = [*on.domains[1::2], on.domains[-1]]
+    *values, other = _branches([*on.values[1::2], on.values[-1]], domains)
+    pairs = list(zip(on.values[:-1:2], values, strict=True))
+    typed = [kind(f.dtype) != Kind.OTHER for f in domains[:-1]]  # a column of nulls alone has no type
+    while len(pairs) > _FEW:
+        blocks = [slice(i, i + _FEW) for i in range(0, len(pairs), _FEW)]
+        typed = [any(typed[block]) for block in blocks]
+        conditions = [reduce(operator.or_, [condition for condition, _ in pairs[block]]) for block in blocks]
+        found = [_first(pairs[block], nw.lit(None)) for block, has_type in zip(blocks, typed, strict=True) if has_type]
+        columns = here.held_all([*conditions, *found])
+        results = iter(columns[len(blocks) :])
+        chosen = [next(results) if has_type else nw.lit(None) for has_type in typed]
+        pairs = list(zip(columns[: len(blocks)], chosen, strict=True))
+    return _first(pairs, other)
+
+
+def _branches(values: Sequence[nw.Expr], domains: Sequence[ColumnDomain]) -> Sequence[nw.Expr]:
+    """Values of one type: numbers as floats, unless all are whole."""
+    types = [kind(f.dtype) for f in domains]
     if Kind.FLOAT in types or Kind.DECIMAL in types:
-        yes, no = (x if t == Kind.OTHER else to_float(x) for x, t in zip((yes, no), types, strict=True))
-    elif Kind.INTEGER in types:
-        yes, no = (
-            x if t == Kind.OTHER else int64(x, f) for x, t, f in zip((yes, no), types, on.domains[1:], strict=True)
-        )
-    return nw.when(on.value).then(yes).otherwise(no)
+        return [x if t == Kind.OTHER else to_float(x) for x, t in zip(values, types, strict=True)]
+    if Kind.INTEGER in types:
+        return [x if t == Kind.OTHER else int64(x, f) for x, t, f in zip(values, types, domains, strict=True)]
+    return values
+
+
+def _first(pairs: Sequence[tuple[nw.Expr, nw.Expr]], other: nw.Expr) -> nw.Expr:
+    """The value of the first condition that holds."""
+    return reduce(lambda rest, pair: nw.when(pair[0]).then(pair[1]).otherwise(rest), reversed(pairs), other)
 
 
 def _part(name: str) -> Lower:
@@ -243,8 +271,18 @@ def _text(op: Texts) -> Lower:
 
 def _slice(here: Columns, on: Operands) -> nw.Expr:
     offset, length = on.options["offset"], on.options["length"]
-    most = _LAST_LETTER - offset
-    return here.held(here.read(on.value).str.slice(offset, most if length is None else min(length, most)))
+    most = -offset if offset < 0 else _LAST_LETTER - offset
+    most = most if length is None else min(length, most)
+    text = here.read(on.value)
+    return here.held(here.ending(text, offset, most) if offset < 0 else text.str.slice(offset, most))
+
+
+def _concat(here: Columns, on: Operands) -> nw.Expr:
+    """Null where the text would become too long: engines fail there."""
+    texts = [here.read(value) for value in on.values]
+    letters = reduce(operator.add, [text.str.len_chars().cast(nw.Int64) for text in texts])
+    fits = nw.when(letters <= LONGEST_TEXT).then(texts[0])
+    return here.held(nw.concat_str([fits, *texts[1:]]))
 
 
 def _replace(here: Columns, on: Operands) -> nw.Expr:
@@ -281,6 +319,7 @@ LOWERED: Mapping[str, Lower] = {
     "greater_equal": _compare(lambda x, y: x >= y),
     "and": _simple(lambda x, y: x & y),
     "or": _simple(lambda x, y: x | y),
+    "xor": _simple(lambda x, y: x != y),
     # `not` needs a CASE: Ibis writes NOT x IS NULL without brackets, and SQL reads it as the opposite of x IS NULL.
     "not": _simple(lambda x: nw.when(~x.is_null()).then(~x)),
     "is_null": _simple(lambda x: x.is_null()),
@@ -296,6 +335,7 @@ LOWERED: Mapping[str, Lower] = {
     "str.starts_with": _of_text(lambda s, o: s.starts_with(o["literal"])),
     "str.ends_with": _of_text(lambda s, o: s.ends_with(o["literal"])),
     "str.slice": _slice,
+    "concat": _concat,
     "str.replace": _replace,
     "str.split": _split,
     "str.head": _text(lambda s, o: s.head(o["n"])),

@@ -20,12 +20,12 @@ from dpframe.engine.backends import Frame
 from dpframe.engine.stages.expressions import LOWERED, SIGNS
 from dpframe.engine.stages.operands import Columns, Operands
 from dpframe.engine.stages.values import WITHIN, int64, not_nan, to_float
-from dpframe.plan import Call, ColumnDomain, Literal, Name, Node, Table, nodes, overflows
+from dpframe.plan import Call, ColumnDomain, Literal, Name, Node, Table, composed, nodes, overflows
 
 _LARGE = 32  # operations and operands of an expression that need not be a column
 # Operations that state each operand once. Any other may state it several times, so its operands are columns.
 _ONCE = frozenset(
-    {"and", "or", "is_null", "case", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+    {"and", "or", "xor", "is_null", "case", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 )
 _TRIED = 8  # operations of a chain of whole numbers whose results are tried together
 
@@ -66,7 +66,7 @@ class Lowering(Columns):
         return [value.clean for value in self._roots(several)]
 
     def _roots(self, several: Iterable[Node]) -> list[_Value]:
-        roots = list(several)
+        roots = [composed(node, self.table) for node in several]
         self._done = {}
         self._count(roots)
         return self._values(roots)

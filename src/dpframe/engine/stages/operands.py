@@ -148,6 +148,10 @@ class Columns:
         """A piece of a text between separators, through the engine's own function."""
         return self._through(value, lambda frame, a, b: self.engine.piece(frame, a, by, index, b))
 
+    def ending(self, value: nw.Expr, offset: int, length: int) -> nw.Expr:
+        """Some of the last characters of a text."""
+        return self._through(value, lambda frame, a, b: self.engine.ending(frame, a, offset, length, b))
+
     def divided(self, value: nw.Expr, by: int) -> nw.Expr:
         """A whole number divided by another, rounded down."""
         return self._through(value, lambda frame, a, b: self.engine.divided(frame, a, by, b))

@@ -1,8 +1,10 @@
 """Row expressions, as they are typed."""
 
-from dpframe.plan.expressions.expression import Expr, Then, When, col, lit, output_name, when
-from dpframe.plan.expressions.foreign import PolarsAggregate, read_aggregates, read_polars
+from dpframe.plan.expressions.composed import composed
+from dpframe.plan.expressions.expression import Expr, col, lit, output_name, read_polars
+from dpframe.plan.expressions.functions import Then, When, coalesce, concat_str, duration, when
 from dpframe.plan.expressions.namespaces import CalendarNamespace, Pieces, TextNamespace
+from dpframe.plan.expressions.polars_aggregates import PolarsAggregate, read_aggregates
 
 __all__ = [
     "CalendarNamespace",
@@ -12,7 +14,11 @@ __all__ = [
     "TextNamespace",
     "Then",
     "When",
+    "coalesce",
     "col",
+    "composed",
+    "concat_str",
+    "duration",
     "lit",
     "output_name",
     "read_aggregates",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import polars as pl
 
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
-from dpframe.plan.expressions.foreign import read_polars
+from dpframe.plan.expressions.choices import Closed, between, mapped, same
+from dpframe.plan.expressions.foreign import Reader
 from dpframe.plan.expressions.namespaces import CalendarNamespace, TextNamespace
 from dpframe.plan.hints import EXPRESSION
 from dpframe.plan.intervals import check_bound, check_interval
@@ -103,11 +103,22 @@ class Expr(Hints):
     def __rtruediv__(self, other: object) -> Expr:
         return Expr(node_of(other)) / self
 
-    def __floordiv__(self, by: int) -> Expr:
-        return self._call("floor_divide", by=_whole(by, "a divisor"))
+    def __floordiv__(self, by: object) -> Expr:
+        return self._divided("floor_divide", by)
 
-    def __mod__(self, by: int) -> Expr:
-        return self._call("modulo", by=_whole(by, "a divisor"))
+    def __rfloordiv__(self, top: object) -> Expr:
+        return Expr(node_of(top)) // self
+
+    def __mod__(self, by: object) -> Expr:
+        return self._divided("modulo", by)
+
+    def __rmod__(self, top: object) -> Expr:
+        return Expr(node_of(top)) % self
+
+    def _divided(self, operation: str, by: object) -> Expr:
+        if isinstance(by, (Expr, pl.Expr)):
+            return self._call(f"{operation}_by", by)
+        return self._call(operation, by=_whole(by, "a divisor"))
 
     def __neg__(self) -> Expr:
         return self._call("negative")
@@ -216,9 +227,18 @@ class Expr(Hints):
     def __ge__(self, other: object) -> Expr:
         return self._call("greater_equal", other)
 
-    def is_between(self, lower: object, upper: object) -> Expr:
-        """Whether a value lies in [lower, upper], both ends included."""
-        return (self >= lower) & (self <= upper)
+    def eq_missing(self, other: object) -> Expr:
+        """Whether two values are equal, or both missing; never missing itself."""
+        return Expr(same(self._node, node_of(other)), self._name)
+
+    def ne_missing(self, other: object) -> Expr:
+        """Whether two values differ, where missing is a value too; never missing itself."""
+        return ~self.eq_missing(other)
+
+    def is_between(self, lower: object, upper: object, closed: str = "both") -> Expr:
+        """Whether a value lies between two others. The ends that count: "both", "left", "right" or "none"."""
+        ends = node_of(lower), node_of(upper)
+        return Expr(between(self._node, *ends, Closed.read(closed)), self._name)
 
     def is_in(self, values: Iterable[object]) -> Expr:
         """Whether a value is one of those listed."""
@@ -243,6 +263,12 @@ class Expr(Hints):
     def __ror__(self, other: object) -> Expr:
         return Expr(node_of(other)) | self
 
+    def __xor__(self, other: object) -> Expr:
+        return self._call("xor", other)
+
+    def __rxor__(self, other: object) -> Expr:
+        return Expr(node_of(other)) ^ self
+
     def __invert__(self) -> Expr:
         return self._call("not")
 
@@ -260,6 +286,18 @@ class Expr(Hints):
         """A constant in place of missing values (null or NaN)."""
         return self._call("fill_null", value=plain(value))
 
+    def replace(self, mapping: Mapping[Any, object]) -> Expr:
+        """Other values in place of those that a mapping lists: `dp.col("sex").replace({"m": "male"})`.
+
+        A null that is listed is a value too. Values that are not listed stay.
+        """
+        return Expr(mapped(self._node, _nodes(mapping, "replace"), self._node, "replace"), self._name)
+
+    def replace_strict(self, mapping: Mapping[Any, object], *, default: object = None) -> Expr:
+        """The values that a mapping lists, and a default for all others; without a default they are missing."""
+        call = "replace_strict"
+        return Expr(mapped(self._node, _nodes(mapping, call), node_of(default), call), self._name)
+
     def cast(self, dtype: object) -> Expr:
         """Another type; a value that does not convert is null."""
         return self._call("cast", dtype=as_dtype(dtype))
@@ -267,12 +305,12 @@ class Expr(Hints):
     # Namespaces
 
     @property
-    def str(self) -> TextNamespace:
+    def str(self) -> TextNamespace[Expr]:
         """Operations on text."""
         return TextNamespace(self)
 
     @property
-    def dt(self) -> CalendarNamespace:
+    def dt(self) -> CalendarNamespace[Expr]:
         """Parts of a date or a time."""
         return CalendarNamespace(self)
 
@@ -284,29 +322,10 @@ def _whole(value: object, what: str) -> int:
     return whole
 
 
-@dataclass(frozen=True)
-class When(Hints):
-    """`dp.when(condition)`: goes on with `.then(value)`."""
-
-    _condition: Node
-
-    def then(self, value: object) -> Then:
-        """The value where the condition holds."""
-        return Then(self._condition, node_of(value))
-
-
-class Then(Expr):
-    """`dp.when(condition).then(value)`: null elsewhere, unless `.otherwise(value)` follows."""
-
-    __slots__ = ("_condition", "_value")
-
-    def __init__(self, condition: Node, value: Node) -> None:
-        super().__init__(Call("case", (condition, value, Literal(None))))
-        self._condition, self._value = condition, value
-
-    def otherwise(self, value: object) -> Expr:
-        """The value where the condition does not hold, or is null."""
-        return Expr(Call("case", (self._condition, self._value, node_of(value))))
+def _nodes(mapping: object, call: str) -> Mapping[Node, Node]:
+    if not isinstance(mapping, Mapping):
+        raise InvalidArgument(f"{call} takes a mapping of old to new values, as in {call}({{'a': 'b'}}).")
+    return {node_of(old): node_of(new) for old, new in mapping.items()}
 
 
 def node_of(value: object) -> Node:
@@ -368,11 +387,10 @@ def lit(value: object) -> Expr:
     return Expr(node_of(value))
 
 
-@door
-def when(condition: object) -> When:
-    """A choice in each row.
+POLARS = Reader(col, lit, Expr)
 
-    >>> when(col("age") >= 18).then("adult").otherwise("child")
-    dp.Expr: when((age >= 18)).then('adult').otherwise('child')
-    """
-    return When(node_of(condition))
+
+def read_polars(expr: pl.Expr) -> Expr:
+    """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
+    result: Expr = POLARS.read(expr)
+    return result

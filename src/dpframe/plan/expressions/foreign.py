@@ -9,18 +9,19 @@ from __future__ import annotations
 import io
 import json
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
-
-if TYPE_CHECKING:
-    from dpframe.plan.expressions.expression import Expr
+from dpframe.plan.expressions.choices import case, coalesced
+from dpframe.plan.hints import CALENDAR, EXPRESSION, TEXT
+from dpframe.plan.nodes import Call, Node
+from dpframe.plan.operations import TOTALS
 
 Tree = Any  # of JSON
 
@@ -40,6 +41,9 @@ _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     "LogicalAnd": operator.and_,
     "Or": operator.or_,
     "LogicalOr": operator.or_,
+    "Xor": operator.xor,
+    "EqValidity": lambda x, y: x.eq_missing(y),
+    "NotEqValidity": lambda x, y: x.ne_missing(y),
 }
 _ALL = {"Boolean.AllHorizontal": operator.and_, "Boolean.AnyHorizontal": operator.or_}
 _BY_CONSTANT = {"FloorDivide": operator.floordiv, "Modulus": operator.mod}
@@ -53,142 +57,100 @@ _PLAIN = {
     **{"StringExpr.LenChars": "str.len_chars", "TemporalExpr.WeekDay": "dt.weekday"},
     "TemporalExpr.OrdinalDay": "dt.ordinal_day",
     "TemporalExpr.MonthStart": "dt.month_start",
-    **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("year", "month", "day", "hour", "minute", "date")},
-    **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("week", "quarter")},
+    "TemporalExpr.MonthEnd": "dt.month_end",
+    **{
+        f"TemporalExpr.{name.title()}": f"dt.{name}"
+        for name in ("year", "month", "day", "hour", "minute", "second", "date")
+    },
+    **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("year", "quarter", "month", "week", "day", "date")},
+    **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("hour", "minute", "second")},
 }
 # Functions whose arguments after the first are constants, and none of whose options matters.
 _LISTED = {
     **{"Pow.Generic": "pow", "FillNull": "fill_null", "TemporalExpr.Truncate": "dt.truncate"},
     **{"StringExpr.StartsWith": "str.starts_with", "StringExpr.EndsWith": "str.ends_with"},
     **{"StringExpr.Slice": "str.slice", "StringExpr.Head": "str.head"},
+    **{"StringExpr.Tail": "str.tail", "StringExpr.ZFill": "str.zfill", "TemporalExpr.OffsetBy": "dt.offset_by"},
     "ListExpr.Get": "get",
 }
 
 
-def read_polars(expr: pl.Expr) -> Expr:
-    """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
-    with suppress(RecursionError):
+class Reader(NamedTuple):
+    """Reads expressions of Polars with what makes ours: `dp.col`, `dp.lit`, and `Expr` of a node."""
+
+    col: Callable[[str], Any]
+    lit: Callable[[Any], Any]
+    expr: Callable[[Node], Any]
+
+    def read(self, expr: pl.Expr) -> Any:
+        """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
         tree = _tree(expr)
         name = polars_name(tree)
-        result: Expr = _read(tree)
+        result = self.tree(tree)
         return result if name is None else result.alias(name)
-    raise _too_deep()
 
+    def tree(self, tree: Tree) -> Any:
+        """An expression from its tree. Errors: UnsupportedOperation."""
+        with suppress(RecursionError):
+            return self._read(tree)
+        raise _too_deep()
 
-_BOUNDED = ("mean", "sum", "median", "quantile", "min", "max", "std", "var")
-
-
-@dataclass(frozen=True)
-class PolarsAggregate:
-    """An aggregate of Polars: the statistic of ours, what it is of (None for rows), its bounds, options and name."""
-
-    verb: str
-    of: Expr | None
-    bounds: tuple[Any, Any] | None
-    options: Mapping[str, Any]
-    name: str
-
-
-def read_aggregates(expr: pl.Expr) -> list[PolarsAggregate]:
-    """The aggregates that one of Polars stands for, one for each of its columns. Errors: UnsupportedOperation.
-
-    `clip` with both ends, last before the aggregate, is read as bounds, and `filter` as null in the other rows.
-    """
-    with suppress(RecursionError):
-        return _aggregates(_tree(expr))
-    raise _too_deep()
-
-
-def _aggregates(tree: Tree) -> list[PolarsAggregate]:
-    name = None
-    while isinstance(tree, dict) and "Alias" in tree:
-        tree, name = tree["Alias"][0], name or tree["Alias"][1]
-    if tree == "Len":
-        return [PolarsAggregate("count", None, None, {}, name or "len")]
-    verb, inner, options = _aggregate(tree)
-    read = [_of_column(verb, one, options, name) for one in _columns(inner)]
-    if name is not None and len(read) > 1:
-        raise UnsupportedOperation(f"alias({name!r}): this aggregate has several columns. Type one for each.")
-    return read
-
-
-def _aggregate(tree: Tree) -> tuple[str, Tree, dict[str, Any]]:
-    """The statistic, what it is of, and its options. Polars 1.30 writes some of them otherwise than 2 does."""
-    agg = tree.get("Agg") if isinstance(tree, dict) else None
-    word, inside = next(iter(agg.items())) if agg else ("", tree)
-    match word, inside:
-        case "Quantile", {"expr": inner, "quantile": rank}:
-            return "quantile", inner, {"q": _constant(rank)}
-        case "", {"Function": {"input": [inner, rank], "function": {"Quantile": _}}}:
-            return "quantile", inner, {"q": _constant(rank)}
-        case "Std" | "Var", [inner, ddof]:
-            return word.lower(), inner, {"ddof": ddof}
-        case "Count", [inner, nulls] | {"input": inner, "include_nulls": nulls}:
-            return "len" if nulls else "count", inner, {}
-        case "Min" | "Max", {"input": inner}:
-            return word.lower(), inner, {}
-        case "Mean" | "Sum" | "Median", inner:
-            return word.lower(), inner, {}
-        case "NUnique", inner:
-            return "n_unique", inner, {}
-    raise UnsupportedOperation(
-        "Of Polars' aggregates, these are read: mean, sum, len, count, n_unique, min, max, median, quantile, std and "
-        "var of a row expression, with filter before them, and pl.len(). Type another one as a statistic of dpframe, "
-        "such as agg(m=dp.mean('x', bounds=(0, 100))), and compute with the released numbers."
-    )
-
-
-def _columns(tree: Tree) -> list[Tree]:
-    """A row expression for each of the columns that `pl.col("x", "y")` names in it."""
-    return [_with_column(tree, name) for name in dict.fromkeys(_several(tree))] or [tree]
-
-
-def _several(tree: Tree) -> Iterator[str]:
-    """The names in `pl.col("x", "y")`."""
-    match tree:
-        case {"Selector": {"ByName": {"names": [*names]}}} | {"Columns": [*names]}:
-            yield from names
-        case dict() | list():
-            for inner in tree.values() if isinstance(tree, dict) else tree:
-                yield from _several(inner)
-
-
-def _with_column(tree: Tree, name: str) -> Tree:
-    """An expression with one column in place of several."""
-    match tree:
-        case {"Selector": {"ByName": _}} | {"Columns": _}:
-            return {"Column": name}
-        case dict():
-            return {key: _with_column(inner, name) for key, inner in tree.items()}
-        case list():
-            return [_with_column(inner, name) for inner in tree]
-    return tree
-
-
-def _of_column(verb: str, tree: Tree, options: Mapping[str, Any], name: str | None) -> PolarsAggregate:
-    from dpframe.plan.expressions.expression import lit, output_name
-
-    conditions: list[Expr] = []
-    bounds = None
-    while True:
+    def _read(self, tree: Tree) -> Any:
+        """An expression; the pieces of a text on the way to one of them."""
         match tree:
-            case {"Filter": {"input": inner, "by": condition}}:
-                conditions, tree = [*conditions, _read(condition)], inner
-            case {"Function": {"input": [inner], "function": "DropNulls"}} if verb != "len":
-                tree = inner
-            case {"Function": {"input": [inner, *ends], "function": {"Clip": _}}} if (
-                len(ends) == 2 and verb in _BOUNDED and bounds is None
-            ):
-                bounds, tree = (_constant(ends[0]), _constant(ends[1])), inner
-            case _:
-                break
-    value = _read(tree)
-    name = name or output_name(value, "agg")
-    if verb == "len":
-        verb, value = "count", lit(1) if conditions else None
-    for condition in conditions:
-        value = _choice(condition, value, None)
-    return PolarsAggregate(verb, value, bounds, options, name)
+            case {"Column": str(name)}:
+                return self.col(name)
+            case {"Literal": _}:
+                return self.lit(_constant(tree))
+            case {"Alias": [inner, _]}:
+                return self._read(inner)
+            case {"BinaryExpr": {"left": left, "op": str(sign), "right": right}}:
+                return self._signed(sign, left, right)
+            case {"Cast": {"expr": inner, "dtype": _}}:
+                return self.lit(_constant(tree)) if _is_constant(inner) else self._read(inner).cast(_dtype(tree))
+            case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
+                return self._choice([(condition, yes)], no)
+            case {"Function": {"input": [first, *rest], "function": function}}:
+                name, options = _called(function)
+                return self._function(name, options, self._read(first), rest)
+            case {"Agg": _} | "Len":
+                raise UnsupportedOperation(
+                    "A row expression reads one row; aggregates have bounds and a name: agg(n=dp.count(), "
+                    "m=dp.mean('x', bounds=(0, 100)))."
+                )
+        raise _unknown(next(iter(tree)) if isinstance(tree, dict) and tree else "a part")
+
+    def _choice(self, branches: list[tuple[Tree, Tree]], other: Tree) -> Any:
+        """The conditions of a chain, in turn."""
+        while isinstance(other, dict) and "Ternary" in other:
+            inner = other["Ternary"]
+            branches, other = [*branches, (inner["predicate"], inner["truthy"])], inner["falsy"]
+        read = [(self._read(condition)._node, self._read(value)._node) for condition, value in branches]
+        return self.expr(case(read, self._read(other)._node))
+
+    def _signed(self, sign: str, left: Tree, right: Tree) -> Any:
+        if sign in _BY_CONSTANT:
+            return _BY_CONSTANT[sign](self._read(left), _constant(right) if _is_constant(right) else self._read(right))
+        if sign not in _SIGNS:
+            raise _unknown(sign)
+        return _SIGNS[sign](self._read(left), self._read(right))
+
+    def _function(self, name: str, options: Mapping[str, Any], value: Any, rest: Sequence[Tree]) -> Any:
+        if name in ("Coalesce", "StringExpr.ConcatHorizontal"):
+            nodes = [value._node, *(self._read(tree)._node for tree in rest)]
+            if name == "Coalesce":
+                return self.expr(coalesced(nodes))
+            if not options.get("ignore_nulls"):
+                return self.expr(Call("concat_str", tuple(nodes), (("separator", options["delimiter"]),)))
+        if name in _ALL:
+            return reduce(_ALL[name], map(self._read, rest), value)
+        if name in _PLAIN and not rest:
+            return operator.attrgetter(_PLAIN[name])(value)()
+        if name in _LISTED:
+            return operator.attrgetter(_LISTED[name])(value)(*map(_constant, rest))
+        if not all(map(_is_constant, rest)):
+            raise _unknown(f"{name.rpartition('.')[2]} of several columns", name)
+        return _optional(name, options, value, [_constant(tree) for tree in rest])
 
 
 def polars_name(tree: Tree) -> str | None:
@@ -200,12 +162,10 @@ def _tree(expr: pl.Expr) -> Tree:
     try:
         return json.loads(expr.meta.serialize(format="json"))
     except RecursionError:
-        raise
+        problem = _too_deep()
     except Exception:  # of a Python function, for example, which Polars cannot write down
-        tree = None
-    if tree is None:
-        raise _unknown("a Python function")
-    return tree
+        problem = _unknown("a Python function")
+    raise problem
 
 
 def _too_deep() -> UnsupportedOperation:
@@ -215,54 +175,18 @@ def _too_deep() -> UnsupportedOperation:
     )
 
 
-def _unknown(what: str) -> UnsupportedOperation:
+def _unknown(what: str, name: str = "") -> UnsupportedOperation:
+    """The refusal of a part of an expression. Input: what it is; name: of the function, with its family before it."""
+    family, _, own = name.rpartition(".")
+    snake = re.sub("(?<!^)(?=[A-Z])", "_", own.partition(".")[0]).lower()
+    advice = _TABLES.get(family, EXPRESSION).get(snake)
     return UnsupportedOperation(
-        f"Of this Polars expression, {what} has no counterpart among row expressions. Type it with dp.col('x'), whose "
-        "methods have Polars' names, as in dp.col('x').log(); or compute the column before dp.protect(...)."
+        f"Of this Polars expression, {what} has no counterpart among row expressions. "
+        + (advice or "Compute the column before: dp.protect(table.with_columns(y=...), unit='user_id').")
     )
 
 
-def _read(tree: Tree) -> Any:
-    """An expression; the pieces of a text on the way to one of them."""
-    from dpframe.plan.expressions.expression import Expr, col, lit  # which imports this module
-
-    assert Expr is not None
-    match tree:
-        case {"Column": str(name)}:
-            return col(name)
-        case {"Literal": _}:
-            return lit(_constant(tree))
-        case {"Alias": [inner, _]}:
-            return _read(inner)
-        case {"BinaryExpr": {"left": left, "op": str(sign), "right": right}}:
-            return _signed(sign, left, right)
-        case {"Cast": {"expr": inner, "dtype": _}}:
-            return lit(_constant(tree)) if _is_constant(inner) else _read(inner).cast(_dtype(tree))
-        case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
-            return _choice(*map(_read, (condition, yes, no)))
-        case {"Function": {"input": [first, *rest], "function": function}}:
-            name, options = _called(function)
-            return _function(name, options, _read(first), rest)
-        case {"Agg": _} | "Len":
-            raise UnsupportedOperation(
-                "A row expression reads one row; aggregates have bounds and a name: agg(n=dp.count(), "
-                "m=dp.mean('x', bounds=(0, 100)))."
-            )
-    raise _unknown(next(iter(tree)) if isinstance(tree, dict) and tree else "a part")
-
-
-def _signed(sign: str, left: Tree, right: Tree) -> Any:
-    if sign in _BY_CONSTANT:
-        return _BY_CONSTANT[sign](_read(left), _constant(right))
-    if sign not in _SIGNS:
-        raise _unknown(sign)
-    return _SIGNS[sign](_read(left), _read(right))
-
-
-def _choice(condition: Any, yes: Any, no: Any) -> Any:
-    from dpframe.plan.expressions.expression import when
-
-    return when(condition).then(yes).otherwise(no)
+_TABLES = {"StringExpr": TEXT, "TemporalExpr": CALENDAR}
 
 
 def _called(function: Tree) -> tuple[str, Mapping[str, Any]]:
@@ -274,16 +198,6 @@ def _called(function: Tree) -> tuple[str, Mapping[str, Any]]:
     if isinstance(function, str):
         parts.append(function)
     return ".".join(parts), function if isinstance(function, dict) else {"flag": function}
-
-
-def _function(name: str, options: Mapping[str, Any], value: Any, rest: Sequence[Tree]) -> Any:
-    if name in _ALL:
-        return reduce(_ALL[name], map(_read, rest), value)
-    if name in _PLAIN and not rest:
-        return operator.attrgetter(_PLAIN[name])(value)()
-    if name in _LISTED:
-        return operator.attrgetter(_LISTED[name])(value)(*map(_constant, rest))
-    return _optional(name, options, value, [_constant(tree) for tree in rest])
 
 
 def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]) -> Any:
@@ -301,15 +215,39 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
             raise _unknown("is_in(nulls_equal=True)")
         case "Boolean.IsIn", _, [values]:
             return value.is_in(list(values))
-        case "Boolean.IsBetween", {"closed": "Both"}, [low, high]:
-            return value.is_between(low, high)
+        case "Boolean.IsBetween", {"closed": str(closed)}, [low, high]:
+            return value.is_between(low, high, closed.lower())
         case "StringExpr.Contains", {"literal": literal}, [text]:
             return value.str.contains(text, literal=literal)
         case "StringExpr.Replace", {"literal": literal, "n": n}, [old, new]:
             return value.str.replace(old, new, literal=literal, n=n)
+        case "StringExpr.Strptime", _, _ if (found := _strptime(options)) is not None:
+            return getattr(value.str, found[0])(found[1])
+        case "Replace", _, [old, new]:
+            return value.replace(dict(zip(_series(old), _series(new), strict=True)))
+        case "ReplaceStrict", _, [old, new, *default]:
+            return value.replace_strict(dict(zip(_series(old), _series(new), strict=True)), default=[*default, None][0])
+        case str(), {"fractional": False}, [] if name.startswith("TemporalExpr.Total"):
+            unit = name.removeprefix("TemporalExpr.Total").lower()
+            if unit in TOTALS.values():
+                return getattr(value.dt, f"total_{unit}")()
         case "StringExpr.Split", {"flag": False}, [by]:  # not inclusive
             return value.str.split(by, literal=True)
-    raise _unknown(f"{name.rpartition('.')[2]}, as it is asked," if name else "a function")
+    raise _unknown(f"{name.rpartition('.')[2]}, as it is asked," if name else "a function", name)
+
+
+def _series(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, (list, pl.Series)) else [values]
+
+
+def _strptime(options: Mapping[str, Any]) -> tuple[str, str | None] | None:
+    """The method that reads a text as a date or time, and its format; None for another type."""
+    match options:
+        case {"flag": [{"Literal": "Date"}, {"format": form, "exact": True}]}:
+            return "to_date", form
+        case {"flag": [{"Literal": {"Datetime": ["Microseconds", None]}}, {"format": form, "exact": True}]}:
+            return "to_datetime", form
+    return None
 
 
 def _is_constant(tree: Tree) -> bool:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.hints import CALENDAR, PIECES, TEXT
-from dpframe.plan.operations import Every
-from dpframe.plan.types import check_text, real
+from dpframe.plan.operations import TOTALS, Every, Form
+from dpframe.plan.types import as_dtype, check_text, real
 from dpframe.usage import Hints
 
-if TYPE_CHECKING:
-    from dpframe.plan.expressions.expression import Expr
 
+class Called(Protocol):
+    """What a namespace needs of the expression that it stands at."""
+
+    def _call(self, operation: str, *others: object, **options: Any) -> Self: ...
+
+
+E = TypeVar("E", bound=Called)
 _PLACES = 2**31 - 1  # of a character, as engines count them
 _PIECES = 2**20  # of a text that are looked at
+_ZEROS = 100  # of a text that is filled up
 _LONG = 100  # times the characters that are replaced
 _SIGNS = frozenset(r"\.^$*+?{}[]()|")  # of a regular expression
 
@@ -46,54 +52,74 @@ def _literally(value: object, call: str, literal: object, rest: str = "", also: 
 
 
 @dataclass(frozen=True)
-class TextNamespace(Hints):
+class TextNamespace(Hints, Generic[E]):
     """`dp.col("city").str`: operations on text."""
 
     _habits = TEXT
-    _expr: Expr
+    _expr: E
 
-    def to_lowercase(self) -> Expr:
+    def to_lowercase(self) -> E:
         """Small letters, a letter for a letter; "İ", whose small letter is two characters, stays as it is."""
         return self._expr._call("str.to_lowercase")
 
-    def to_uppercase(self) -> Expr:
+    def to_uppercase(self) -> E:
         """Capital letters, a letter for a letter; "ß", whose capital would be two letters, stays as it is."""
         return self._expr._call("str.to_uppercase")
 
-    def len_chars(self) -> Expr:
+    def len_chars(self) -> E:
         """Number of characters."""
         return self._expr._call("str.len_chars")
 
-    def contains(self, pattern: str, *, literal: bool = False) -> Expr:
+    def contains(self, pattern: str, *, literal: bool = False) -> E:
         """Whether the text contains these characters. A pattern is refused; with literal=True nothing is a pattern."""
         return self._expr._call("str.contains", literal=_literally(pattern, "str.contains", literal))
 
-    def starts_with(self, literal: str) -> Expr:
+    def starts_with(self, literal: str) -> E:
         """Whether the text starts with these characters."""
         return self._expr._call("str.starts_with", literal=_word(literal, "str.starts_with"))
 
-    def ends_with(self, literal: str) -> Expr:
+    def ends_with(self, literal: str) -> E:
         """Whether the text ends with these characters."""
         return self._expr._call("str.ends_with", literal=_word(literal, "str.ends_with"))
 
-    def head(self, n: int) -> Expr:
-        """The first n characters."""
+    def head(self, n: int) -> E:
+        """The first n characters; with a negative number all but the last ones."""
         first = real(n)
-        if not isinstance(first, int) or not 0 <= first < 2**31:
-            raise InvalidArgument("str.head takes a whole number of at least 0.")
+        if not isinstance(first, int) or not -_PLACES < first <= _PLACES:
+            raise InvalidArgument("str.head takes a whole number: str.head(3), or str.head(-3) for all but three.")
+        if first < 0:  # places before the first letter belong to no text
+            return self._expr._call("str.slice", offset=1 - _PLACES, length=_PLACES - 1 + first)
         return self._expr._call("str.head", n=first)
 
-    def slice(self, offset: int, length: int | None = None) -> Expr:
-        """Some characters: from the place `offset`, counted from 0, so many, or all that follow."""
+    def tail(self, n: int) -> E:
+        """The last n characters; with a negative number all but the first ones."""
+        last = real(n)
+        if not isinstance(last, int) or abs(last) >= _PLACES:
+            raise InvalidArgument("str.tail takes a whole number: str.tail(3), or str.tail(-3) for all but three.")
+        return self.slice(-last) if last else self.head(0)
+
+    def slice(self, offset: int, length: int | None = None) -> E:
+        """Some characters: from the place `offset`, counted from 0, or from -1 at the end, so many or all that follow.
+
+        Places before the first character count: `str.slice(-3, 2)` of "ab" is "a", as in Polars.
+        """
         first, most = real(offset), None if length is None else real(length)
-        if not _place(first) or not (most is None or _place(most)) or (length is not None and most is None):
+        right = isinstance(first, int) and abs(first) < _PLACES and (most is None or _place(most))
+        if not right or (length is not None and most is None):
             raise InvalidArgument(
-                "str.slice takes two whole numbers of at least 0: str.slice(2, 3) is the third to the fifth character. "
-                "The end of a text is in str.ends_with('a') and str.split(',').list.get(-1)."
+                "str.slice takes whole numbers: str.slice(2, 3) is the third to the fifth character, and str.slice(-3) "
+                "the last three."
             )
         return self._expr._call("str.slice", offset=first, length=most)
 
-    def replace(self, pattern: str, value: str, *, literal: bool = False, n: int = 1) -> Expr:
+    def zfill(self, length: int) -> E:
+        """Zeros before a text of fewer characters, behind its sign if it has one: "-7" becomes "-07"."""
+        most = real(length)
+        if not isinstance(most, int) or not 1 <= most <= _ZEROS:
+            raise InvalidArgument(f"str.zfill takes a length from 1 to {_ZEROS}, as in str.zfill(5).")
+        return self._expr._call("str.zfill", length=most)
+
+    def replace(self, pattern: str, value: str, *, literal: bool = False, n: int = 1) -> E:
         """Other characters in place of some: the first time, as in Polars; n=-1 for each time.
 
         A pattern is refused; with literal=True nothing is a pattern. Null where the text, of n characters, could become
@@ -105,11 +131,11 @@ class TextNamespace(Hints):
             )
         return self._replaced("str.replace", pattern, value, literal, every=n == -1)
 
-    def replace_all(self, pattern: str, value: str, *, literal: bool = False) -> Expr:
+    def replace_all(self, pattern: str, value: str, *, literal: bool = False) -> E:
         """Other characters in place of some, each time; see `replace`."""
         return self._replaced("str.replace_all", pattern, value, literal, every=True)
 
-    def _replaced(self, call: str, pattern: str, value: str, literal: bool, *, every: bool) -> Expr:
+    def _replaced(self, call: str, pattern: str, value: str, literal: bool, *, every: bool) -> E:
         want = _word(value, call)
         have = _literally(pattern, call, literal, f", {want!r}", "$" * ("$" in want))  # "$1" is a part of a match
         if not have or len(want) > _LONG * len(have):
@@ -119,7 +145,26 @@ class TextNamespace(Hints):
             )
         return self._expr._call("str.replace", old=have, new=want, every=every)
 
-    def split(self, by: str, *, literal: bool = False) -> Pieces:
+    def to_date(self, format: str | None = None) -> E:
+        """The date that a text names, such as `str.to_date("%d.%m.%Y")`; null where it is none.
+
+        Input:  format: %Y, %m and %d once each, in any order, and other characters; "%Y-%m-%d" by default. Each part
+                has all its digits: "01.02.2026", not "1.2.2026"
+        """
+        form = Form.read("%Y-%m-%d" if format is None else format, "str.to_date")
+        return self._expr._call("str.to_date", format=form)
+
+    def to_datetime(self, format: str | None = None) -> E:
+        """The time that a text names, such as `str.to_datetime("%d.%m.%Y %H:%M")`; null where it is none.
+
+        Input:  format: as in `to_date`, with %H, %M and %S too, which are 0 where they are left out. Without a format,
+                the text is read as `cast("datetime")` reads it
+        """
+        if format is None:
+            return self._expr._call("cast", dtype=as_dtype("datetime"))
+        return self._expr._call("str.to_datetime", format=Form.read(format, "str.to_datetime"))
+
+    def split(self, by: str, *, literal: bool = False) -> Pieces[E]:
         """The pieces of a text between separators: `str.split(",").list.get(0)` is the first piece.
 
         A separator of one character is that character. A longer one could be a pattern, as in pandas, and is refused if
@@ -136,24 +181,24 @@ def _place(value: float | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Pieces(Hints):
+class Pieces(Hints, Generic[E]):
     """`dp.col("s").str.split(",")`: go on with `.list.get(0)`, or with `.str[0]` as in pandas."""
 
     _habits = PIECES
-    _expr: Expr
+    _expr: E
     _by: str
 
     @property
-    def list(self) -> Pieces:
+    def list(self) -> Pieces[E]:
         """As Polars has it: `.list.get(0)`."""
         return self
 
     @property
-    def str(self) -> Pieces:
+    def str(self) -> Pieces[E]:
         """As pandas has it: `.str[0]` or `.str.get(0)`."""
         return self
 
-    def get(self, index: int, null_on_oob: bool = True) -> Expr:
+    def get(self, index: int, null_on_oob: bool = True) -> E:
         """The piece of a number, counted from 0, or from -1 at the end; null where there is none."""
         number = real(index)
         if not isinstance(number, int) or abs(number) >= _PIECES or null_on_oob is not True:
@@ -163,15 +208,15 @@ class Pieces(Hints):
             )
         return self._expr._call("str.split", by=self._by, index=number)
 
-    def first(self) -> Expr:
+    def first(self) -> E:
         """The first piece, which every text has."""
         return self.get(0)
 
-    def last(self) -> Expr:
+    def last(self) -> E:
         """The last piece."""
         return self.get(-1)
 
-    def __getitem__(self, index: int) -> Expr:
+    def __getitem__(self, index: int) -> E:
         return self.get(index)
 
     def __iter__(self) -> NoReturn:
@@ -179,62 +224,97 @@ class Pieces(Hints):
 
 
 @dataclass(frozen=True)
-class CalendarNamespace(Hints):
+class CalendarNamespace(Hints, Generic[E]):
     """`dp.col("when").dt`: parts of a date or a time."""
 
     _habits = CALENDAR
-    _expr: Expr
+    _expr: E
 
-    def year(self) -> Expr:
+    def year(self) -> E:
         """Year."""
         return self._expr._call("dt.year")
 
-    def month(self) -> Expr:
+    def month(self) -> E:
         """Month, 1 to 12."""
         return self._expr._call("dt.month")
 
-    def day(self) -> Expr:
+    def day(self) -> E:
         """Day of the month, 1 to 31."""
         return self._expr._call("dt.day")
 
-    def weekday(self) -> Expr:
+    def weekday(self) -> E:
         """Day of the week, Monday is 1."""
         return self._expr._call("dt.weekday")
 
-    def date(self) -> Expr:
+    def date(self) -> E:
         """The day, on the clock of the column's zone if it has one."""
         return self._expr._call("dt.date")
 
-    def week(self) -> Expr:
+    def week(self) -> E:
         """Number of the week as ISO 8601 counts them, 1 to 53: a week belongs to the year of its Thursday."""
         return self._expr._call("dt.week")
 
-    def quarter(self) -> Expr:
+    def quarter(self) -> E:
         """Quarter of the year, 1 to 4."""
         return self._expr._call("dt.quarter")
 
-    def month_start(self) -> Expr:
+    def month_start(self) -> E:
         """The first day of the month; a time keeps its clock, as in Polars. `dt.truncate("1mo")` is its midnight."""
         return self._expr._call("dt.month_start")
 
-    def truncate(self, every: str) -> Expr:
+    def month_end(self) -> E:
+        """The last day of the month; a time keeps its clock, as in Polars."""
+        return self._expr._call("dt.month_end")
+
+    def truncate(self, every: str) -> E:
         """The start of the window that holds a date or time: `dt.truncate("1w")` is the Monday of its week.
 
-        Input:  every: "1w", "1mo", "1q" or "1y"; or a number of days, hours, minutes or seconds, such as "1d", "6h",
-                "15m" or "30s", in windows that are counted from 1970-01-01
+        Input:  every: a number of weeks, months, quarters or years, "2w", "1mo", "1q", "1y", or of days, hours, minutes
+                or seconds, "1d", "6h", "15m", "30s". Windows are counted from 1970-01-01, weeks from 1970-01-05
         Output: the column's type. Null where the window begins before the year 1
         """
         Every.read(every)
         return self._expr._call("dt.truncate", every=every)
 
-    def ordinal_day(self) -> Expr:
+    def offset_by(self, by: str) -> E:
+        """A date or time so much later: "3d", "-2h", "1w", "1mo", "-1q", "1y".
+
+        A day that the month does not have becomes its last day. Null outside of the years 1 to 9999.
+        """
+        Every.read(by.removeprefix("-") if isinstance(by, str) else by, "dt.offset_by")
+        return self._expr._call("dt.offset_by", by=by)
+
+    def total_days(self) -> E:
+        """Whole days of a duration, rounded toward zero: `(dp.col("out") - dp.col("in")).dt.total_days()`."""
+        return self._total("d")
+
+    def total_hours(self) -> E:
+        """Whole hours of a duration, rounded toward zero."""
+        return self._total("h")
+
+    def total_minutes(self) -> E:
+        """Whole minutes of a duration, rounded toward zero."""
+        return self._total("m")
+
+    def total_seconds(self) -> E:
+        """Whole seconds of a duration, rounded toward zero."""
+        return self._total("s")
+
+    def _total(self, unit: str) -> E:
+        return self._expr._call(f"dt.total_{TOTALS[unit]}", unit=unit)
+
+    def ordinal_day(self) -> E:
         """Day of the year, 1 to 366."""
         return self._expr._call("dt.ordinal_day")
 
-    def hour(self) -> Expr:
+    def hour(self) -> E:
         """Hour, 0 to 23."""
         return self._expr._call("dt.hour")
 
-    def minute(self) -> Expr:
+    def minute(self) -> E:
         """Minute, 0 to 59."""
         return self._expr._call("dt.minute")
+
+    def second(self) -> E:
+        """Second, 0 to 59."""
+        return self._expr._call("dt.second")

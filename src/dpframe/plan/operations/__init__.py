@@ -8,24 +8,28 @@ no failure reveals a row. Missing means null or NaN; both are null once a column
 from collections.abc import Mapping
 
 from dpframe.plan.operations.elementary import ELEMENTARY
-from dpframe.plan.operations.numbers import OF_NUMBERS
-from dpframe.plan.operations.parts import LONGEST_TEXT, OF_PARTS
+from dpframe.plan.operations.numbers import DIVISIBLE, OF_NUMBERS
+from dpframe.plan.operations.parts import LONGEST_TEXT, OF_PARTS, Form
 from dpframe.plan.operations.rules import Operation, overflows
 from dpframe.plan.operations.series import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
 from dpframe.plan.operations.values import OF_VALUES, cast_domain, clip_domain, fill_domain
-from dpframe.plan.operations.windows import OF_WINDOWS, Every, Window
+from dpframe.plan.operations.windows import OF_WINDOWS, TOTALS, Every, Window, difference_type
 
 __all__ = [
+    "DIVISIBLE",
     "LARGEST_POWER",
     "LEAST_POWER",
     "LONGEST_TEXT",
     "OPERATIONS",
+    "TOTALS",
     "Every",
     "Floats",
+    "Form",
     "Operation",
     "Window",
     "cast_domain",
     "clip_domain",
+    "difference_type",
     "exponential",
     "fill_domain",
     "log1p",

@@ -106,8 +106,8 @@ def _exponential(call: str, args: Sequence[ColumnDomain], options: Options) -> C
 ELEMENTARY: Mapping[str, Operation] = {
     "power": Operation("({0} ** {exponent})", _power),
     "sign": Operation("{0}.sign()", _sign),
-    "log": Operation("{0}.log({base!r})", _logarithm),
-    "log1p": Operation("{0}.log1p()", _logarithm),
-    "exp": Operation("{0}.exp()", _exponential),
+    "log": Operation("{0}.log({base!r})", _logarithm, depth=8),
+    "log1p": Operation("{0}.log1p()", _logarithm, depth=8),
+    "exp": Operation("{0}.exp()", _exponential, depth=8),
     "round": Operation("{0}.round({decimals})", _round),
 }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import narwhals as nw
 
 from dpframe.errors import WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain
+from dpframe.plan.operations.parts import concatenated
 from dpframe.plan.operations.rules import (
     NUMBERS,
     Operation,
@@ -21,7 +23,8 @@ from dpframe.plan.operations.rules import (
     nullable,
     overflows,
 )
-from dpframe.plan.types import Kind, kind
+from dpframe.plan.operations.windows import moved
+from dpframe.plan.types import TIMES, Kind, kind
 
 
 def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
@@ -35,6 +38,21 @@ def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
         return ColumnDomain(nw.Float64(), True, corner_bounds(as_floats(args[0].bounds), as_floats(args[1].bounds), op))
 
     return rule
+
+
+_SUM, _DIFFERENCE = _arithmetic(lambda x, y: x + y), _arithmetic(lambda x, y: x - y)
+
+
+def _add(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    if any(kind(a.dtype) in TIMES for a in args):
+        return moved(call, args, options, 1)
+    return (concatenated if kind(args[0].dtype) == Kind.STRING else _SUM)(call, args, options)
+
+
+def _subtract(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    if any(kind(a.dtype) in TIMES for a in args):
+        return moved(call, args, options, -1)
+    return _DIFFERENCE(call, args, options)
 
 
 def _divide(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
@@ -57,6 +75,40 @@ def _by_constant(bounds_of: Callable[[Bounds, int], Bounds]) -> Rule:
         return ColumnDomain(nw.Int64(), args[0].nullable or wide, args[0].bounds and bounds_of(args[0].bounds, by))
 
     return rule
+
+
+DIVISIBLE = 9 * 10**18  # a larger whole number is not divided by a column
+
+
+def _whole_by(call: str, args: Sequence[ColumnDomain]) -> bool:
+    """Whether a division of two columns of whole numbers may have no result. Errors: WrongType."""
+    for a in args:
+        if kind(a.dtype) in (Kind.FLOAT, Kind.DECIMAL):
+            raise WrongType(f"{call}: needs whole numbers. Of others, type (dp.col('x') / dp.col('y')).floor().")
+        need(call, a, "integer")
+    known = [a.bounds is not None and a.bounds.magnitude < DIVISIBLE for a in args]
+    by = args[1].bounds
+    return nullable(args) or not all(known) or by is None or by.lower <= 0 <= by.upper
+
+
+def _floor_divide_by(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    """A quotient by 1 or more is no larger than what is divided; by bounds without 0 it is one between the corners."""
+    missing = _whole_by(call, args)
+    top, by = (a.bounds for a in args)
+    if top is None:
+        return ColumnDomain(nw.Int64(), True)
+    if by is None or by.lower <= 0 <= by.upper:
+        most = math.ceil(max(top.magnitude, 1))
+        return ColumnDomain(nw.Int64(), missing, Bounds(-most, most))
+    corners = [math.floor(Fraction(x) / Fraction(y)) for x in top for y in by]
+    return ColumnDomain(nw.Int64(), missing, Bounds(min(corners), max(corners)))
+
+
+def _modulo_by(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    """A remainder has the sign of the divisor, and is smaller than it."""
+    missing, by = _whole_by(call, args), args[1].bounds
+    bounds = by and Bounds(min(0, math.ceil(by.lower) + 1), max(0, math.floor(by.upper) - 1))
+    return ColumnDomain(nw.Int64(), missing, bounds)
 
 
 def _negative(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
@@ -93,12 +145,14 @@ def _root(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDo
 
 
 OF_NUMBERS: Mapping[str, Operation] = {
-    "add": Operation("({0} + {1})", _arithmetic(lambda x, y: x + y)),
-    "subtract": Operation("({0} - {1})", _arithmetic(lambda x, y: x - y)),
+    "add": Operation("({0} + {1})", _add),
+    "subtract": Operation("({0} - {1})", _subtract),
     "multiply": Operation("({0} * {1})", _arithmetic(lambda x, y: x * y)),
     "divide": Operation("({0} / {1})", _divide),
     "floor_divide": Operation("({0} // {by})", _by_constant(lambda b, by: Bounds(b.lower // by, b.upper // by))),
     "modulo": Operation("({0} % {by})", _by_constant(lambda b, by: Bounds(0, by - 1))),
+    "floor_divide_by": Operation("({0} // {1})", _floor_divide_by, depth=16, size=72, copies=24),
+    "modulo_by": Operation("({0} % {1})", _modulo_by, depth=16, size=72, copies=24),
     "negative": Operation("(-{0})", _negative),
     "abs": Operation("{0}.abs()", _absolute),
     "floor": Operation("{0}.floor()", _monotone(lambda x: float(math.floor(x)))),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import narwhals as nw
 
+from dpframe.errors import InvalidArgument
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import Operation, Options, Rule, need
+from dpframe.plan.types import check_text
 
 
 def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None) -> Rule:
@@ -32,6 +35,59 @@ def _maybe(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
     return ColumnDomain(nw.String())
 
 
+def concatenated(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    """Texts one behind the other: missing where one is, or where they would become too long."""
+    for a in args:
+        need(call, a, "string", "integer", "boolean", "date")
+    return ColumnDomain(nw.String())
+
+
+_DIGITS = {"%Y": 4, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2}
+_OF_DATE = frozenset(("%Y", "%m", "%d"))
+
+
+class Form(str):
+    """A form of dates or times in texts, such as "%d.%m.%Y": each part has a fixed place.
+
+    >>> Form("%d.%m.%Y").places
+    [('%d', 0, 2), ('.', 2, 3), ('%m', 3, 5), ('.', 5, 6), ('%Y', 6, 10)]
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def read(cls, typed: object, call: str) -> Form:
+        """Errors: InvalidArgument."""
+        pieces = re.findall("%.?|[^%]+", typed) if isinstance(typed, str) else []
+        codes = [piece for piece in pieces if piece.startswith("%")]
+        allowed = _OF_DATE if call == "str.to_date" else frozenset(_DIGITS)
+        if not _OF_DATE <= set(codes) <= allowed or len(codes) > len(set(codes)):
+            clock = "" if call == "str.to_date" else ", and perhaps %H, %M and %S"
+            raise InvalidArgument(
+                f"{call} takes a format with %Y, %m and %d once each{clock}, as in {call}('%d.%m.%Y'). Each stands for "
+                "all its digits."
+            )
+        check_text(str(typed), call)
+        return cls(typed)
+
+    @property
+    def places(self) -> Sequence[tuple[str, int, int]]:
+        """The codes and the texts between them, each with its first place and the place after its last."""
+        places, end = [], 0
+        for piece in re.findall("%.|[^%]+", self):
+            start, end = end, end + _DIGITS.get(piece, len(piece))
+            places.append((piece, start, end))
+        return places
+
+
+def _named(dtype: nw.dtypes.DType) -> Rule:
+    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+        need(call, args[0], "string")
+        return ColumnDomain(dtype)
+
+    return rule
+
+
 LONGEST_TEXT = 2**24  # characters of a text that has become longer; a longer one would be null
 _DAYS, _TIMES = ("date", "datetime"), ("datetime",)
 _TRUTH = Bounds(0, 1)
@@ -47,6 +103,13 @@ OF_PARTS: Mapping[str, Operation] = {
     "str.slice": Operation("{0}.str.slice({offset}, {length})", _text(nw.String())),
     "str.replace": Operation("{0}.str.replace({old!r}, {new!r}, literal=True, every={every})", _maybe),
     "str.split": Operation("{0}.str.split({by!r}).list.get({index})", _maybe),
+    "str.zfill": Operation("{0}.str.zfill({length})", _maybe, depth=6, size=16, copies=8),
+    "str.to_date": Operation("{0}.str.to_date({format!r})", _named(nw.Date()), depth=24, size=150, copies=40),
+    "str.to_datetime": Operation(
+        "{0}.str.to_datetime({format!r})", _named(nw.Datetime("us")), depth=24, size=150, copies=40
+    ),
+    "concat_str": Operation("concat_str([{all}], separator={separator!r})", concatenated, depth=2, size=2, copies=2),
+    "concat": Operation("concat_str([{all}])", concatenated),
     "dt.year": Operation("{0}.dt.year()", _calendar(None, *_DAYS)),
     "dt.month": Operation("{0}.dt.month()", _calendar(Bounds(1, 12), *_DAYS)),
     "dt.day": Operation("{0}.dt.day()", _calendar(Bounds(1, 31), *_DAYS)),

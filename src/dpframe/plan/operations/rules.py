@@ -23,8 +23,17 @@ _SAFE = 2.0**62  # integers below this in absolute value stay inside int64, even
 class Operation:
     """How an operation is written, and the rule that gives the domain of its result or refuses its arguments."""
 
-    text: str  # a format string over the arguments' texts ({0}, {1}) and the options
+    text: str  # a format string over the arguments' texts ({0}, {1}, {all}, {last}) and the options
     rule: Rule
+    more: str = ""  # for each two arguments after the first two, in place of {more}
+    depth: int = 1  # operations within each other that an engine computes it by
+    size: int = 1  # all of these operations, without the arguments
+    copies: int = 1  # how often an argument stands in them
+
+    def written(self, args: Sequence[str], options: Options) -> str:
+        """The operation as the user would type it. Input: the texts of its arguments, its options."""
+        more = "".join(self.more.format(*args[i : i + 2]) for i in range(2, len(args) - 1, 2)) if self.more else ""
+        return self.text.format(*args, all=", ".join(args), last=args[-1], more=more, **options)
 
 
 def nullable(args: Sequence[ColumnDomain]) -> bool:

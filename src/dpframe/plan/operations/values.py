@@ -182,19 +182,20 @@ def _cast(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDo
 
 
 def _case(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    condition, yes, no = args
-    need(call, condition, "boolean")
-    nulls = [f for f in (yes, no) if isinstance(f.dtype, Null)]
-    branches = [f for f in (yes, no) if not isinstance(f.dtype, Null)]
+    values = (*args[1::2], args[-1])
+    for condition in args[:-1:2]:
+        need(call, condition, "boolean")
+    nulls = [f for f in values if isinstance(f.dtype, Null)]
+    branches = [f for f in values if not isinstance(f.dtype, Null)]
     if not branches:
-        raise WrongType(f"{call}: one of the two branches must have a type.")
+        raise WrongType(f"{call}: one of the branches must have a type.")
     for f in branches:
         need(call, f, *GIVE)
     kinds = {kind(f.dtype) for f in branches}
     numbers = kinds <= set(NUMBERS)
     times = {str(f.dtype) for f in branches if kind(f.dtype) in (Kind.DATETIME, Kind.DURATION)}
     if (len(kinds) > 1 and not numbers) or len(times) > 1:
-        types = " and ".join(show(f.dtype) for f in branches)
+        types = " and ".join(dict.fromkeys(show(f.dtype) for f in branches))
         typed = cast_to(branches[-1].dtype, kind(branches[0].dtype))
         raise WrongType(f"{call}: the branches have different types, {types}.{typed}")
     whole = kinds == {Kind.INTEGER}
@@ -216,11 +217,12 @@ OF_VALUES: Mapping[str, Operation] = {
     "greater_equal": Operation("({0} >= {1})", _compare),
     "and": Operation("({0} & {1})", _logic),
     "or": Operation("({0} | {1})", _logic),
+    "xor": Operation("({0} ^ {1})", _logic),
     "not": Operation("(~{0})", _logic),
     "is_null": Operation("{0}.is_null()", _is_null),
     "is_in": Operation("{0}.is_in({values})", _is_in),
     "fill_null": Operation("{0}.fill_null({value!r})", _fill_null),
     "clip": Operation("{0}.clip({lower}, {upper})", _clip),
     "cast": Operation("{0}.cast({dtype})", _cast),
-    "case": Operation("when({0}).then({1}).otherwise({2})", _case),
+    "case": Operation("when({0}).then({1}){more}.otherwise({last})", _case, more=".when({0}).then({1})"),
 }

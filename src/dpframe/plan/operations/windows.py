@@ -12,58 +12,59 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain
-from dpframe.plan.operations.rules import Operation, Options, need
-from dpframe.plan.types import Kind, kind
+from dpframe.plan.operations.rules import Operation, Options, corner_bounds, need
+from dpframe.plan.types import TIMES, Kind, kind, show
 
 _DAY = 86_400  # seconds
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_YEARS = 9999 * 366  # days, more than from 1970 to the year 1 or 9999
 _LONGEST = 100 * 366 * _DAY  # seconds
 
 
 class Window(StrEnum):
-    """A window whose length in days is that of a calendar, or a number of seconds."""
+    """A window of whole months of the calendar, of weeks, or of a number of seconds."""
 
-    WEEK = "w"
-    MONTH = "mo"
-    QUARTER = "q"
-    YEAR = "y"
+    WEEK = "week"
+    MONTH = "month"
     CLOCK = "clock"
 
 
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": _DAY}
-_DAYS = {Window.WEEK: 7, Window.MONTH: 31, Window.QUARTER: 92, Window.YEAR: 366}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": _DAY, "w": 7 * _DAY}
+_MONTHS = {"mo": 1, "q": 3, "y": 12}
+TOTALS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 
 
 @dataclass(frozen=True)
 class Every:
     """Windows of time, as Polars writes them: "1w" begins on Monday; "15m" counts from midnight of 1970-01-01.
 
-    >>> Every.read("1w"), Every.read("2h").seconds
-    (Every(window=<Window.WEEK: 'w'>, seconds=0), 7200)
+    >>> Every.read("1q"), Every.read("2h").seconds
+    (Every(window=<Window.MONTH: 'month'>, seconds=0, months=3), 7200)
     """
 
     window: Window
     seconds: int = 0  # length of a window that is not of the calendar
+    months: int = 0  # length of one that is
 
     @classmethod
-    def read(cls, typed: object) -> Every:
-        """A text such as "1w", "1mo", "1q", "1y", "1d", "6h", "15m" or "30s". Errors: InvalidArgument."""
+    def read(cls, typed: object, call: str = "dt.truncate") -> Every:
+        """A text such as "2w", "1mo", "1q", "1y", "1d", "6h", "15m" or "30s". Errors: InvalidArgument."""
         form = re.fullmatch(r"([0-9]{1,9})(s|m|h|d|w|mo|q|y)", typed) if isinstance(typed, str) else None
         if form is not None:
             number, unit = int(form[1]), form[2]
+            if unit in _MONTHS and 1 <= number * _MONTHS[unit] <= 1200:
+                return cls(Window.MONTH, months=number * _MONTHS[unit])
             if unit in _SECONDS and 1 <= number * _SECONDS[unit] <= _LONGEST:
-                return cls(Window.CLOCK, number * _SECONDS[unit])
-            if unit not in _SECONDS and number == 1:
-                return cls(Window(unit))
+                return cls(Window.WEEK if unit == "w" else Window.CLOCK, number * _SECONDS[unit])
         raise InvalidArgument(
-            "dt.truncate takes '1w', '1mo', '1q' or '1y', or a number of days, hours, minutes or seconds: '1d', '6h', "
-            "'15m', '30s'."
+            f"{call} takes a number of weeks, months, quarters or years, '2w', '1mo', '1q', '1y', or of days, hours, "
+            "minutes or seconds, '1d', '6h', '15m', '30s', of a hundred years at most."
         )
 
     @property
     def days(self) -> int:
         """The most days that a window has, rounded up."""
-        return _DAYS.get(self.window) or -(-self.seconds // _DAY)
+        return 31 * self.months or -(-self.seconds // _DAY)
 
 
 def _per_day(dtype: DType) -> int:
@@ -79,25 +80,110 @@ def _date(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDo
     return ColumnDomain(nw.Date(), args[0].nullable, days)
 
 
-def _truncated(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    every = Every.read(options.get("every", "1mo"))
-    need(call, args[0], Kind.DATE, Kind.DATETIME)
-    dtype = args[0].dtype
+def _on_one_clock(call: str, column: ColumnDomain, every: Every) -> DType:
+    """The type of a column whose clock shows each time once, and whose windows can be of this length."""
+    need(call, column, Kind.DATE, Kind.DATETIME)
+    dtype = column.dtype
     if kind(dtype) == Kind.DATE and every.seconds % _DAY:
-        raise WrongType(f"{call}: a date has no clock: give days, such as dt.truncate('1d'), or cast it to 'datetime'.")
-    if getattr(dtype, "time_zone", None) is not None:
+        raise WrongType(f"{call}: a date has no clock: give days, such as '1d', or cast it to 'datetime'.")
+    if getattr(dtype, "time_zone", None) not in (None, "UTC"):
         raise WrongType(
             f"{call}: clocks of a zone skip times, and a window may begin at one. Type .dt.date() first, as in "
             "dp.col('x').dt.date().dt.truncate('1w')."
         )
     if getattr(dtype, "time_unit", "") == "s":
         raise WrongType(f"{call}: times in seconds are not held alike everywhere. Cast it to 'datetime' first.")
+    return dtype
+
+
+def _truncated(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    every = Every.read(options.get("every", "1mo"))
+    dtype = _on_one_clock(call, args[0], every)
     bounds = args[0].bounds and Bounds(args[0].bounds.lower - every.days * _per_day(dtype), args[0].bounds.upper)
     return ColumnDomain(dtype, True, bounds)
+
+
+def _moved(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    """A time so many months or seconds later, or at the end of its month."""
+    typed = options.get("by", "1mo")
+    every = Every.read(typed.removeprefix("-"))
+    dtype, bounds = _on_one_clock(call, args[0], every), args[0].bounds
+    most = every.days * _per_day(dtype)
+    back = typed.startswith("-")
+    return ColumnDomain(dtype, True, bounds and Bounds(bounds.lower - most * back, bounds.upper + most * (not back)))
+
+
+def _second(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    need(call, args[0], Kind.DATETIME)
+    _on_one_clock(call, args[0], Every(Window.CLOCK, 1))
+    return ColumnDomain(nw.Int64(), args[0].nullable, Bounds(0, 59))
+
+
+def _total(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    need(call, args[0], Kind.DURATION)
+    unit, bounds = _per_day(args[0].dtype) // _DAY * _SECONDS[options["unit"]], args[0].bounds
+    whole = bounds and Bounds(*(int(end) // unit if end >= 0 else -(-int(end) // unit) for end in bounds))
+    return ColumnDomain(nw.Int64(), True, whole)
+
+
+def _ticks(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    """Ticks of a time; those of the calendar, from the year 1 to 9999, have bounds."""
+    need(call, args[0], *TIMES)
+    dtype, bounds = args[0].dtype, args[0].bounds
+    if bounds is None and getattr(dtype, "time_unit", "us") != "ns" and kind(dtype) != Kind.DURATION:
+        bounds = Bounds(-_YEARS * _per_day(dtype), _YEARS * _per_day(dtype))
+    return ColumnDomain(nw.Int64(), args[0].nullable, bounds)
+
+
+def _from_ticks(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    return ColumnDomain(options["dtype"], True, args[0].bounds)
+
+
+def _later(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    bounds = corner_bounds(args[0].bounds, args[1].bounds, lambda x, y: x + y)
+    return ColumnDomain(args[0].dtype, True, bounds)
+
+
+def difference_type(call: str, args: Sequence[ColumnDomain]) -> DType:
+    """The type of a sum or difference of times and durations; a duration between two times. Errors: WrongType."""
+    (first, second), units = map(kind, (a.dtype for a in args)), [getattr(a.dtype, "time_unit", "us") for a in args]
+    zones = {getattr(a.dtype, "time_zone", None) is None for a in args}
+    if first == second and (first == Kind.DATE or len(zones) == 1):
+        finest: Any = units[0] if units[0] == units[1] and units[0] != "s" else "us"
+        return nw.Duration(finest)
+    if Kind.DURATION in (first, second) and {first, second} & {Kind.DATE, Kind.DATETIME}:
+        return args[first == Kind.DURATION].dtype
+    raise WrongType(
+        f"{call}: {' with '.join(show(a.dtype) for a in args)}. Give two dates, two times that both have a zone or "
+        "both have none, or a time and a duration, as in dp.col('x') + dp.duration(days=3)."
+    )
+
+
+def moved(call: str, args: Sequence[ColumnDomain], options: Options, sign: int) -> ColumnDomain:
+    """The sum (sign 1) or difference (-1) of times and durations; bounds where both have the unit of the result."""
+    dtype = difference_type(call, args)
+    first, second = (kind(a.dtype) for a in args)
+    if sign == 1 and first == second != Kind.DURATION:
+        raise WrongType(f"{call}: two times have no sum. Type dp.col('x') - dp.col('y') for the time between them.")
+    if (sign == -1 and second == Kind.DURATION != first) or first == second or sign == 1:
+        scales = [_per_day(a.dtype) for a in args]
+        bounds = corner_bounds(args[0].bounds, args[1].bounds, lambda x, y: x + sign * y)
+        return ColumnDomain(dtype, True, bounds if set(scales) == {_per_day(dtype)} else None)
+    raise WrongType(f"{call}: a time is not taken from a duration. Type dp.col('when') - dp.duration(days=3).")
 
 
 OF_WINDOWS: Mapping[str, Operation] = {
     "dt.date": Operation("{0}.dt.date()", _date),
     "dt.month_start": Operation("{0}.dt.month_start()", _truncated),
     "dt.truncate": Operation("{0}.dt.truncate({every!r})", _truncated),
+    "dt.month_end": Operation("{0}.dt.month_end()", _moved),
+    "dt.offset_by": Operation("{0}.dt.offset_by({by!r})", _moved),
+    "dt.second": Operation("{0}.dt.second()", _second, depth=4, size=4),
+    **{
+        f"dt.total_{name}": Operation(f"{{0}}.dt.total_{name}()", _total, depth=6, size=12, copies=4)
+        for name in TOTALS.values()
+    },
+    "ticks": Operation("{0}.ticks()", _ticks),
+    "from_ticks": Operation("{0}.from_ticks({dtype})", _from_ticks),
+    "later": Operation("{0}.later({1})", _later),
 }

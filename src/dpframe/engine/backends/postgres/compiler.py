@@ -150,7 +150,10 @@ class Compiler(TotalCompiler, PostgresCompiler):
     # Texts
 
     def part_of(self, op: ops.Substring, arg: Sql, first: int, most: int) -> Sql:
-        return bytewise(raw(f"SUBSTR({sql_of(arg)}, {first + 1}, {min(most, 2**31 - 2 - first)})"))
+        """Characters that PostgreSQL counts from 1. Places before the first one count too."""
+        text = sql_of(arg)
+        start = first + 1 if first >= 0 else f"LENGTH({text}) - {-first - 1}"
+        return bytewise(raw(f"SUBSTR({text}, {start}, {min(most, 2**31 - 2 - first)})"))
 
     def matches(self, op: ops.RegexSearch, arg: Sql, pattern: str) -> Sql:
         r"""A regular expression. PostgreSQL writes the end of a text as \Z, Ibis as \z."""

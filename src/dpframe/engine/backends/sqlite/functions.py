@@ -45,7 +45,10 @@ def _length(text: bytes) -> int:
 
 
 def _head(text: bytes, start: int, length: int) -> bytes:
-    return text.decode()[start : start + length].encode()
+    """Characters from a place on, or from one at the end. Places before the first one count."""
+    letters_ = text.decode()
+    first = start if start >= 0 else len(letters_) + start
+    return letters_[max(first, 0) : max(first + length, 0)].encode()
 
 
 @functools.cache

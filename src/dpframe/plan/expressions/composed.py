@@ -1,0 +1,170 @@
+"""Operations that are made of others: an engine computes these, and needs nothing for the ones here.
+
+So a quotient of columns, a padded text or a window of the calendar is the same on every engine where its parts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import narwhals as nw
+from narwhals.dtypes import DType
+
+from dpframe.plan.columns import ColumnDomain, Table
+from dpframe.plan.expressions.choices import case
+from dpframe.plan.expressions.expression import Expr
+from dpframe.plan.nodes import Call, Literal, Node, domain
+from dpframe.plan.operations import DIVISIBLE, TOTALS, difference_type
+from dpframe.plan.operations.rules import Options
+from dpframe.plan.types import TIMES, Kind, kind
+
+Composition = Callable[[Sequence[Expr], Sequence[ColumnDomain], Options], Expr | None]
+
+
+def _chosen(*branches: tuple[Expr, object], other: object) -> Expr:
+    nodes = [(condition._node, _node(value)) for condition, value in branches]
+    return Expr(case(nodes, _node(other)))
+
+
+def _node(value: object) -> Node:
+    return value._node if isinstance(value, Expr) else Literal(value)  # type: ignore[arg-type]
+
+
+def _divided(args: Sequence[Expr]) -> tuple[Expr, Expr]:
+    """The quotient of two whole numbers, rounded down, and the remainder, which has the sign of the divisor.
+
+    Input:  numbers x and b, null from 9·10^18 on
+    Bound:  q = trunc(fl(x / b)), of three roundings, so |q·b| ≤ |x| (1 + 2^-51), which is below 9.2·10^18, and the rest
+            r = x - q·b is at most |b| + 2^12 in size. The quotient r / b is at most 2^12 + 1 in size, so its float is
+            closer than 2^-38 to it, and trunc is off by one at most: the rest s that it leaves is below |b| (1 + 2^-38)
+            in size. So the floor is found by comparing s with 0, b and -b.
+    """
+    top, by = (_chosen(((x < DIVISIBLE) & (x > -DIVISIBLE), x), other=None) for x in args)
+    first = (top / by).cast("int64")
+    rest = top - first * by
+    second = (rest / by).cast("int64")
+    left = rest - second * by
+    up, down = by > 0, by < 0
+    whole = (up & (left >= by)) | (down & (left <= by))
+    twice = (up & (left < -by)) | (down & (left > -by))
+    against = (up & (left < 0)) | (down & (left > 0))
+    step = _chosen((whole, 1), (twice, -2), (against, -1), other=0)
+    remainder = _chosen((whole, left - by), (twice, (left + by) + by), (against, left + by), other=left)
+    return first + second + step, remainder
+
+
+def _concat(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    texts = [x if kind(d.dtype) == Kind.STRING else x.cast(nw.String()) for x, d in zip(args, domains, strict=True)]
+    separator = Literal(options.get("separator", ""))
+    between = [separator] if separator.value else []
+    nodes = [node for text in texts for node in (*between, text._node)]
+    return Expr(Call("concat", tuple(nodes[len(between) :])))
+
+
+def _sum(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr | None:
+    if kind(domains[0].dtype) == Kind.STRING:
+        return _concat(args, domains, options)
+    return _moved(args, domains, 1)
+
+
+def _moved(args: Sequence[Expr], domains: Sequence[ColumnDomain], sign: int) -> Expr | None:
+    """The sum or difference of times and durations, from their ticks."""
+    kinds = [kind(d.dtype) for d in domains]
+    if not set(kinds) & set(TIMES):
+        return None
+    dtype = difference_type("", domains)
+    first, second = (_ticks_in(x, d.dtype, dtype) for x, d in zip(args, domains, strict=True))
+    if kind(dtype) == Kind.DURATION:
+        return (first + second if sign == 1 else first - second)._call("from_ticks", dtype=dtype)
+    time, by = (args[1], first) if kinds[0] == Kind.DURATION else (args[0], second if sign == 1 else -second)
+    return time._call("later", by)
+
+
+def _ticks_in(value: Expr, source: DType, target: DType) -> Expr:
+    """Ticks of a time or duration in the unit of another one, rounded down."""
+    have, want = (_DAYS if kind(t) == Kind.DATE else _PER_DAY[getattr(t, "time_unit", "us")] for t in (source, target))
+    ticks = value._call("ticks")
+    if have == want:
+        return ticks
+    return ticks * (want // have) if want > have else ticks // (have // want)
+
+
+def _second(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    per_second = _PER_DAY[getattr(domains[0].dtype, "time_unit", "us")] // _DAY
+    return args[0]._call("ticks") // per_second % 60
+
+
+def _total(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    unit = _PER_DAY[getattr(domains[0].dtype, "time_unit", "us")] // _DAY * _SECONDS[options["unit"]]
+    ticks = args[0]._call("ticks")
+    return _chosen((ticks < 0, -(-ticks // unit)), other=ticks // unit)
+
+
+def _zfill(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    """Zeros before the text, or between its sign and the rest."""
+    (text,), length = args, options["length"]
+
+    def padded(rest: Expr, most: int) -> Expr:
+        return Expr(Call("concat", (Literal("0" * most), rest._node))).str.slice(-most)
+
+    branches = [(text.str.len_chars() >= length, text)]
+    if length > 1:
+        rest = padded(text.str.slice(1), length - 1)
+        signed = text.str.starts_with("-") | text.str.starts_with("+")
+        branches.append((signed, Expr(Call("concat", (text.str.head(1)._node, rest._node)))))
+    return _chosen(*branches, other=padded(text, length))
+
+
+def _to_time(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    """The parts of a text in the order that a cast reads. Its form is tried first, and its digits by the cast."""
+    (text,), form = args, options["format"]
+    places = {code: text.str.slice(start, end - start) for code, start, end in form.places if code.startswith("%")}
+    fits = text.str.len_chars() == form.places[-1][2]
+    for between, start, end in form.places:
+        if not between.startswith("%"):
+            fits = fits & (text.str.slice(start, end - start) == between)
+    pieces: list[Node] = []
+    for code, before in zip(_CODES if options["clock"] else _CODES[:3], ("", "-", "-", "T", ":", ":"), strict=False):
+        pieces += [Literal(before)] * bool(before)
+        pieces.append(_node(places.get(code, "00")))
+    named = Expr(Call("concat", tuple(pieces))).cast("datetime" if options["clock"] else "date")
+    return _chosen((fits, named), other=None)
+
+
+_CODES = ("%Y", "%m", "%d", "%H", "%M", "%S")
+_DAYS, _DAY = 1, 86_400  # ticks of a day in a date; seconds
+_PER_DAY = {unit: _DAY * ticks for unit, ticks in (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9))}
+_SECONDS = {"d": _DAY, "h": 3600, "m": 60, "s": 1}
+COMPOSED: Mapping[str, Composition] = {
+    "floor_divide_by": lambda args, *_: _divided(args)[0],
+    "modulo_by": lambda args, *_: _divided(args)[1],
+    "add": _sum,
+    "subtract": lambda args, domains, _: _moved(args, domains, -1),
+    "dt.second": _second,
+    **dict.fromkeys((f"dt.total_{name}" for name in TOTALS.values()), _total),
+    "concat_str": _concat,
+    "str.zfill": _zfill,
+    "str.to_date": lambda args, domains, options: _to_time(args, domains, {**options, "clock": False}),
+    "str.to_datetime": lambda args, domains, options: _to_time(args, domains, {**options, "clock": True}),
+}
+
+
+def composed(node: Node, table: Table, done: dict[int, tuple[Node, Node]] | None = None) -> Node:
+    """An expression in which each operation of `COMPOSED` is written out. A node that stands twice stays one node."""
+    done = {} if done is None else done
+    if not isinstance(node, Call):
+        return node
+    if id(node) not in done:
+        done[id(node)] = (node, _composed(node, table, done))
+    return done[id(node)][1]
+
+
+def _composed(node: Call, table: Table, done: dict[int, tuple[Node, Node]]) -> Node:
+    args = tuple(composed(arg, table, done) for arg in node.args)
+    if node.operation in COMPOSED:
+        options = dict(node.options)
+        made = COMPOSED[node.operation]([Expr(arg) for arg in args], [domain(a, table, "") for a in node.args], options)
+        if made is not None:
+            return composed(made._node, table, done)
+    alike = all(new is old for new, old in zip(args, node.args, strict=True))
+    return node if alike else Call(node.operation, args, node.options)
