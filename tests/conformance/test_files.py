@@ -117,9 +117,9 @@ def test_floats_that_statistics_leave_out(engine, dtype):
 def test_every_operation_on_floats_that_statistics_leave_out(engine):
     for case, cells in floats(nw.Float64()).items():
         x = dp.col(cells.name)
-        exprs = [*on_one(x, "float"), *guesses(x)]
+        exprs = some([*on_one(x, "float"), *guesses(x)], 1, len(case))
         check(engine, {cells.name: cells}, exprs)
-        hold_filters(engine, {cells.name: cells}, some(exprs, 2, len(case)))
+        hold_filters(engine, {cells.name: cells}, exprs)
 
 
 def _listed(totals):
