@@ -184,4 +184,6 @@ def test_every_aggregate_sees_each_cell(engine):
 @pytest.mark.parametrize("unit", ["r", dp.Rows(1)], ids=["unit", "rows"])
 @pytest.mark.parametrize("engine", LONG)
 def test_every_aggregate_of_every_type_sees_each_cell(engine, unit):
-    hold(engine, list(TYPES), unit, each=1)
+    """Half of the types with an identifier and half without, and the other way round on the next engine."""
+    turn = EVERY.index(engine) + (unit == "r")
+    hold(engine, list(TYPES)[turn % 2 :: 2], unit, each=1)

@@ -46,10 +46,12 @@ TEXTS = {
 
 
 def cases(*often):
-    """Scanners and writers as parameters. The quick tier has one writer for each scanner in `often`."""
+    """Scanners, each with two of six writers, as parameters. The quick tier has one for each scanner in `often`."""
     made = []
     for i, (name, of) in enumerate({**SCANNERS, **LONG_SCANNERS}.items()):
         for j, writer in enumerate(WRITERS):
+            if (i + j) % 3:
+                continue
             engine = of(writer)
             marks = [pytest.mark.xdist_group(engine.needs)] if engine.needs else []
             marks += [] if name in often and (i + j) % len(WRITERS) == 0 else [pytest.mark.long]
@@ -115,9 +117,9 @@ def test_floats_that_statistics_leave_out(engine, dtype):
 def test_every_operation_on_floats_that_statistics_leave_out(engine):
     for case, cells in floats(nw.Float64()).items():
         x = dp.col(cells.name)
-        exprs = [*on_one(x, "float"), *guesses(x)]
+        exprs = some([*on_one(x, "float"), *guesses(x)], 1, len(case))
         check(engine, {cells.name: cells}, exprs)
-        hold_filters(engine, {cells.name: cells}, some(exprs, 2, len(case)))
+        hold_filters(engine, {cells.name: cells}, exprs)
 
 
 def _listed(totals):

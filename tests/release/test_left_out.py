@@ -116,7 +116,6 @@ def test_groups_bounds_and_several_columns():
     assert "chosen bounds leave out likely" in out.report()
 
 
-@pytest.mark.long
 def _with_far_more_rows(people):
     """A released count of 2,000 people with 1 to 5 rows, and so many with 5,000; what its limits leave out."""
     sizes = np.concatenate([np.random.default_rng(1).integers(1, 6, 2000), np.full(people, 5000)])
@@ -125,6 +124,7 @@ def _with_far_more_rows(people):
     return out, float(np.maximum(sizes - most, 0).sum())
 
 
+@pytest.mark.usefixtures("same_noise")  # once in a hundred releases noise far out is taken for somebody else
 def test_people_whom_the_noise_hides_are_in_no_interval_and_the_report_says_up_to_how_many():
     out, lost = _with_far_more_rows(1)
     (line,) = out.report().to_dict()["left_out"]

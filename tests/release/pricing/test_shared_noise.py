@@ -197,11 +197,11 @@ def test_a_release_says_that_groups_share_noise():
 def errors(request):
     """The mechanism, and its noise in two hours of many tables."""
     (noise,) = plan_of(by_hour(frame()).count(), request.param).noises
-    return noise.mechanism, np.array([noise.mechanism.draw(24)[:2] for _ in range(2000)]), request.param
+    return noise.mechanism, np.array([noise.mechanism.draw(24)[:2] for _ in range(4000)]), request.param
 
 
 def test_intervals_of_single_groups_hold_as_often_as_they_say(errors):
-    """At most 5% of numbers are outside. Of 2,000 tables more than 7.5% or less than 2.9%: rarer than 1e-6."""
+    """At most 5% of numbers are outside, and hardly fewer: of 4,000 tables 2.9% to 7.5%, but for one run in 1e6."""
     mechanism, draws, _ = errors
     misses = np.mean(np.abs(draws[:, 0]) > mechanism.error(0.05))
     assert 0.029 < misses < 0.075
@@ -217,7 +217,7 @@ def test_intervals_of_differences_count_what_cancels(errors):
     row = out.difference(3, 8)
     half = ((row["upper"] - row["lower"]) / 2).item()
     assert half == pytest.approx(mechanism.error(0.05) * math.sqrt(2 * (1 - mechanism.correlation)))
-    assert 0.027 < np.mean(np.abs(apart) > half) < 0.075
+    assert 0.027 < np.mean(np.abs(apart) > half) < 0.08  # 5.8% of elliptic noise, since errors of counts are whole
     assert np.mean(np.abs(apart) > 0.7 * half) > 0.1  # negative control
 
 
