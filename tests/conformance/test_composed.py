@@ -89,7 +89,7 @@ def test_the_answers_are_those_of_polars(typed):
 
 def test_quotients_and_remainders_are_exact():
     rng = random.Random(1)
-    near = [1, 2, 3, 7, 2**31, 2**53 - 1, 2**53 + 1, 2**62, 9 * 10**18 - 1]
+    near = [1, 3, 2**53 + 1, 2**62, 9 * 10**18 - 1]
     numbers = [sign * x for x in near for sign in (1, -1)]
     pairs = list(itertools.product([0, *numbers], [0, *numbers]))
     pairs += [
