@@ -13,7 +13,7 @@ from narwhals.dtypes import DType
 from dpframe.plan.columns import ColumnDomain, Table
 from dpframe.plan.expressions.choices import case
 from dpframe.plan.expressions.expression import Expr
-from dpframe.plan.nodes import Call, Literal, Node, domain
+from dpframe.plan.nodes import UNLIMITED, Call, Literal, Node, domain
 from dpframe.plan.operations import DIVISIBLE, TOTALS, difference_type
 from dpframe.plan.operations.rules import Options
 from dpframe.plan.types import TIMES, Kind, kind
@@ -149,9 +149,16 @@ COMPOSED: Mapping[str, Composition] = {
 }
 
 
-def composed(node: Node, table: Table, done: dict[int, tuple[Node, Node]] | None = None) -> Node:
+def composed(node: Node, table: Table) -> Node:
     """An expression in which each operation of `COMPOSED` is written out. A node that stands twice stays one node."""
-    done = {} if done is None else done
+    before = UNLIMITED.set(True)
+    try:
+        return _written(node, table, {})
+    finally:
+        UNLIMITED.reset(before)
+
+
+def _written(node: Node, table: Table, done: dict[int, tuple[Node, Node]]) -> Node:
     if not isinstance(node, Call):
         return node
     if id(node) not in done:
@@ -160,11 +167,11 @@ def composed(node: Node, table: Table, done: dict[int, tuple[Node, Node]] | None
 
 
 def _composed(node: Call, table: Table, done: dict[int, tuple[Node, Node]]) -> Node:
-    args = tuple(composed(arg, table, done) for arg in node.args)
+    args = tuple(_written(arg, table, done) for arg in node.args)
     if node.operation in COMPOSED:
         options = dict(node.options)
         made = COMPOSED[node.operation]([Expr(arg) for arg in args], [domain(a, table, "") for a in node.args], options)
         if made is not None:
-            return composed(made._node, table, done)
+            return _written(made._node, table, done)
     alike = all(new is old for new, old in zip(args, node.args, strict=True))
     return node if alike else Call(node.operation, args, node.options)

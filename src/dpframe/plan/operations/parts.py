@@ -103,12 +103,10 @@ OF_PARTS: Mapping[str, Operation] = {
     "str.slice": Operation("{0}.str.slice({offset}, {length})", _text(nw.String())),
     "str.replace": Operation("{0}.str.replace({old!r}, {new!r}, literal=True, every={every})", _maybe),
     "str.split": Operation("{0}.str.split({by!r}).list.get({index})", _maybe),
-    "str.zfill": Operation("{0}.str.zfill({length})", _maybe, depth=6, size=16, copies=8),
-    "str.to_date": Operation("{0}.str.to_date({format!r})", _named(nw.Date()), depth=24, size=150, copies=40),
-    "str.to_datetime": Operation(
-        "{0}.str.to_datetime({format!r})", _named(nw.Datetime("us")), depth=24, size=150, copies=40
-    ),
-    "concat_str": Operation("concat_str([{all}], separator={separator!r})", concatenated, depth=2, size=2, copies=2),
+    "str.zfill": Operation("{0}.str.zfill({length})", _maybe, depth=6, size=16),
+    "str.to_date": Operation("{0}.str.to_date({format!r})", _named(nw.Date()), depth=10, size=32),
+    "str.to_datetime": Operation("{0}.str.to_datetime({format!r})", _named(nw.Datetime("us")), depth=10, size=32),
+    "concat_str": Operation("concat_str([{all}], separator={separator!r})", concatenated, depth=2, size=2),
     "concat": Operation("concat_str([{all}])", concatenated),
     "dt.year": Operation("{0}.dt.year()", _calendar(None, *_DAYS)),
     "dt.month": Operation("{0}.dt.month()", _calendar(Bounds(1, 12), *_DAYS)),

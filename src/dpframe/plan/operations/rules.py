@@ -27,8 +27,7 @@ class Operation:
     rule: Rule
     more: str = ""  # for each two arguments after the first two, in place of {more}
     depth: int = 1  # operations within each other that an engine computes it by
-    size: int = 1  # all of these operations, without the arguments
-    copies: int = 1  # how often an argument stands in them
+    size: int = 1  # all of these operations
 
     def written(self, args: Sequence[str], options: Options) -> str:
         """The operation as the user would type it. Input: the texts of its arguments, its options."""

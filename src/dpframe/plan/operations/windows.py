@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Literal
 
 import narwhals as nw
 from narwhals.dtypes import DType
@@ -18,6 +18,7 @@ from dpframe.plan.types import TIMES, Kind, kind, show
 
 _DAY = 86_400  # seconds
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_FINE: tuple[Literal["ms", "us", "ns"], ...] = ("ms", "us", "ns")
 _YEARS = 9999 * 366  # days, more than from 1970 to the year 1 or 9999
 _LONGEST = 100 * 366 * _DAY  # seconds
 
@@ -150,8 +151,7 @@ def difference_type(call: str, args: Sequence[ColumnDomain]) -> DType:
     (first, second), units = map(kind, (a.dtype for a in args)), [getattr(a.dtype, "time_unit", "us") for a in args]
     zones = {getattr(a.dtype, "time_zone", None) is None for a in args}
     if first == second and (first == Kind.DATE or len(zones) == 1):
-        finest: Any = units[0] if units[0] == units[1] and units[0] != "s" else "us"
-        return nw.Duration(finest)
+        return nw.Duration(next((u for u in _FINE if units == [u, u]), "us"))
     if Kind.DURATION in (first, second) and {first, second} & {Kind.DATE, Kind.DATETIME}:
         return args[first == Kind.DURATION].dtype
     raise WrongType(
@@ -180,10 +180,7 @@ OF_WINDOWS: Mapping[str, Operation] = {
     "dt.month_end": Operation("{0}.dt.month_end()", _moved),
     "dt.offset_by": Operation("{0}.dt.offset_by({by!r})", _moved),
     "dt.second": Operation("{0}.dt.second()", _second, depth=4, size=4),
-    **{
-        f"dt.total_{name}": Operation(f"{{0}}.dt.total_{name}()", _total, depth=6, size=12, copies=4)
-        for name in TOTALS.values()
-    },
+    **{f"dt.total_{name}": Operation(f"{{0}}.dt.total_{name}()", _total, depth=6, size=12) for name in TOTALS.values()},
     "ticks": Operation("{0}.ticks()", _ticks),
     "from_ticks": Operation("{0}.from_ticks({dtype})", _from_ticks),
     "later": Operation("{0}.later({1})", _later),
