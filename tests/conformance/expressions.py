@@ -148,7 +148,7 @@ def _texts(a: dp.Expr) -> list[dp.Expr]:
     made += [a.str.to_datetime(f"%Y-%m-%d{clock}") for clock in ("", "T%H:%M:%S", " %H:%M:%S")]
     day, name = a.str.slice(8) + "." + a.str.slice(5, 2) + "/" + a.str.slice(0, 4), "%d.%m/%Y"
     made += [day.str.to_date(name), (day + " 23").str.to_datetime(f"{name} %H")]
-    made += [a.replace({"a": "b", None: "none"}), a.replace_strict({"a": 1, "'": 2}), dp.coalesce(a, "none")]
+    made += [a.replace({"a": "b", None: "none"}), a.replace_strict({"a": 1, "'": 2}), dp.coalesce(a, dp.lit("none"))]
     made += [a.str.replace(*change, literal=True, n=n) for change in CHANGES for n in (1, -1)]
     made += [a.str.split(x, literal=True).list.get(i) for x in SEPARATORS for i in (0, 1, -1, 1 - 2**20)]
     made += [op(a, x) for op in COMPARISONS for x in ("", "a", "A", "é", "'", "\\", "12\n", "\x00", "ß", "👩")]

@@ -66,7 +66,7 @@ def _shape(node):
     if isinstance(node, Call):
         options = tuple(value for name, value in node.options if name == "dtype")
         return (node.operation, *map(_shape, node.args), *map(str, options))
-    return family(TYPES[node.name[2:]].dtype)
+    return family(TYPES[node.name[2:]].dtype) if node.name[2:] in TYPES else node.name
 
 
 def quick(exprs, engine):
