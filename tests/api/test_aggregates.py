@@ -124,7 +124,9 @@ REFUSED = {
     "no word": (lambda f: f.agg(m=("items", "meen")), "Did you mean 'mean'"),
     "no column": (lambda f: f.agg(pl.col("nowhere").clip(0, 1).mean()), "no column 'nowhere'"),
     "no bounds": (lambda f: f.agg(SPEND.mean()), "clip"),
-    "one bound": (lambda f: f.agg(SPEND.clip(0, None).mean()), "bounds="),
+    "one bound": (lambda f: f.agg(SPEND.clip(0, None).mean()), ".clip(0, 100).mean()"),
+    "no bounds of what is computed": (lambda f: f.agg((SPEND / 10).mean()), ".clip(0, 100).mean()"),
+    "no bounds of a filter": (lambda f: f.agg(SPEND.filter(ITEMS > 1).sum()), ".clip(0, 100).sum()"),
     "a number": (lambda f: f.agg(5), "name each aggregate"),
     "a function": (lambda f: f.agg(SPEND.map_elements(abs, return_dtype=pl.Float64).mean()), "has no counterpart"),
 }

@@ -8,9 +8,10 @@ import polars as pl
 
 from dpframe.api.arguments import read_name
 from dpframe.api.statistics import choices, counts, moments
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, MissingBounds
 from dpframe.plan import Aggregate, Expr, Name, PolarsAggregate
 from dpframe.plan import read_aggregates as of_polars
+from dpframe.plan.expressions.polars_aggregates import BOUNDED
 from dpframe.plan.nodes import text
 from dpframe.plan.statistics import Named
 from dpframe.plan.steps import Step
@@ -19,7 +20,7 @@ from dpframe.usage import nearest
 
 _WORDS: Mapping[str, Callable[..., Aggregate]] = {  # of pandas and Polars, and the statistic of ours
     **{"count": counts.count, "nunique": counts.n_unique, "n_unique": counts.n_unique},
-    **{name: getattr(moments, name) for name in ("sum", "mean", "std", "var", "skew")},
+    **{name: getattr(moments, name) for name in ("sum", "mean", "std", "var", "skew", "kurtosis")},
     **{name: getattr(choices, name) for name in ("min", "median", "max", "quantile", "mode")},
     **{name: lambda _: counts.count() for name in ("size", "len")},
 }
@@ -87,7 +88,13 @@ def _ours(step: Step, asked: PolarsAggregate) -> tuple[Step, Aggregate]:
     column, words = text(asked.of._node, short=True), step.table.columns
     while column in words:
         column += "'"
-    return WithColumns(step, ((column, Expr(asked.of._node)),)), _WORDS[asked.verb](column, **options)
+    step = WithColumns(step, ((column, Expr(asked.of._node)),))
+    if asked.bounds is None and asked.verb in BOUNDED and step.table.columns[column].domain.bounds is None:
+        raise MissingBounds(
+            f"{asked.verb} of {column}: one value of it could be anything, so no finite noise hides it. Put the range "
+            f"just before it, with limits you know without the data: .clip(0, 100).{asked.verb}()."
+        )
+    return step, _WORDS[asked.verb](column, **options)
 
 
 def _aggregate(name: str, value: object, verb: str) -> Aggregate:
@@ -96,7 +103,9 @@ def _aggregate(name: str, value: object, verb: str) -> Aggregate:
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], str):
         column, word = value
         if word not in _WORDS:
-            raise InvalidArgument(f"{verb}: there is no statistic {word!r}.{nearest(word, _WORDS)}")
+            raise InvalidArgument(
+                f"{verb}: there is no statistic {word!r}.{nearest(word, _WORDS)} There are {', '.join(_WORDS)}."
+            )
         value = _WORDS[word](read_name(column, verb))
     if name in ("epsilon", "delta", "rho") and not isinstance(value, Aggregate):
         raise InvalidArgument(f"{verb}: the price is said at the release: {verb}(...).release({name}=...).")

@@ -13,7 +13,7 @@ from dpframe.plan.expressions.expression import POLARS, Expr, lit, output_name
 from dpframe.plan.expressions.foreign import Tree, _constant, _tree
 from dpframe.plan.expressions.functions import when
 
-_BOUNDED = ("mean", "sum", "median", "quantile", "min", "max", "std", "var")
+BOUNDED = ("mean", "sum", "median", "quantile", "min", "max", "std", "var")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _of_column(verb: str, tree: Tree, options: Mapping[str, Any], name: str | No
             case {"Function": {"input": [inner], "function": "DropNulls"}} if verb != "len":
                 tree = inner
             case {"Function": {"input": [inner, *ends], "function": {"Clip": _}}} if (
-                len(ends) == 2 and verb in _BOUNDED and bounds is None
+                len(ends) == 2 and verb in BOUNDED and bounds is None
             ):
                 bounds, tree = (_constant(ends[0]), _constant(ends[1])), inner
             case _:
