@@ -127,6 +127,26 @@ TABLE = pl.DataFrame(
 )
 
 
+@pytest.mark.parametrize("values", [["ab", "cd"], ["ab"], []])
+def test_a_series_in_a_list_of_values_is_read_whole(values):
+    series = pl.Series(values, dtype=pl.String)
+    for theirs in (S.is_in(series.to_list()), S.is_in(series), S.is_in(pl.lit(series))):
+        assert text(read_polars(theirs)._node) == text(OURS["s"].is_in(values)._node)
+
+
+SECRET = pl.Series("s", ["a cell", "another"])
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [lambda: pl.lit(SECRET) == S, lambda: S == SECRET, lambda: A.clip(pl.Series([1, 2]), 5), lambda: A + pl.Series([])],
+)
+def test_a_series_in_place_of_a_constant_is_refused_without_its_cells(typed):
+    with pytest.raises(UnsupportedOperation, match="a series of values") as error:
+        read_polars(typed())
+    assert "cell" not in str(error.value)
+
+
 @pytest.fixture
 def frame():
     return dp.protect(TABLE, unit="user", budget=dp.Budget(epsilon=5000))

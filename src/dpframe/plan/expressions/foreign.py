@@ -283,7 +283,8 @@ def _function(name: str, options: Mapping[str, Any], value: Any, rest: Sequence[
         return operator.attrgetter(_PLAIN[name])(value)()
     if name in _LISTED:
         return operator.attrgetter(_LISTED[name])(value)(*map(_constant, rest))
-    return _optional(name, options, value, [_constant(tree) for tree in rest])
+    read = _several_constants if name == "Boolean.IsIn" else _constant
+    return _optional(name, options, value, [read(tree) for tree in rest])
 
 
 def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]) -> Any:
@@ -300,7 +301,7 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
         case "Boolean.IsIn", {"nulls_equal": True}, _:
             raise _unknown("is_in(nulls_equal=True)")
         case "Boolean.IsIn", _, [values]:
-            return value.is_in(list(values))
+            return value.is_in(values)
         case "Boolean.IsBetween", {"closed": "Both"}, [low, high]:
             return value.is_between(low, high)
         case "StringExpr.Contains", {"literal": literal}, [text]:
@@ -322,11 +323,27 @@ def _is_constant(tree: Tree) -> bool:
 
 
 def _constant(tree: Tree) -> Any:
-    """The value of a node that reads no column, as Polars computes it."""
+    """The value of a node that reads no column, as Polars computes it.
+
+    A series of several values is refused: it is a column of another table, and its cells are for no message.
+    """
+    values = _computed(tree)
+    if len(values) != 1:
+        raise _unknown("a series of values")
+    value = values[0]
+    return value.to_list() if isinstance(value, pl.Series) else value
+
+
+def _several_constants(tree: Tree) -> list[Any]:
+    """The values of a constant list, or of a series."""
+    values = _computed(tree)
+    return list(values[0] if values.dtype.is_nested() else values)
+
+
+def _computed(tree: Tree) -> pl.Series:
     if not _is_constant(tree):
         raise _unknown("an argument that is no constant")
-    value = pl.select(_expression(tree)).to_series()[0]
-    return value.to_list() if isinstance(value, pl.Series) else value
+    return pl.select(_expression(tree)).to_series()
 
 
 def _dtype(tree: Tree) -> Any:
