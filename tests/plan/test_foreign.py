@@ -180,6 +180,26 @@ TABLE = pl.DataFrame(
 )
 
 
+@pytest.mark.parametrize("values", [["ab", "cd"], ["ab"], []])
+def test_a_series_in_a_list_of_values_is_read_whole(values):
+    series = pl.Series(values, dtype=pl.String)
+    for theirs in (S.is_in(series.to_list()), S.is_in(series), S.is_in(pl.lit(series))):
+        assert text(read_polars(theirs)._node) == text(OURS["s"].is_in(values)._node)
+
+
+SECRET = pl.Series("s", ["a cell", "another"])
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [lambda: pl.lit(SECRET) == S, lambda: S == SECRET, lambda: A.clip(pl.Series([1, 2]), 5), lambda: A + pl.Series([])],
+)
+def test_a_series_in_place_of_a_constant_is_refused_without_its_cells(typed):
+    with pytest.raises(UnsupportedOperation, match="a series of values") as error:
+        read_polars(typed())
+    assert "cell" not in str(error.value)
+
+
 @pytest.fixture
 def frame():
     return dp.protect(TABLE, unit="user", budget=dp.Budget(epsilon=5000))
@@ -254,3 +274,15 @@ def test_a_chain_that_cannot_be_read_is_refused_by_its_reason(terms):
         return
     with pytest.raises(UnsupportedOperation, match=r"too many operations within each other.*Type it with dp\.col"):
         frame.with_columns(y=chain)
+
+
+def test_lists_of_values_are_read_whole():
+    for theirs, ours in (
+        (pl.col("g").replace({"a": "x", "b": "y"}), dp.col("g").replace({"a": "x", "b": "y"})),
+        (pl.col("g").replace(["a", "b"], "z"), dp.col("g").replace({"a": "z", "b": "z"})),
+        (pl.col("g").replace(["a", "b"], ["z", "y"]), dp.col("g").replace({"a": "z", "b": "y"})),
+        (pl.col("g").replace("a", "z"), dp.col("g").replace({"a": "z"})),
+        (pl.col("g").replace_strict({"a": 1}, default=0), dp.col("g").replace_strict({"a": 1}, default=0)),
+        (pl.col("g").is_in(["ab", "cd"]), dp.col("g").is_in(["ab", "cd"])),
+    ):
+        assert repr(read_polars(theirs)) == repr(ours)

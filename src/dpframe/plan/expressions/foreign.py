@@ -75,6 +75,9 @@ _LISTED = {
 }
 
 
+_LISTS = {"Boolean.IsIn": 1, "Replace": 2, "ReplaceStrict": 2}  # how many arguments are lists of values
+
+
 class Reader(NamedTuple):
     """Reads expressions of Polars with what makes ours: `dp.col`, `dp.lit`, and `Expr` of a node."""
 
@@ -150,7 +153,9 @@ class Reader(NamedTuple):
             return operator.attrgetter(_LISTED[name])(value)(*map(_constant, rest))
         if not all(map(_is_constant, rest)):
             raise _unknown(f"{name.rpartition('.')[2]} of several columns", name)
-        return _optional(name, options, value, [_constant(tree) for tree in rest])
+        several = _LISTS.get(name, 0)
+        read = [(_several_constants if i < several else _constant)(tree) for i, tree in enumerate(rest)]
+        return _optional(name, options, value, read)
 
 
 def polars_name(tree: Tree) -> str | None:
@@ -214,7 +219,7 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
         case "Boolean.IsIn", {"nulls_equal": True}, _:
             raise _unknown("is_in(nulls_equal=True)")
         case "Boolean.IsIn", _, [values]:
-            return value.is_in(list(values))
+            return value.is_in(values)
         case "Boolean.IsBetween", {"closed": str(closed)}, [low, high]:
             return value.is_between(low, high, closed.lower())
         case "StringExpr.Contains", {"literal": literal}, [text]:
@@ -224,9 +229,9 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
         case "StringExpr.Strptime", _, _ if (found := _strptime(options)) is not None:
             return getattr(value.str, found[0])(found[1])
         case "Replace", _, [old, new]:
-            return value.replace(dict(zip(_series(old), _series(new), strict=True)))
+            return value.replace(_pairs(old, new))
         case "ReplaceStrict", _, [old, new, *default]:
-            return value.replace_strict(dict(zip(_series(old), _series(new), strict=True)), default=[*default, None][0])
+            return value.replace_strict(_pairs(old, new), default=[*default, None][0])
         case str(), {"fractional": False}, [] if name.startswith("TemporalExpr.Total"):
             unit = name.removeprefix("TemporalExpr.Total").lower()
             if unit in TOTALS.values():
@@ -236,8 +241,11 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
     raise _unknown(f"{name.rpartition('.')[2]}, as it is asked," if name else "a function", name)
 
 
-def _series(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, (list, pl.Series)) else [values]
+def _pairs(old: list[Any], new: list[Any]) -> dict[Any, Any]:
+    """What takes the place of what; one value may take the place of several."""
+    if len(new) not in (1, len(old)):
+        raise _unknown("a list of other values that is not as long as the first")
+    return dict(zip(old, new if len(new) == len(old) else new * len(old), strict=True))
 
 
 def _strptime(options: Mapping[str, Any]) -> tuple[str, str | None] | None:
@@ -260,11 +268,27 @@ def _is_constant(tree: Tree) -> bool:
 
 
 def _constant(tree: Tree) -> Any:
-    """The value of a node that reads no column, as Polars computes it."""
+    """The value of a node that reads no column, as Polars computes it.
+
+    A series of several values is refused: it is a column of another table, and its cells are for no message.
+    """
+    values = _computed(tree)
+    if len(values) != 1:
+        raise _unknown("a series of values")
+    value = values[0]
+    return value.to_list() if isinstance(value, pl.Series) else value
+
+
+def _several_constants(tree: Tree) -> list[Any]:
+    """The values of a constant list, or of a series."""
+    values = _computed(tree)
+    return list(values[0] if values.dtype.is_nested() else values)
+
+
+def _computed(tree: Tree) -> pl.Series:
     if not _is_constant(tree):
         raise _unknown("an argument that is no constant")
-    value = pl.select(_expression(tree)).to_series()[0]
-    return value.to_list() if isinstance(value, pl.Series) else value
+    return pl.select(_expression(tree)).to_series()
 
 
 def _dtype(tree: Tree) -> Any:
