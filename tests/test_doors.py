@@ -200,3 +200,24 @@ def test_a_frame_is_true_and_has_no_length(frame):
         dp.release([])
     with pytest.raises(UnknownAttribute, match="remaining"):
         dp.Budget(epsilon=1).left  # noqa: B018
+
+
+def test_examples_leave_out_what_the_table_declares():
+    declared = {"max_rows": 9, "max_groups": 2, "bounds": {"basket": (0, 50)}, "keys": {"shop": ["a", "b"]}}
+    frame = pd.DataFrame(TABLE).dp(unit="user", budget=dp.Budget(epsilon=10), **declared)
+    for ask, line, other in (
+        (lambda: frame.groupby("shop", as_index=False), "group_by('shop'", "max_groups="),
+        (lambda: len(frame), "count().release(epsilon=0.1)", "max_rows="),
+        (lambda: frame.mean("basket", bound=3), "mean('basket').release(epsilon=0.1)", "(0, 100)"),
+        (lambda: frame.mean("items", bound=3), "mean('items', bounds=(0, 100)).release(epsilon=0.1)", "max_rows="),
+        (lambda: frame.group_by(max_group=3), "group_by('shop', max_rows_per_group=5)", "max_groups=1"),
+    ):
+        with pytest.raises(DpFrameError) as caught:
+            ask()
+        assert line in str(caught.value)
+        assert other not in str(caught.value)
+
+
+def test_a_budget_in_a_file_is_a_ledger():
+    with pytest.raises(WrongCall, match=r"dp\.Ledger\('study\.sqlite'\)\.budget"):
+        dp.Budget(epsilon=1.0, ledger="study.sqlite")

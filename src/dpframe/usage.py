@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial, wraps
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar, get_args, get_type_hints
 
-from dpframe.errors import DpFrameError, DpFrameWarning, UnknownAttribute, UnknownColumn, WrongCall
+from dpframe.errors import DpFrameError, DpFrameWarning, InvalidArgument, UnknownAttribute, UnknownColumn, WrongCall
 from dpframe.safe_text import visible
 
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
@@ -184,7 +184,7 @@ def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
         signature.bind(*args, **kwargs)
     except TypeError as error:
         unknown = next((name for name in kwargs if f"argument {name!r}" in str(error)), "")
-        return f"{error}.{nearest(unknown, signature.parameters)}"
+        return f"{error}.{_ABROAD.get(unknown) or nearest(unknown, signature.parameters)}"
     return None
 
 
@@ -206,6 +206,8 @@ def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C
     return changed
 
 
+_IN_A_FILE = " A budget that outlives the process: dp.Ledger('study.sqlite').budget('visits', epsilon=1.0)."
+_ABROAD = dict.fromkeys(("ledger", "path", "file", "filename", "database"), _IN_A_FILE)  # arguments of other libraries
 _ALIKE = 0.7  # of 1; with 0.6, "melt" would be taken for "select"
 
 
@@ -217,6 +219,19 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """
     near = get_close_matches(name, list(names), n=1, cutoff=_ALIKE)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+class Examples(NamedTuple):
+    """What the examples in messages are made of: columns of the table that was asked, and what it declares.
+
+    `limits` are names of arguments; `bounds` and `keys` are columns that have them.
+    """
+
+    numbers: Sequence[str] = ()
+    others: Sequence[str] = ()
+    limits: Sequence[str] = ()
+    bounds: Sequence[str] = ()
+    keys: Sequence[str] = ()
 
 
 class Hints:
@@ -247,7 +262,9 @@ class Hints:
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            raise UnknownAttribute(f"{type(self).__name__} has no {name!r}.{self._advice(name)}")
+            error = UnknownAttribute(f"{type(self).__name__} has no {name!r}.{self._advice(name)}")
+            _in_own_columns(error, (self, name), {})
+            raise error
 
     def _advice(self, name: str) -> str:
         """What to type instead, after a space."""
@@ -255,9 +272,9 @@ class Hints:
             return f" {self._habits[name]}"
         return nearest(name, (attribute for attribute in dir(type(self)) if not attribute.startswith("_")))
 
-    def _examples(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Columns of numbers and others for the examples in messages; none where the table is not known."""
-        return (), ()
+    def _examples(self) -> Examples:
+        """What the examples in messages are made of; nothing where the table is not known."""
+        return Examples()
 
 
 _OF_NUMBERS = ("wage", "age", "hours", "spend", "weeks")
@@ -266,20 +283,31 @@ _KEYS_OF_EXAMPLES = re.compile(r"\[\(?'(?:Bonn|Kiel|Ulm|north|south|f|m)'.*?\](?
 
 
 def _in_own_columns(error: DpFrameError, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Give the examples in a message the columns of the table that was asked, where it has no such column."""
+    """Give the examples in a message the columns of the table that was asked, where it has no such column.
+
+    What the table declares is left out of them: typed, it would take the place of what is declared.
+    """
     asked = next((x for x in args[:1] if isinstance(x, Hints)), None)
     if asked is None or isinstance(error, UnknownColumn) or not isinstance(error.args[0], str):
         return
-    typed, message = set(_texts([args[1:], kwargs])), error.args[0]
+    typed, message, examples = set(_texts([args[1:], kwargs])), error.args[0], asked._examples()
     other: dict[str, str] = {}
-    for examples, own in zip((_OF_NUMBERS, _OF_OTHERS), asked._examples(), strict=True):
-        named = [name for name in examples if f"'{name}'" in message and name not in own and name not in typed]
+    for words, own in ((_OF_NUMBERS, examples.numbers), (_OF_OTHERS, examples.others)):
+        named = [name for name in words if f"'{name}'" in message and name not in own and name not in typed]
         first = [name for name in own if name in typed]
         other |= dict(zip(named, [*first, *(name for name in own if name not in typed)], strict=False))
     if other:
         message = re.sub(r"'(\w+)'", lambda quoted: repr(other.get(quoted[1], quoted[1])), message)
         message = _KEYS_OF_EXAMPLES.sub("[...]", message)
-        error.args = (message, *error.args[1:])
+    if isinstance(error, InvalidArgument | UnknownAttribute):
+        declared = [rf"\b{name}=\d+" for name in examples.limits if name not in kwargs]
+        for argument, columns in (("bounds", examples.bounds), ("keys", examples.keys)):
+            pattern = {"bounds": r"\([^()]*\)", "keys": r"\[[^\]]*\]"}[argument]
+            declared += [rf"(?<={re.escape(repr(x))}), {argument}={pattern}" for x in columns if argument not in kwargs]
+        for argument in declared:
+            message = re.sub(rf"(, )?{argument}", "", message)
+        message = message.replace("(, ", "(")
+    error.args = (message, *error.args[1:])
 
 
 def _texts(values: Any) -> Iterable[str]:

@@ -12,7 +12,7 @@ from narwhals.dtypes import DType
 from dpframe.errors import InvalidArgument, UnknownColumn
 from dpframe.plan.types import Kind, Scalar, check_text, kind, number
 from dpframe.theory.formulas.sensitivity import Relation
-from dpframe.usage import Hints, nearest
+from dpframe.usage import Examples, Hints, nearest
 
 
 class Bounds(NamedTuple):
@@ -86,10 +86,17 @@ class Column:
         return self.domain if keys is None else replace(self.domain, keys=keys)
 
 
-def examples(columns: Mapping[str, Column]) -> tuple[list[str], list[str]]:
-    """The columns for examples in messages: those of numbers, and the others; none that identifies the unit."""
-    shown = {name: column.is_number for name, column in columns.items() if not column.is_unit}
-    return [name for name in shown if shown[name]], [name for name in shown if not shown[name]]
+def examples(table: Table) -> Examples:
+    """What examples in messages are made of. No column is shown that identifies the unit."""
+    shown = {name: column for name, column in table.columns.items() if not column.is_unit}
+    limits = ("max_rows_per_group", "max_rows", "max_groups")
+    return Examples(
+        [name for name, column in shown.items() if column.is_number],
+        [name for name, column in shown.items() if not column.is_number],
+        [name for name in limits if getattr(table.defaults, name) is not None],
+        [name for name, column in shown.items() if column.defaults.bounds is not None],
+        [name for name, column in shown.items() if column.defaults.keys is not None],
+    )
 
 
 @dataclass(frozen=True)

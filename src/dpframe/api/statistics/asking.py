@@ -19,7 +19,7 @@ from dpframe.plan import Aggregate, Key, Keys, Layout, Limits, Question, Table, 
 from dpframe.plan.declared import completed, limits_of, min_units_of
 from dpframe.plan.steps import Step
 from dpframe.release import Account
-from dpframe.usage import Hints
+from dpframe.usage import Examples, Hints
 
 
 class AskedFrame(Hints, Generic[Table_co]):
@@ -32,8 +32,8 @@ class AskedFrame(Hints, Generic[Table_co]):
         engine.check_supported(step)
         self._step, self._budget = step, budget
 
-    def _examples(self) -> tuple[list[str], list[str]]:
-        return examples(self._step.table.columns)
+    def _examples(self) -> Examples:
+        return examples(self._step.table)
 
     def _then(self, step: Step) -> Self:
         return type(self)(step, self._budget)
@@ -93,8 +93,8 @@ class AskedGroups(Hints, Generic[Table_co]):
         groups.unit_limits.groups("groups")  # columns, keys and the limit are checked as soon as they are named
         self._groups, self._budget, self._written = groups, budget, written
 
-    def _examples(self) -> tuple[list[str], list[str]]:
-        return examples(self._groups.step.table.columns)
+    def _examples(self) -> Examples:
+        return examples(self._groups.step.table)
 
     def _ask(
         self, statistic: Callable[..., Aggregate], column: str, *typed: object, **named: object
