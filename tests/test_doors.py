@@ -13,7 +13,14 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.errors import DpFrameError, InvalidArgument, UnknownAttribute, UnsupportedOperation, WrongCall
+from dpframe.errors import (
+    DeltaRequired,
+    DpFrameError,
+    InvalidArgument,
+    UnknownAttribute,
+    UnsupportedOperation,
+    WrongCall,
+)
 from dpframe.usage import Hints
 
 TABLE = {"user": [1, 1, 2], "basket": [3.0, 4.0, 5.0], "items": [1, 2, 3], "shop": ["a", "b", "a"]}
@@ -221,3 +228,24 @@ def test_examples_leave_out_what_the_table_declares():
 def test_a_budget_in_a_file_is_a_ledger():
     with pytest.raises(WrongCall, match=r"dp\.Ledger\('study\.sqlite'\)\.budget"):
         dp.Budget(epsilon=1.0, ledger="study.sqlite")
+
+
+def test_a_release_says_where_its_numbers_are(frame):
+    out = frame.count(max_rows=1).release(epsilon=1)
+    assert int(out) == out.value
+    for ask in (lambda: out + 1, lambda: 2 * out, lambda: out / out, lambda: out > 3, lambda: round(out, 1)):
+        with pytest.raises(InvalidArgument, match=r"\.value, or \.table"):
+            ask()
+
+
+def test_found_keys_without_a_delta_are_answered_in_the_verb_that_was_typed(frame):
+    limits = {"max_groups": 1, "max_rows_per_group": 1}
+    for query, line in (
+        (frame.group_by("shop", **limits).count(), "group_by('shop', keys=[...])"),
+        (frame.histogram("shop", **limits), "histogram('shop', keys=[...])"),
+        (frame.crosstab("shop", "items", **limits), "crosstab('shop', 'items', keys={...})"),
+        (frame.top_k("shop", 1, **limits), "top_k('shop', 1, keys=[...])"),
+    ):
+        with pytest.raises(DeltaRequired) as caught:
+            query.release(epsilon=1)
+        assert line in str(caught.value)

@@ -217,10 +217,12 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
 def delta_of_keys(question: Question, delta: Fraction) -> Fraction:
     """The δ for keys found in the data. Errors: DeltaRequired where it is 0."""
     if delta == 0:
-        verb = "group_by(..." if question.layout.largest is None else question.verb.removesuffix(", {limit})")
+        verb = question.verb.replace(", {limit}", "").removesuffix(")")
+        keys = "keys=[...]" if len(question.by) == 1 else "keys={...}"
+        line = f"{verb.partition('(')[0]}(..., {keys})" if "keys=" in verb else f"{verb}, {keys})"
         raise DeltaRequired(
             f"The keys of {', '.join(map(repr, question.by))} are found in the data, so a rare key is released with "
-            f"some small probability: release(..., delta=1e-6). Or list them: {verb}, keys=[...])."
+            f"some small probability: release(..., delta=1e-6). Or list them: {line}."
         )
     return delta
 

@@ -75,6 +75,18 @@ class Release(Shrinks[Table_co], Compares[Table_co]):
         """`float(out)` is the released number; see `value`."""
         return float(self.value)
 
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def _is_no_number(self, *_: object) -> NoReturn:
+        raise InvalidArgument("A release is not a number: type .value, or .table where it has several.")
+
+    def __add__(self, other: object) -> NoReturn:
+        self._is_no_number(other)
+
+    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __round__ = __add__
+    __lt__ = __le__ = __gt__ = __ge__ = __add__
+
     def __getitem__(self, key: object) -> NoReturn:
         typed = repr(key) if isinstance(key, str) else "..."
         raise InvalidArgument(f"A release is not the table itself: type .table[{typed}].")
