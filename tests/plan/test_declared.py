@@ -563,3 +563,10 @@ def test_what_a_public_table_brings_does_not_reach_new_values():
     with pytest.raises(MissingBounds):
         frame.mean("code")
     assert question(frame.group_by("region").count()).keys is None
+
+
+def test_dates_that_python_does_not_have_are_no_keys_of_a_public_table():
+    far = pl.Series([2932897, -800000, 3], dtype=pl.Int32).cast(pl.Date)  # in the year 10000, before the year 1
+    joined = plain().join(pl.DataFrame({"city": ["Bonn", "Kiel", "Ulm"], "opened": far}), on="city")
+    keys = joined.group_by("opened", max_groups=1, max_rows_per_group=1).count().release(epsilon=1).table["opened"]
+    assert keys.to_list() == [dt.date(1970, 1, 4)]

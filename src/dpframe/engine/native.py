@@ -6,6 +6,7 @@ follows from the types alone, never from values. So neighbouring tables have one
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import io
 from collections.abc import Mapping, Sequence
@@ -110,6 +111,10 @@ def _fetched(frame: object) -> pl.DataFrame:
     )
 
 
+_ENDS: Mapping[Kind, tuple[Any, Any]] = {
+    Kind.FLOAT: (-1e270, 1e270),
+    Kind.DATE: (dt.date.min, dt.date.max),
+}  # of bounds: see `check_bound`
 _MOST_KEYS = 1_000  # different values of a public column that are its keys
 
 
@@ -117,7 +122,8 @@ def values_of(data: Data) -> dict[str, tuple[Bounds | None, tuple[Any, ...] | No
     """For columns of a public table their smallest and largest value, and their different values, up to 1,000.
 
     Numbers and dates have bounds, if they are not all one; texts, whole numbers and dates have keys, in the order of
-    the table. Null, NaN and infinity are neither. The rows are public, so nothing of them is private.
+    the table. Null, NaN, dates that Python does not have, and floats that no bound may have are neither. The rows are
+    public, so nothing of them is private.
     """
     table: pl.DataFrame = data.scan([name for name, _ in data.schema]).collect()
     found: dict[str, tuple[Bounds | None, tuple[Any, ...] | None]] = {}
@@ -125,7 +131,8 @@ def values_of(data: Data) -> dict[str, tuple[Bounds | None, tuple[Any, ...] | No
         family, column = kind(domain.dtype), table[name].drop_nulls()
         if domain.keys is not None or family not in (Kind.STRING, Kind.INTEGER, Kind.FLOAT, Kind.DATE):
             continue
-        column = column.filter(column.is_finite()) if family is Kind.FLOAT else column
+        if family in _ENDS:
+            column = column.filter(column.is_between(*_ENDS[family]))
         low, high = (None, None) if family is Kind.STRING else (column.min(), column.max())
         keys = None if family is Kind.FLOAT else tuple(column.unique(maintain_order=True))
         bounds = None if low is None or low == high else Bounds(low, high)  # type: ignore[arg-type]
