@@ -43,7 +43,7 @@ def read_aggregates(
     asked = []
     for name, value in typed:
         if isinstance(value, pl.Expr):
-            (value,) = _one(of_polars(value), name, verb)
+            (value,) = of_polars(value.alias(name))
         if isinstance(value, PolarsAggregate):
             step, value = _ours(step, value)
         asked.append((name, _aggregate(name, value, verb)))
@@ -70,12 +70,6 @@ def _unnamed(value: object, verb: str) -> Iterator[tuple[str, object]]:
         raise InvalidArgument(
             f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."
         )
-
-
-def _one(read: list[PolarsAggregate], name: str, verb: str) -> list[PolarsAggregate]:
-    if len(read) > 1:
-        raise InvalidArgument(f"{verb}({name}=...): this aggregate has several columns. Type one for each.")
-    return read
 
 
 def _ours(step: Step, asked: PolarsAggregate) -> tuple[Step, Aggregate]:
