@@ -87,7 +87,7 @@ class Reader(NamedTuple):
 
     def read(self, expr: pl.Expr) -> Any:
         """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
-        tree = _tree(expr)
+        tree = tree_of(expr)
         name = polars_name(tree)
         result = self.tree(tree)
         return result if name is None else result.alias(name)
@@ -104,13 +104,13 @@ class Reader(NamedTuple):
             case {"Column": str(name)}:
                 return self.col(name)
             case {"Literal": _}:
-                return self.lit(_constant(tree))
+                return self.lit(constant_of(tree))
             case {"Alias": [inner, _]}:
                 return self._read(inner)
             case {"BinaryExpr": {"left": left, "op": str(sign), "right": right}}:
                 return self._signed(sign, left, right)
             case {"Cast": {"expr": inner, "dtype": _}}:
-                return self.lit(_constant(tree)) if _is_constant(inner) else self._read(inner).cast(_dtype(tree))
+                return self.lit(constant_of(tree)) if _is_constant(inner) else self._read(inner).cast(_dtype(tree))
             case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
                 return self._choice([(condition, yes)], no)
             case {"Function": {"input": [first, *rest], "function": function}}:
@@ -133,7 +133,9 @@ class Reader(NamedTuple):
 
     def _signed(self, sign: str, left: Tree, right: Tree) -> Any:
         if sign in _BY_CONSTANT:
-            return _BY_CONSTANT[sign](self._read(left), _constant(right) if _is_constant(right) else self._read(right))
+            return _BY_CONSTANT[sign](
+                self._read(left), constant_of(right) if _is_constant(right) else self._read(right)
+            )
         if sign not in _SIGNS:
             raise _unknown(sign)
         return _SIGNS[sign](self._read(left), self._read(right))
@@ -150,11 +152,11 @@ class Reader(NamedTuple):
         if name in _PLAIN and not rest:
             return operator.attrgetter(_PLAIN[name])(value)()
         if name in _LISTED:
-            return operator.attrgetter(_LISTED[name])(value)(*map(_constant, rest))
+            return operator.attrgetter(_LISTED[name])(value)(*map(constant_of, rest))
         if not all(map(_is_constant, rest)):
             raise _unknown(f"{name.rpartition('.')[2]} of several columns", name)
         several = _LISTS.get(name, 0)
-        read = [(_several_constants if i < several else _constant)(tree) for i, tree in enumerate(rest)]
+        read = [(_several_constants if i < several else constant_of)(tree) for i, tree in enumerate(rest)]
         return _optional(name, options, value, read)
 
 
@@ -163,7 +165,8 @@ def polars_name(tree: Tree) -> str | None:
     return str(tree["Alias"][1]) if isinstance(tree, dict) and "Alias" in tree else None
 
 
-def _tree(expr: pl.Expr) -> Tree:
+def tree_of(expr: pl.Expr) -> Tree:
+    """What Polars writes down of an expression. Errors: UnsupportedOperation."""
     try:
         return json.loads(expr.meta.serialize(format="json"))
     except RecursionError:
@@ -267,7 +270,7 @@ def _is_constant(tree: Tree) -> bool:
     return False
 
 
-def _constant(tree: Tree) -> Any:
+def constant_of(tree: Tree) -> Any:
     """The value of a node that reads no column, as Polars computes it.
 
     A series of several values is refused: it is a column of another table, and its cells are for no message.

@@ -10,7 +10,7 @@ import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.expressions.expression import POLARS, Expr, lit, output_name
-from dpframe.plan.expressions.foreign import Tree, _constant, _tree
+from dpframe.plan.expressions.foreign import Tree, constant_of, tree_of
 from dpframe.plan.expressions.functions import when
 
 BOUNDED = ("mean", "sum", "median", "quantile", "min", "max", "std", "var")
@@ -32,7 +32,7 @@ def read_aggregates(expr: pl.Expr) -> list[PolarsAggregate]:
 
     `clip` with both ends, last before the aggregate, is read as bounds, and `filter` as null in the other rows.
     """
-    tree, name = _tree(expr), None
+    tree, name = tree_of(expr), None
     while isinstance(tree, dict) and "Alias" in tree:
         tree, name = tree["Alias"][0], name or tree["Alias"][1]
     if tree == "Len":
@@ -50,9 +50,9 @@ def _aggregate(tree: Tree) -> tuple[str, Tree, dict[str, Any]]:
     word, inside = next(iter(agg.items())) if agg else ("", tree)
     match word, inside:
         case "Quantile", {"expr": inner, "quantile": rank}:
-            return "quantile", inner, {"q": _constant(rank)}
+            return "quantile", inner, {"q": constant_of(rank)}
         case "", {"Function": {"input": [inner, rank], "function": {"Quantile": _}}}:
-            return "quantile", inner, {"q": _constant(rank)}
+            return "quantile", inner, {"q": constant_of(rank)}
         case "Std" | "Var", [inner, ddof]:
             return word.lower(), inner, {"ddof": ddof}
         case "Count", [inner, nulls] | {"input": inner, "include_nulls": nulls}:
@@ -109,7 +109,7 @@ def _of_column(verb: str, tree: Tree, options: Mapping[str, Any], name: str | No
             case {"Function": {"input": [inner, *ends], "function": {"Clip": _}}} if (
                 len(ends) == 2 and verb in BOUNDED and bounds is None
             ):
-                bounds, tree = (_constant(ends[0]), _constant(ends[1])), inner
+                bounds, tree = (constant_of(ends[0]), constant_of(ends[1])), inner
             case _:
                 break
     value = POLARS.tree(tree)
