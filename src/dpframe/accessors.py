@@ -79,7 +79,8 @@ class _Accessor(Hints):
     def _once(self, verb: str, *args: Any, **options: Any) -> Release:
         whose, price = ({name: options.pop(name) for name in names if name in options} for names in (_WHOSE, _PRICE))
         question: Callable[..., Any] = getattr(self(**whose), verb)
-        return question(*args, **options).release(**price)  # type: ignore[no-any-return]
+        out: Release = question(*args, **options).release(**price)
+        return out
 
     top_k = _at_once("top_k")
     describe = _at_once("describe", "columns", "bounds")

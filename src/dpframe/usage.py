@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial, wraps
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar, cast, get_args, get_type_hints
 
 from dpframe.errors import DpFrameError, DpFrameWarning, InvalidArgument, UnknownAttribute, UnknownColumn, WrongCall
 from dpframe.safe_text import visible
@@ -102,15 +102,15 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
         arguments = {**ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
         return f"Type {line.format(verb, arguments).replace('(, ', '(')}."
 
-    return _door(question, subject, advice)  # type: ignore[return-value]
+    return _door(question, subject, advice)
 
 
 def door(question: F) -> F:
     """Make a public function a door: see `_door`."""
-    return _door(question, f"dp.{question.__name__}")  # type: ignore[return-value]
+    return _door(question, f"dp.{question.__name__}")
 
 
-def _door(question: Callable[..., Any], subject: str, advice: Callable[[], str] | None = None) -> Callable[..., Any]:
+def _door(question: F, subject: str, advice: Callable[[], str] | None = None) -> F:
     """A function whose errors end here: what was raised within is not shown, and a call that does not fit is explained.
 
     Input:  question: a function without a door; subject: how the function is called in a message; advice: what to
@@ -138,7 +138,7 @@ def _door(question: Callable[..., Any], subject: str, advice: Callable[[], str] 
                 raise refusal from cause
         raise refusal.with_traceback(None) from cause  # DPFRAME_TRACEBACK=full shows the way that led here
 
-    return checked
+    return cast(F, checked)
 
 
 def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:

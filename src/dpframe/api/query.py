@@ -208,7 +208,8 @@ class Query(Hints, Generic[Table_co]):
             raise InvalidPrice(f"Say at what price: {ways}.")
         table = self._errors(epsilon, delta, rho, alpha, noise, assume_rows, ci)
         warn_hopeless(table, assume_rows)
-        return as_kind(table, source_of(self._question.step).data.kind)  # type: ignore[no-any-return]
+        shown: Table_co = as_kind(table, source_of(self._question.step).data.kind)
+        return shown
 
     def plot(
         self,
@@ -398,7 +399,8 @@ class Query(Hints, Generic[Table_co]):
         account = resolve_budget(self._budget)
         price = read_price(account.terms, epsilon=epsilon, rho=rho, noise=noise)
         table = tuned(self._question, grid, account, price=price, at=at, delta=delta, name=name, refresh=refresh)
-        return as_kind(table, source_of(self._question.step).data.kind)  # type: ignore[no-any-return]
+        shown: Table_co = as_kind(table, source_of(self._question.step).data.kind)
+        return shown
 
     def __repr__(self) -> str:
         names = [output.name for output in self._question.outputs]

@@ -23,7 +23,8 @@ def check_budget(budget: Any) -> Account | None:
         )
     if budget is not None and not all(callable(getattr(budget, verb, None)) for verb in ("charge", "store")):
         raise InvalidArgument(f"budget= takes a budget, dp.Budget(epsilon=1.0), not {kind_of(budget)}.")
-    return budget  # type: ignore[no-any-return]
+    account: Account | None = budget
+    return account
 
 
 def check_same_budget(first: Account | None, second: Account | None, call: str) -> None:

@@ -91,10 +91,11 @@ def _read(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], call:
             raise InvalidArgument(f"{call}: keys= names {extra[0]!r}, which is not grouped by.")
         levels = []
         for name, fact, own in zip(by, domain, own_keys, strict=True):
-            if name not in keys and own is None:
+            level = _level(keys[name], fact, name, call) if name in keys else own
+            if level is None:
                 raise InvalidArgument(f"{call}: keys= lists no keys for {name!r}; give a list for each column.")
-            levels.append(_level(keys[name], fact, name, call) if name in keys else own)
-        return Keys(tuple(levels))  # type: ignore[arg-type]
+            levels.append(level)
+        return Keys(tuple(levels))
     if len(by) == 1:
         return Keys((_level(keys, domain[0], by[0], call),))
     return Keys.of_rows(_rows(keys, by, domain, call))
@@ -138,15 +139,16 @@ def _level(values: object, domain: ColumnDomain, name: str, call: str) -> tuple[
     return level
 
 
-def _column(values: tuple[object, ...], domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
+def _column(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
     """The keys of one column; plain integers and texts, of which there may be millions, are checked together."""
     types, family = set(map(type, values)), kind(domain.dtype)
     if types == {str} and family == Kind.STRING and not isinstance(domain.dtype, nw.Enum):
-        check_text("".join(values), f"{call}: keys of {name!r}")  # type: ignore[arg-type]
-        return values  # type: ignore[return-value]
+        texts: tuple[str, ...] = values
+        check_text("".join(texts), f"{call}: keys of {name!r}")
+        return texts
     if types == {int} and family == Kind.INTEGER:
         first, last = integer_range(domain.dtype)
-        whole: tuple[int, ...] = values  # type: ignore[assignment]
+        whole: tuple[int, ...] = values
         if max(first, -(2**63)) <= min(whole) and max(whole) <= min(last, 2**64 - 1):
             return whole
     return tuple(_key(value, domain, name, call) for value in values)

@@ -8,6 +8,7 @@ import zoneinfo
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -156,7 +157,7 @@ def kind_of_scalar(value: object) -> str:
     raise InvalidArgument(f"A plan holds numbers, strings, bools and dates, not {kind_of(value)}.")
 
 
-def plain(value: object) -> object:
+def plain(value: Any) -> Any:
     """A numpy or pandas scalar as the Python value it holds; anything else as it is.
 
     Times are held to the microsecond, as Python holds them; NaT is null.
@@ -164,14 +165,14 @@ def plain(value: object) -> object:
     module = type(value).__module__
     if module.startswith("numpy") and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         if type(value).__name__ in ("datetime64", "timedelta64"):
-            name, count = np.datetime_data(value.dtype)  # type: ignore[attr-defined]
+            name, count = np.datetime_data(value.dtype)
             if name in ("ns", "ps", "fs", "as") or count != 1:
-                return value.astype(f"{type(value).__name__}[us]").item()  # type: ignore[attr-defined]
+                return value.astype(f"{type(value).__name__}[us]").item()
         return value.item()
     if module.startswith("pandas") and hasattr(value, "to_pydatetime"):
-        return None if type(value).__name__ == "NaTType" else value.floor("us").to_pydatetime()  # type: ignore[attr-defined]
+        return None if type(value).__name__ == "NaTType" else value.floor("us").to_pydatetime()
     if module.startswith("pandas") and hasattr(value, "to_pytimedelta"):
-        return value.floor("us").to_pytimedelta()  # type: ignore[attr-defined]
+        return value.floor("us").to_pytimedelta()
     return value
 
 

@@ -6,6 +6,7 @@ So a quotient of columns, a padded text or a window of the calendar is the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import narwhals as nw
 from narwhals.dtypes import DType
@@ -26,8 +27,8 @@ def _chosen(*branches: tuple[Expr, object], other: object) -> Expr:
     return Expr(case(nodes, _node(other)))
 
 
-def _node(value: object) -> Node:
-    return value._node if isinstance(value, Expr) else Literal(value)  # type: ignore[arg-type]
+def _node(value: Any) -> Node:
+    return value._node if isinstance(value, Expr) else Literal(value)
 
 
 def _divided(args: Sequence[Expr]) -> tuple[Expr, Expr]:

@@ -345,7 +345,7 @@ def node_of(value: object) -> Node:
         raise InvalidBounds("A number in an expression must be finite.")
     if family in (Kind.INTEGER, Kind.FLOAT):
         check_bound(value, "A number in an expression")
-    if family == Kind.INTEGER and not -(2**63) <= value < 2**63:  # type: ignore[operator]
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise InvalidArgument(
             "A whole number in an expression is below 2**63 in size; is_in([...]) takes those below 2**64."
         )
@@ -360,9 +360,10 @@ def output_name(expr: Expr, call: str) -> str:
     node: Node = expr._node
     while isinstance(node, Call):
         node = node.args[1 if node.operation == "case" else 0]
-    if expr._name is None and not isinstance(node, Name):
+    name = expr._name or (node.name if isinstance(node, Name) else None)
+    if name is None:
         raise InvalidArgument(f"{call}: name the new column, as in (1 + dp.col('x')).alias('more').")
-    return expr._name or node.name  # type: ignore[union-attr]
+    return name
 
 
 @door

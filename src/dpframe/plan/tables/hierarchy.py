@@ -19,6 +19,7 @@ from dpframe.plan.keys import Key, Keys
 from dpframe.plan.question import Question
 from dpframe.plan.statistics import Formula, ReleasedColumn
 from dpframe.plan.totals import Total
+from dpframe.plan.types import Scalar
 from dpframe.theory.formulas.hierarchies import Levels, normal_shares, pure_shares
 from dpframe.theory.formulas.sensitivity import Sensitivity, node_limits, row_counts, row_sums
 
@@ -205,7 +206,7 @@ class Hierarchy(Question):
 
 
 def tree_of(
-    leaves: Sequence[Key], columns: Sequence[str], crossed: Mapping[str, Sequence[object]]
+    leaves: Sequence[Key], columns: Sequence[str], crossed: Mapping[str, Sequence[Scalar | None]]
 ) -> tuple[Tree, Keys]:
     """The tree of listed leaves, and the keys of its cells in the order of release.
 
@@ -229,7 +230,7 @@ def tree_of(
         ordered = path[order]
         starts.append(np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])))
     first = tuple(np.searchsorted(below, above) for above, below in pairwise(starts))
-    cells = Keys(tuple(tuple(level) for level in crossed.values())) if crossed else None  # type: ignore[arg-type]
+    cells = Keys(tuple(tuple(level) for level in crossed.values())) if crossed else None
     tree = Tree(tuple(columns), tuple(crossed), cells.size if cells else 1, Levels(first, len(leaves)))
     rows = [leaves[place] for place in order.tolist()]
     if cells is not None:

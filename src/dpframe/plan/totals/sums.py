@@ -124,7 +124,9 @@ def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, what: str
         if kind(column.domain.dtype) == Kind.BOOLEAN:
             raise InvalidArgument(f"{what}: true and false lie between 0 and 1; leave bounds= out.")
         return own or Bounds(0, 1)
-    if bounds is None and own is None:
+    if bounds is None:
+        if own is not None:
+            return own
         low, high = _EXAMPLES.get(kind(column.domain.dtype), ("0", "100"))
         raise without_bounds(
             name,
@@ -132,10 +134,8 @@ def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, what: str
             f": clip({name!r}, {low}, {high}) before it, or bounds=({low}, {high}) in it, with limits you know without "
             "the data; or have them chosen privately inside the release: bounds=dp.Auto().",
         )
-    bounds = bounds and in_ticks(bounds, column, what)
-    if bounds is None or own is None:
-        return bounds or own  # type: ignore[return-value]
-    return Bounds(bounds.clamp(own.lower), bounds.clamp(own.upper))
+    bounds = in_ticks(bounds, column, what)
+    return bounds if own is None else Bounds(bounds.clamp(own.lower), bounds.clamp(own.upper))
 
 
 def sum_total(

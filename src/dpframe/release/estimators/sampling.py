@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,10 +147,7 @@ def total_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, numb
         sampled = np.maximum(numbers + side * error, 0.0) if variance is None else variance
         return reaches(error - rounding, [(np.ones_like(error), noise)], alpha, np.sqrt(sampled))
 
-    low, high = (
-        farthest(lambda error, side=side: fits(error, side), np.zeros_like(numbers), farthest_away)  # type: ignore[misc]
-        for side in (-1.0, 1.0)
-    )
+    low, high = (farthest(partial(fits, side=side), np.zeros_like(numbers), farthest_away) for side in (-1.0, 1.0))
     return numbers - low, numbers + high
 
 

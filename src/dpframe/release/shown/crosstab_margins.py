@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -97,5 +97,7 @@ def _margin_error(numbers: Numbers, output: ReleasedColumn, alpha: float, number
     if not numbers.noise.reconciled:
         error, factor = error_of_sum(output, numbers.noise, alpha, number), numbers.factor_of(output)
         return error if factor == 1 else error * factor + rounding_of(output) * number
-    part = "total" if number == numbers.long.height else "row" if in_a_row else "column"
-    return float(error_of_part(output, numbers.noise, part, alpha))  # type: ignore[arg-type]
+    part: Literal["cell", "row", "column", "total"] = (
+        "total" if number == numbers.long.height else "row" if in_a_row else "column"
+    )
+    return float(error_of_part(output, numbers.noise, part, alpha))

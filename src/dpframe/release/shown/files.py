@@ -114,7 +114,8 @@ def write_latex(table: Any, path: Any, index: bool, options: Mapping[str, Any]) 
     more = {"index": index, **options}
     if more.pop("escape", True):
         table = _with_texts(table, lambda value: for_latex(value) if isinstance(value, str) else value)
-    return table.to_latex(path, escape=False, **more)  # type: ignore[no-any-return]
+    text: str | None = table.to_latex(path, escape=False, **more)
+    return text
 
 
 def write_csv(table: pl.DataFrame, path: Any) -> str | None:
@@ -128,7 +129,8 @@ def write_csv(table: pl.DataFrame, path: Any) -> str | None:
     for name in table.columns:
         names.append(unlike(for_spreadsheets(name), set(names)))
     table.columns = names
-    return table.write_csv(path)  # type: ignore[no-any-return]
+    text: str | None = table.write_csv(path)
+    return text
 
 
 def _harmless(column: pl.Series) -> pl.Series:

@@ -89,7 +89,7 @@ class Estimates:
         return normal_error(deviation, alpha) if self.noise.normal else unimodal_error(deviation, alpha)
 
 
-def windows(periods: Sequence[int], length: int) -> Floats:
+def windows(periods: Sequence[int], length: float) -> Floats:
     """Weights of the windows that end with each period; a window has this period and the `length` - 1 before it."""
     at = np.array(periods)
     return ((at[None] <= at[:, None]) & (at[None] > at[:, None] - length)).astype(np.float64)
@@ -97,4 +97,4 @@ def windows(periods: Sequence[int], length: int) -> Floats:
 
 def running(periods: Sequence[int]) -> Floats:
     """Weights of the running totals."""
-    return windows(periods, math.inf)  # type: ignore[arg-type]
+    return windows(periods, math.inf)

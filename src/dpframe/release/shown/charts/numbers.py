@@ -67,7 +67,7 @@ def margins(errors: Iterable[float | None], dtype: pl.DataType | None = None) ->
 
 def seconds_of(ticks: float, dtype: pl.DataType) -> float:
     """A length of time in seconds, from the ticks of a column of times."""
-    return ticks * (DAY if dtype == pl.Date else 1 / _PER_SECOND[dtype.time_unit])  # type: ignore[attr-defined]
+    return ticks * (DAY if dtype == pl.Date else 1 / _PER_SECOND[getattr(dtype, "time_unit", "us")])
 
 
 def unit_of_time(seconds: float) -> tuple[int, str]:

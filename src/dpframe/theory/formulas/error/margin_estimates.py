@@ -59,10 +59,11 @@ class Estimators:
 
     def variances(self, noise_variances: Mapping[Source, float]) -> tuple[float, float, float, float]:
         """Variance of a cell, a row margin, a column margin and the total."""
-        return tuple(  # type: ignore[return-value]
-            math.fsum(number * weight**2 * noise_variances[source] for weight, source, number in terms if weight)
-            for terms in (self.cell, self.row, self.column, self.total)
-        )
+
+        def variance(terms: Terms) -> float:
+            return math.fsum(number * weight**2 * noise_variances[source] for weight, source, number in terms if weight)
+
+        return variance(self.cell), variance(self.row), variance(self.column), variance(self.total)
 
 
 def estimators(rows: int, columns: int, noise_variances: Mapping[Source, float]) -> Estimators:
@@ -202,5 +203,5 @@ def margin_shares(rows: int, columns: int, ratio: Fraction, family: str) -> dict
     fits &= (down <= (1 if columns > 1 else 1.045**2)) & (across <= (1 if rows > 1 else 1.045**2))
     score = np.log(down) + np.log(across) + np.log(v_total) + 1e3 * np.log(np.maximum(v_total, 0.55**2))
     best = int(np.argmin(np.where(fits, score, np.inf)))
-    shares = [Fraction(round(x[best] * parts), parts) for x in (by_row, by_column, by_total)]
-    return dict(zip(("cells", "rows", "columns", "total"), (1 - sum(shares), *shares), strict=True))  # type: ignore[arg-type]
+    in_rows, in_columns, whole = (Fraction(round(x[best] * parts), parts) for x in (by_row, by_column, by_total))
+    return {"cells": 1 - in_rows - in_columns - whole, "rows": in_rows, "columns": in_columns, "total": whole}
