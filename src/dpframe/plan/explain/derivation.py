@@ -139,7 +139,7 @@ def _unit_rows(step: Step) -> str:
     limits, defaults = limits_in_words(table.limits), limits_in_words(table.defaults)
     if defaults and not limits:
         return f"{defaults}, unless a question types others"
-    return f"{limits}, enforced at the ask" if limits else "any number of rows until a limit is given"
+    return f"{limits}, enforced by the question" if limits else "any number of rows until a limit is given"
 
 
 def limits_in_words(limits: Limits) -> str:
@@ -325,7 +325,9 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
     centre = f", measured from {_value_in_words(float(grid.centre), total)}" if grid.centre else ""
     origin = total.column.domain.origin
-    by = f" enforced by {origin} and at the ask" if origin and total.kind == TotalKind.SUM else " enforced at the ask"
+    by = "by the question"
+    if origin and total.kind == TotalKind.SUM:
+        by = f"by {origin} and {by}"
     what = "totals of one unit" if total.kind == TotalKind.UNIT_SUM else "values"
     ends = f"[{_value_in_words(low, total)}, {_value_in_words(high, total)}]"
     if total.multiplies:
@@ -333,7 +335,7 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.computed is not None:
         column = total.computed.formula.format(column=column, about=_value_in_words(float(total.about), total))
         what, ends, centre = total.computed.noun, f"[{low:g}, {high:g}]", f", measured from {float(grid.centre):g}"
-    return f"sum of {column}{centre}{where}", f"{what} in {ends},{by}"
+    return f"sum of {column}{centre}{where}", f"{what} in {ends}, enforced {by}"
 
 
 def render_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -90,8 +90,8 @@ def _on_one_clock(call: str, column: ColumnDomain, every: Every) -> DType:
         raise WrongType(f"{call}: a date has no clock: give days, such as '1d', or cast it to 'datetime'.")
     if getattr(dtype, "time_zone", None) not in (None, "UTC"):
         raise WrongType(
-            f"{call}: clocks of a zone skip times, and a window may begin at one. Type .dt.date() first, as in "
-            "dp.col('x').dt.date().dt.truncate('1w')."
+            f"{call}: where clocks change in spring, an hour is missing, and a window could begin in it. Type "
+            ".dt.date() first, as in dp.col('x').dt.date().dt.truncate('1w')."
         )
     if getattr(dtype, "time_unit", "") == "s":
         raise WrongType(f"{call}: times in seconds are not held alike everywhere. Cast it to 'datetime' first.")

@@ -42,8 +42,8 @@ class Compares(Released[Table_co]):
                 or geometric mean, by default the first of these; alpha: the probability that the interval misses
         Output: one row: group, reference, column, estimate (first - second), lower, upper (column unit, times in
                 ticks), covers. A release with covers="population" has p_value too: of the test that the population's
-                difference is 0. Without it the interval is about the noise alone, and there is no p-value: "is it 0 in
-                this table" is not what a p-value is read as
+                difference is 0. Without it the interval is about the noise alone, and there is no p-value: readers take
+                a p-value for a statement about the population
         Bound:  groups have independent noises, so the intervals of both groups are combined (Zou, Donner 2008). Where
                 one person may be in both groups, the covariance of the two is part of a release for the population
                 with at most five listed groups, and the interval follows from it. Else the interval holds for any

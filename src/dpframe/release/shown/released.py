@@ -203,7 +203,7 @@ class Released(Exports, Generic[Table_co]):
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
         >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
         >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
-        >>> print(str(query.release(epsilon=0.5).report()).splitlines()[3])
+        >>> print(str(query.release(epsilon=0.5).report()).splitlines()[5])
         Privacy loss: ε = 0.5: pure differential privacy (ε).
         """
         steps = {"post_processing": list(self._steps)} if self._steps else {}

@@ -8,6 +8,7 @@ sensitivity is bounded, utility and bias, the trust model, and what the guarante
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -78,6 +79,7 @@ NOT_COVERED = (
     "this budget.",
     "Facts about groups or the population: these are what a release is for.",
 )
+_FAR = math.log(1e6)  # odds that are not told apart above
 
 
 def loss_json(loss: Loss) -> dict[str, Any]:
@@ -186,7 +188,7 @@ class Report(Hints, str):
 
     def to_html(self) -> str:
         """The statement as HTML, without scripts or links; everything in it is escaped."""
-        parts = ["<div class='dpframe'><h3>Privacy statement</h3>"]
+        parts = ["<div class='dpframe'><h3>Privacy statement</h3>", f"<p>{escape(in_a_sentence(self.items))}</p>"]
         for title, body in _sections(self.items, self.errors):
             parts.append(f"<h4>{escape(title)}</h4>")
             parts += [f"<p>{escape(p)}</p>" if isinstance(p, str) else render_html(*p) for p in body]
@@ -199,10 +201,38 @@ class Report(Hints, str):
 
 
 def _text(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> str:
-    lines = ["PRIVACY STATEMENT"]
+    lines = ["PRIVACY STATEMENT", in_a_sentence(items)]
     for title, body in _sections(items, errors):
         lines.append("\n".join([title, *(p if isinstance(p, str) else render_text(*p) for p in body)]))
     return "\n\n".join(lines)
+
+
+def in_a_sentence(items: Mapping[str, Any]) -> str:
+    """What the loss means for one unit, for whom ε says nothing.
+
+    Input:  items: a statement as JSON, of which guarantee and neighbours are read
+    Bound:  with ε alone the odds of one of two neighbouring tables to the other change by at most e^ε. With (ε, δ) a
+            guess between them, either as likely as the other beforehand, is right with probability at most
+            (e^ε + δ) / (1 + e^ε); a loss in ρ has several pairs, and the least bound. Both are rounded up
+    Source: Wasserman, Zhou 2010, arXiv:0811.2501; Kairouz, Oh, Viswanath 2015, arXiv:1311.0776
+
+    >>> in_a_sentence({"guarantee": {"epsilon": 1.0, "delta": 0.0}, "neighbours": {}}).partition(". ")[0][46:]
+    'cannot raise their odds that a person is in it by more than 2.72 times'
+    """
+    loss = items["guarantee"]
+    others = items["neighbours"].get("relation") == "replace"
+    asked = "that a person's rows are these and not others" if others else "that a person is in it"
+    if "epsilon" in loss and not loss["delta"]:
+        odds = math.ceil(100 * math.exp(min(loss["epsilon"], _FAR))) / 100
+        bound = f"cannot raise their odds {asked} by more than {odds:,.2f}"
+        said = f"{bound if loss['epsilon'] < _FAR else f'may raise their odds {asked} a million'} times"
+    else:
+        pairs = [loss] if "epsilon" in loss else loss["implies"] or [{"epsilon": 0.0, "delta": loss["delta"]}]
+        right = min((1 + x["delta"] * math.exp(-x["epsilon"])) / (1 + math.exp(-x["epsilon"])) for x in pairs)
+        asked = "which of two sets of rows a person has" if others else "whether a person is in it"
+        share = math.ceil(1000 * min(right, 1.0)) / 10
+        said = f"guesses {asked} right in at most {share:g}% of tries, where a coin is right in 50%"
+    return f"Whoever knows everything else about the table {said}. Here a person is one unit of privacy, see below."
 
 
 def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> list[tuple[str, list[Any]]]:
