@@ -23,9 +23,7 @@ class Compiler(TotalCompiler, PostgresCompiler):
     """Ibis' own compiler, with other SQL for each operation that could fail on a value."""
 
     title = "PostgreSQL"
-    also = frozenset(
-        {"SQLQueryResult", "DatabaseTable", "InMemoryTable", "UnboundTable", "Written", "Hash", "StringConcat"}
-    )
+    also = frozenset({"SQLQueryResult", "DatabaseTable", "InMemoryTable", "UnboundTable", "Written", "Hash"})
     SQL: ClassVar[Mapping[type[ops.Value], str]] = {
         ops.Sqrt: sql.ROOT,
         ops.IsNan: "a = 'NaN'",  # in PostgreSQL NaN is equal to NaN
