@@ -357,8 +357,8 @@ class Series(Hints):
             numerator, denominator = map(int, f"{output['unit']}/1".split("/")[:2])
             unit = numerator / denominator
             values = weights @ estimates.each(output["total"]) * unit
-            deviations = estimates.deviations(output["total"], weights) * unit
-            errors = np.repeat([estimates.error(float(deviation), alpha) for deviation in deviations], groups)
+            deviations = estimates.deviations(output["total"], weights)
+            errors = np.repeat([estimates.error(float(deviation), alpha) * unit for deviation in deviations], groups)
             name = f"{output['name']}{suffix}"
             parts.append(pl.DataFrame({name: values.ravel(), f"{name}_error": errors}))
         return pl.concat(parts, how="horizontal")
