@@ -39,8 +39,8 @@ def missed(scale, number, error):
 def released(rho):
     """Counts of four groups with normal noise, and its scale."""
     table = pl.DataFrame({"u": range(40), "g": GROUPS * 10})
-    frame = table.dp(unit="u", budget=dp.Budget(rho=10))
-    out = frame.group_by("g", keys=GROUPS, max_groups=1, max_rows_per_group=1).count().release(rho=rho, noise="gaussian")
+    frame = table.dp(unit="u", budget=dp.Budget(rho=10), max_rows=1)
+    out = frame.group_by("g", keys=GROUPS).count().release(rho=rho, noise="gaussian")
     return out, out.noise["scale"].item()
 
 
@@ -78,7 +78,7 @@ def test_a_period_of_a_series_is_missed_as_often_as_is_said(rho):
 
 
 def test_errors_as_of_real_numbers_miss_too_much():
-    """The negative control: the error of one count, times √2; and the error of a real sum, of which the floor is taken."""
+    """The negative control: the error of one count, times √2; and the floor of the error of a real sum."""
     worst = max(missed(scale, 2, math.sqrt(2) * math.ceil(1.96 * scale - 0.5)) for scale in (0.61, 2.8, 3.3))
     assert worst > 0.055
     floors = max(missed(s, 2, math.floor(1.96 * math.sqrt(2 * s**2 + 0.5))) for s in np.linspace(0.6, 5, 50))

@@ -230,7 +230,7 @@ def test_intervals_of_differences_count_what_cancels(errors):
 
 
 def missed(own, half):
-    """Chance that the difference of two counts with elliptic noise is beyond `half`, by the place of their common noise."""
+    """Chance that two counts with elliptic noise differ by more than `half`, over the places of their common noise."""
     whole = np.arange(-int(20 * own) - 5, int(20 * own) + 6)
     chance = 0.0
     for place in (np.arange(64) + 0.5) / 64 - 0.5:

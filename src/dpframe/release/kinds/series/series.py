@@ -227,7 +227,10 @@ class Series(Hints):
         if receipt.stored is not None:
             return receipt
         answer = recorded(
-            self._budget, receipt, lambda: sealed(lambda: measured(questions.__getitem__, blocks, opening.noise))
+            self._budget,
+            receipt,
+            questions.values(),
+            lambda: sealed(lambda: measured(questions.__getitem__, blocks, opening.noise)),
         )
         details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
         self._budget.store(receipt, packed_blocks(answer), {"series": self._name, **details})
