@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from dpframe import engine
@@ -86,8 +86,11 @@ def told(receipt: Receipt, name: str | None) -> dict[str, str]:
     return {}
 
 
-def recorded(account: Recording, receipt: Receipt, answer: Callable[[], T]) -> T:
-    """Read rows and draw noise for a charge. An error of any kind is recorded with the charge, and raised again.
+def recorded(account: Recording, receipt: Receipt, questions: Iterable[Question], answer: Callable[[], T]) -> T:
+    """Read the rows of questions and draw noise for a charge. An error is recorded with the charge, and raised again.
+
+    Files that were written meanwhile are an error too, see `engine.check_unchanged`, which is also called before the
+    charge.
 
     The user's own steps before `protect` (a strict cast, a query) may raise on a cell, and running out of memory may
     depend on the rows. If the failure cannot be recorded, the ledger's error is raised in place of the first one. An
@@ -96,7 +99,10 @@ def recorded(account: Recording, receipt: Receipt, answer: Callable[[], T]) -> T
     Storing the table happens elsewhere: the table is private, so a failure to store it reveals nothing.
     """
     try:
-        return answer()
+        result = answer()
+        for question in questions:
+            engine.check_unchanged(question.step)
+        return result
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # also panics of Polars

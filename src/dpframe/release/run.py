@@ -110,7 +110,8 @@ def settled(
     options |= {"retry": True} if retry else {}
     receipt = account.charge(cost, subjects.pop(), query, **options)
     if receipt.stored is None:
-        results = recorded(account, receipt, lambda: _answer_all(questions, account, receipt, price, name))
+        asked_for = [question for question, _ in questions]
+        results = recorded(account, receipt, asked_for, lambda: _answer_all(questions, account, receipt, price, name))
         questions, answers, reasons, statements = results
         record = account.store(receipt, packed(answers), {"releases": statements})
     else:
@@ -141,8 +142,6 @@ def _answer_all(
 ) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]]]:
     """The questions with chosen limits and bounds, their answers, derivations and statements. Rows are read here."""
     results = [_sealed_read(pair, price) for pair in questions]
-    for question, _ in questions:
-        engine.check_unchanged(question.step)
     reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [

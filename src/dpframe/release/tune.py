@@ -58,6 +58,7 @@ def tuned(
                 "tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
             ) from None
     also = sorted({histogram for choice in limits for histogram in judged_by(choice)})
+    engine.check_unchanged(free.step)
     try_people(free, release_price, also)
     plan = None if name is None else _description(free, limits, price, release_price)
     words = f"tune of {', '.join(output.name for output in question.outputs)}"
@@ -79,7 +80,7 @@ def tuned(
         unit_sizes = engine.sealed(lambda: read_people(free, price, release_price, also))
         return _table(free, limits, expected_errors(free, unit_sizes, release_price, limits))
 
-    table = recorded(account, receipt, answer)
+    table = recorded(account, receipt, [free], answer)
     account.store(receipt, packed([Answer(table, {})]), {"tune": words, "drawn": dt.datetime.now(dt.UTC).isoformat()})
     return table
 

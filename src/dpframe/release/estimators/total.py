@@ -151,7 +151,7 @@ def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: 
     Bound:  for whole numbers, the exact law of the sum: see `whole_total_error`. For other numbers, the law of the real
             noises, see `laplace_total_error`, and half a step of the grid for rounding each. A sum of normal noises is
             normal; rounding each counts as a noise of variance 1/4 step², three times the variance of a uniform error
-            of that size
+            of that size; see `_of_whole` for whole numbers
     """
     ((_, total),) = output.totals
     noise = plan.of(total)
@@ -164,7 +164,7 @@ def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: 
         variance = sum((deviation * unit) ** 2 for deviation in law.normals)
         several = [(scale, number) for scale in scales]
         error = sum_error(number * (variance + (unit**2 + rounding) / 4), several, alpha)
-        return float(math.floor(error)) if output.whole and not total.fraction else error
+        return _of_whole(error) if output.whole and not total.fraction else error
     (scale,) = scales
     if output.whole:
         whole = whole_total_error(scale, number, alpha, discrete=law.discrete)
@@ -181,7 +181,7 @@ def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: 
 
     Bound:  a sum of independent noises with the coefficients of `estimators`; see `sum_error`. Rounding a noise to its
             grid counts as a normal noise of variance 1/4 step². Rounding to whole numbers that add up counts as one of
-            variance 1/3
+            variance 1/3; see `_of_whole`
     """
     if plan.fitted:
         return plan.fitted[part].error(alpha)
@@ -198,7 +198,15 @@ def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: 
         scales += [(abs(weight) * scale * unit, number) for scale in law.laplaces]
     error = sum_error(normal, scales, alpha)
     whole = output.whole and not output.totals[0][1].fraction
-    return float(math.floor(error)) if whole else error  # between two whole numbers
+    return _of_whole(error) if whole else error
+
+
+def _of_whole(error: float) -> float:
+    """The error of a whole number, from that of the real number X of which it is about the rounded one.
+
+    Bound:  a whole number exceeds e from e + 1 on, where X is at least e + 1/2: e + 1/2 is at least the error of X
+    """
+    return float(math.ceil(error - 0.5))
 
 
 def source_of(noise: Noise) -> Source:

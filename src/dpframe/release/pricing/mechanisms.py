@@ -71,9 +71,9 @@ class Mechanism(ABC):
         return math.sqrt(2) * self.scale
 
     @property
-    def correlation(self) -> float:
-        """The correlation of the noises of two groups; 0 where they are independent."""
-        return 0.0
+    def apart(self) -> float:
+        """Variance of the difference of two groups' noises, over that of independent ones; 1 where they are."""
+        return 1.0
 
     def error(self, alpha: float) -> float:
         """An error that the noise exceeds with probability at most alpha; NaN for a choice."""

@@ -211,11 +211,9 @@ class NoisePlan:
     def _of_totals(self) -> Mapping[tuple[object, ...], Noise]:
         return {noise.allotment.total.key: noise for noise in reversed(self.noises)}
 
-    def correlation(self, output: ReleasedColumn) -> float:
-        """The correlation of the noises of two groups of a released column; 0 where they are independent."""
-        if self.fitted or not output.single:
-            return 0.0
-        return self.of(output.totals[0][1]).mechanism.correlation
+    def apart(self, output: ReleasedColumn) -> float:
+        """Variance of the difference of two groups' noises in a released column, over that of independent ones."""
+        return 1.0 if self.fitted or not output.single else self.of(output.totals[0][1]).mechanism.apart
 
     @property
     def events(self) -> list[Event]:

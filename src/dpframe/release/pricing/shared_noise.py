@@ -47,9 +47,15 @@ class Elliptic(Gaussian):
         return cls(float_up(Fraction(scale) * _WIDER), own, common, cells)
 
     @property
-    def correlation(self) -> float:
-        """The shared part of the variance: that part cancels in the difference of two groups."""
-        return 1 / (1 + (self.own / self.common) ** 2) if self.common else 0.0
+    def apart(self) -> float:
+        """The part of the variance that is each group's own: the shared part cancels in a difference.
+
+        Bound:  two groups differ by D = X - X', their own noises, after (X + C) and (X' + C) are rounded to whole
+                numbers. The place of C between these is about uniform, so the difference is as D with uniform noise
+                between -1/2 and 1/2, rounded: its variance is 2·own² + 1/12. Uniform noise has lighter tails than the
+                normal noise that stands for it here
+        """
+        return min(1.0, (self.own**2 + 1 / 24) / self.scale**2)
 
     def draw(self, size: int) -> WideIntegers:
         """Fresh noise for `size` groups, of which all share a part."""
@@ -93,7 +99,7 @@ class KNorm(AddsNoise):
         return self.scale * math.sqrt((self.cells + 2) * (self.cells + 3) / 6)
 
     @property
-    def correlation(self) -> float:
+    def apart(self) -> float:
         """1/2: a cell is R - V_g, with R and V_g independent and uniform on the same number of integers."""
         return 0.5
 

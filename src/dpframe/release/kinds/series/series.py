@@ -227,7 +227,10 @@ class Series(Hints):
         if receipt.stored is not None:
             return receipt
         answer = recorded(
-            self._budget, receipt, lambda: sealed(lambda: measured(questions.__getitem__, blocks, opening.noise))
+            self._budget,
+            receipt,
+            questions.values(),
+            lambda: sealed(lambda: measured(questions.__getitem__, blocks, opening.noise)),
         )
         details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
         self._budget.store(receipt, packed_blocks(answer), {"series": self._name, **details})
@@ -357,8 +360,8 @@ class Series(Hints):
             numerator, denominator = map(int, f"{output['unit']}/1".split("/")[:2])
             unit = numerator / denominator
             values = weights @ estimates.each(output["total"]) * unit
-            deviations = estimates.deviations(output["total"], weights) * unit
-            errors = np.repeat([estimates.error(float(deviation), alpha) for deviation in deviations], groups)
+            deviations = estimates.deviations(output["total"], weights)
+            errors = np.repeat([estimates.error(float(deviation), alpha) * unit for deviation in deviations], groups)
             name = f"{output['name']}{suffix}"
             parts.append(pl.DataFrame({name: values.ravel(), f"{name}_error": errors}))
         return pl.concat(parts, how="horizontal")
