@@ -142,6 +142,7 @@ def interrupted(name, *server):
     import dpframe as dp
     from dpframe.budget.account import Budget
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may be started without
     pressed, charge = [], Budget.charge
 
     def press():
