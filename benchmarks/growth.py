@@ -365,7 +365,7 @@ def databases() -> dict[str, Any]:
         held.register("brought", WIDE.to_arrow())
         held.execute("CREATE TABLE wide AS SELECT * FROM brought")
     columns = ", ".join(
-        f"{name} {'DOUBLE PRECISION' if dtype.is_float() else 'BIGINT'}" for name, dtype in WIDE.schema.items()
+        f'"{name}" {"DOUBLE PRECISION" if dtype.is_float() else "BIGINT"}' for name, dtype in WIDE.schema.items()
     )
     sqlite = ibis.sqlite.connect()
     sqlite.con.execute(f"CREATE TABLE wide ({columns})")
