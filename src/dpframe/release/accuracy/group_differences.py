@@ -105,8 +105,9 @@ class Differences:
     def _is_rate(self) -> bool:
         """Whether the column is the mean of conditions, or of whole numbers between bounds one apart."""
         column, bounds = self.output.totals[0][1].column, self.output.bounds
-        mean = self.output.formula is Formula.MEAN and column is not None and bounds is not None
-        return mean and is_whole(column) and bounds.upper - bounds.lower == 1
+        if self.output.formula is not Formula.MEAN or column is None or bounds is None:
+            return False
+        return is_whole(column) and bounds.upper - bounds.lower == 1
 
     def _pooled(self, alpha: float, unit: float) -> tuple[Floats, Floats]:
         """Squared sampling lengths of both groups of each pair if both have one rate (squared `unit`).
