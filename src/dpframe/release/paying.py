@@ -102,10 +102,11 @@ def recorded(account: Recording, receipt: Receipt, questions: Iterable[Question]
         result = answer()
         for question in questions:
             engine.check_unchanged(question.step)
-        return result
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # also panics of Polars
         problem = error
+    else:
+        return result
     account.fail(receipt)  # outside of the handler, so that the first error is not the context of the ledger's
     raise problem

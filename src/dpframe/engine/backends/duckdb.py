@@ -12,6 +12,7 @@ import polars as pl
 from duckdb import ColumnExpression, DuckDBPyRelation, SQLExpression
 from narwhals.dtypes import DType
 
+from dpframe.engine.attended import attended
 from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import (
     MOST_ROWS,
@@ -293,7 +294,10 @@ def _totals(rows: DuckDBPyRelation, *, empty: bool = False) -> pl.DataFrame:
 
 
 def _read(rows: DuckDBPyRelation) -> pl.DataFrame:
-    table = pl.from_arrow(rows.to_arrow_table() if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table())
+    """The table of a query. A relation of DuckDB 1 does not say which connection is to be interrupted."""
+    stop = getattr(getattr(rows, "_con", None), "interrupt", None)
+    read = rows.to_arrow_table if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table
+    table = pl.from_arrow(attended(read, stop))
     assert isinstance(table, pl.DataFrame)
     return table
 

@@ -11,6 +11,7 @@ import polars as pl
 import sqlglot.expressions as sge
 from narwhals.dtypes import DType
 
+from dpframe.engine.attended import attended
 from dpframe.engine.backends.duckdb import INFINITE, MAGNITUDE, check_macros, check_statistics
 from dpframe.engine.backends.ibis import Dialect, forgotten
 from dpframe.engine.backends.ibis_checks import database_of
@@ -130,7 +131,8 @@ class _DuckDBDialect(Dialect):
         types = rows.schema().items()
         sums = {name: rows[name].cast("decimal(38, 0)").cast("int64") for name, dtype in types if dtype.is_int64()}
         try:
-            return super().read(rows.mutate(**sums) if sums else rows)
+            narrow, read = rows.mutate(**sums) if sums else rows, super().read
+            return attended(lambda: read(narrow), database_of(rows).con.interrupt)
         finally:
             forgotten(rows, database_of(rows).con.unregister)
 

@@ -13,6 +13,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
+from dpframe.engine.attended import attended
 from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame, Selection
 from dpframe.engine.backends.runs import kept_partials
@@ -49,7 +50,9 @@ class PolarsBackend(Backend):
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native: list[pl.LazyFrame] = [frame.to_native() for frame in frames]
         engine: Literal["streaming", "auto"] = "streaming" if streaming else "auto"
-        return [native[0].collect(engine=engine)] if len(native) == 1 else pl.collect_all(native, engine=engine)
+        if len(native) == 1:
+            return [attended(lambda: native[0].collect(engine=engine))]
+        return attended(lambda: pl.collect_all(native, engine=engine))
 
     def collect_few(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         native: list[pl.LazyFrame] = [frame.to_native() for frame in frames]

@@ -5,6 +5,8 @@ They are stable, as the other steps that read one row: see `basic`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +15,7 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import WrongType
 from dpframe.plan import nodes
-from dpframe.plan.columns import Table
+from dpframe.plan.columns import Bounds, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.nodes import Node
 from dpframe.plan.operations import cast_domain, clip_domain, fill_domain
@@ -29,8 +31,13 @@ class Rewrite(Step):
 
     @property
     def written(self) -> tuple[tuple[str, Node], ...]:
-        """The new columns, each with its value as an expression on the table before the step."""
+        """The new columns, each with its value as an expression on the table of `since`."""
         raise NotImplementedError
+
+    @property
+    def since(self) -> Step:
+        """The step on whose table `written` is computed: the one before, or one further back."""
+        return self.before
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +84,35 @@ class Clip(Rewrite):
 
     @property
     def written(self) -> tuple[tuple[str, Node], ...]:
-        return (_call(self.name, "clip", lower=self.lower, upper=self.upper),)
+        _, lower, upper = self._joined
+        return (_call(self.name, "clip", lower=lower, upper=upper),)
+
+    @property
+    def since(self) -> Step:
+        """Clips of one column of numbers in a row are computed as one."""
+        return self._joined[0]
+
+    @cached_property
+    def _joined(self) -> tuple[Step, Any, Any]:
+        """The step before all clips of this column in a row, and the limits of all of them together.
+
+        A value that is moved into [a, b], and then into [c, d], is moved into what [c, d] makes of a and of b. Limits
+        of whole numbers are whole before that: of 5 and 9, [0, 2.5] makes 2.
+        """
+        before, lower, upper = self.before, self.lower, self.upper
+        dtype = before.table.columns[self.name].domain.dtype
+        if kind(dtype) not in (Kind.INTEGER, Kind.FLOAT):
+            return before, lower, upper
+        if kind(dtype) is Kind.INTEGER:
+            lower, upper = _rounded(math.ceil, lower), _rounded(math.floor, upper)
+        if not isinstance(before, Clip) or before.name != self.name:
+            return before, lower, upper
+        first, *ends = before._joined
+        if first.table.columns[self.name].domain.dtype != dtype:
+            return before, lower, upper
+        inside = Bounds(-math.inf if lower is None else lower, math.inf if upper is None else upper)
+        low, high = (None if end is None else inside.clamp(end) for end in ends)
+        return first, lower if low is None else low, upper if high is None else high
 
     @cached_property
     def table(self) -> Table:
@@ -136,6 +171,11 @@ class Cast(Rewrite):
     @property
     def typed(self) -> str:
         return "cast({" + ", ".join(f"{n!r}: {show(t)}" for n, t in self.types) + "})"
+
+
+def _rounded(to: Callable[[Any], int], end: Any) -> Any:
+    """A limit as a whole number; an open one as it is."""
+    return end if end is None or math.isinf(end) else to(end)
 
 
 def _call(name: str, operation: str, **options: Any) -> tuple[str, Node]:

@@ -10,11 +10,12 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Floats
-from dpframe.plan import Covers, ReleasedColumn
+from dpframe.plan import Covers, Formula, ReleasedColumn, is_whole
 from dpframe.release.accuracy.intervals import intervals
 from dpframe.release.accuracy.shared_people import sampling_parts
 from dpframe.release.answer import Numbers
 from dpframe.release.estimators import estimator_of
+from dpframe.theory.formulas.error import normal_error
 
 # The levels at which intervals are computed for p-values; between them p is interpolated. Common levels are among them,
 # so that p is at most 0.05 just where the 95% interval leaves 0 out.
@@ -58,7 +59,8 @@ class Differences:
                 s and s' are the sampling parts of the two lengths, and s² + s'² under the root is multiplied by the
                 part that `sampling_parts` gives: it knows how many people are in both groups, and needs one allowance
                 for both variances. Where a unit may be in both groups and their covariance was not paid for, 2·s·s' is
-                added instead: that is the largest the variance can be, at a correlation of -1. If all groups share a
+                added instead: that is the largest the variance can be, at a correlation of -1. For rates see
+                `_pooled`. If all groups share a
                 part of their noise, it cancels in the difference: what is left has the variance of independent noises
                 times `apart`, so the lengths are multiplied by the root of that; see `pricing.shared_noise`.
                 An error e of whole numbers is exceeded from e + 1 on: it stands for e + 1/2 on the reals. So half a
@@ -80,6 +82,10 @@ class Differences:
             parts = sampling_parts(self.numbers, self.output, (one, other), alpha, apart=self.apart)
             extra_low = _extra(sampled_down[one], sampled_up[other], parts)
             extra_high = _extra(sampled_up[one], sampled_down[other], parts)
+            if self.apart and self._is_rate:
+                first, second = self._pooled(alpha, unit)
+                extra_low += _more(first, sampled_down[one]) + _more(second, sampled_up[other])
+                extra_high += _more(first, sampled_up[one]) + _more(second, sampled_down[other])
         below = np.sqrt(down[one] ** 2 + up[other] ** 2 + extra_low)
         above = np.sqrt(up[one] ** 2 + down[other] ** 2 + extra_high)
         below, above = _in_steps(below * unit, step), _in_steps(above * unit, step)
@@ -94,6 +100,30 @@ class Differences:
             return 0.0
         ((_, total), *_) = self.output.totals
         return 1.0 if self.output.whole else float(total.unit) * self.output.ticks
+
+    @property
+    def _is_rate(self) -> bool:
+        """Whether the column is the mean of conditions, or of whole numbers between bounds one apart."""
+        column, bounds = self.output.totals[0][1].column, self.output.bounds
+        if self.output.formula is not Formula.MEAN or column is None or bounds is None:
+            return False
+        return is_whole(column) and bounds.upper - bounds.lower == 1
+
+    def _pooled(self, alpha: float, unit: float) -> tuple[Floats, Floats]:
+        """Squared sampling lengths of both groups of each pair if both have one rate (squared `unit`).
+
+        Bound:  a rate of n people has the variance q·(1 - q) / n, where q is the rate of both groups together. A small
+                group in which nobody has a rare condition seems to have no variance: so its lengths are at least these
+        Source: the pooled variance of the score test; Wilson 1927, JASA 22, for one group
+        """
+        assert self.output.bounds is not None
+        values = (self.values / self.output.ticks) - float(self.output.bounds.lower)
+        sizes = np.maximum(self.numbers.parts[self.output.totals[-1][0]], 1.0)
+        one, other = list(self.first), list(self.second)
+        sums = values[one] * sizes[one] + values[other] * sizes[other]
+        rate = np.clip(sums / (sizes[one] + sizes[other]), 0.0, 1.0)
+        square = (normal_error(self.output.ticks / unit, alpha)) ** 2 * rate * (1 - rate)
+        return square / sizes[one], square / sizes[other]
 
     @property
     def p_values(self) -> Floats:
@@ -118,6 +148,11 @@ def _extra(one: Floats, other: Floats, parts: Floats | None) -> Floats:
     with np.errstate(invalid="ignore"):  # infinite lengths have no parts
         extra = worst if parts is None else np.minimum((parts - 1) * (one**2 + other**2), worst)
     return np.where(np.isnan(extra), worst, extra)
+
+
+def _more(square: Floats, length: Floats) -> Floats:
+    """What a squared length is short of another."""
+    return np.maximum(square - length**2, 0.0)
 
 
 def _p_values(differences: Differences) -> Floats:
