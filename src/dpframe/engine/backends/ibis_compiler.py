@@ -36,7 +36,7 @@ _VALUES = """Field Literal Alias Cast Add Subtract Multiply Divide Modulus Floor
 Equals NotEquals Less LessEqual Greater GreaterEqual And Or Not IsNull NotNull IsNan InValues
 Coalesce Greatest Least Clip IfElse SearchedCase Count CountStar CountDistinct Sum Min Max Any
 WindowFunction WindowBoundary RowNumber MinRank SortKey
-StringLength StringContains StringConcat StartsWith EndsWith Substring RegexSearch"""
+StringLength StringContains StartsWith EndsWith Substring RegexSearch"""
 _TOTAL = frozenset(f"{_TABLES} {_VALUES}".split())  # the operations that no cell makes fail, with the SQL written here
 _SIGNS = {ops.Add: "+", ops.Subtract: "-", ops.Multiply: "*"}
 _COMPARISONS = {

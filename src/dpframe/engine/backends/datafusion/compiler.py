@@ -208,9 +208,6 @@ class Compiler(TotalCompiler, DataFusionCompiler):
 
     # Texts
 
-    def visit_StringConcat(self, op: ops.StringConcat, *, arg: Sequence[Sql]) -> Sql:
-        return self._call("joined", types.string, *zip(op.arg, arg, strict=True))
-
     def part_of(self, op: ops.Substring, arg: Sql, first: int, most: int) -> Sql:
         return self._call("head", types.string, (op.arg, arg), options=(first, most))
 

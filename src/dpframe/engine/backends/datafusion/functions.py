@@ -217,7 +217,6 @@ _OF_COLUMNS: Mapping[str, Callable[..., Expr]] = {
     "is_nan": lambda a: a.is_nan(),
     "length": lambda a: a.str.len_chars().cast(pl.Int64),
     "contains": lambda a, b: a.str.contains(b, literal=True),
-    "joined": lambda *texts: pl.concat_str(texts),
     "starts": lambda a, b: a.str.starts_with(b),
     "ends": lambda a, b: a.str.ends_with(b),
     "head": lambda a, start, length: a.str.slice(start, length),

@@ -23,7 +23,9 @@ class Compiler(TotalCompiler, PostgresCompiler):
     """Ibis' own compiler, with other SQL for each operation that could fail on a value."""
 
     title = "PostgreSQL"
-    also = frozenset({"SQLQueryResult", "DatabaseTable", "InMemoryTable", "UnboundTable", "Written", "Hash"})
+    also = frozenset(
+        {"SQLQueryResult", "DatabaseTable", "InMemoryTable", "UnboundTable", "Written", "Hash", "StringConcat"}
+    )
     SQL: ClassVar[Mapping[type[ops.Value], str]] = {
         ops.Sqrt: sql.ROOT,
         ops.IsNan: "a = 'NaN'",  # in PostgreSQL NaN is equal to NaN

@@ -162,10 +162,6 @@ class Compiler(TotalCompiler, SQLiteCompiler):
 
     # Texts, which are bytes here
 
-    def visit_StringConcat(self, op: ops.StringConcat, *, arg: Sequence[Sql]) -> Sql:
-        """The concatenation of texts, null where one of them is null. SQLite's own makes characters of bytes."""
-        return raw(f"dpframe_joined({', '.join(map(self.sql_of, arg))})")
-
     def part_of(self, op: ops.Substring, arg: Sql, first: int, most: int) -> Sql:
         return self.filled(f"dpframe_head(a, {first}, {most})", a=arg)
 

@@ -76,12 +76,6 @@ def _piece(text: bytes, by: bytes, index: int) -> bytes | None:
     return pieces[index] if -len(pieces) <= index < len(pieces) else None
 
 
-def _joined(*texts: bytes | None) -> bytes | None:
-    """Texts after one another; see `_replaced` for its length."""
-    known = [text for text in texts if text is not None]
-    return b"".join(known) if len(known) == len(texts) and sum(map(len, known)) <= _LONGEST else None
-
-
 @functools.cache
 def _pattern(regex: bytes) -> re.Pattern[str]:
     return re.compile(regex.decode())
@@ -218,7 +212,6 @@ _EVERY = -1  # any number of arguments
 FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "dpframe_hash": (_EVERY, _hash),
     "dpframe_stable_hash": (_EVERY, _stable_hash),
-    "dpframe_joined": (_EVERY, _joined),
     **{
         f"dpframe_{name}": (many, _of_null(function))
         for name, many, function in (
