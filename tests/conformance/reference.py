@@ -21,7 +21,7 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.plan.nodes import Call, Literal, Name
-from dpframe.plan.operations import series
+from dpframe.plan.operations import Pattern, series
 
 __all__ = ["Typed", "family", "held", "value", "whole_range"]
 
@@ -603,6 +603,38 @@ def named(dtype):
     return rule
 
 
+def python(pattern: str) -> re.Pattern[str]:
+    """A pattern as Python has it: sets of ASCII, but the white space of Unicode, and an end that is none of lines."""
+    listed = pattern.replace(r"\s", f"[{WHITE}]").replace("[[", "[").replace("$", r"\Z")
+    return re.compile(listed, re.ASCII)
+
+
+WHITE = "\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+
+
+def extracted(x: str, options: dict[str, Any]) -> str | None:
+    found = python(options["pattern"]).search(x)
+    return None if found is None else found[options["group"]]
+
+
+def counted(x: str, options: dict[str, Any]) -> int:
+    pattern = options["pattern"]
+    return len(list(python(pattern).finditer(x))) if isinstance(pattern, Pattern) else x.count(pattern)
+
+
+def replaced_matches(x: str, options: dict[str, Any]) -> str | None:
+    pattern, new = options["pattern"], options["new"]
+    growth = math.ceil(Fraction(len(new), pattern.least))
+    if growth > 1 and len(x) > 2**24 // growth:
+        return None
+    return python(pattern).sub(lambda _: new, x, count=0 if options["every"] else 1)
+
+
+def stripped(x: str, options: dict[str, Any]) -> str:
+    strip = {"": str.strip, "_start": str.lstrip, "_end": str.rstrip}[options["ends"]]
+    return strip(x, options["characters"])
+
+
 def filled(x: str, options: dict[str, Any]) -> str:
     zeros = "0" * max(0, options["length"] - len(x))
     return x[0] + zeros + x[1:] if x[:1] in ("-", "+") and x else zeros + x
@@ -775,6 +807,13 @@ RULES: dict[str, Callable[..., Typed]] = {
     "concat_str": concatenated,
     "str.replace": text(nw.String(), replaced),
     "str.split": text(nw.String(), piece),
+    "str.matches": text(nw.Boolean(), lambda x, o: python(o["pattern"]).search(x) is not None),
+    "str.extract": text(nw.String(), extracted),
+    "str.count_matches": text(nw.Int64(), counted),
+    "str.replace_matches": text(nw.String(), replaced_matches),
+    "str.strip_chars": text(nw.String(), stripped),
+    "str.strip_prefix": text(nw.String(), lambda x, o: x.removeprefix(o["literal"])),
+    "str.strip_suffix": text(nw.String(), lambda x, o: x.removesuffix(o["literal"])),
     "dt.year": part(lambda t: t.year),
     "dt.month": part(lambda t: t.month),
     "dt.day": part(lambda t: t.day),

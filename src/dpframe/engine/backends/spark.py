@@ -17,12 +17,13 @@ from narwhals.dtypes import DType
 from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 
+from dpframe.engine.automaton import Automaton, automaton
 from dpframe.engine.backends.base import Frame, Reached, Work
 from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, integer_range, kind
+from dpframe.plan import Kind, Search, Task, integer_range, kind
 
 _SMALL = 100_000  # a public table of at most this many rows is copied to each worker
 _MADE_UP = 2**40  # rows for a plan: so many that Spark plans no broadcast of them
@@ -201,6 +202,28 @@ class _Spark(TextSqlBackend):
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
         have, want = letters(capital=capital)
         return self.computed(frame, f"translate({column}, '{have}', '{want}')", into)
+
+    def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
+        """A table of states, which is read once for each character.
+
+        Java's own regular expressions can take forever, and leave their stack on a long text, which fails the query.
+        """
+        if search.task is not Task.CONTAINS:
+            raise UnsupportedOperation(
+                f"str.{search.task} of a pattern: on Spark, a text could make Java's regular expressions fail. Compute "
+                "the column before dp.protect(...), as in df.withColumn('y', F.regexp_extract('s', 'id ([0-9]+)', 1))."
+            )
+        return self.computed(frame, self._found(column, automaton(search.pattern)), into)
+
+    def _found(self, text: str, table: Automaton) -> str:
+        """SQL that begins in state 1, and puts each character's class into the row of the state. State 0 is a match."""
+        edges = " ".join(f"WHEN c < {self.text(chr(edge))} THEN {i}" for i, edge in enumerate(table.edges))
+        width = len(table.edges) + 1
+        place = f"CASE {edges} ELSE {width - 1} END" if edges else "0"
+        rows = ", ".join(str(state) for row in table.rows for state in row)
+        step = f"CASE WHEN c = '' THEN s ELSE get(array({rows}), s * {width} + {place}) END"
+        ends = ", ".join(str(end).lower() for end in table.ends)
+        return f"get(array({ends}), aggregate(split({text}, ''), 1, (s, c) -> {step}))"
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         below = f"CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END"

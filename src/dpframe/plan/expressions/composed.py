@@ -14,7 +14,7 @@ from dpframe.plan.columns import ColumnDomain, Table
 from dpframe.plan.expressions.choices import case
 from dpframe.plan.expressions.expression import Expr
 from dpframe.plan.nodes import UNLIMITED, Call, Literal, Node, domain
-from dpframe.plan.operations import DIVISIBLE, TOTALS, difference_type
+from dpframe.plan.operations import DIVISIBLE, TOTALS, Pattern, difference_type
 from dpframe.plan.operations.rules import Options
 from dpframe.plan.types import TIMES, Kind, kind
 
@@ -115,6 +115,25 @@ def _zfill(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Optio
     return _chosen(*branches, other=padded(text, length))
 
 
+def _counted(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr | None:
+    """Characters are counted by what is lost without them; a pattern is counted by the engine."""
+    (text,), literal = args, options["pattern"]
+    if isinstance(literal, Pattern):
+        return None
+    lost = text.str.len_chars() - text.str.replace_all(literal, "", literal=True).str.len_chars()
+    return lost // len(literal)
+
+
+def _without_prefix(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    (text,), start = args, options["literal"]
+    return _chosen((text.str.starts_with(start), text.str.slice(len(start))), other=text)
+
+
+def _without_suffix(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    (text,), end = args, options["literal"]
+    return _chosen((text.str.ends_with(end), text.str.head(-len(end))), other=text) if end else text
+
+
 def _to_time(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
     """The parts of a text in the order that a cast reads. Its form is tried first, and its digits by the cast."""
     (text,), form = args, options["format"]
@@ -144,6 +163,9 @@ COMPOSED: Mapping[str, Composition] = {
     **dict.fromkeys((f"dt.total_{name}" for name in TOTALS.values()), _total),
     "concat_str": _concat,
     "str.zfill": _zfill,
+    "str.count_matches": _counted,
+    "str.strip_prefix": _without_prefix,
+    "str.strip_suffix": _without_suffix,
     "str.to_date": lambda args, domains, options: _to_time(args, domains, {**options, "clock": False}),
     "str.to_datetime": lambda args, domains, options: _to_time(args, domains, {**options, "clock": True}),
 }

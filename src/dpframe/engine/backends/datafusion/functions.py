@@ -243,6 +243,8 @@ _OF_BACKEND: Mapping[str, Callable[..., Frame]] = {
     "part": _part,
     "cased": lambda frame, capital: computed.BACKEND.cased(frame, "a0", capital, "into"),
     "replaced": lambda frame, change, every: computed.BACKEND.replaced(frame, "a0", change, every, "into"),
+    "searched": lambda frame, search: computed.BACKEND.searched(frame, "a0", search, "into"),
+    "stripped": lambda frame, characters, ends: computed.BACKEND.stripped(frame, "a0", characters, ends, "into"),
     "piece": lambda frame, by, index: computed.BACKEND.piece(frame, "a0", by, index, "into"),
 }
 # From the name of a function to what it does with a frame whose columns are its operands, a0, a1, …, and its options.
