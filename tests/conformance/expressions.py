@@ -236,6 +236,10 @@ def _parts(a: dp.Expr) -> list[dp.Expr]:
     made = [getattr(a.dt, part)() for part in (*parts, "month_start", "month_end", "second")]
     made += [getattr(a.dt, f"total_{unit}")() for unit in ("days", "hours", "minutes", "seconds")]
     made += [a.dt.offset_by(by) for by in ("3d", "-1d", "-2h", "90s", "1w", "1mo", "-1mo", "-7q", "4y", "-100y")]
+    made += [a.dt.convert_time_zone(zone) for zone in ("UTC", "Europe/Berlin", "Asia/Kathmandu")]
+    made += [a.dt.replace_time_zone(zone) for zone in (None, "UTC", "Europe/Berlin", "America/New_York")]
+    there = a.dt.convert_time_zone("America/St_Johns")
+    made += [there.dt.second(), *(there.dt.truncate(every) for every in ("15m", "1h", "2h", "1d", "1q"))]
     made += [a - a, a + a, a + dp.duration(days=3, hours=5)]
     made += [a - dp.duration(days=3, hours=5), dp.duration(days=400) + a, a - dp.lit(DAY), dp.lit(MOMENT) - a]
     return made + [

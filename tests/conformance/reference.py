@@ -671,9 +671,54 @@ def date(args, options):
     return Typed(nw.Date(), None if x.value is None else clock(x).date().toordinal() - EPOCH.toordinal())
 
 
-def truncated(args, options):
-    """Months are counted from January 1970, weeks from its first Monday, other windows from its first second."""
+def local(x: Typed) -> Typed:
+    """The time that the clock of a zone shows, without a zone."""
+    ahead = (clock(x).utcoffset() or dt.timedelta(0)) // dt.timedelta(seconds=1) * 10**9
+    return Typed(nw.Datetime(x.dtype.time_unit), x.value + ahead)
+
+
+def localized(x: Typed, zone: str) -> Typed:
+    """The moment at which a zone's clock shows a time: of two that Python gives, those whose clock shows it, if one."""
+    target = nw.Datetime(x.dtype.time_unit, zone)
+    if any(time_or_none(x.value + by * DAY, target).value is None for by in (1, -1)):
+        return Typed(target, None)
+    shown, found = clock(x).replace(tzinfo=zoneinfo.ZoneInfo(zone)), set()
+    for fold in (0, 1):
+        ahead = shown.replace(fold=fold).utcoffset() // dt.timedelta(seconds=1) * 10**9
+        moment = Typed(target, x.value - ahead)
+        found |= {moment} if local(moment).value == x.value else set()
+    return found.pop() if len(found) == 1 else Typed(target, None)
+
+
+def rezoned(args, options):
     x = args[0]
+    target = nw.Datetime(x.dtype.time_unit, options["zone"])
+    return Typed(target, None) if x.value is None else time_or_none(x.value, target)
+
+
+def relabelled(args, options):
+    x, zone = args[0], options["zone"]
+    if x.value is None:
+        return Typed(nw.Datetime(x.dtype.time_unit, zone), None)
+    shown = local(x) if x.dtype.time_zone else x
+    return shown if zone is None else localized(shown, zone)
+
+
+def truncated(args, options):
+    """In a zone, by its clock; windows within an hour begin as long ago as the clock says."""
+    x = args[0]
+    if x.value is None or getattr(x.dtype, "time_zone", None) in (None, "UTC"):
+        return window(x, options)
+    number, unit = re.fullmatch("([0-9]+)([a-z]+)", options["every"]).groups()
+    seconds = int(number) * SECONDS.get(unit, 3601)
+    if 3600 % seconds == 0:
+        return time_or_none(x.value - local(x).value % (seconds * 10**9), x.dtype)
+    start = window(local(x), options)
+    return Typed(x.dtype, None) if start.value is None else localized(start, x.dtype.time_zone)
+
+
+def window(x: Typed, options: dict[str, Any]) -> Typed:
+    """Months are counted from January 1970, weeks from its first Monday, other windows from its first second."""
     if x.value is None:
         return Typed(x.dtype, None)
     number, unit = re.fullmatch("([0-9]+)([a-z]+)", options["every"]).groups()
@@ -725,7 +770,7 @@ def month_end(args, options):
 
 def second(args, options):
     x = args[0]
-    return Typed(nw.Int64(), None if x.value is None else x.value // 10**9 % 60)
+    return Typed(nw.Int64(), None if x.value is None else local(x).value // 10**9 % 60)
 
 
 def total(args, options):
@@ -825,6 +870,8 @@ RULES: dict[str, Callable[..., Typed]] = {
     "dt.offset_by": offset_by,
     "dt.month_end": month_end,
     "dt.second": second,
+    "dt.convert_time_zone": rezoned,
+    "dt.replace_time_zone": relabelled,
     **dict.fromkeys(("dt.total_days", "dt.total_hours", "dt.total_minutes", "dt.total_seconds"), total),
     "dt.weekday": part(lambda t: t.isoweekday()),
     "dt.ordinal_day": part(lambda t: t.timetuple().tm_yday),

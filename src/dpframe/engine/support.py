@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import backend_named
@@ -54,7 +55,10 @@ def _types(step: steps.Step) -> Iterator[tuple[DType, str]]:
 
 def _casts(node: Node) -> Iterator[tuple[DType, str]]:
     if isinstance(node, Call):
+        options = dict(node.options)
         if node.operation == "cast":
-            yield dict(node.options)["dtype"], "the type"
+            yield options["dtype"], "the type"
+        if options.get("zone") is not None:
+            yield nw.Datetime("us", options["zone"]), "the type"
         for arg in node.args:
             yield from _casts(arg)

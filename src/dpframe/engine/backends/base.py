@@ -243,7 +243,10 @@ class Backend(ABC):
 
     @abstractmethod
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        """Add a part of a date or time: "year" to "minute" or "days" since 1970 as Int64, or the "text" of a date."""
+        """Add a part of a date or time: "year" to "minute" or "days" since 1970 as Int64, or the "text" of a date.
+
+        Of a time with a zone, also the "offset": the seconds that its clock is ahead of UTC.
+        """
 
     @abstractmethod
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:

@@ -37,6 +37,7 @@ _PARTS = {
     "minute": "minute({0})",
     "days": f"CAST({{0}} AS DATE) - {_DAY}",
     "text": "CAST({0} AS VARCHAR)",
+    "offset": "(epoch_us({0}) - {1}) // 1000000",
 }
 _TYPES = {
     "Int8": "TINYINT",

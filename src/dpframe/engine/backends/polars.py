@@ -138,6 +138,10 @@ class PolarsBackend(Backend):
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         zone = getattr(dtype, "time_zone", None)
+        if part == "offset":
+            moment = pl.col(column).dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+            ahead = (_clock(pl.col(column), str(zone)) - moment).dt.total_seconds()
+            return nw.from_native(frame.to_native().with_columns(ahead.alias(into)))
         if zone is not None and part != "text":
             native: pl.LazyFrame = frame.to_native()
             frame = nw.from_native(native.with_columns(_clock(pl.col(column), zone).alias(column)))

@@ -28,6 +28,17 @@ from dpframe.plan import Kind, Search, Task, integer_range, kind
 _SMALL = 100_000  # a public table of at most this many rows is copied to each worker
 _MADE_UP = 2**40  # rows for a plan: so many that Spark plans no broadcast of them
 _FEW = 8  # at most this many runs of whole numbers are written as ranges
+
+
+def _micro(value: str) -> str:
+    """Microseconds since 1970 of a time without a zone, from its parts, which do not depend on the session's zone."""
+    day = f"CAST(unix_date(CAST({value} AS DATE)) AS BIGINT) * 86400000000"
+    clock = f"hour({value}) * 3600000000L + minute({value}) * 60000000L"
+    second = f"CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT)"
+    years = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
+    return f"CASE WHEN {value} BETWEEN {years} THEN {day} + {clock} + {second} END"
+
+
 _PARTS = {
     "year": "year({0})",
     "month": "month({0})",
@@ -38,6 +49,7 @@ _PARTS = {
     "minute": "minute({0})",
     "days": "unix_date(CAST({0} AS DATE))",
     "text": "CAST({0} AS STRING)",
+    "offset": f"({_micro('{0}')} - {{1}}) div 1000000",
 }
 _NEEDED = {"spark.sql.retainGroupColumns": "true"}
 _BROADCASTS = ("BroadcastExchange", "SortMergeJoin", "ShuffledHashJoin")
@@ -276,15 +288,6 @@ def _held(name: str, dtype: DType, has_zone: bool) -> str:
     if family == Kind.DATETIME:
         return f"unix_micros({name})" if has_zone else _micro(name)
     return f"try_validate_utf8(CAST({name} AS STRING COLLATE UTF8_BINARY))" if family == Kind.STRING else name
-
-
-def _micro(value: str) -> str:
-    """Microseconds since 1970 of a time without a zone, from its parts, which do not depend on the session's zone."""
-    day = f"CAST(unix_date(CAST({value} AS DATE)) AS BIGINT) * 86400000000"
-    clock = f"hour({value}) * 3600000000L + minute({value}) * 60000000L"
-    second = f"CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT)"
-    years = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
-    return f"CASE WHEN {value} BETWEEN {years} THEN {day} + {clock} + {second} END"
 
 
 def _runs(values: Sequence[int]) -> list[tuple[int, int]]:

@@ -221,7 +221,7 @@ class TextSqlBackend(SqlBackend):
         else:
             frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
             value = self.moment_of(column, getattr(dtype, "time_zone", None))
-        sql = self.parts[part].format(value)
+        sql = self.parts[part].format(value, column)
         return self.computed(frame, sql if part == "text" else f"CAST({sql} AS BIGINT)", into)
 
 

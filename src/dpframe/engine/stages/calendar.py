@@ -124,6 +124,13 @@ def _moved(here: Columns, value: nw.Expr, by: nw.Expr, dtype: DType) -> nw.Expr:
     return here.engine.from_ticks(here.hold(in_calendar(here.hold(there), dtype)), dtype)
 
 
+def _clock(here: Columns, on: Operands) -> nw.Expr:
+    """A time as the clock of its zone shows it. Zones differ from UTC by whole seconds."""
+    value, unit = here.hold(on.value), getattr(on.dtype, "time_unit", "us")
+    offset = here.part(value, on.dtype, "offset") * TICKS[unit]
+    return here.engine.from_ticks(here.hold(value.cast(nw.Int64) + offset), nw.Datetime(unit))
+
+
 def _later(here: Columns, on: Operands) -> nw.Expr:
     return _moved(here, here.hold(on.value), on.values[1], on.dtype)
 
@@ -139,9 +146,10 @@ CALENDAR: Mapping[str, Lower] = {
     "dt.quarter": _quarter,
     "dt.month_start": _month_start,
     "dt.month_end": _month_end,
-    "dt.truncate": _truncate,
+    "window": _truncate,
     "dt.offset_by": _offset,
     "ticks": lambda _, on: on.value.cast(nw.Int64),
     "later": _later,
+    "dt.clock": _clock,
     "from_ticks": _from_ticks,
 }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import zoneinfo
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
@@ -20,6 +23,7 @@ class Called(Protocol):
 
 E = TypeVar("E", bound=Called)
 _PLACES = 2**31 - 1  # of a character, as engines count them
+_ZONE = re.compile("UTC|[A-Z][A-Za-z]+(/[A-Za-z0-9_+-]+)+")  # those that all engines know
 _PIECES = 2**20  # of a text that are looked at
 _ZEROS = 100  # of a text that is filled up
 _LONG = 100  # times the characters that are replaced
@@ -46,8 +50,8 @@ def _looked_for(
             lines to type, and for a pattern that engines do not read alike
     """
     text = _word(value, call)
-    if not isinstance(literal, bool) or regex not in (None, True, False) or (literal and regex):
-        raise InvalidArgument(f"{call}: literal=True or regex=True, and not both.")
+    if not isinstance(literal, bool) or not (regex is None or isinstance(regex, bool)) or (literal and regex):
+        raise InvalidArgument(f"{call}: literal= and regex= are True or False, and not both True.")
     has_signs = not _SIGNS.isdisjoint(text)
     if regex:
         return Pattern.read(text, call) if has_signs else text
@@ -252,14 +256,27 @@ class TextNamespace(Hints, Generic[E]):
         it has signs of one; with literal=True nothing is a pattern.
         """
         text = _word(by, "str.split")
-        if literal is not True and len(text) > 1 and not _SIGNS.isdisjoint(text):
+        if not isinstance(literal, bool):
+            raise InvalidArgument("str.split: literal= is True or False.")
+        if not literal and len(text) > 1 and not _SIGNS.isdisjoint(text):
             raise UnsupportedOperation(
                 f"str.split: {text!r} has signs of a pattern, and a text is split by characters alone. If just these "
                 f"are meant, type .str.split({text!r}, literal=True)."
             )
-        if not text or not isinstance(literal, bool):
+        if not text:
             raise InvalidArgument("str.split takes a separator of at least one character, as in str.split(',').")
         return Pieces(self._expr, by)
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(zoneinfo.available_timezones())
+
+
+def _zone(typed: object, call: str) -> str:
+    if not isinstance(typed, str) or typed not in _zones() or not _ZONE.fullmatch(typed):
+        raise InvalidArgument(f"{call} takes the name of a zone, as in {call}('Europe/Berlin') or {call}('UTC').")
+    return typed
 
 
 def _place(value: float | None) -> bool:
@@ -356,8 +373,10 @@ class CalendarNamespace(Hints, Generic[E]):
         """The start of the window that holds a date or time: `dt.truncate("1w")` is the Monday of its week.
 
         Input:  every: a number of weeks, months, quarters or years, "2w", "1mo", "1q", "1y", or of days, hours, minutes
-                or seconds, "1d", "6h", "15m", "30s". Windows are counted from 1970-01-01, weeks from 1970-01-05
-        Output: the column's type. Null where the window begins before the year 1
+                or seconds, "1d", "6h", "15m", "30s". Windows are counted from 1970-01-01, weeks from 1970-01-05, by the
+                clock of the column's zone
+        Output: the column's type. Null where the window begins before the year 1; in a zone, also where its clocks
+                never show the start of a window of more than an hour, or show it twice
         """
         Every.read(every)
         return self._expr._call("dt.truncate", every=every)
@@ -388,6 +407,19 @@ class CalendarNamespace(Hints, Generic[E]):
 
     def _total(self, unit: str) -> E:
         return self._expr._call(f"dt.total_{TOTALS[unit]}", unit=unit)
+
+    def convert_time_zone(self, time_zone: str) -> E:
+        """The same moment on the clock of another zone, "Europe/Berlin"; a time without a zone is one of UTC."""
+        return self._expr._call("dt.convert_time_zone", zone=_zone(time_zone, "dt.convert_time_zone"))
+
+    def replace_time_zone(self, time_zone: str | None) -> E:
+        """The time that the clock shows, as one of another zone, or with None of no zone.
+
+        Null where clocks of that zone never show the time, or show it twice, when they are put forward or back; and
+        within two days of the ends of the years 1 to 9999.
+        """
+        call = "dt.replace_time_zone"
+        return self._expr._call(call, zone=None if time_zone is None else _zone(time_zone, call))
 
     def ordinal_day(self) -> E:
         """Day of the year, 1 to 366."""

@@ -427,7 +427,7 @@ def _of_text(dtype: nw.dtypes.DType, bounds: Bounds | None = None, *, missing: b
 OF_PATTERNS: Mapping[str, Operation] = {
     "str.matches": Operation("{0}.str.contains({pattern!r}, regex=True)", _of_text(nw.Boolean(), Bounds(0, 1))),
     "str.extract": Operation("{0}.str.extract({pattern!r}, {group})", _of_text(nw.String(), missing=True)),
-    "str.count_matches": Operation("{0}.str.count_matches({pattern!r})", _of_text(nw.Int64()), depth=4, size=4),
+    "str.count_matches": Operation("{0}.str.count_matches({pattern!r})", _of_text(nw.Int64()), depth=4, size=5),
     "str.replace_matches": Operation(
         "{0}.str.replace({pattern!r}, {new!r}, regex=True, every={every})", _of_text(nw.String(), missing=True)
     ),
