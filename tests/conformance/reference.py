@@ -674,7 +674,7 @@ def date(args, options):
 def local(x: Typed) -> Typed:
     """The time that the clock of a zone shows, without a zone."""
     ahead = (clock(x).utcoffset() or dt.timedelta(0)) // dt.timedelta(seconds=1) * 10**9
-    return Typed(nw.Datetime(x.dtype.time_unit), x.value + ahead)
+    return time_or_none(x.value + ahead, nw.Datetime(x.dtype.time_unit))
 
 
 def localized(x: Typed, zone: str) -> Typed:
@@ -701,6 +701,8 @@ def relabelled(args, options):
     if x.value is None:
         return Typed(nw.Datetime(x.dtype.time_unit, zone), None)
     shown = local(x) if x.dtype.time_zone else x
+    if shown.value is None:
+        return Typed(nw.Datetime(x.dtype.time_unit, zone), None)
     return shown if zone is None else localized(shown, zone)
 
 
@@ -711,6 +713,8 @@ def truncated(args, options):
         return window(x, options)
     number, unit = re.fullmatch("([0-9]+)([a-z]+)", options["every"]).groups()
     seconds = int(number) * SECONDS.get(unit, 3601)
+    if local(x).value is None:
+        return Typed(x.dtype, None)
     if 3600 % seconds == 0:
         return time_or_none(x.value - local(x).value % (seconds * 10**9), x.dtype)
     start = window(local(x), options)
@@ -770,7 +774,8 @@ def month_end(args, options):
 
 def second(args, options):
     x = args[0]
-    return Typed(nw.Int64(), None if x.value is None else local(x).value // 10**9 % 60)
+    shown = None if x.value is None else local(x).value
+    return Typed(nw.Int64(), None if shown is None else shown // 10**9 % 60)
 
 
 def total(args, options):

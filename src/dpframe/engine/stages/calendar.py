@@ -9,7 +9,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.stages.operands import Columns, Lower, Operands
 from dpframe.engine.stages.values import TICKS, in_calendar, in_timedelta
-from dpframe.plan import Every, Kind, Window, kind
+from dpframe.plan import Every, Kind, Window, in_zone, kind
 
 _FIRST = -(2**63)
 _DAY = 86_400  # seconds
@@ -126,9 +126,8 @@ def _moved(here: Columns, value: nw.Expr, by: nw.Expr, dtype: DType) -> nw.Expr:
 
 def _clock(here: Columns, on: Operands) -> nw.Expr:
     """A time as the clock of its zone shows it. Zones differ from UTC by whole seconds."""
-    value, unit = here.hold(on.value), getattr(on.dtype, "time_unit", "us")
-    offset = here.part(value, on.dtype, "offset") * TICKS[unit]
-    return here.engine.from_ticks(here.hold(value.cast(nw.Int64) + offset), nw.Datetime(unit))
+    value, local = here.hold(on.value), in_zone(on.dtype, None)
+    return _moved(here, value, here.part(value, on.dtype, "offset") * TICKS[local.time_unit], local)
 
 
 def _later(here: Columns, on: Operands) -> nw.Expr:

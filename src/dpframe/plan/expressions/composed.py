@@ -14,7 +14,7 @@ from dpframe.plan.columns import ColumnDomain, Table
 from dpframe.plan.expressions.choices import case
 from dpframe.plan.expressions.expression import Expr
 from dpframe.plan.nodes import UNLIMITED, Call, Literal, Node, domain
-from dpframe.plan.operations import DIVISIBLE, TOTALS, Every, Pattern, Window, difference_type, is_local
+from dpframe.plan.operations import DIVISIBLE, TOTALS, Every, Pattern, Window, difference_type, in_zone, is_local
 from dpframe.plan.operations.rules import Options
 from dpframe.plan.types import TIMES, Kind, kind
 
@@ -103,7 +103,7 @@ def _clock(time: Expr, dtype: DType) -> Expr:
 
 
 def _convert_zone(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    return args[0].cast(nw.Datetime(getattr(domains[0].dtype, "time_unit", "us"), options["zone"]))
+    return args[0].cast(in_zone(domains[0].dtype, options["zone"]))
 
 
 def _replace_zone(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
@@ -117,7 +117,7 @@ def _localized(local: Expr, dtype: DType, zone: str) -> Expr:
     Clocks change once in two days at most. So the clock is as far from UTC as it is a day before or a day behind, and
     each of the two is tried: a moment is right if the clock shows the time then.
     """
-    target, day = nw.Datetime(getattr(dtype, "time_unit", "us"), zone), _per_day(dtype)
+    target, day = in_zone(dtype, zone), _per_day(dtype)
 
     def offset(by: int) -> Expr:
         beside = local._call("later", by).cast(target)

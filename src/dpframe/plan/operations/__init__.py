@@ -29,7 +29,7 @@ from dpframe.plan.operations.patterns import (
 from dpframe.plan.operations.rules import Operation, overflows
 from dpframe.plan.operations.series import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
 from dpframe.plan.operations.values import OF_VALUES, cast_domain, clip_domain, fill_domain
-from dpframe.plan.operations.windows import OF_WINDOWS, TOTALS, Every, Window, difference_type, is_local
+from dpframe.plan.operations.windows import OF_WINDOWS, TOTALS, Every, Window, difference_type, in_zone, is_local
 
 __all__ = [
     "DIVISIBLE",
@@ -61,6 +61,7 @@ __all__ = [
     "difference_type",
     "exponential",
     "fill_domain",
+    "in_zone",
     "is_local",
     "log1p",
     "logarithm",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -352,27 +352,30 @@ class _Reader:
         return chars(both)
 
 
-def _over(tree: Part, *, one: Callable[[Part], int], choice: Callable[..., int], times: Callable[[Repeat], int]) -> int:
-    """A number of a tree: that of its characters and places, added up in chains."""
-    inner = lambda part: _over(part, one=one, choice=choice, times=times)  # noqa: E731
-    match tree:
-        case Chain(parts):
-            return sum(map(inner, parts))
-        case Choice(parts):
-            return choice(map(inner, parts))
-        case Repeat(part):
-            return inner(part) * times(tree)
-        case Group(part):
-            return inner(part)
-    return one(tree)
-
-
 def _size(tree: Part) -> int:
-    return _over(tree, one=lambda _: 1, choice=sum, times=lambda r: max(r.least + 1, r.most or 0))
+    """The characters and places of a pattern that is written out."""
+    match tree:
+        case Chain(parts) | Choice(parts):
+            return sum(map(_size, parts))
+        case Repeat(part):
+            return _size(part) * max(tree.least + 1, tree.most or 0)
+        case Group(part):
+            return _size(part)
+    return 1
 
 
 def _least(tree: Part) -> int:
-    return _over(tree, one=lambda x: int(isinstance(x, Chars)), choice=min, times=lambda r: r.least)
+    """The fewest characters of a match."""
+    match tree:
+        case Chain(parts):
+            return sum(map(_least, parts))
+        case Choice(parts):
+            return min(map(_least, parts))
+        case Repeat(part):
+            return _least(part) * tree.least
+        case Group(part):
+            return _least(part)
+    return int(isinstance(tree, Chars))
 
 
 def _sure(tree: Part) -> frozenset[int]:

@@ -103,6 +103,11 @@ def is_local(dtype: DType) -> bool:
     return getattr(dtype, "time_zone", None) not in (None, "UTC")
 
 
+def in_zone(dtype: DType, zone: str | None) -> nw.Datetime:
+    """A type of times in another zone, or without one."""
+    return nw.Datetime(dtype.time_unit if isinstance(dtype, nw.Datetime) else "us", zone)
+
+
 def _truncated(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     """In a zone, a window begins where the clock shows its start, which is a day from the same time in UTC at most."""
     every = Every.read(options.get("every", "1mo"))
@@ -123,8 +128,7 @@ def _timed(call: str, column: ColumnDomain) -> DType:
 
 def _rezoned(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     """The same moment on another clock."""
-    unit = getattr(_timed(call, args[0]), "time_unit", "us")
-    return ColumnDomain(nw.Datetime(unit, options["zone"]), True, args[0].bounds)
+    return ColumnDomain(in_zone(_timed(call, args[0]), options["zone"]), True, args[0].bounds)
 
 
 def _relabelled(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
@@ -132,7 +136,7 @@ def _relabelled(call: str, args: Sequence[ColumnDomain], options: Options) -> Co
     dtype = _timed(call, args[0])
     spare = 2 * _per_day(dtype)
     bounds = args[0].bounds and Bounds(args[0].bounds.lower - spare, args[0].bounds.upper + spare)
-    return ColumnDomain(nw.Datetime(getattr(dtype, "time_unit", "us"), options.get("zone")), True, bounds)
+    return ColumnDomain(in_zone(dtype, options.get("zone")), True, bounds)
 
 
 def _moved(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
