@@ -175,7 +175,7 @@ _add(
         t6=c("s").str.to_date("%Y-%m-%d"),
         t7=c("s").str.to_datetime("%Y-%m-%d"),
     ).agg(max_rows=2, **{f"s{i}": dp.count(f"t{i}") for i in range(1, 8)}),
-    found_in_texts=lambda f: f.filter(c("s").str.contains(r"^\d|b$", regex=True)).count(**BY),
+    found_in_texts=lambda f: f.filter(c("s").str.contains(r"^\d|b$", regex=True)).count(max_rows=2),
     ends_of_texts=lambda f: f.with_columns(
         t1=c("s").str.strip_chars("5-a"),
         t2=c("s").str.strip_chars_start("12") + c("s").str.strip_chars_end("b"),

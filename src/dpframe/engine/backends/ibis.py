@@ -36,7 +36,7 @@ from dpframe.engine.backends.ibis_checks import (
 from dpframe.engine.backends.sql import MOST_CONSTANTS, SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import ColumnDomain, Ends, Kind, Search, kind
+from dpframe.plan import ColumnDomain, Ends, Kind, Search, Task, kind
 
 # From Ibis' name of a database to the module of its dialect, in this folder.
 _DIALECTS: Mapping[str, str] = {
@@ -169,13 +169,11 @@ class Dialect:
         """A piece of a text between separators. Errors: UnsupportedOperation where nobody has tried it."""
         raise UnsupportedOperation(_UNTRIED.format("str.split", "table.s.split(',')[0]"))
 
+    searches: frozenset[Task] = frozenset()  # what is asked of patterns in this database
+
     def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
-        """What is asked of the matches of a pattern in a text; see `Backend`. Errors: UnsupportedOperation."""
-        raise UnsupportedOperation(
-            f"str.{search.task} of a pattern: this database has no regular expressions that are tried. Compute the "
-            "column before dp.protect(...), as in table.mutate(y=table.s.re_extract('id ([0-9]+)', 1)), or protect a "
-            "Polars table: dp.protect(table.to_polars(), ...)."
-        )
+        """What is asked of the matches of a pattern in a text; see `Backend`."""
+        raise NotImplementedError
 
     def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
         """A text without some characters at its ends. Errors: UnsupportedOperation where nobody has tried it."""
@@ -349,6 +347,9 @@ class _Ibis(SqlBackend):
     def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
         rows = frame.to_native()
         return _with(rows, _dialect(rows).searched(rows[column], search), into)
+
+    def searches(self, rows: Any) -> frozenset[Task]:
+        return _dialect(rows).searches
 
     def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
         rows = frame.to_native()

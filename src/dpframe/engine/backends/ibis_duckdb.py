@@ -53,6 +53,8 @@ def _text(value: str) -> ibis.Value:
 
 
 class _DuckDBDialect(Dialect):
+    searches = frozenset(Task)
+
     def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """A column of a type that dpframe does not read can be read as text, after a cast by the user."""
         _check_macros(table)

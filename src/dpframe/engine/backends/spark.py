@@ -215,16 +215,14 @@ class _Spark(TextSqlBackend):
         have, want = letters(capital=capital)
         return self.computed(frame, f"translate({column}, '{have}', '{want}')", into)
 
+    def searches(self, rows: Any) -> frozenset[Task]:
+        return frozenset((Task.CONTAINS,))
+
     def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
         """A table of states, which is read once for each character.
 
         Java's own regular expressions can take forever, and leave their stack on a long text, which fails the query.
         """
-        if search.task is not Task.CONTAINS:
-            raise UnsupportedOperation(
-                f"str.{search.task} of a pattern: on Spark, a text could make Java's regular expressions fail. Compute "
-                "the column before dp.protect(...), as in df.withColumn('y', F.regexp_extract('s', 'id ([0-9]+)', 1))."
-            )
         return self.computed(frame, self._found(column, automaton(search.pattern)), into)
 
     def _found(self, text: str, table: Automaton) -> str:

@@ -21,6 +21,7 @@ _HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64
 
 
 class _DataFusionDialect(CompiledDialect):
+    searches = frozenset(Task)
     integers = "the integers of a question in DataFusion"
 
     def opened(self, table: ibis.Table) -> ibis.Table:

@@ -123,10 +123,9 @@ class _PostgresDialect(CompiledDialect):
         first = REPLACED.format(text="a", old=have, new=want, size=len(old), find="STRPOS")
         return written(value, f"REPLACE(a, {have}, {want})" if every else first, "string")
 
+    searches = frozenset((Task.CONTAINS,))  # it finds the longest match, and other engines the one that is tried first
+
     def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
-        """PostgreSQL finds the longest match, and other engines the one that is tried first: so none is taken out."""
-        if search.task is not Task.CONTAINS:
-            return super().searched(value, search)
         return written(value, f"a ~ {sql.text(sendable(search.pattern.written(sql.AT_WORD)))}", "boolean")
 
     def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
