@@ -221,6 +221,7 @@ _OF_COLUMNS: Mapping[str, Callable[..., Expr]] = {
     "ends": lambda a, b: a.str.ends_with(b),
     "head": lambda a, start, length: a.str.slice(start, length),
     "matches": lambda a, pattern: a.str.contains(pattern),
+    "joined": lambda *texts: pl.concat_str(texts),
 }
 _OF_FLOATS: Mapping[str, Callable[..., Expr]] = {
     "add": lambda a, b: a + b,

@@ -72,6 +72,12 @@ def _replaced(text: bytes, old: bytes, new: bytes, many: int) -> bytes | None:
     return None if len(result) > _LONGEST else result
 
 
+def _joined(*texts: bytes | None) -> bytes | None:
+    """Texts one behind the other; null where one is."""
+    there = [text for text in texts if text is not None]
+    return b"".join(there) if len(there) == len(texts) else None
+
+
 def _piece(text: bytes, by: bytes, index: int) -> bytes | None:
     """A piece between separators, counted from 0, or from the end with -1; null where there is none."""
     pieces = text.split(by)
@@ -226,6 +232,7 @@ _EVERY = -1  # any number of arguments
 FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "dpframe_hash": (_EVERY, _hash),
     "dpframe_stable_hash": (_EVERY, _stable_hash),
+    "dpframe_joined": (_EVERY, _joined),
     **{
         f"dpframe_{name}": (many, _of_null(function))
         for name, many, function in (
