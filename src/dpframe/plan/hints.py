@@ -206,15 +206,22 @@ TEXT = _table(
     {
         "lower": "Type .str.to_lowercase().",
         "get": "Type .str.split(',').list.get(0) for a piece, or .str.slice(0, 1) for a character.",
-        "strip strip_chars strip_chars_start strip_chars_end strip_prefix strip_suffix lstrip rstrip title capitalize "
-        "titlecase to_titlecase": "There is none. Do it before the table is protected; of texts there are "
-        ".str.to_lowercase(), .str.slice(0, 3) and .str.replace_all(' ', '').",
+        "title capitalize titlecase to_titlecase": "There is none. Do it before the table is protected; of texts there "
+        "are .str.to_lowercase(), .str.slice(0, 3) and .str.replace_all(' ', '').",
+        "strip": "Type .str.strip_chars().",
+        "lstrip": "Type .str.strip_chars_start().",
+        "rstrip": "Type .str.strip_chars_end().",
+        "removeprefix": "Type .str.strip_prefix('a').",
+        "removesuffix": "Type .str.strip_suffix('a').",
         "cat concat join": "Type dp.concat_str(['a', 'b'], separator=' '), or dp.col('a') + dp.col('b').",
         "pad_start rjust": "Type .str.zfill(5) for zeros.",
         "strptime": "Type .str.to_date('%d.%m.%Y') or .str.to_datetime('%d.%m.%Y %H:%M').",
-        "replace_many extract extract_all findall find count count_matches match fullmatch contains_any": "There are "
-        "no patterns: type .str.replace_all('a', 'b'), "
-        ".str.contains('a') or .str.split(',').list.get(0).",
+        "count": "Type .str.count_matches('a').",
+        "match": "Type .str.contains('^(?:a|b)', regex=True).",
+        "fullmatch": "Type .str.contains('^(?:a|b)$', regex=True).",
+        "contains_any": "Type .str.contains('a|b', regex=True).",
+        "replace_many extract_all extract_many find findall": "Type .str.replace_all('a|b', 'c', regex=True), "
+        ".str.extract('id ([0-9]+)'), .str.count_matches('a') or .str.split(',').list.get(0).",
         "upper": "Type .str.to_uppercase().",
         "len": "Type .str.len_chars().",
         "startswith": "Type .str.starts_with('a').",
@@ -234,8 +241,8 @@ CALENDAR = _table(
         "isocalendar weekofyear iso_week": "Type .dt.week().",
         "strftime to_string": "Type .dt.date(), or a part such as .dt.month().",
         "time": "Type .dt.hour() and .dt.minute().",
-        "tz_convert convert_time_zone replace_time_zone tz_localize": "Do it before the table is protected: "
-        "table.with_columns(y=...).",
+        "tz_convert": "Type .dt.convert_time_zone('Europe/Berlin').",
+        "tz_localize": "Type .dt.replace_time_zone('Europe/Berlin').",
         "total_milliseconds total_microseconds total_nanoseconds": "Type .dt.total_seconds().",
     }
 )

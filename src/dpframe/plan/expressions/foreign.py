@@ -65,12 +65,15 @@ _PLAIN = {
     **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("year", "quarter", "month", "week", "day", "date")},
     **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("hour", "minute", "second")},
 }
+_ENDS = {"": "", "Start": "_start", "End": "_end"}
 # Functions whose arguments after the first are constants, and none of whose options matters.
 _LISTED = {
     **{"Pow.Generic": "pow", "FillNull": "fill_null", "TemporalExpr.Truncate": "dt.truncate"},
     **{"StringExpr.StartsWith": "str.starts_with", "StringExpr.EndsWith": "str.ends_with"},
     **{"StringExpr.Slice": "str.slice", "StringExpr.Head": "str.head"},
     **{"StringExpr.Tail": "str.tail", "StringExpr.ZFill": "str.zfill", "TemporalExpr.OffsetBy": "dt.offset_by"},
+    **{f"StringExpr.StripChars{ends}": f"str.strip_chars{sign}" for ends, sign in _ENDS.items()},
+    **{"StringExpr.StripPrefix": "str.strip_prefix", "StringExpr.StripSuffix": "str.strip_suffix"},
     "ListExpr.Get": "get",
 }
 
@@ -226,9 +229,17 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
         case "Boolean.IsBetween", {"closed": str(closed)}, [low, high]:
             return value.is_between(low, high, closed.lower())
         case "StringExpr.Contains", {"literal": literal}, [text]:
-            return value.str.contains(text, literal=literal)
+            return value.str.contains(_of_ascii(text, literal), literal=literal, regex=not literal)
+        case "StringExpr.CountMatches", {"flag": bool(literal)}, [text]:
+            return value.str.count_matches(_of_ascii(text, literal), literal=literal, regex=not literal)
+        case "StringExpr.Extract", {"flag": int(group)}, [text]:
+            return value.str.extract(_of_ascii(text), group)
         case "StringExpr.Replace", {"literal": literal, "n": n}, [old, new]:
-            return value.str.replace(old, new, literal=literal, n=n)
+            return value.str.replace(_of_ascii(old, literal), new, literal=literal, regex=not literal, n=n)
+        case "TemporalExpr.ConvertTimeZone", {"inner": zone} | {"flag": zone}, []:
+            return value.dt.convert_time_zone(zone)
+        case "TemporalExpr.ReplaceTimeZone", {"flag": [zone, "Raise" | "Null"]}, ["raise" | "null"]:
+            return value.dt.replace_time_zone(zone["inner"] if isinstance(zone, dict) else zone)
         case "StringExpr.Strptime", _, _ if (found := _strptime(options)) is not None:
             return getattr(value.str, found[0])(found[1])
         case "Replace", _, [old, new]:
@@ -242,6 +253,17 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
         case "StringExpr.Split", {"flag": False}, [by]:  # not inclusive
             return value.str.split(by, literal=True)
     raise _unknown(f"{name.rpartition('.')[2]}, as it is asked," if name else "a function", name)
+
+
+def _of_ascii(pattern: Any, literal: bool = False) -> Any:
+    r"""A pattern that has no \w or \b: in Polars these are about the letters of all scripts."""
+    if not literal and isinstance(pattern, str) and re.search(r"(?<!\\)(\\\\)*\\[wWb]", pattern):
+        raise UnsupportedOperation(
+            rf"Of this Polars expression, the pattern {pattern!r} has \w or \b, which are about the letters of all "
+            "scripts in Polars and those of ASCII here. Type the letters that are meant, as in [A-Za-z0-9_], or the "
+            "same with dp.col('x') and regex=True, if letters of ASCII are meant."
+        )
+    return pattern
 
 
 def _pairs(old: list[Any], new: list[Any]) -> dict[Any, Any]:
