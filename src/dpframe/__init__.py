@@ -24,6 +24,7 @@ from dpframe.api.statistics.pairs import *
 from dpframe.budget import Budget, Ledger
 from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, coalesce, col, concat_str, duration, lit, when
+from dpframe.plan.policy import Policy
 from dpframe.plan.steps import Rows
 from dpframe.release import HierarchyRelease, MarginalsRelease, Release, SyntheticRelease
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -37,6 +38,7 @@ __all__ = [
     "HierarchyRelease",
     "Ledger",
     "MarginalsRelease",
+    "Policy",
     "PrivateFrame",
     "PrivateGroupBy",
     "Query",

@@ -90,7 +90,7 @@ def _budget(name: str, budget: Budget) -> str:
     if failed:
         title += f"\n{failed} failed after the charge, {unacknowledged} not acknowledged"
     rows = [
-        (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", price_words(c), c.status, c.name or "", c.query)
+        (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", price_words(c), c.status, c.name or "", "; ".join((c.query, *c.policies)))
         for c in budget.history()
     ]
     return f"{title}\n{render_text(('#', 'when (UTC)', 'price', 'status', 'name', 'release'), rows)}" if rows else title

@@ -11,6 +11,7 @@ DpFrameError
 │   └── WrongType              the column's type cannot answer this (also a TypeError)
 ├── UnboundedContribution      no finite noise can hide one unit; says which limit to type
 │   └── MissingBounds          a sum or mean of a column without bounds
+├── PolicyExceeded             what was typed, or a price, is more than a policy file allows
 ├── DeltaRequired              keys that are not listed, or Gaussian noise, need a δ > 0
 ├── BudgetError
 │   ├── BudgetRequired         neither budget= nor dp.set_budget(...) names a budget
@@ -58,6 +59,7 @@ __all__ = [
     "LedgerUnavailable",
     "MetricMismatch",
     "MissingBounds",
+    "PolicyExceeded",
     "ReleaseLost",
     "ReleaseMismatch",
     "ReleasePending",
@@ -124,6 +126,10 @@ class UnboundedContribution(DpFrameError):
 
 class MissingBounds(UnboundedContribution):
     """The question is a sum or a mean of a column without bounds."""
+
+
+class PolicyExceeded(DpFrameError):
+    """What was typed, or the price of a release, is more than a policy file allows."""
 
 
 class DeltaRequired(DpFrameError):

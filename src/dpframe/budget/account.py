@@ -152,6 +152,7 @@ class Budget(Verbs):
         events: Sequence[Mapping[str, Any]] = (UNKNOWN_EVENT,),
         part: PartName | None = None,
         within: Within | None = None,
+        policies: Sequence[Mapping[str, Any]] = (),
     ) -> Receipt:
         """Charge a release, or refuse it and change nothing. A name that was released gets its stored answer for free.
 
@@ -160,7 +161,8 @@ class Budget(Verbs):
                 refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
                 failed; batch: whether the loss is that of several queries which were all fixed beforehand; events: the
                 mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
-                within: the earlier charge that paid for this release, if there is one
+                within: the earlier charge that paid for this release, if there is one; policies: names and hashes of
+                the policy files that the rows are under
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; ReleaseMismatch when the
                 name was used for another plan; ReleasePending; FailuresUnacknowledged; UnsupportedOperation for a
                 single release from a budget with accountant "pld"
@@ -168,7 +170,7 @@ class Budget(Verbs):
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
             loss = loss + Loss.none(in_rho=True)
-        body = _body(loss, subject, query, name, plan, events)
+        body = _body(loss, subject, query, name, plan, events) | ({"policies": [*policies]} if policies else {})
         with self._book.write() as page:
             self._check_subject(page, subject)
             earlier, running = page.latest(name) if name is not None else None, False
@@ -207,11 +209,13 @@ class Budget(Verbs):
         name: str,
         plan: Mapping[str, Any],
         opens: Mapping[str, Any],
+        policies: Sequence[Mapping[str, Any]] = (),
     ) -> Entry:
         """Charge once, in advance, for later charges. If the name was charged before, return that charge for free.
 
         Input:  loss: of all later charges together; subject: None if it is not known yet; query: in public words; name
-                and plan: the name and description of the charge; opens: the settings that later charges need
+                and plan: the name and description of the charge; opens: the settings that later charges need;
+                policies: as in `charge`
         Output: the charge; its `body["opens"]` holds the settings of the first call
         Bound:  the later charges are one interactive mechanism of this loss. Other mechanisms are charged while it
                 runs. Losses in (ε, δ) and in ρ add up in this case too, in any order of questions
@@ -221,6 +225,7 @@ class Budget(Verbs):
         """
         self._check_call(name, False, batch=False)
         body = {**_body(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,)), "opens": {**opens}}
+        body |= {"policies": [*policies]} if policies else {}
         with self._book.write() as page:
             if subject is not None:
                 self._check_subject(page, subject)
@@ -438,4 +443,5 @@ def _line(entry: Entry, status: str) -> Charge:
     loss, body = loss_of(entry.body["loss"]), entry.body
     price = body.get("within", {}).get("loss")
     line = Charge(entry.when, body["query"], loss.epsilon, loss.delta, loss.rho, entry.name, status, entry.number)
-    return line._replace(paid_by=entry.about, price=None if price is None else loss_of(price))
+    files = tuple(f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ()))
+    return line._replace(paid_by=entry.about, price=None if price is None else loss_of(price), policies=files)

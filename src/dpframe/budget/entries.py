@@ -24,6 +24,7 @@ class Charge(NamedTuple):
     charge, "lost" if somebody marked the release as lost, and "pending" otherwise: the release is running, or it was
     interrupted or killed after it was charged. A charge that pays for later lines is "open", such as that of a series.
     `paid_by` is the number of the line that paid for this one in advance, and `price` is the cost within that line.
+    `policies` are the policy files that the rows were under, each with its hash: "visits.toml, sha256 ...".
     """
 
     when: dt.datetime
@@ -36,6 +37,7 @@ class Charge(NamedTuple):
     number: int = 0
     paid_by: int | None = None
     price: Loss | None = None
+    policies: tuple[str, ...] = ()
 
 
 class Failures(NamedTuple):

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from math import isfinite
 from typing import Any, Protocol, TypeVar
 
 from dpframe import engine
-from dpframe.budget import Loss, Receipt, Stored, Terms
+from dpframe.budget import Loss, Receipt, Stored, Terms, read_delta, read_epsilon
+from dpframe.errors import PolicyExceeded, UnsupportedOperation
 from dpframe.plan import Question, unit_words
+from dpframe.plan.columns import Lock
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.safe_text import visible
+from dpframe.theory.formulas.loss import zcdp_to_epsilon
 
 _LOG = logging.getLogger("dpframe")
 T = TypeVar("T")
+
+
+CAPPED = ("spender", "day", "week", "month")  # caps of a policy file that a budget holds, beside that of one release
 
 
 class Recording(Protocol):
@@ -54,8 +62,9 @@ class Account(Recording, Protocol):
         retry: bool = False,
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (),
+        **policies: Any,
     ) -> Receipt:
-        """Pay, or refuse and change nothing, or return the stored answer."""
+        """Pay, or refuse and change nothing, or return the stored answer. `policies` has policy files, if any."""
         ...
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
@@ -66,6 +75,49 @@ class Account(Recording, Protocol):
 def subject_of(question: Question) -> str:
     """The subject of a release: the unit and the neighbour relation."""
     return f"{unit_words(source_of(question.step).table)}, {question.table.relation}"
+
+
+def under_policy(questions: Iterable[Question], account: Account, cost: Loss) -> dict[str, Any]:
+    """What a charge says of the policy files that its questions are under, after their caps were held.
+
+    Output: {"policies": [{"file": ..., "sha256": ...}, ...]}, in which files of keys follow; empty without a policy
+    Errors: PolicyExceeded for a price above the cap of one release
+    """
+    locks: list[Lock] = []
+    for question in questions:
+        locks += [lock for lock in question.table.locks if lock not in locks]
+    for lock in locks:
+        if "release" in lock.caps:
+            _check_release(cost, lock)
+        hand_caps(account, lock)
+    files = [{"file": lock.file, "sha256": lock.sha256, **({"keys": {**lock.files}} if lock.files else {})} for lock in locks]
+    return {"policies": files} if files else {}
+
+
+def hand_caps(account: Account, lock: Lock) -> None:
+    """Hand the caps of a policy file to the budget, which holds them. Errors: UnsupportedOperation if it cannot."""
+    named = [name for name in CAPPED if name in lock.caps]
+    if named:
+        raise UnsupportedOperation(
+            f"{lock.file}: [caps] has {', '.join(named)}, and this budget does not count by them. Nothing was spent."
+        )
+
+
+def _check_release(cost: Loss, lock: Lock) -> None:
+    """Refuse a release that costs more than a policy file allows for one. Errors: PolicyExceeded."""
+    cap = lock.caps["release"]
+    most = Loss.limit(read_epsilon(cap.epsilon), read_delta(cap.delta))
+    priced, words = cost, f"{cost}"
+    if cost.exact_rho:  # in ε, at the δ that the cap leaves
+        left = float(most.exact_delta - cost.exact_delta)
+        epsilon = zcdp_to_epsilon(float(cost.rho or 0.0), left) if left > 0 else float("inf")
+        priced = Loss.charged(Fraction(epsilon), cost.exact_delta) if isfinite(epsilon) else Loss(most.exact_epsilon + 1, Fraction(1))
+        words = f"{cost}, which is {f'ε = {epsilon:.6g} at δ = {left:.3g}' if isfinite(epsilon) else 'no ε without a δ'}"
+    if not priced <= most:
+        raise PolicyExceeded(
+            f"This release costs {words}. {lock.file} allows {most} for one release. Nothing was spent. Type a lower "
+            "price, or ask for less in one release."
+        )
 
 
 def described_origin(question: Question) -> dict[str, Any]:

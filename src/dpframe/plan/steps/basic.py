@@ -15,7 +15,7 @@ from typing import Any
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import nodes
 from dpframe.plan.columns import ColumnDomain, Limits, Table
-from dpframe.plan.declared import Declared
+from dpframe.plan.declared import Declared, check_limits
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.types import Kind, kind, listed, real, show
@@ -313,6 +313,7 @@ class Bound(Step):
     @cached_property
     def table(self) -> Table:
         table = self.before.table
+        check_limits(self.limits, table, "bound")
         if not table.unit:
             raise UnsupportedOperation(
                 "bound: without an identifier column nobody can tell whose rows to limit; dp.Rows(k) is the limit. "
