@@ -12,7 +12,7 @@ from dpframe.api.arguments import OwnLimits, read_bounds, read_limits, read_mapp
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.settings import check_budget
-from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongType
+from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation, WrongType
 from dpframe.plan import TIMES, Bounds, Kind, Limits, Table, Unread, check_choice, kind, read_keys, show
 from dpframe.plan.columns import Column, ColumnDefaults
 from dpframe.plan.declared import Declared, check_fact, check_limits, min_units_of
@@ -86,15 +86,15 @@ def protect(
             lazy table or a query is read at each release, and must give the same rows each time; with a `limit`
             without an order it may not. unit: the column, or tuple of columns, that says whose row it is; or
             `dp.Rows(k)` if no column does and one person has at most k rows; budget: what releases are paid from;
-            neighbors: "add-remove" (one unit joins or leaves; the default) or "replace" (one unit's rows are
-            exchanged for another's, "bounded DP"); data: a label of these rows, so that a release with a name is not given again
-            for other rows: a text or a date such as "2026-01", or a `pathlib.Path` of the file they were read from.
-            A lazy Polars table that scans files has its files as label. policy: a `dp.Policy`, or the path of its file,
-            which says the other arguments; what is typed here and in questions may only be stricter. What every question needs may be declared
-            here once: max_rows, max_groups, max_rows_per_group, limits on one unit (counts), as in `group_by`;
-            bounds: a dict from columns to pairs (column unit); keys: a dict from columns to lists, chosen without
-            looking at the data; min_units: of keys that are found in the data, the fewest units of a group (a count).
-            `unit="id", max_rows=1` is a table of people
+            neighbors: "add-remove" (one unit joins or leaves; the default) or "replace" (one unit's rows are exchanged
+            for another's, "bounded DP"); data: a label of these rows, so that a release with a name is not given again
+            for other rows: a text or a date such as "2026-01", or a `pathlib.Path` of the file they were read from. A
+            lazy Polars table that scans files has its files as label. policy: a `dp.Policy`, or the path of its file,
+            which says the other arguments; what is typed here and in questions may only be stricter. What every
+            question needs may be declared here once: max_rows, max_groups, max_rows_per_group, limits on one unit
+            (counts), as in `group_by`; bounds: a dict from columns to pairs (column unit); keys: a dict from columns to
+            lists, chosen without looking at the data; min_units: of keys that are found in the data, the fewest units
+            of a group (a count). `unit="id", max_rows=1` is a table of people
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
             of table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a
             PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is registered when dpframe is
@@ -148,8 +148,8 @@ def _governed(source: Source, file: Policy, typed: Declared) -> UnderPolicy:
             None if ends is None else _bounds(column, name, tuple(ends.value), call),
             None if listed is None else _keys(column, name, listed.value.of(column.domain, call), call),
             file.name,
-            locked=frozenset(
-                fact for fact, entry in (("bounds", ends), ("keys", listed)) if entry and not entry.default
+            locked=tuple(
+                fact for fact, entry in zip(_FACTS, (ends, listed), strict=True) if entry and not entry.default
             ),
         )
     columns: dict[str, ColumnDefaults] = {}

@@ -202,8 +202,8 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
             raise InvalidBounds(f"clip({name!r}): dp.Auto() is for a question: dp.mean({name!r}, bounds=dp.Auto()).")
         low, high = check_interval(lower, upper, f"clip({name!r})")
         if low is not None and high is not None:
-            column = self._step.table.columns.get(name)
-            check_fact(column, "bounds", Bounds(low, high), f"clip({name!r}): limits of {name!r}")
+            typed = Bounds(low, high)
+            check_fact(self._step.table.columns.get(name), "bounds", typed, f"clip({name!r}): its limits")
         warn_of_computed_bounds((lower, upper), f"clip({name!r})")
         return self._then(rewrites.Clip(self._step, name, low, high))
 

@@ -61,7 +61,7 @@ class ColumnDefaults(NamedTuple):
     keys: tuple[Scalar | None, ...] | None = None
     origin: str = "dp(...)"
     file: ColumnDefaults | None = None
-    locked: frozenset[str] = frozenset()
+    locked: tuple[str, ...] = ()
 
     def origin_of(self, fact: str) -> str:
         """Where the bounds or the keys come from: a policy file, or the line that declared them."""
@@ -230,9 +230,9 @@ class Lock:
 
     file: str
     sha256: str
-    limits: Limits = Limits()  # noqa: RUF009  (it is frozen)
+    limits: Limits = Limits()
     min_units: int | None = None
-    defaults: Limits = Limits()  # noqa: RUF009
+    defaults: Limits = Limits()
     default_min_units: int | None = None
     because: Mapping[str, str] = field(default_factory=dict)
     caps: Mapping[str, Cap] = field(default_factory=dict)

@@ -11,8 +11,8 @@ Source:     `dpframe.theory.formulas.sensitivity`, for the typed question.
 
 What is typed takes the place of what is declared, argument by argument; it may be wider, unless a policy file locks the
 entry: then it is refused here. (`dpframe.plan.steps.rewrites.UnderPolicy` says why nothing that is not refused here
-weakens the file.) `frame.bound(...)` is typed too. `limits=dp.Auto()` takes the place of all declared limits. A declared fact of a column belongs to one version of
-it: a step that writes the column drops it.
+weakens the file.) `frame.bound(...)` is typed too. `limits=dp.Auto()` takes the place of all declared limits. A
+declared fact of a column belongs to one version of it: a step that writes the column drops it.
 """
 
 from __future__ import annotations
@@ -182,10 +182,9 @@ def _most_in_total(name: str, bounds: Any, table: Table, rows: int) -> Bounds | 
     domain = table.column(name, "sum").domain
     if domain.bounds is None and not isinstance(bounds, Bounds):
         return Bounds(0, rows) if kind(domain.dtype) == Kind.BOOLEAN else None
-    own = domain.bounds and (
-        Bounds(*(moment(x, domain.dtype) for x in domain.bounds)) if kind(domain.dtype) in TIMES else domain.bounds
-    )
-    low, high = bounds if isinstance(bounds, Bounds) else own
+    ends: Any = bounds if isinstance(bounds, Bounds) else domain.bounds
+    times = kind(domain.dtype) in TIMES and ends is domain.bounds
+    low, high = (moment(end, domain.dtype) if times else end for end in ends)
     zero = low - low
     return Bounds(min(low, zero) * rows, max(high, zero) * rows)
 

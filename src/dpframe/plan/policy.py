@@ -89,7 +89,8 @@ class Policy(Hints):
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "visits.toml"
-    >>> _ = path.write_text('unit = "user"' + chr(10) + "max_rows = 20" + chr(10) + "[bounds]" + chr(10) + "spend = [0, 100]")
+    >>> lines = 'unit = "user"', "max_rows = 20", "[bounds]", "spend = [0, 100]"
+    >>> _ = path.write_text(chr(10).join(lines))
     >>> Policy(path)
     Policy('visits.toml', locked: unit, max_rows, bounds of 'spend')
     """
@@ -165,7 +166,9 @@ class Policy(Hints):
 
 
 def _shown(said: object) -> str:
-    return said.typed if isinstance(said, Rows) else repr(said[0] if isinstance(said, tuple) and len(said) == 1 else said)
+    return (
+        said.typed if isinstance(said, Rows) else repr(said[0] if isinstance(said, tuple) and len(said) == 1 else said)
+    )
 
 
 class _Reading:
@@ -246,7 +249,8 @@ class _Reading:
         entry = self._open(f"bounds of {name!r}", value)
         if not isinstance(entry.value, list) or len(entry.value) != 2:
             raise self.refused(f"bounds of {name!r} are a pair, as in {name} = [0, 100].")
-        return entry._replace(value=Bounds(*check_interval(*entry.value, f"{self.path.name}: bounds of {name!r}")))
+        lower, upper = entry.value
+        return entry._replace(value=Bounds(*check_interval(lower, upper, f"{self.path.name}: bounds of {name!r}")))
 
     def _keys(self, name: str, value: object) -> Entry:
         entry = self._open(f"keys of {name!r}", value)
@@ -254,7 +258,7 @@ class _Reading:
             return entry._replace(value=self._from_file(name, entry.value))
         if not isinstance(entry.value, list) or not entry.value or len(set(map(repr, entry.value))) < len(entry.value):
             raise self.refused(
-                f"keys of {name!r} are a list of different values, or the path of a CSV or Parquet file that lists them."
+                f"keys of {name!r} are a list of different values, or the path of a CSV or Parquet file with such a list."
             )
         return entry._replace(value=Listed(tuple(entry.value)))
 
@@ -268,7 +272,7 @@ class _Reading:
             raise self.refused(f"keys of {name!r}: {path!r} is neither .csv nor .parquet.")
         try:
             table = pl.read_csv(raw, infer_schema=False) if texts else pl.read_parquet(raw)
-        except Exception:  # noqa: BLE001 - any error of the reader, whose words may show cells
+        except Exception:
             table = None
         if table is None:
             raise self.refused(f"keys of {name!r}: {path!r} cannot be read as {place.suffix.lower()[1:].upper()}.")
@@ -282,12 +286,13 @@ class _Reading:
     def _cap(self, name: str, value: object) -> Cap:
         said = value if isinstance(value, dict) else {}
         self._known(said, ("epsilon", "delta"), f"part of caps.{name}", "Parts")
-        epsilon, delta = said.get("epsilon"), said.get("delta", 0.0)
+        epsilon: Any = said.get("epsilon")
+        delta: Any = said.get("delta", 0.0)
         numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) and isfinite(x) for x in (epsilon, delta))
         if not numbers or not (epsilon > 0 and 0 <= delta < 1):
             raise self.refused(
-                f"caps.{name} is a price, as in {name} = {{epsilon = 0.5, delta = 1e-7}}: epsilon is above 0, and delta "
-                "at least 0 and below 1. Without delta it is 0."
+                f"caps.{name} is a price, as in {name} = {{epsilon = 0.5, delta = 1e-7}}: epsilon is above 0, and "
+                "delta at least 0 and below 1. Without delta it is 0."
             )
         return Cap(float(epsilon), float(delta))
 

@@ -62,9 +62,9 @@ class Account(Recording, Protocol):
         retry: bool = False,
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (),
-        **policies: Any,
+        policies: Sequence[Mapping[str, Any]] = (),
     ) -> Receipt:
-        """Pay, or refuse and change nothing, or return the stored answer. `policies` has policy files, if any."""
+        """Pay, or refuse and change nothing, or return the stored answer. `policies` is there under policy files."""
         ...
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
@@ -90,7 +90,9 @@ def under_policy(questions: Iterable[Question], account: Account, cost: Loss) ->
         if "release" in lock.caps:
             _check_release(cost, lock)
         hand_caps(account, lock)
-    files = [{"file": lock.file, "sha256": lock.sha256, **({"keys": {**lock.files}} if lock.files else {})} for lock in locks]
+    files = [
+        {"file": lock.file, "sha256": lock.sha256, **({"keys": {**lock.files}} if lock.files else {})} for lock in locks
+    ]
     return {"policies": files} if files else {}
 
 
@@ -111,8 +113,14 @@ def _check_release(cost: Loss, lock: Lock) -> None:
     if cost.exact_rho:  # in ε, at the δ that the cap leaves
         left = float(most.exact_delta - cost.exact_delta)
         epsilon = zcdp_to_epsilon(float(cost.rho or 0.0), left) if left > 0 else float("inf")
-        priced = Loss.charged(Fraction(epsilon), cost.exact_delta) if isfinite(epsilon) else Loss(most.exact_epsilon + 1, Fraction(1))
-        words = f"{cost}, which is {f'ε = {epsilon:.6g} at δ = {left:.3g}' if isfinite(epsilon) else 'no ε without a δ'}"
+        priced = (
+            Loss.charged(Fraction(epsilon), cost.exact_delta)
+            if isfinite(epsilon)
+            else Loss(most.exact_epsilon + 1, Fraction(1))
+        )
+        words = (
+            f"{cost}, which is {f'ε = {epsilon:.6g} at δ = {left:.3g}' if isfinite(epsilon) else 'no ε without a δ'}"
+        )
     if not priced <= most:
         raise PolicyExceeded(
             f"This release costs {words}. {lock.file} allows {most} for one release. Nothing was spent. Type a lower "

@@ -57,7 +57,8 @@ class Derivation(Hints):
     def _repr_html_(self) -> str:
         return (
             f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>"
-            f"{''.join(f'<p>{escape(policy_words(lock))}</p>' for lock in self.policies)}{render_html(self.STEPS, self.steps)}"
+            f"{''.join(f'<p>{escape(policy_words(lock))}</p>' for lock in self.policies)}"
+            f"{render_html(self.STEPS, self.steps)}"
             f"<p>{escape(self.keys)}</p>{render_html(self.MEASURES, self.totals)}"
             f"{f'<p>{escape(self.work)}</p>' if self.work else ''}</div>"
         )

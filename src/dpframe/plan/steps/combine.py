@@ -390,7 +390,9 @@ class Concat(Step):
         domains = {name: _joint([t.columns[name].domain for t in tables], name) for name in first.columns}
         base = Table({}, (), first.relation, everyone=all(t.everyone for t in tables), defaults=declared.in_all(tables))
         limits, least = _limits(*self.parts, single=False), declared.most_of(tables)
-        result = replace(base, limits=limits, min_units=least, locks=declared.locks_of(tables)).with_versions(domains.items())
+        result = replace(base, limits=limits, min_units=least, locks=declared.locks_of(tables)).with_versions(
+            domains.items()
+        )
         result = result.with_defaults(declared.columns_in_all(tables))
         columns, units = dict(result.columns), []
         for i, unit in enumerate(first.unit):
