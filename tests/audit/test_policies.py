@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import inspect
 import itertools
 
@@ -17,7 +18,7 @@ from dpframe.api.hierarchy import HierarchyQuery
 from dpframe.api.marginals import MarginalsQuery
 from dpframe.api.regression import MomentsQuery
 from dpframe.api.synthesis import SynthesisQuery
-from dpframe.errors import DpFrameError, MissingBounds, PolicyExceeded, UnsupportedOperation
+from dpframe.errors import CapExceeded, DpFrameError, MissingBounds, PolicyExceeded, UnsupportedOperation
 from dpframe.release.batch import Batch
 from dpframe.release.kinds.series import Series
 
@@ -105,9 +106,10 @@ FREE = {
     "a step on cells that are clipped already": "value dtype how",
     "an upper bound stays: see test_limits_that_are_chosen": "limits",
     "a table that the caller made up": "table",
-    "what makes an expression, or one frame of several": "budget value scaled separator weeks days hours minutes seconds "
-    "condition frames",
+    "what makes an expression, or a frame of several": "budget value scaled separator weeks days hours minutes "
+    "seconds condition frames",
     "what was charged already": "period query length window",
+    "who says that they spend, which nothing proves": "spender",
 }
 FREE_NAMES = {name for names in FREE.values() for name in names.split()}
 NONE = {"acknowledge_failures", "charge", "entries", "fail", "forecast", "history", "kept_in", "open", "partition"}
@@ -569,3 +571,91 @@ def test_a_unit_without_a_column_has_no_limits_to_lock(tmp_path):
         under(written(tmp_path, text), unit=dp.Rows(1))
     with pytest.raises(UnsupportedOperation, match="without an identifier column"):
         under(written(tmp_path, f"max_rows = 3\n{text}"))
+
+
+# Caps that the budget holds
+
+CAPPED = FILE + "spender = {epsilon = 0.5}\nday = {epsilon = 0.8}\nmonth = {epsilon = 5, delta = 1e-5}\n"
+
+
+def books(tmp_path):
+    yield dp.Budget(epsilon=9.0, delta=1e-4), lambda: None
+    ledger = dp.Ledger(tmp_path / "ledger.sqlite")
+    yield ledger.budget("b", epsilon=9.0, delta=1e-4), ledger.verify
+
+
+def test_the_budget_takes_over_the_caps_of_a_file(tmp_path):
+    file = written(tmp_path, CAPPED)
+    for budget, verified in books(tmp_path):
+        count = dp.protect(TABLE, policy=file, budget=budget).count()
+        with pytest.raises(DpFrameError, match="spender='ana'"):
+            count.release(0.1)
+        count.release(0.3, spender="ana")
+        with pytest.raises(CapExceeded, match=r"'ana' is ε = 0.5"):
+            count.release(0.3, spender="ana")
+        count.release(0.3, spender="ben")
+        with pytest.raises(CapExceeded, match="cap of a day is ε = 0.8"):
+            count.release(0.3, spender="cyd")
+        assert {cap.cap for cap in budget.caps} == {"spender", "day", "month"}
+        # the caps stay with the budget: a table that is protected without the file does not get around them
+        with pytest.raises(CapExceeded):
+            dp.protect(TABLE, unit="user", budget=budget).count(max_rows=2).release(0.3, spender="dan")
+        assert sum(entry.kind == "caps" for entry in budget.entries()) == 1
+        (tmp_path / "wider.toml").write_text(CAPPED.replace("0.8", "8"))
+        with pytest.raises(CapExceeded):  # another file widens nothing
+            dp.protect(TABLE, policy=tmp_path / "wider.toml", budget=budget).count().release(0.3, spender="eve")
+        verified()
+
+
+def test_stricter_caps_of_a_budget_stay(tmp_path):
+    file = written(tmp_path, CAPPED)
+    budget = dp.Budget(epsilon=9.0, delta=1e-4, caps={"day": 0.2, "week": 3})
+    count = dp.protect(TABLE, policy=file, budget=budget).count()
+    with pytest.raises(CapExceeded, match="cap of a day is ε = 0.2"):
+        count.release(0.3, spender="ana")
+    count.release(0.2, spender="ana")
+    assert {cap.cap: cap.most for cap in budget.caps}["week"] == "ε = 3.0"
+
+
+def test_caps_in_epsilon_are_refused_by_a_budget_in_rho(tmp_path):
+    budget = dp.Budget(rho=1.0, delta=1e-4, caps={"day": {"rho": 0.9}})
+    with pytest.raises(UnsupportedOperation, match="this budget counts in ρ"):
+        dp.protect(TABLE, policy=written(tmp_path, CAPPED), budget=budget).count().release(rho=0.001, spender="ana")
+
+
+# What a ledger, a report and a name keep of a file
+
+
+def test_the_hash_is_in_every_report_and_entry(file, tmp_path):
+    said = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert dp.Policy(file).sha256 == said
+    ledger = dp.Ledger(tmp_path / "ledger.sqlite")
+    frame = dp.protect(TABLE, policy=file, budget=ledger.budget("b", epsilon=9.0, delta=1e-4), data="2026-01")
+    query = frame.group_by("city").agg(n=dp.count(), s=dp.sum("spend"))
+    assert said in str(query.explain())
+    assert (
+        "declared by visits.toml: max_rows, max_groups, max_rows_per_group, keys of 'city', bounds of 'spend'"
+        in str(query.explain())
+    )
+    out = query.release(0.1, name="n")
+    assert said in str(out.report())
+    assert out.report().to_dict()["policies"][0]["sha256"] == said
+    assert "spend: the till takes no more" in out.report().to_html()
+    frame.budget.plan([query, frame.count()], epsilon=0.1).release()
+    query.tune({"max_rows": [1, 2]}, epsilon=0.1, at=1.0)
+    frame.partition("city", ["Bonn"])["Bonn"].count().release(0.1)
+    series = frame.budget.series("s", every="1d", horizon=3, unit_periods=3, epsilon=0.1)
+    series.add(frame.filter(dp.col("day") == DAYS[0]).count(), "2026-01-01")
+    charges = [entry for entry in frame.budget.entries() if entry.kind == "charge"]
+    assert len(charges) == 6
+    for entry in charges:
+        assert [policy["sha256"] for policy in entry.body["policies"]] == [said]
+    assert all(said in line.policies[0] for line in frame.budget.history())
+    again = dp.protect(TABLE, policy=file, budget=frame.budget, data="2026-01").group_by("city")
+    assert again.agg(n=dp.count(), s=dp.sum("spend")).release(0.1, name="n").report().items["stored"]
+    file.write_text(FILE + "# another file\n")
+    with pytest.raises(DpFrameError, match="another release"):
+        dp.protect(TABLE, policy=file, budget=frame.budget, data="2026-01").group_by("city").agg(
+            n=dp.count(), s=dp.sum("spend")
+        ).release(0.1, name="n")
+    ledger.verify()

@@ -50,12 +50,18 @@ def set_budget(budget: Any) -> None:
     _default = check_budget(budget)
 
 
-def resolve_budget(budget: Account | None) -> Account:
-    """The named budget, or the default. Errors: BudgetRequired, with the line to type."""
-    if budget is not None:
-        return budget
-    if _default is not None:
-        return _default
+def resolve_budget(budget: Account | None, spender: str | None = None) -> Account:
+    """The named budget, or the default; with a spender, as it is spent by this one.
+
+    Errors: BudgetRequired, with the line to type; InvalidArgument
+    """
+    account = _default if budget is None else budget
+    if account is not None and spender is not None:
+        if not hasattr(account, "for_spender"):
+            raise InvalidArgument("spender= is for a budget of dpframe: dp.Budget(...), or one in a ledger.")
+        return account.for_spender(spender)  # type: ignore[no-any-return]
+    if account is not None:
+        return account
     raise BudgetRequired(
         "No budget was named, so nothing says how much may be spent. Name one, df.dp(unit=..., "
         "budget=dp.Budget(epsilon=1.0, delta=1e-6)), or set it for all: "

@@ -3,6 +3,7 @@
 from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.allowance import Allowance
+from dpframe.budget.caps import Cap, Caps
 from dpframe.budget.entries import Charge, Entry
 from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
@@ -27,6 +28,8 @@ __all__ = [
     "Accountant",
     "Allowance",
     "Budget",
+    "Cap",
+    "Caps",
     "Charge",
     "Entry",
     "Forecast",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from dpframe.budget.accountants import Accountant, read_limit
+from dpframe.budget.caps import Cap, enter, lines_of, read_caps, read_spender, spenders_of
 from dpframe.budget.earlier import check_same, is_pending, stored_answer
 from dpframe.budget.entries import Charge, Entry, Failures, digest_of, loss_of, packed_statement, texts_of
 from dpframe.budget.limits import another_subject, exceeded, warn_of_weak
@@ -45,7 +46,8 @@ class Budget(Verbs):
 
     Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "basic"
             (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number
-            of units in the tables. It is used only for a warning, which compares δ with 1 / min_units
+            of units in the tables. It is used only for a warning, which compares δ with 1 / min_units; caps: the most
+            that one release, spender, day, week or month may cost, `dp.Caps(...)` or a dict of its arguments
     Bound:  all releases that are charged here compose to at most the limit. The first charge binds the budget to one
             unit and neighbour relation; the limit holds for these
     Warns:  DpFrameWarning for a limit that protects little; see `dpframe.budget.limits`
@@ -71,20 +73,28 @@ class Budget(Verbs):
         accountant: str | None = None,
         *,
         min_units: int | None = None,
+        caps: Any = None,
     ) -> None:
         adds_up, limit = read_limit(epsilon, delta, rho, accountant)
         warn_of_weak(limit, min_units, "dp.Budget({})")
-        self._open(adds_up, limit, MemoryBook(adds_up, limit, now()))
+        self._open(adds_up, limit, MemoryBook(adds_up, limit, now(), read_caps(caps, adds_up.terms)))
 
-    def _open(self, accountant: Accountant, limit: Loss, book: Book) -> None:
-        self._accountant, self._limit, self._book = accountant, limit, book
+    def _open(self, accountant: Accountant, limit: Loss, book: Book, spender: str | None = None) -> None:
+        self._accountant, self._limit, self._book, self._spender = accountant, limit, book, spender
 
     @classmethod
-    def kept_in(cls, book: Book, accountant: Accountant, limit: Loss) -> Budget:
+    def kept_in(cls, book: Book, accountant: Accountant, limit: Loss, spender: str | None = None) -> Budget:
         """A budget whose entries are in another book, such as that of a ledger."""
         budget = cls.__new__(cls)
-        budget._open(accountant, limit, book)
+        budget._open(accountant, limit, book, spender)
         return budget
+
+    def for_spender(self, spender: str) -> Budget:
+        """The same budget, where all that is charged is spent by one spender: `budget.for_spender("ana")`.
+
+        Who spends is said by the program that asks, and nothing proves it.
+        """
+        return Budget.kept_in(self._book, self._accountant, self._limit, read_spender(spender))
 
     # State
 
@@ -112,6 +122,16 @@ class Budget(Verbs):
     def remaining(self) -> Loss:
         """The loss that may still be charged."""
         return self._limit - self.spent
+
+    @property
+    def caps(self) -> list[Cap]:
+        """Each cap with what is spent of it now, and when it begins anew; that of spenders once for each spender.
+
+        >>> [(cap.cap, cap.most, cap.spent) for cap in Budget(epsilon=5, caps={"release": 0.5}).caps]
+        [('release', 'ε = 0.5', Loss(epsilon=0.0, delta=0.0))]
+        """
+        state = self._book.caps()
+        return [] if state is None else list(lines_of(state, spenders_of(self._book.entries()), now()))
 
     def history(self) -> list[Charge]:
         """All charges, oldest first, each with a status: "released", "failed", "lost", "pending" or "open".
@@ -153,6 +173,7 @@ class Budget(Verbs):
         part: PartName | None = None,
         within: Within | None = None,
         policies: Sequence[Mapping[str, Any]] = (),
+        spender: str | None = None,
     ) -> Receipt:
         """Charge a release, or refuse it and change nothing. A name that was released gets its stored answer for free.
 
@@ -161,17 +182,20 @@ class Budget(Verbs):
                 refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
                 failed; batch: whether the loss is that of several queries which were all fixed beforehand; events: the
                 mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
-                within: the earlier charge that paid for this release, if there is one; policies: names and hashes of
-                the policy files that the rows are under
-        Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; ReleaseMismatch when the
-                name was used for another plan; ReleasePending; FailuresUnacknowledged; UnsupportedOperation for a
-                single release from a budget with accountant "pld"
+                within: the earlier charge that paid for this release, if there is one; spender: who spends, by default
+                the spender of this budget, if it has one; policies: names and hashes of the policy files that the rows
+                are under
+        Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; CapExceeded;
+                ReleaseMismatch when the name was used for another plan; ReleasePending; FailuresUnacknowledged;
+                UnsupportedOperation for a single release from a budget with accountant "pld"
         """
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
             loss = loss + Loss.none(in_rho=True)
-        body = _body(loss, subject, query, name, plan, events) | ({"policies": [*policies]} if policies else {})
+        body = _body(loss, subject, query, name, plan, events) | self._spent_by(spender)
+        body |= {"policies": [*policies]} if policies else {}
         with self._book.write() as page:
+            at = now()
             self._check_subject(page, subject)
             earlier, running = page.latest(name) if name is not None else None, False
             if earlier is None and name is not None:
@@ -193,9 +217,10 @@ class Budget(Verbs):
             page.spent, page.subject, page.parts = total, subject, parts
             if part is not None:
                 body |= {"loss": texts_of(charged), "part": {**vars(part), "loss": texts_of(loss)}}
+            enter(page, body, at)
             if retry and running and earlier is not None:
                 page.append("lost", {"about": earlier.number, "by": _user()}, now())
-            entry = page.append("charge", body, now())
+            entry = page.append("charge", body, at)
             failures = page.failures
         paid_before = earlier is not None
         return Receipt(entry.number, entry.when, loss, self._limit - total, failures=failures, again=paid_before)
@@ -226,7 +251,9 @@ class Budget(Verbs):
         self._check_call(name, False, batch=False)
         body = {**_body(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,)), "opens": {**opens}}
         body |= {"policies": [*policies]} if policies else {}
+        body |= self._spent_by(None)
         with self._book.write() as page:
+            at = now()
             if subject is not None:
                 self._check_subject(page, subject)
             earlier = page.latest(name)
@@ -237,7 +264,13 @@ class Budget(Verbs):
             check_failures(page.failures)
             page.spent = self._within_limit(page, loss)
             page.subject = page.subject if subject is None else subject
-            return page.append("charge", body, now())
+            enter(page, body, at)
+            return page.append("charge", body, at)
+
+    def _spent_by(self, spender: str | None) -> dict[str, str]:
+        """What the body of a charge says of its spender."""
+        who = self._spender if spender is None else read_spender(spender)
+        return {} if who is None else {"spender": who}
 
     def _check_call(self, name: str | None, refresh: bool, *, batch: bool) -> None:
         """Errors: UnsupportedOperation, InvalidArgument."""
@@ -444,4 +477,5 @@ def _line(entry: Entry, status: str) -> Charge:
     price = body.get("within", {}).get("loss")
     line = Charge(entry.when, body["query"], loss.epsilon, loss.delta, loss.rho, entry.name, status, entry.number)
     files = tuple(f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ()))
-    return line._replace(paid_by=entry.about, price=None if price is None else loss_of(price), policies=files)
+    price = None if price is None else loss_of(price)
+    return line._replace(paid_by=entry.about, price=price, spender=entry.spender, policies=files)

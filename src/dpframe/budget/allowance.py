@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -208,6 +209,12 @@ class Allowance(Hints):
         place = _Tonight(self._opening.number, self._pace)
         receipt = self._budget.charge(loss, subject, query, within=place, **options)
         return replace(receipt, remaining=self.remaining)
+
+    def for_spender(self, spender: str) -> Allowance:
+        """The same, where all that is charged is spent by one spender; see `Budget.for_spender`."""
+        again = copy(self)
+        again._budget = self._budget.for_spender(spender)
+        return again
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
         """Store the released table with its charge."""

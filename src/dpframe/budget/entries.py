@@ -24,7 +24,8 @@ class Charge(NamedTuple):
     charge, "lost" if somebody marked the release as lost, and "pending" otherwise: the release is running, or it was
     interrupted or killed after it was charged. A charge that pays for later lines is "open", such as that of a series.
     `paid_by` is the number of the line that paid for this one in advance, and `price` is the cost within that line.
-    `policies` are the policy files that the rows were under, each with its hash: "visits.toml, sha256 ...".
+    `spender` is who spent it, if that was said. `policies` are the policy files that the rows were under, each with its
+    hash: "visits.toml, sha256 ...".
     """
 
     when: dt.datetime
@@ -37,6 +38,7 @@ class Charge(NamedTuple):
     number: int = 0
     paid_by: int | None = None
     price: Loss | None = None
+    spender: str | None = None
     policies: tuple[str, ...] = ()
 
 
@@ -52,8 +54,9 @@ class Entry:
     """One line of a book.
 
     `kind` is "open" (the limits), "charge", "result" (the table of a charge), "failure" (an error after a charge),
-    "lost" (a pending charge whose answer nobody will see), "acknowledgement" (of failures: how many, and by whom), or
-    "partition". Results, failures and losses name their charge by its number.
+    "lost" (a pending charge whose answer nobody will see), "acknowledgement" (of failures: how many, and by whom),
+    "partition", or "caps" (the new ones, and who changed them). Results, failures and losses name their charge by its
+    number.
     """
 
     number: int
@@ -76,6 +79,11 @@ class Entry:
     def name(self) -> str | None:
         """The name of a charge's release."""
         return self.body.get("name")
+
+    @property
+    def spender(self) -> str | None:
+        """Who spent a charge."""
+        return self.body.get("spender")
 
 
 def canonical(value: Any) -> str:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dpframe.budget.accountants import Accountant
+from dpframe.budget.caps import opened
 from dpframe.budget.entries import GENESIS, Entry, Failures, sealed, texts_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
@@ -19,7 +20,9 @@ from dpframe.errors import UnsupportedOperation
 class MemoryBook:
     """A book whose entries are in a list, under a lock. Tables are stored for releases that have a name."""
 
-    def __init__(self, accountant: Accountant, limit: Loss, at: dt.datetime) -> None:
+    def __init__(
+        self, accountant: Accountant, limit: Loss, at: dt.datetime, caps: Mapping[str, Any] | None = None
+    ) -> None:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._entries: list[Entry] = []
@@ -28,7 +31,9 @@ class MemoryBook:
         self._subject: str | None = None
         self._parts: Parts = {}
         self._failures = Failures()
-        _MemoryPage(self).append("open", {"accountant": accountant.name, "limit": texts_of(limit)}, at)
+        self._caps = opened(caps)
+        first = {"accountant": accountant.name, "limit": texts_of(limit), **({} if caps is None else {"caps": caps})}
+        _MemoryPage(self).append("open", first, at)
 
     @contextmanager
     def write(self) -> Iterator[_MemoryPage]:
@@ -42,7 +47,7 @@ class MemoryBook:
             page = _MemoryPage(self)
             yield page
             self._spent, self._subject, self._parts = page.spent, page.subject, page.parts
-            self._failures = page.failures
+            self._failures, self._caps = page.failures, page.caps
 
     def spent(self) -> Loss:
         """The loss that has been charged so far."""
@@ -53,6 +58,11 @@ class MemoryBook:
         """The number of releases that failed after they were charged."""
         with self._lock:
             return self._failures
+
+    def caps(self) -> Mapping[str, Any] | None:
+        """The caps and their sums."""
+        with self._lock:
+            return self._caps
 
     def entries(self) -> list[Entry]:
         """Every entry, oldest first."""
@@ -76,7 +86,7 @@ class _MemoryPage:
     def __init__(self, book: MemoryBook) -> None:
         self._book = book
         self.spent, self.subject, self.parts = book._spent, book._subject, book._parts
-        self.failures = book._failures
+        self.failures, self.caps = book._failures, book._caps
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         entries = self._book._entries
@@ -89,6 +99,9 @@ class _MemoryPage:
 
     def latest(self, name: str) -> Entry | None:
         return next((e for e in reversed(self._book._entries) if e.kind == "charge" and e.name == name), None)
+
+    def latest_of(self, spender: str) -> Entry | None:
+        return next((e for e in reversed(self._book._entries) if e.kind == "charge" and e.spender == spender), None)
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
         entry = self._about(number, "result")

@@ -22,6 +22,7 @@ class Page(Protocol):
     subject: str | None
     parts: Parts
     failures: Failures
+    caps: Mapping[str, Any] | None  # caps and their sums; see `dpframe.budget.caps`
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         """Add an entry. The caller first sets the attributes above to the state after it; both are stored together."""
@@ -29,6 +30,10 @@ class Page(Protocol):
 
     def latest(self, name: str) -> Entry | None:
         """The last charge of this name."""
+        ...
+
+    def latest_of(self, spender: str) -> Entry | None:
+        """The last charge of this spender."""
         ...
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
@@ -61,6 +66,10 @@ class Book(Protocol):
 
     def failures(self) -> Failures:
         """The number of releases that failed after they were charged."""
+        ...
+
+    def caps(self) -> Mapping[str, Any] | None:
+        """The caps and their sums; None without caps."""
         ...
 
     def entries(self) -> list[Entry]:

@@ -258,7 +258,7 @@ class _Reading:
             return entry._replace(value=self._from_file(name, entry.value))
         if not isinstance(entry.value, list) or not entry.value or len(set(map(repr, entry.value))) < len(entry.value):
             raise self.refused(
-                f"keys of {name!r} are a list of different values, or the path of a CSV or Parquet file with such a list."
+                f"keys of {name!r} are a list of different values, or the path of a CSV or Parquet file of these."
             )
         return entry._replace(value=Listed(tuple(entry.value)))
 

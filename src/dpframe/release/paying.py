@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import isfinite
 from typing import Any, Protocol, TypeVar
 
 from dpframe import engine
@@ -80,47 +79,56 @@ def subject_of(question: Question) -> str:
 def under_policy(questions: Iterable[Question], account: Account, cost: Loss) -> dict[str, Any]:
     """What a charge says of the policy files that its questions are under, after their caps were held.
 
-    Output: {"policies": [{"file": ..., "sha256": ...}, ...]}, in which files of keys follow; empty without a policy
+    Output: {"policies": [{"file": ..., "sha256": ...}, ...]}, in which the hashes of files of keys and the caps that
+            the budget holds follow; empty without a policy
     Errors: PolicyExceeded for a price above the cap of one release
     """
     locks: list[Lock] = []
+    files: list[dict[str, Any]] = []
     for question in questions:
         locks += [lock for lock in question.table.locks if lock not in locks]
     for lock in locks:
         if "release" in lock.caps:
             _check_release(cost, lock)
-        hand_caps(account, lock)
-    files = [
-        {"file": lock.file, "sha256": lock.sha256, **({"keys": {**lock.files}} if lock.files else {})} for lock in locks
-    ]
+        caps, keys = handed_caps(account, lock), {**lock.files}
+        said = {"keys": keys, "caps": caps}
+        files.append(
+            {"file": lock.file, "sha256": lock.sha256, **{name: value for name, value in said.items() if value}}
+        )
     return {"policies": files} if files else {}
 
 
-def hand_caps(account: Account, lock: Lock) -> None:
-    """Hand the caps of a policy file to the budget, which holds them. Errors: UnsupportedOperation if it cannot."""
-    named = [name for name in CAPPED if name in lock.caps]
-    if named:
+def handed_caps(account: Account, lock: Lock) -> dict[str, Any]:
+    """The caps of a policy file that the budget takes over with a charge, by what they are for.
+
+    See `dpframe.budget.caps.adopted`.
+
+    Errors: UnsupportedOperation for a budget in ρ, whose prices a cap in ε does not count
+    """
+    caps = {name: lock.caps[name]._asdict() for name in CAPPED if name in lock.caps}
+    if caps and account.terms is Terms.RHO:
         raise UnsupportedOperation(
-            f"{lock.file}: [caps] has {', '.join(named)}, and this budget does not count by them. Nothing was spent."
+            f"{lock.file}: [caps] of {', '.join(caps)} are in ε, and this budget counts in ρ. Nothing was spent. Pay "
+            "from a budget in ε: dp.Budget(epsilon=1.0, delta=1e-6)."
         )
+    return caps
 
 
 def _check_release(cost: Loss, lock: Lock) -> None:
     """Refuse a release that costs more than a policy file allows for one. Errors: PolicyExceeded."""
     cap = lock.caps["release"]
     most = Loss.limit(read_epsilon(cap.epsilon), read_delta(cap.delta))
-    priced, words = cost, f"{cost}"
+    priced, words = cost, str(cost)
     if cost.exact_rho:  # in ε, at the δ that the cap leaves
         left = float(most.exact_delta - cost.exact_delta)
-        epsilon = zcdp_to_epsilon(float(cost.rho or 0.0), left) if left > 0 else float("inf")
-        priced = (
-            Loss.charged(Fraction(epsilon), cost.exact_delta)
-            if isfinite(epsilon)
-            else Loss(most.exact_epsilon + 1, Fraction(1))
-        )
-        words = (
-            f"{cost}, which is {f'ε = {epsilon:.6g} at δ = {left:.3g}' if isfinite(epsilon) else 'no ε without a δ'}"
-        )
+        if left <= 0:
+            raise PolicyExceeded(
+                f"This release costs {cost}. {lock.file} allows {most} for one release, and ρ has an ε only at a δ. "
+                "Nothing was spent. Pay from a budget in ε: dp.Budget(epsilon=1.0, delta=1e-6)."
+            )
+        epsilon = zcdp_to_epsilon(float(cost.rho or 0.0), left)
+        priced = Loss.charged(Fraction(epsilon), cost.exact_delta)
+        words = f"{cost}, which is ε = {epsilon:.6g} at δ = {left:.3g}"
     if not priced <= most:
         raise PolicyExceeded(
             f"This release costs {words}. {lock.file} allows {most} for one release. Nothing was spent. Type a lower "

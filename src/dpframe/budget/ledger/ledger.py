@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
+from dpframe.budget.caps import changed, opened, read_caps, read_spender
 from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, sealed, texts_of
 from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
@@ -102,17 +103,22 @@ class Ledger(Hints):
         accountant: str | None = None,
         *,
         min_units: int | None = None,
+        caps: Any = None,
+        spender: str | None = None,
     ) -> account.Budget:
         """Make a budget of this name, or open it again. To open it, the name is enough.
 
-        Input:  name; epsilon and delta, or rho and delta, accountant and min_units as in `dp.Budget`
+        Input:  name; epsilon and delta, or rho and delta, accountant, min_units and caps as in `dp.Budget`; spender:
+                who spends what is charged by this object, for a cap of each spender and for the history. Nothing proves
+                who it is, and nobody is taken for one who was not named
         Output: Budget
         Warns:  DpFrameWarning when it is made with a limit that protects little; not when it is opened again
-        Errors: BudgetMismatch if it was made with another limit or accountant; InvalidPrice, LedgerError
+        Errors: BudgetMismatch if it was made with another limit, accountant or caps; InvalidPrice, LedgerError
         """
         if not is_text(name):
             raise InvalidArgument("A budget has a name: ledger.budget('visits-2026', epsilon=1.0).")
         typed = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
+        capped = read_caps(caps, (typed[0] if typed is not None else accountant_named("basic")).terms)
         state = self._state(name)
         if state is None:
             check_plain(name)
@@ -123,20 +129,46 @@ class Ledger(Hints):
         least = read_min_units(min_units)
         if state is None and typed is not None:
             warn_of_weak(typed[1], least, f"ledger.budget({name!r}, {{}})")
-            self._make(name, typed[0].name, texts_of(typed[1]))
+            self._make(name, typed[0].name, texts_of(typed[1]), capped)
             state = self._state(name)
         assert state is not None
-        kind, limit, last_entry = state
+        kind, limit, last_entry, caps_now = state
         if typed is not None and (typed[0].name != kind or typed[1] not in (limit, as_read_now(limit))):
             raise BudgetMismatch(
                 f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is opened with {typed[1]} and "
                 f"{typed[0].name!r}. A limit cannot be changed: type ledger.budget({name!r}), or choose another name."
             )
-        again = (_reopened, (*self._opened, name))
+        if caps is not None and caps_now != read_caps(caps, accountant_named(kind).terms):
+            raise BudgetMismatch(
+                f"Budget {name!r} has other caps than these. They are fixed when it is made, and nobody who opens it "
+                f"changes them: type ledger.budget({name!r}) without caps=. Whoever looks after the ledger changes "
+                f"them for all, and the ledger records it: ledger.change_caps({name!r}, caps, by='Ada')."
+            )
+        who = read_spender(spender)
+        again = (_reopened, (*self._opened, name, who))
         from dpframe.budget.ledger.book import LedgerBook
 
         book = LedgerBook(self._store, name, self._witness, self._skew, again, last_entry)
-        return account.Budget.kept_in(book, accountant_named(kind), limit)
+        return account.Budget.kept_in(book, accountant_named(kind), limit, who)
+
+    def change_caps(self, budget: str, caps: Any, by: str) -> None:
+        """Change the caps of a budget, for all who charge it. The ledger records the new ones, when, and by whom.
+
+        Input:  budget: its name; caps: all caps that hold from now on, `dp.Caps(...)` or a dict; by: who changes them
+        Bound:  the budget's limit stays, and so do the sums: what was spent today still counts today. Caps of a budget
+                that had none count periods from now on, and what each spender ever spent
+        Errors: InvalidArgument, InvalidPrice, LedgerError; UnsupportedOperation for another time zone
+        """
+        if not is_text(by):
+            raise InvalidArgument("by= is the name of whoever changes the caps: ledger.change_caps(..., by='Ada').")
+        changing = self.budget(budget)
+        recorded = read_caps(caps, changing.terms)
+        if recorded is None:
+            raise InvalidArgument("change_caps: give the caps that hold from now on: dp.Caps(day=1).")
+        with changing._book.write() as page:
+            at = account.now()
+            page.caps = changed(page.caps, recorded, at)
+            page.append("caps", {"caps": recorded, "by": by}, at)
 
     def budgets(self) -> list[str]:
         """Names of the budgets, in order."""
@@ -147,8 +179,8 @@ class Ledger(Hints):
         with self._store.transaction() as connection:
             return list(connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)).scalars())
 
-    def _state(self, name: str) -> tuple[str, Loss, tuple[int, str]] | None:
-        """Accountant, limit, and the last entry."""
+    def _state(self, name: str) -> tuple[str, Loss, tuple[int, str], Any] | None:
+        """Accountant, limit, the last entry, and the caps."""
         import sqlalchemy as sa
 
         from dpframe.budget.ledger.book import readable
@@ -161,16 +193,18 @@ class Ledger(Hints):
             self._store.check_whole(connection, name, row.number)
         with readable(name):
             limit = replace(loss_of(json.loads(row.allowed)), left=True)
-        return row.accountant, limit, (row.number, row.head)
+            caps = None if row.caps is None else json.loads(row.caps)["caps"]
+        return row.accountant, limit, (row.number, row.head), caps
 
-    def _make(self, name: str, kind: str, limit: dict[str, str | None]) -> None:
+    def _make(self, name: str, kind: str, limit: dict[str, str | None], caps: dict[str, Any] | None) -> None:
         """Write the first entry of a new budget, unless another process has done so already."""
         import sqlalchemy as sa
 
         from dpframe.budget.ledger.tables import BUDGETS, ENTRIES
 
         at = account.now().isoformat(timespec="microseconds")
-        first = sealed(GENESIS, 1, "open", at, {"accountant": kind, "budget": name, "limit": limit})
+        body = {"accountant": kind, "budget": name, "limit": limit, **({} if caps is None else {"caps": caps})}
+        first = sealed(GENESIS, 1, "open", at, body)
         nothing = texts_of(accountant_named(kind).total([]))
         row = {
             "name": name,
@@ -178,6 +212,7 @@ class Ledger(Hints):
             "allowed": canonical(limit),
             "spent": canonical(nothing),
             "parts": "{}",
+            "caps": None if caps is None else canonical(opened(caps)),
         }
         with self._store.transaction(write=True) as connection:
             self._store._one_at_a_time(connection)
@@ -189,8 +224,8 @@ class Ledger(Hints):
                     "was spent, so it is not made anew. Put the latest ledger back."
                 )
             connection.execute(BUDGETS.insert().values(**row, number=1, head=first.hash, at=at))
-            body = {"budget": name, "number": 1, "kind": "open", "at": at, "body": canonical(first.body)}
-            connection.execute(ENTRIES.insert().values(**body, hash=first.hash))
+            line = {"budget": name, "number": 1, "kind": "open", "at": at, "body": canonical(first.body)}
+            connection.execute(ENTRIES.insert().values(**line, hash=first.hash))
         if self._witness is not None:
             self._witness.advance(self._store.id, name, 1, first.hash)
 
@@ -241,6 +276,9 @@ class Ledger(Hints):
         return visible(f"Ledger({self._store.place})")
 
 
-def _reopened(where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str) -> account.Budget:
+def _reopened(
+    where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str, spender: str | None
+) -> account.Budget:
     """The budget of an unpickled object, in another process."""
-    return Ledger(where, witness=witness, create=False, timeout=timeout, clock_skew=skew).budget(name)
+    ledger = Ledger(where, witness=witness, create=False, timeout=timeout, clock_skew=skew)
+    return ledger.budget(name, spender=spender)
