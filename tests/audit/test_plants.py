@@ -26,7 +26,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from plants import Plant, changed
-from test_exhaustive import LIMITS, UNIT, Tally, asked
+from test_exhaustive import LIMITS, UNIT, Tally, asked, governed
 from test_transcripts import heavy, held, transcript
 from test_transcripts import table as rows_table
 from transcripts import loss as transcript_loss
@@ -56,7 +56,7 @@ from dpframe.noise import bits, correlated, family_tail, window_noise
 from dpframe.plan import allotments, columns, declared, grid, moments, operations, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
-from dpframe.plan.steps import combine
+from dpframe.plan.steps import combine, rewrites
 from dpframe.plan.tables import synthesis
 from dpframe.plan.totals import Total
 from dpframe.plan.totals import choices as choice_totals
@@ -190,6 +190,52 @@ def answered(ask):
 def what_is_declared_holds_against_what_is_typed():
     frame = protected({"u": [1], "x": [1.0]}, max_rows=9, bounds={"x": (0, 9)})
     return frame.sum("x", bounds=(0, 1), max_rows=1).sensitivity["x"].l1 != 1
+
+
+def under_policy(**limits):
+    """One unit with nine rows beyond the bounds, in a group that is not listed, under a policy file."""
+    rows = {"u": [1] * 9, "g": ["z"] * 9, "v": [99.0] * 9, "i": [99] * 9}
+    return governed(protected(rows), {"max_rows": 2, "max_groups": 1, **limits})
+
+
+def cells_are_beyond_a_policy():
+    """Two rows of 99 count as 3 each, also in a column that is computed from theirs."""
+    query = under_policy().with_columns(w=dp.col("v") + 0).sum("w", bounds=(-1, 99))
+    return exact(query)[0][0] * query._question.read[0].total.unit > 6.01
+
+
+def keys_are_beyond_a_policy():
+    return any(sum(x) for x in exact(under_policy().filter(dp.col("g") == "z").count()))
+
+
+def limits_are_wider_than_a_policy():
+    many = under_policy().count(limits=dp.Auto())._question.with_limits(columns.Limits(50))
+    return many.limits.max_rows != 2
+
+
+def limits_are_lost_by_concat():
+    frame = under_policy()
+    return answered(lambda: dp.concat([frame, frame]).count(max_rows=1)) and (
+        dp.concat([frame, frame])._step.table.limits.max_rows != 2
+    )
+
+
+def wider_limits_are_typed():
+    return answered(lambda: under_policy().count(max_rows=3))
+
+
+def wider_bounds_are_typed():
+    return answered(lambda: under_policy().sum("v", bounds=(-1, 99)))
+
+
+def features_count_more_rows():
+    (found,) = exact(under_policy().per_unit(n=dp.count()).sum("n", bounds=(0, 9)))
+    (most,) = exact(protected({"u": [1], "n": [2]}).sum("n", bounds=(0, 9), max_rows=1))
+    return found != most
+
+
+def a_unit_may_add_more_rows():
+    return answered(lambda: under_policy().group_by("g").sum("v", unit_bounds=(0, 99)))
 
 
 def groups_that_are_found(units, ask, epsilon, delta):
@@ -1159,6 +1205,62 @@ PLANTS = [
         "typed.or_else(table.defaults if groups else Limits(table.defaults.max_rows))",
         "(table.defaults if groups else Limits(table.defaults.max_rows)).or_else(typed)",
         what_is_declared_holds_against_what_is_typed,
+    ),
+    Plant(
+        "the bounds of a policy file do not reach the cells",
+        rewrites.UnderPolicy._cell,
+        "name in self.bounds",
+        "False",
+        cells_are_beyond_a_policy,
+    ),
+    Plant(
+        "the keys of a policy file do not reach the cells",
+        rewrites.UnderPolicy._cell,
+        "name in self.keys",
+        "False",
+        keys_are_beyond_a_policy,
+    ),
+    Plant(
+        "the limits of a policy file are not enforced",
+        rewrites.UnderPolicy.table,
+        "table.limits.and_also(self.limits)",
+        "table.limits",
+        limits_are_wider_than_a_policy,
+    ),
+    Plant(
+        "tables together lose the limits of a policy file",
+        combine._limits,
+        "(Bound, UnderPolicy)",
+        "Bound",
+        limits_are_lost_by_concat,
+    ),
+    Plant(
+        "a limit wider than a policy file is taken",
+        declared.check_limits,
+        "limit > most",
+        "False",
+        wider_limits_are_typed,
+    ),
+    Plant(
+        "bounds wider than those of a policy file are taken",
+        declared.check_fact,
+        "high > most",
+        "False",
+        wider_bounds_are_typed,
+    ),
+    Plant(
+        "a feature of a unit counts more rows than a policy file lets count",
+        declared.within_rows,
+        "yield (name, 0, rows[0])",
+        "yield (name, 0, 10 ** 9)",
+        features_count_more_rows,
+    ),
+    Plant(
+        "a total of a unit is of more rows than a policy file lets count",
+        declared.check_unit_bounds,
+        "ends.upper > most.upper",
+        "False",
+        a_unit_may_add_more_rows,
     ),
     Plant(
         "a group that is too small is released by its noise",

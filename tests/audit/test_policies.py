@@ -113,7 +113,7 @@ FREE = {
 }
 FREE_NAMES = {name for names in FREE.values() for name in names.split()}
 NONE = {"acknowledge_failures", "charge", "entries", "fail", "forecast", "history", "kept_in", "open", "partition"}
-NONE |= {"resolve", "store", "tables", "allocate", "series", "plan"}  # of a budget, which holds no table
+NONE |= {"resolve", "store", "tables", "allocate", "series", "plan", "for_spender"}  # of a budget, which holds no table
 CLASSES = (
     dp.PrivateFrame,
     dp.PrivateGroupBy,
@@ -591,10 +591,10 @@ def test_the_budget_takes_over_the_caps_of_a_file(tmp_path):
         with pytest.raises(DpFrameError, match="spender='ana'"):
             count.release(0.1)
         count.release(0.3, spender="ana")
-        with pytest.raises(CapExceeded, match=r"'ana' is ε = 0.5"):
+        with pytest.raises(CapExceeded, match=r"'ana' is .*ε = 0\.5"):
             count.release(0.3, spender="ana")
         count.release(0.3, spender="ben")
-        with pytest.raises(CapExceeded, match="cap of a day is ε = 0.8"):
+        with pytest.raises(CapExceeded, match=r"cap of a day is .*ε = 0\.8"):
             count.release(0.3, spender="cyd")
         assert {cap.cap for cap in budget.caps} == {"spender", "day", "month"}
         # the caps stay with the budget: a table that is protected without the file does not get around them
@@ -611,7 +611,7 @@ def test_stricter_caps_of_a_budget_stay(tmp_path):
     file = written(tmp_path, CAPPED)
     budget = dp.Budget(epsilon=9.0, delta=1e-4, caps={"day": 0.2, "week": 3})
     count = dp.protect(TABLE, policy=file, budget=budget).count()
-    with pytest.raises(CapExceeded, match="cap of a day is ε = 0.2"):
+    with pytest.raises(CapExceeded, match=r"cap of a day is .*ε = 0\.2"):
         count.release(0.3, spender="ana")
     count.release(0.2, spender="ana")
     assert {cap.cap: cap.most for cap in budget.caps}["week"] == "ε = 3.0"
