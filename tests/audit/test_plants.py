@@ -1590,7 +1590,7 @@ PLANTS = [
     Plant(
         "a budget serves any unit",
         account.Budget._check_subject,
-        "page.subject not in (None, subject)",
+        "own is not None and own != subject",
         "False",
         units_are_mixed_up,
     ),

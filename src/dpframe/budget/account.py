@@ -196,7 +196,7 @@ class Budget(Verbs):
         body = body_of(loss, subject, query, name, plan, events) | self._spent_by(spender)
         with self._book.write() as page:
             at = now()
-            self._check_subject(page, subject)
+            self._check_subject(page.subject, subject)
             earlier, running = page.latest(name) if name is not None else None, False
             if earlier is None and name is not None:
                 check_plain(name)
@@ -252,7 +252,7 @@ class Budget(Verbs):
         with self._book.write() as page:
             at = now()
             if subject is not None:
-                self._check_subject(page, subject)
+                self._check_subject(page.subject, subject)
             earlier = page.latest(name)
             if earlier is not None:
                 check_same(earlier, body)
@@ -420,14 +420,13 @@ class Budget(Verbs):
         Errors: BudgetMismatch
         """
         own, others = self._book.subjects(subject)
-        if own not in (None, subject):
-            raise BudgetMismatch(another_subject(str(own), subject))
+        self._check_subject(own, subject)
         if others and own is None:
             warn(second_budget(others, subject))
 
-    def _check_subject(self, page: Page, subject: str) -> None:
-        if page.subject not in (None, subject):
-            raise BudgetMismatch(another_subject(str(page.subject), subject))
+    def _check_subject(self, own: str | None, subject: str) -> None:
+        if own is not None and own != subject:
+            raise BudgetMismatch(another_subject(own, subject))
 
     def __repr__(self) -> str:
         return f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r})"
