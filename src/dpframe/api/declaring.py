@@ -101,8 +101,8 @@ def protect(
             people join, leave or are exchanged at once. Each release reads rows of this unit alone, within its price,
             so the prices add up
     Warns:  DpFrameWarning when another budget of the same ledger is about the same units
-    Errors: BudgetMismatch for a budget that is about other units; LedgerError; InvalidArgument, UnknownColumn,
-            WrongType, UnsupportedOperation; nothing is read
+    Errors: BudgetMismatch for a budget that is about other units; InvalidArgument, UnknownColumn, WrongType,
+            UnsupportedOperation; nothing is read
 
     >>> import polars as pl, dpframe as dp
     >>> visits = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]})

@@ -23,6 +23,7 @@ from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
     InvalidArgument,
+    LedgerError,
     ReleaseLost,
     UnsupportedOperation,
 )
@@ -88,10 +89,7 @@ class Budget(Verbs):
         return budget
 
     def for_spender(self, spender: str) -> Budget:
-        """The same budget, where all that is charged is spent by one spender: `budget.for_spender("ana")`.
-
-        Who spends is said by the program that asks, and nothing proves it.
-        """
+        """The same budget, where one spender spends all that is charged. Nothing proves who it is."""
         return Budget.kept_in(self._book, self._accountant, self._limit, read_spender(spender))
 
     # State
@@ -414,12 +412,14 @@ class Budget(Verbs):
         return self._book.tables(opening)
 
     def check_subject(self, subject: str) -> None:
-        """Check that a table may be paid from this budget, before anything is asked of it.
+        """Check the units of a table before it is asked. Where the ledger cannot be used, the release is refused.
 
-        Warns:  DpFrameWarning when another budget of the same ledger is about the same units
-        Errors: BudgetMismatch
+        Warns:  DpFrameWarning when another budget of the same ledger is about the same units. Errors: BudgetMismatch
         """
-        own, others = self._book.subjects(subject)
+        try:
+            own, others = self._book.subjects(subject)
+        except LedgerError:
+            return
         self._check_subject(own, subject)
         if others and own is None:
             warn(second_budget(others, subject))

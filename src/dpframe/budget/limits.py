@@ -84,8 +84,8 @@ def _smaller_delta(limit: Loss, least: int | None) -> float:
 def another_subject(own: str, other: str) -> str:
     """The message that a budget is about other units than a release, with the line to type.
 
-    >>> another_subject("unit 'id', add-remove", "unit 'user', add-remove").partition("protected: ")[2][:41]
-    "df.rename({'user': 'id'}).dp(unit='id'), "
+    >>> another_subject("unit 'id', add-remove", "unit 'user', add-remove").partition("protected: ")[2][:43]
+    "table.rename({'user': 'id'}).dp(unit='id'),"
     """
     (unit, _, relation), other_unit = own.rpartition(", "), other.rpartition(", ")[0]
     said = f"This budget protects {own}; this table is about {other}. Nothing was spent. "
@@ -101,8 +101,8 @@ def another_subject(own: str, other: str) -> str:
     else:
         renamed = "{" + ": ".join(names) + "}"
         line = (
-            f"give the column one name where it is protected: df.rename({renamed}).dp(unit={names[1]}), in pandas "
-            f"df.rename(columns={renamed}).dp(unit={names[1]})"
+            f"give the column one name where it is protected: table.rename({renamed}).dp(unit={names[1]}), in pandas "
+            f"table.rename(columns={renamed}).dp(unit={names[1]})"
         )
     return (
         f"{said}If both name the same people, {line}. A second budget would double what these people can lose. Only "
