@@ -15,7 +15,7 @@ from dpframe.budget import Budget, Ledger
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan import render_text
 from dpframe.plan.policy import Policy
-from dpframe.release.shown import ledger_page, price_words
+from dpframe.release.shown import cap_words, charge_rows, ledger_page
 from dpframe.safe_text import visible
 
 
@@ -120,18 +120,9 @@ def _budget(name: str, budget: Budget) -> str:
     failed, unacknowledged = budget.failures
     if failed:
         title += f"\n{failed} failed after the charge, {unacknowledged} not acknowledged"
-    rows = [
-        (
-            str(c.number),
-            f"{c.when:%Y-%m-%d %H:%M:%S}",
-            price_words(c),
-            c.status,
-            c.name or "",
-            "; ".join((c.query, *c.policies)),
-        )
-        for c in budget.history()
-    ]
-    return f"{title}\n{render_text(('#', 'when (UTC)', 'price', 'status', 'name', 'release'), rows)}" if rows else title
+    title = "\n".join([title, *cap_words(budget)])
+    header, rows = charge_rows(budget.history())
+    return f"{title}\n{render_text(header, rows)}" if rows else title
 
 
 def _verify(ledger: Ledger, _: Any) -> str:

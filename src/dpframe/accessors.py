@@ -19,7 +19,7 @@ from dpframe.plan.steps import Rows
 from dpframe.release.shown import Release
 from dpframe.usage import ARGUMENTS, DOORS, MATRICES, Hints, explains
 
-_WHOSE = ("unit", "budget", "neighbors", "data", "policy")
+_WHOSE = ("unit", "budget", "neighbors", "data", "people", "policy")
 _PRICE = tuple(inspect.signature(Query.release).parameters)[1:]
 _OPTIONS = inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD, annotation=Any)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import math
 import pickle
 import sqlite3
@@ -37,7 +38,7 @@ from datafusion_tables import stored as stored_in_datafusion
 from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
-from dpframe.budget import Loss, account, earlier, losses, memory, names, parts
+from dpframe.budget import Loss, account, caps, earlier, losses, memory, names, parts
 from dpframe.budget.ledger import book, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
@@ -51,7 +52,15 @@ from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import integers, keys, limits, operands, rows, values
 from dpframe.engine.totals import _beside, sealed
-from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
+from dpframe.errors import (
+    BudgetError,
+    CapExceeded,
+    DpFrameError,
+    DpFrameWarning,
+    EngineError,
+    UnsupportedOperation,
+    WrongType,
+)
 from dpframe.noise import bits, correlated, family_tail, window_noise
 from dpframe.plan import allotments, columns, declared, grid, moments, operations, types
 from dpframe.plan.question import Question
@@ -559,8 +568,34 @@ def names_are_mixed_up():
 def units_are_mixed_up():
     budget = dp.Budget(epsilon=1.0)
     protected({"u": [1], "w": [1]}, budget=budget).count_units().release(epsilon=0.1)
-    other = protected({"u": [1], "w": [1]}, budget=budget, unit="w")
-    return not raises(BudgetError, lambda: other.count_units().release(epsilon=0.1))
+    table = {"u": [1], "w": [1]}
+    return not raises(BudgetError, lambda: protected(table, budget=budget, unit="w").count_units().release(epsilon=0.1))
+
+
+def caps_are_exceeded(spends):
+    """A day, a spender and a release each have a cap; `spends` are days, prices and spenders, the last one too many."""
+    budget = dp.Budget(epsilon=9.0, caps={"day": 1, "spender": 1.5, "release": 0.75})
+    real = account.now
+    try:
+        for day, price, who in spends:
+            account.now = lambda day=day: dt.datetime(2026, 3, day, tzinfo=dt.UTC)
+            last = not raises(CapExceeded, lambda p=price, w=who: a_price(budget, p, w))
+    finally:
+        account.now = real
+    return last
+
+
+def a_price(budget, price, who):
+    budget.charge(price if isinstance(price, Loss) else Loss(Fraction(price), Fraction(0)), "u", "q", spender=who)
+
+
+def a_second_budget_by_mistake():
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = dp.Ledger(f"{folder}/a.sqlite")
+        ledger.budget("orders", epsilon=1)
+        wrong = not raises(BudgetError, lambda: ledger.budget("ordres", epsilon=1))
+        ledger.close()
+    return wrong
 
 
 def parts_are_too_cheap():
@@ -1692,9 +1727,63 @@ PLANTS = [
     Plant(
         "a budget serves any unit",
         account.Budget._check_subject,
-        "page.subject not in (None, subject)",
+        "own is not None and own != subject",
         "False",
         units_are_mixed_up,
+    ),
+    Plant(
+        "caps are counted, and nobody looks",
+        caps.enter,
+        "if over:",
+        "if False:",
+        lambda: caps_are_exceeded([(9, "1", "ana")]),
+    ),
+    Plant(
+        "a clock that is set back begins a day anew",
+        caps.Sums.of,
+        "before >= now",
+        "before == now",
+        lambda: caps_are_exceeded([(9, "0.5", "ana"), (8, "0.75", "bob")]),
+    ),
+    Plant(
+        "after a clock was set back a day begins anew",
+        caps.Sums.of,
+        "max(now, before)",
+        "now",
+        lambda: caps_are_exceeded([(9, "0.5", "ana"), (8, "0.25", "bob"), (9, "0.5", "cleo")]),
+    ),
+    Plant(
+        "a spender begins anew with each release",
+        caps.enter,
+        "by_spender + price",
+        "price",
+        lambda: caps_are_exceeded([(day, "0.75", "ana") for day in (7, 8, 9)]),
+    ),
+    Plant(
+        "a release need not say who spends",
+        caps.needs_spender,
+        "'spender' in state['caps']",
+        "False",
+        lambda: not raises(DpFrameError, lambda: a_price(dp.Budget(epsilon=9.0, caps={"spender": 1}), "2", None)),
+    ),
+    Plant(
+        "a cap of ε lets prices in ρ through",
+        caps._within,
+        "not _uncounted(price, most) and",
+        "",
+        lambda: (
+            caps.Sums.of(caps.begun({"zone": "UTC", "day": {"epsilon": "1/1"}}), Loss.none(), account.now()).exceeded(
+                Loss.charged_rho(Fraction(9), Fraction(0))
+            )
+            == []
+        ),
+    ),
+    Plant(
+        "a slip in a name makes a budget",
+        dp.Ledger._check_near,
+        "near and (not create)",
+        "False",
+        a_second_budget_by_mistake,
     ),
     Plant("parts of a partition cost one part", parts.raised, 'state["groups"])', "1)", parts_are_too_cheap),
     Plant(

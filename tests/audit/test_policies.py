@@ -113,7 +113,16 @@ FREE = {
 }
 FREE_NAMES = {name for names in FREE.values() for name in names.split()}
 NONE = {"acknowledge_failures", "charge", "entries", "fail", "forecast", "history", "kept_in", "open", "partition"}
-NONE |= {"resolve", "store", "tables", "allocate", "series", "plan", "for_spender"}  # of a budget, which holds no table
+NONE |= {
+    "resolve",
+    "store",
+    "tables",
+    "allocate",
+    "series",
+    "plan",
+    "for_spender",
+    "check_subject",
+}  # of a budget, which holds no table
 CLASSES = (
     dp.PrivateFrame,
     dp.PrivateGroupBy,
@@ -152,7 +161,7 @@ LOCKED = {*WIDER, *TOO_WIDE}
 def test_every_public_argument_is_decided():
     assert not undecided(CLASSES)
     entries = {name for name in arguments(dp.protect) if name not in ("frame", "budget", "data", "policy")}
-    assert entries <= LOCKED | {"unit", "neighbors"}
+    assert entries <= LOCKED | {"unit", "neighbors", "people"}
     assert set(verbs(dp.Budget)) <= NONE, "does a new verb of a budget take a table?"
 
 
@@ -324,6 +333,13 @@ def test_the_accessors_take_a_policy(file, tmp_path):
 def test_protect_refuses_what_is_wider(said, file):
     with pytest.raises(PolicyExceeded, match=r"visits\.toml"):
         under(file, **said)
+
+
+def test_the_file_may_say_what_people_are_called(tmp_path):
+    file = written(tmp_path, f'people = "visitors"\n{FILE}')
+    assert under(file)._step.table.people == under(file, people="visitors")._step.table.people == "visitors"
+    with pytest.raises(PolicyExceeded, match=r"people= is not that of visits\.toml"):
+        under(file, people="patients")
 
 
 def test_what_is_stricter_is_taken(file):
@@ -614,7 +630,7 @@ def test_stricter_caps_of_a_budget_stay(tmp_path):
     with pytest.raises(CapExceeded, match=r"cap of a day is .*ε = 0\.2"):
         count.release(0.3, spender="ana")
     count.release(0.2, spender="ana")
-    assert {cap.cap: cap.most for cap in budget.caps}["week"] == "ε = 3.0"
+    assert {cap.cap: cap.most for cap in budget.caps}["week"] == "ε = 3"
 
 
 def test_caps_in_epsilon_are_refused_by_a_budget_in_rho(tmp_path):

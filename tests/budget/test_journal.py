@@ -210,7 +210,7 @@ def test_copies_beside_a_writer_forget_nothing(tmp_path):
     Readers of the file itself wait for the writer, and are no trouble to it.
     """
     path, seen = tmp_path / "a.sqlite", tmp_path / "seen"
-    Ledger(path).budget("killed", epsilon=10**6)
+    Ledger(path).budget("killed", epsilon=10**6, caps={"month": 10**6})
     code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import spenders; spenders.until_killed"
     writer = subprocess.Popen([sys.executable, "-c", f"{code}({str(path)!r}, {str(seen)!r})"])
     try:

@@ -24,7 +24,7 @@ def policy(folder, text):
 
 WRONG = {
     "max_row = 20": r"visits.toml: there is no entry 'max_row'. Did you mean 'max_rows'\?",
-    "columns = 20": "there is no entry 'columns'. Entries are unit, neighbors, max_rows",
+    "columns = 20": "there is no entry 'columns'. Entries are unit, people, neighbors, max_rows",
     "max_rows = 0": "max_rows must be a whole number",
     "max_rows = true": "max_rows is a whole number, as in max_rows = 20",
     "max_rows = 2.5": "max_rows is a whole number",
@@ -34,6 +34,7 @@ WRONG = {
     "max_rows = {value = 3, default = 1}": "max_rows is a value, or",
     "min_units = -1": "min_units must be a whole number",
     "unit = 3": "unit is a column",
+    "people = 3": "people is what the units are called",
     "unit = []": "unit is a column",
     "unit = {row = 3}": "unit is a column",
     'neighbors = "replaced"': "neighbors is 'add-remove' or 'replace'",

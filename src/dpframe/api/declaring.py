@@ -11,7 +11,8 @@ from dpframe import engine
 from dpframe.api.arguments import OwnLimits, read_bounds, read_limits, read_mapping, read_min_units, read_names
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.groups import PrivateGroupBy
-from dpframe.api.settings import check_budget
+from dpframe.api.settings import check_budget, check_subject
+from dpframe.budget import is_text
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation, WrongType
 from dpframe.plan import TIMES, Bounds, Kind, Limits, Table, Unread, check_choice, kind, read_keys, show
 from dpframe.plan.columns import Column, ColumnDefaults
@@ -20,6 +21,7 @@ from dpframe.plan.policy import Policy
 from dpframe.plan.steps import Rows, Source
 from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.plan.totals import in_ticks
+from dpframe.release import subject_words
 from dpframe.usage import explained
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class Declarations(OwnLimits, total=False):
     bounds: Mapping[str, tuple[Any, Any]] | None
     keys: Mapping[str, Sequence[Any]] | None
     min_units: int | None
+    people: str | None
 
 
 Unit = str | tuple[str, ...] | list[str] | Rows | None
@@ -94,16 +97,21 @@ def protect(
             question needs may be declared here once: max_rows, max_groups, max_rows_per_group, limits on one unit
             (counts), as in `group_by`; bounds: a dict from columns to pairs (column unit); keys: a dict from columns to
             lists, chosen without looking at the data; min_units: of keys that are found in the data, the fewest units
-            of a group (a count). `unit="id", max_rows=1` is a table of people
+            of a group (a count). `unit="id", max_rows=1` is a table of people people: a name for the units, such as
+            "patients", where several tables are about the same ones under other names of the column; one budget then
+            pays for all
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
             of table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a
             PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is registered when dpframe is
             imported and does the same
     Bound:  a question has each declared limit, bound and list of keys that it does not type, and enforces it as if it
             were typed. So the rows need not keep what is declared: see `dpframe.plan.declared`, and for a policy
-            `dpframe.plan.steps.rewrites.UnderPolicy`
-    Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation, PolicyExceeded; nothing of the table is
-            read
+            `dpframe.plan.steps.rewrites.UnderPolicy`. The releases from one budget are about neighbouring collections
+            of tables: one unit's rows in all tables that name these people join, leave or are exchanged at once. Each
+            release reads rows of this unit alone, within its price, so the prices add up
+    Warns:  DpFrameWarning when another budget of the same ledger is about the same units
+    Errors: BudgetMismatch for a budget that is about other units; InvalidArgument, UnknownColumn, WrongType,
+            UnsupportedOperation, PolicyExceeded; nothing of the table is read
 
     >>> import polars as pl, dpframe as dp
     >>> visits = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]})
@@ -122,14 +130,25 @@ def protect(
     """
     if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
         raise InvalidArgument("This frame is protected already.")
-    if policy is None:
-        source = _source(frame, unit, neighbors, data)
-        return PrivateFrame(replace(source, declared=_declared(source.table, **declared)), check_budget(budget))
-    file = policy if isinstance(policy, Policy) else Policy(policy)
-    whose = tuple(unit) if isinstance(unit, list) else (unit,) if isinstance(unit, str) else unit
-    file.check_whose(whose or None, neighbors)
-    source = _source(frame, file.unit if unit is None else unit, neighbors or file.neighbors, data)
-    return PrivateFrame(_governed(source, file, _declared(source.table, **declared)), check_budget(budget))
+    people, file = read_people(declared.pop("people", None)), None
+    if policy is not None:
+        file = policy if isinstance(policy, Policy) else Policy(policy)
+        whose = tuple(unit) if isinstance(unit, list) else (unit,) if isinstance(unit, str) else unit
+        file.check_whose(unit=whose or None, neighbors=neighbors, people=people)
+        unit, neighbors = file.unit if unit is None else unit, neighbors or file.neighbors
+        people = people or file.people
+    source = replace(_source(frame, unit, neighbors, data), people=people)
+    typed, account = _declared(source.table, **declared), check_budget(budget)
+    step = replace(source, declared=typed) if file is None else _governed(source, file, typed)
+    check_subject(account, subject_words(step.table))
+    return PrivateFrame(step, account)
+
+
+def read_people(people: object) -> str | None:
+    """The name of the units, as typed. Errors: InvalidArgument."""
+    if people is not None and not is_text(people):
+        raise InvalidArgument("people= is a name for the units of several tables, such as people='patients'.")
+    return people  # type: ignore[return-value]
 
 
 def _governed(source: Source, file: Policy, typed: Declared) -> UnderPolicy:

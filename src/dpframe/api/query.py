@@ -337,11 +337,10 @@ class Query(Hints, Generic[Table_co]):
                 the population that these people are drawn from at random. Counts, sums, means, ratios, variances,
                 covariances and correlations have the second. Where people may have several rows or values other than 0
                 and 1, a part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation;
-                spender: who pays, for the caps and the history of the budget, see `dpframe.Ledger.budget`
+                spender: who pays, for caps and history
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
-        Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
-                ReleasePending, LedgerError, which spend nothing; EngineError
+        Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})

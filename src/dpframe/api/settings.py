@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpframe.budget import Ledger, PartBudget
+from dpframe.budget import Allowance, Budget, Ledger, PartBudget
 from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument, kind_of
 from dpframe.release import Account
 from dpframe.usage import door
@@ -24,6 +24,12 @@ def check_budget(budget: Any) -> Account | None:
     if budget is not None and not all(callable(getattr(budget, verb, None)) for verb in ("charge", "store")):
         raise InvalidArgument(f"budget= takes a budget, dp.Budget(epsilon=1.0), not {kind_of(budget)}.")
     return budget  # type: ignore[no-any-return]
+
+
+def check_subject(budget: Account | None, subject: str) -> None:
+    """Refuse a table of other units than those of its budget. Errors: BudgetMismatch. Warns: DpFrameWarning."""
+    if isinstance(budget, (Budget, Allowance)):  # an account of somebody else looks when it is charged
+        budget.check_subject(subject)
 
 
 def check_same_budget(first: Account | None, second: Account | None, call: str) -> None:

@@ -17,7 +17,7 @@ from dpframe.budget.losses import (
     typed_number,
     written_number,
 )
-from dpframe.budget.names import fingerprint
+from dpframe.budget.names import fingerprint, is_text
 from dpframe.budget.part_budget import (
     PartBudget,
 )
@@ -41,6 +41,7 @@ __all__ = [
     "Stored",
     "Terms",
     "fingerprint",
+    "is_text",
     "later",
     "offered",
     "read_delta",

@@ -9,27 +9,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from dpframe.budget.accountants import Accountant, read_limit
-from dpframe.budget.caps import Cap, enter, lines_of, read_caps, read_spender, spenders_of
-from dpframe.budget.earlier import check_same, is_pending, stored_answer
-from dpframe.budget.entries import Charge, Entry, Failures, digest_of, loss_of, packed_statement, texts_of
-from dpframe.budget.limits import another_subject, exceeded, warn_of_weak
+from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps, read_spender, spenders_of
+from dpframe.budget.earlier import check_failures, check_same, is_pending, stored_answer
+from dpframe.budget.entries import Charge, Entry, Failures, digest_of, line_of, packed_statement, texts_of
+from dpframe.budget.limits import another_subject, exceeded, second_budget, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
-from dpframe.budget.names import check_plain, fingerprint, is_text
+from dpframe.budget.names import body_of, check_plain, fingerprint, is_text
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
 from dpframe.budget.verbs import Verbs, registered
 from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
-    FailuresUnacknowledged,
     InvalidArgument,
+    LedgerError,
     ReleaseLost,
     UnsupportedOperation,
 )
-from dpframe.usage import BUDGET, PLAN, explains
+from dpframe.usage import BUDGET, PLAN, explains, warn
 
-UNACKNOWLEDGED = 2  # After this number of unacknowledged failures, charges are refused.
 _STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
 UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
@@ -77,7 +76,7 @@ class Budget(Verbs):
     ) -> None:
         adds_up, limit = read_limit(epsilon, delta, rho, accountant)
         warn_of_weak(limit, min_units, "dp.Budget({})")
-        self._open(adds_up, limit, MemoryBook(adds_up, limit, now(), read_caps(caps, adds_up.terms)))
+        self._open(adds_up, limit, MemoryBook(adds_up, limit, now(), begun(read_caps(caps, adds_up.terms))))
 
     def _open(self, accountant: Accountant, limit: Loss, book: Book, spender: str | None = None) -> None:
         self._accountant, self._limit, self._book, self._spender = accountant, limit, book, spender
@@ -90,10 +89,7 @@ class Budget(Verbs):
         return budget
 
     def for_spender(self, spender: str) -> Budget:
-        """The same budget, where all that is charged is spent by one spender: `budget.for_spender("ana")`.
-
-        Who spends is said by the program that asks, and nothing proves it.
-        """
+        """The same budget, where one spender spends all that is charged. Nothing proves who it is."""
         return Budget.kept_in(self._book, self._accountant, self._limit, read_spender(spender))
 
     # State
@@ -131,7 +127,12 @@ class Budget(Verbs):
         [('release', 'ε = 0.5', Loss(epsilon=0.0, delta=0.0))]
         """
         state = self._book.caps()
-        return [] if state is None else list(lines_of(state, spenders_of(self._book.entries()), now()))
+        return [] if state is None else list(lines_of(state, self.spenders, now()))
+
+    @property
+    def spenders(self) -> dict[str, Loss]:
+        """What each spender who was named has spent: the simple sum of the prices of the releases."""
+        return spenders_of(self._book.entries())
 
     def history(self) -> list[Charge]:
         """All charges, oldest first, each with a status: "released", "failed", "lost", "pending" or "open".
@@ -146,7 +147,7 @@ class Budget(Verbs):
         entries = self._book.entries()
         status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
         return [
-            _line(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
+            line_of(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
             for entry in entries
             if entry.kind == "charge"
         ]
@@ -192,11 +193,11 @@ class Budget(Verbs):
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
             loss = loss + Loss.none(in_rho=True)
-        body = _body(loss, subject, query, name, plan, events) | self._spent_by(spender)
+        body = body_of(loss, subject, query, name, plan, events) | self._spent_by(spender)
         body |= {"policies": [*policies]} if policies else {}
         with self._book.write() as page:
             at = now()
-            self._check_subject(page, subject)
+            self._check_subject(page.subject, subject)
             earlier, running = page.latest(name) if name is not None else None, False
             if earlier is None and name is not None:
                 check_plain(name)
@@ -249,13 +250,13 @@ class Budget(Verbs):
         Errors: as `charge`
         """
         self._check_call(name, False, batch=False)
-        body = {**_body(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,)), "opens": {**opens}}
+        body = {**body_of(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,)), "opens": {**opens}}
         body |= {"policies": [*policies]} if policies else {}
         body |= self._spent_by(None)
         with self._book.write() as page:
             at = now()
             if subject is not None:
-                self._check_subject(page, subject)
+                self._check_subject(page.subject, subject)
             earlier = page.latest(name)
             if earlier is not None:
                 check_same(earlier, body)
@@ -365,7 +366,7 @@ class Budget(Verbs):
             if not is_pending(page, earlier.number):
                 raise InvalidArgument(f"resolve: release {release!r} is not pending; see history().")
             page.append("lost", {"about": earlier.number, "by": by or _user()}, now())
-        return _line(earlier, "lost")
+        return line_of(earlier, "lost")
 
     def acknowledge_failures(self, by: str | None = None) -> int:
         """Record that somebody looked at the releases that failed after they were charged, so that charges go on.
@@ -416,9 +417,22 @@ class Budget(Verbs):
         """The stored tables of the charges that one charge paid for in advance, by the number of the charge."""
         return self._book.tables(opening)
 
-    def _check_subject(self, page: Page, subject: str) -> None:
-        if page.subject not in (None, subject):
-            raise BudgetMismatch(another_subject(str(page.subject), subject))
+    def check_subject(self, subject: str) -> None:
+        """Check the units of a table before it is asked. Where the ledger cannot be used, the release is refused.
+
+        Warns:  DpFrameWarning when another budget of the same ledger is about the same units. Errors: BudgetMismatch
+        """
+        try:
+            own, others = self._book.subjects(subject)
+        except LedgerError:
+            return
+        self._check_subject(own, subject)
+        if others and own is None:
+            warn(second_budget(others, subject))
+
+    def _check_subject(self, own: str | None, subject: str) -> None:
+        if own is not None and own != subject:
+            raise BudgetMismatch(another_subject(own, subject))
 
     def __repr__(self) -> str:
         return f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r})"
@@ -439,43 +453,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # The user has no name on this machine.
         return "unknown"
-
-
-def check_failures(failures: Failures) -> None:
-    """Errors: FailuresUnacknowledged."""
-    if failures.unacknowledged >= UNACKNOWLEDGED:
-        raise FailuresUnacknowledged(
-            f"{failures.unacknowledged} releases failed after they were paid from this budget, see budget.history(). "
-            "Whether a release fails may depend on one row, and no noise hides that. Nothing was spent. Correct the "
-            "cause, such as a cast that fails for some cells, and type budget.acknowledge_failures() to go on."
-        )
-
-
-def _body(
-    loss: Loss,
-    subject: str,
-    query: str,
-    name: str | None,
-    plan: Mapping[str, Any] | None,
-    events: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
-    """The body of a charge's entry in the book."""
-    return {
-        "loss": texts_of(loss),
-        "subject": subject,
-        "query": query,
-        "name": name,
-        "plan": plan,
-        "fingerprint": None if plan is None else fingerprint(plan),
-        "events": [dict(event) for event in events],
-    }
-
-
-def _line(entry: Entry, status: str) -> Charge:
-    """The line of the history for a charge's entry."""
-    loss, body = loss_of(entry.body["loss"]), entry.body
-    price = body.get("within", {}).get("loss")
-    line = Charge(entry.when, body["query"], loss.epsilon, loss.delta, loss.rho, entry.name, status, entry.number)
-    files = tuple(f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ()))
-    price = None if price is None else loss_of(price)
-    return line._replace(paid_by=entry.about, price=price, spender=entry.spender, policies=files)

@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpframe.budget.entries import Entry, loss_of, texts_of
+from dpframe.budget.lengths import read_zone
 from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho
 from dpframe.budget.names import check_plain, is_text
 from dpframe.errors import CapExceeded, InvalidArgument, UnsupportedOperation, kind_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 PERIODS = ("day", "week", "month")
 NAMES = ("release", "spender", *PERIODS)
+_SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 _READ = {"epsilon": read_epsilon, "delta": read_delta, "rho": read_rho}
 Recorded = Mapping[str, Any]  # {"zone": "UTC", "day": {"epsilon": "1/2"}, ...}: caps as an entry records them
 State = Mapping[str, Any]  # {"caps": Recorded, "periods": {"day": {"of": "2026-11-23", "spent": texts}, ...}}
@@ -65,7 +67,7 @@ class Caps(Hints):
         self._zone = zone
         if not self._typed:
             raise InvalidArgument("Caps: name at least one, such as dp.Caps(release=0.5) or dp.Caps(day=1).")
-        _zone(zone)
+        read_zone(zone)
         self.recorded(Terms.EPSILON)  # so that a wrong amount is refused here
 
     def recorded(self, terms: Terms) -> dict[str, Any]:
@@ -98,18 +100,6 @@ def _amounts(name: str, typed: object, terms: Terms) -> dict[str, str]:
         raise InvalidArgument(f"caps: {name}= is a number, or a dict such as {{'epsilon': 1, 'delta': 1e-7}}.")
     amounts = {part: _READ[part](amount) for part, amount in parts.items()}
     return {part: f"{amount.numerator}/{amount.denominator}" for part, amount in amounts.items()}
-
-
-def _zone(name: object) -> zoneinfo.ZoneInfo:
-    """A time zone. Errors: InvalidArgument for one that this machine does not know."""
-    try:
-        return zoneinfo.ZoneInfo(name)  # type: ignore[arg-type]
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError, AttributeError):
-        shown = repr(name) if isinstance(name, str) else kind_of(name)
-    raise InvalidArgument(
-        f"zone={shown}: this machine knows no such time zone. Type one such as zone='Europe/Vienna', or pip install "
-        "tzdata where the system has none."
-    )
 
 
 def read_spender(spender: object) -> str | None:
@@ -147,7 +137,7 @@ def _frees(period: str, first: dt.date, zone: zoneinfo.ZoneInfo) -> dt.datetime:
 # Sums
 
 
-def opened(recorded: Recorded | None) -> State | None:
+def begun(recorded: Recorded | None) -> State | None:
     """The state of a budget with these caps, of which nothing was spent yet."""
     return None if recorded is None else {"caps": {**recorded}, "periods": {}}
 
@@ -160,7 +150,7 @@ def changed(state: State | None, recorded: Recorded, at: dt.datetime) -> State:
     """
     if state is not None and state["caps"]["zone"] != recorded["zone"]:
         raise UnsupportedOperation(f"change_caps: the time zone of these caps stays {state['caps']['zone']!r}.")
-    zone, periods = _zone(recorded["zone"]), {} if state is None else state["periods"]
+    zone, periods = read_zone(recorded["zone"]), {} if state is None else state["periods"]
     return {
         "caps": {**recorded},
         "periods": {
@@ -190,6 +180,13 @@ class Cap(NamedTuple):
     spent: Loss
     frees: dt.datetime | None
 
+    def __str__(self) -> str:
+        if self.cap == "release":
+            return f"{self.most} at most for one release"
+        whose = f"a {self.cap}" if self.spender is None else f"the spender {self.spender!r}"
+        anew = f"; begins anew at {self.frees:%Y-%m-%d %H:%M} UTC" if self.frees else ""
+        return f"{self.most} at most of {whose}: {self.spent} spent{anew}"
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -202,7 +199,7 @@ class Sums:
     @classmethod
     def of(cls, state: State, by_spender: Loss, at: dt.datetime) -> Sums:
         """The sums before a charge at a time, by a spender who has spent this much."""
-        zone, nothing = _zone(state["caps"]["zone"]), Loss.none()
+        zone, nothing = read_zone(state["caps"]["zone"]), Loss.none()
         spent, first = {"release": nothing, "spender": by_spender}, {}
         for name in PERIODS:
             now, sums = _first_day(name, at, zone), state["periods"].get(name)
@@ -227,7 +224,7 @@ class Sums:
 
     def frees(self, name: str) -> dt.datetime | None:
         """When a cap begins anew."""
-        return _frees(name, self.first[name], _zone(self.caps["zone"])) if name in PERIODS else None
+        return _frees(name, self.first[name], read_zone(self.caps["zone"])) if name in PERIODS else None
 
     def fits(self) -> str:
         """What fits under every cap, as a price is typed."""
@@ -240,7 +237,8 @@ class Sums:
 
 
 def _most(caps: Recorded, name: str) -> dict[str, Fraction]:
-    return {part: Fraction(text) for part, text in caps.get(name, {}).items()}
+    amounts = caps.get(name, {})
+    return {part: Fraction(amounts[part]) for part in _SIGNS if part in amounts}
 
 
 def _parts(loss: Loss, *, positive: bool = False) -> dict[str, Fraction]:
@@ -251,8 +249,7 @@ def _parts(loss: Loss, *, positive: bool = False) -> dict[str, Fraction]:
 def _within(total: Loss, price: Loss, most: Mapping[str, Fraction]) -> bool:
     """Whether a sum is within a cap that counts each amount of the price, δ only if it is named."""
     sums = _parts(total)
-    uncounted = set(_parts(price, positive=True)) - set(most) - {"delta"}
-    return not uncounted and all(sums[part] <= amount for part, amount in most.items())
+    return not _uncounted(price, most) and all(sums[part] <= amount for part, amount in most.items())
 
 
 def _shown(amount: Fraction) -> str:
@@ -260,8 +257,7 @@ def _shown(amount: Fraction) -> str:
 
 
 def _words(amounts: Mapping[str, Fraction]) -> str:
-    signs = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
-    return ", ".join(f"{signs[part]} = {_shown(amount)}" for part, amount in amounts.items())
+    return ", ".join(f"{_SIGNS[part]} = {_shown(amount).removesuffix('.0')}" for part, amount in amounts.items())
 
 
 def needs_spender(state: State, price: Loss) -> bool:
@@ -327,13 +323,13 @@ def refuse(sums: Sums, over: list[str], price: Loss, spender: str | None) -> Non
     lines = []
     for name in over:
         most, whose = _most(sums.caps, name), f" {spender!r}" if name == "spender" else ""
-        uncounted = set(_parts(price, positive=True)) - set(most) - {"delta"}
+        uncounted = _uncounted(price, most)
         frees = sums.frees(name)
         spent = "" if name == "release" else f", of which {sums.spent[name]} is spent"
         lines.append(
             f"The cap of {'one' if name == 'release' else 'a' if name in PERIODS else 'the'} {name}{whose} is "
             f"{_words(most)}{spent}."
-            + (f" It counts no price in {_words(dict.fromkeys(uncounted, Fraction(0)))[0]}." if uncounted else "")
+            + (f" It counts no price in {_SIGNS[uncounted.pop()]}." if uncounted else "")
             + (f" It begins anew at {frees:%Y-%m-%d %H:%M} UTC." if frees else "")
         )
     raise CapExceeded(
@@ -354,9 +350,13 @@ def lines_of(state: State | None, spenders: Mapping[str, Loss], at: dt.datetime)
         most = _words(_most(sums.caps, name))
         if name == "spender":
             yield from (Cap(name, who, most, spent, None) for who, spent in spenders.items())
-        yield from (
-            () if name == "spender" and spenders else (Cap(name, None, most, sums.spent[name], sums.frees(name)),)
-        )
+        if name != "spender" or not spenders:
+            yield Cap(name, None, most, sums.spent[name], sums.frees(name))
+
+
+def _uncounted(price: Loss, most: Mapping[str, Fraction]) -> set[str]:
+    """The amounts of a price, but for δ, that a cap does not name."""
+    return set(_parts(price, positive=True)) - set(most) - {"delta"}
 
 
 def spenders_of(entries: list[Entry]) -> dict[str, Loss]:

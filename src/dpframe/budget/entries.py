@@ -168,3 +168,23 @@ def as_read_now(loss: Loss) -> Loss:
     """
     rho = None if loss.exact_rho is None else number_of(float(loss.exact_rho))
     return Loss(number_of(float(loss.exact_epsilon)), number_of(float(loss.exact_delta)), rho, left=loss.left)
+
+
+def line_of(entry: Entry, status: str) -> Charge:
+    """The line of the history for a charge's entry."""
+    loss, body = loss_of(entry.body["loss"]), entry.body
+    within = body.get("within", {}).get("loss")
+    return Charge(
+        entry.when,
+        body["query"],
+        loss.epsilon,
+        loss.delta,
+        loss.rho,
+        entry.name,
+        status,
+        entry.number,
+        paid_by=entry.about,
+        price=None if within is None else loss_of(within),
+        spender=entry.spender,
+        policies=tuple(f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ())),
+    )

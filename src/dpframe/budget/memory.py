@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from dpframe.budget.accountants import Accountant
-from dpframe.budget.caps import opened
 from dpframe.budget.entries import GENESIS, Entry, Failures, sealed, texts_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
@@ -31,8 +30,9 @@ class MemoryBook:
         self._subject: str | None = None
         self._parts: Parts = {}
         self._failures = Failures()
-        self._caps = opened(caps)
-        first = {"accountant": accountant.name, "limit": texts_of(limit), **({} if caps is None else {"caps": caps})}
+        self._caps = caps
+        recorded = {} if caps is None else {"caps": caps["caps"]}
+        first = {"accountant": accountant.name, "limit": texts_of(limit), **recorded}
         _MemoryPage(self).append("open", first, at)
 
     @contextmanager
@@ -58,6 +58,11 @@ class MemoryBook:
         """The number of releases that failed after they were charged."""
         with self._lock:
             return self._failures
+
+    def subjects(self, subject: str) -> tuple[str | None, list[str]]:
+        """Whose privacy the budget is about; a process has no list of its budgets."""
+        with self._lock:
+            return self._subject, []
 
     def caps(self) -> Mapping[str, Any] | None:
         """The caps and their sums."""

@@ -68,6 +68,10 @@ class Book(Protocol):
         """The number of releases that failed after they were charged."""
         ...
 
+    def subjects(self, subject: str) -> tuple[str | None, list[str]]:
+        """Whose privacy the budget is about, None before the first charge; other budgets here that are about these."""
+        ...
+
     def caps(self) -> Mapping[str, Any] | None:
         """The caps and their sums; None without caps."""
         ...

@@ -251,8 +251,9 @@ class Table:
     empty, and `declared` is the largest number of rows that one person can have in this table. `limits` are enforced on
     the rows that reach the question. `single` says that no unit has more than one row. `everyone` says that every unit
     has at least one row. `defaults` are the limits of a question that types no others: see `plan.declared`.
-    `min_units` is the fewest units of a group found in the data, for a question that types no other number. `locks` are
-    the policy files of all tables that the rows come from.
+    `min_units` is the fewest units of a group found in the data, for a question that types no other number. `people`
+    names the units, where several tables are about the same ones. `locks` are the policy files of all tables that the
+    rows come from.
     """
 
     columns: Mapping[str, Column]
@@ -265,6 +266,7 @@ class Table:
     versions: int = 0
     defaults: Limits = field(default_factory=Limits)
     min_units: int | None = None
+    people: str | None = None  # what the units of several tables are called
     locks: tuple[Lock, ...] = ()
 
     def __post_init__(self) -> None:

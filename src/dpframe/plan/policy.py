@@ -28,7 +28,7 @@ from dpframe.plan.types import Kind, kind, show
 from dpframe.usage import Hints, nearest
 
 LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
-_ENTRIES = ("unit", "neighbors", *LIMITS, "min_units", "bounds", "keys", "because", "caps")
+_ENTRIES = ("unit", "people", "neighbors", *LIMITS, "min_units", "bounds", "keys", "because", "caps")
 _TABLES = ("bounds", "keys", "because", "caps")
 CAPS = ("release", "spender", "day", "week", "month")
 _RELATIONS = ("add-remove", "replace")
@@ -79,10 +79,10 @@ _FROM_TEXT: Mapping[str, Any] = {
 class Policy(Hints):
     """A policy file that was read: `dp.protect(table, policy=dp.Policy("visits.toml"))`, or just the path there.
 
-    Input:  path: of a TOML file with entries named like the arguments of `dp.protect`: unit, neighbors, max_rows,
-            max_groups, max_rows_per_group, min_units, tables [bounds] and [keys] of columns, [because] with a reason
-            for an entry or a column, and [caps] with most prices: release, spender, day, week and month, each with
-            epsilon and delta. unit = {rows = 3} stands for dp.Rows(3). Keys are listed in the file, or in a CSV or
+    Input:  path: of a TOML file with entries named like the arguments of `dp.protect`: unit, people, neighbors,
+            max_rows, max_groups, max_rows_per_group, min_units, tables [bounds] and [keys] of columns, [because] with a
+            reason for an entry or a column, and [caps] with most prices: release, spender, day, week and month, each
+            with epsilon and delta. unit = {rows = 3} stands for dp.Rows(3). Keys are listed in the file, or in a CSV or
             Parquet file whose path is relative to it
     Output: the file as it was when it was read; `sha256` is the hash of its bytes
     Errors: InvalidArgument for a file that cannot be read, and for what it does not say in these words
@@ -130,6 +130,11 @@ class Policy(Hints):
         """The neighbour relation; None where the file does not say."""
         return self.entries["neighbors"].value if "neighbors" in self.entries else None
 
+    @property
+    def people(self) -> str | None:
+        """What the units are called; None where the file does not say."""
+        return self.entries["people"].value if "people" in self.entries else None
+
     def lock(self) -> Lock:
         """What the file says of a whole table."""
         limits = [
@@ -150,9 +155,10 @@ class Policy(Hints):
             self.files,
         )
 
-    def check_whose(self, unit: object, neighbors: object) -> None:
-        """Refuse another unit or relation than those of the file. Errors: PolicyExceeded."""
-        for name, typed, said in (("unit", unit, self.unit), ("neighbors", neighbors, self.neighbors)):
+    def check_whose(self, **whose: object) -> None:
+        """Refuse another unit, people or neighbors than those of the file. Errors: PolicyExceeded."""
+        for name, typed in whose.items():
+            said = getattr(self, name)
             if typed is not None and said is not None and typed != said:
                 raise PolicyExceeded(
                     f"{name}= is not that of {self.name}, {_shown(said)}, which no call may change. Leave it out."
@@ -228,6 +234,10 @@ class _Reading:
     def _entry(self, name: str, value: object) -> Entry:
         if name == "unit":
             return Entry(self._unit(value))
+        if name == "people":
+            if not isinstance(value, str) or not value:
+                raise self.refused("people is what the units are called, as in people = 'patients'.")
+            return Entry(value)
         if name == "neighbors":
             if value not in _RELATIONS:
                 raise self.refused("neighbors is 'add-remove' or 'replace', and no call may change it.")

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored, Terms, read_delta, read_epsilon
 from dpframe.errors import PolicyExceeded, UnsupportedOperation
-from dpframe.plan import Question, unit_words
+from dpframe.plan import Question, Table, unit_words
 from dpframe.plan.columns import Lock
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.safe_text import visible
@@ -71,9 +71,14 @@ class Account(Recording, Protocol):
         ...
 
 
+def subject_words(source: Table) -> str:
+    """The subject of releases about a protected table: the unit and the neighbour relation."""
+    return f"{unit_words(source)}, {source.relation}"
+
+
 def subject_of(question: Question) -> str:
-    """The subject of a release: the unit and the neighbour relation."""
-    return f"{unit_words(source_of(question.step).table)}, {question.table.relation}"
+    """The subject of a release."""
+    return subject_words(source_of(question.step).table)
 
 
 def under_policy(questions: Iterable[Question], account: Account, cost: Loss) -> dict[str, Any]:

@@ -23,6 +23,7 @@ Reopening = tuple[Callable[..., Any], tuple[Any, ...]]
 B = sa.bindparam
 STATE = sa.select(BUDGETS).where(BUDGETS.c.name == B("b")).with_for_update()
 CAPS = sa.select(BUDGETS.c.caps).where(BUDGETS.c.name == B("b"))
+SUBJECTS = sa.select(BUDGETS.c.name, BUDGETS.c.subject).where(BUDGETS.c.subject != "").order_by(BUDGETS.c.name)
 SPENT = sa.select(BUDGETS.c.spent).where(BUDGETS.c.name == B("b"))
 FAILURES = sa.select(BUDGETS.c.failures, BUDGETS.c.acknowledged).where(BUDGETS.c.name == B("b"))
 HASH = sa.select(ENTRIES.c.hash).where(ENTRIES.c.budget == B("b"), ENTRIES.c.number == B("n"))
@@ -173,6 +174,13 @@ class LedgerBook:
         """The number of releases that failed after they were charged."""
         with self._store.transaction() as connection, readable(self._name):
             return failures_of(connection.execute(FAILURES, {"b": self._name}).one())
+
+    def subjects(self, subject: str) -> tuple[str | None, list[str]]:
+        """Whose privacy the budget is about, and the other budgets of the ledger that are about these."""
+        with self._store.transaction() as connection:
+            subjects = {row.name: row.subject for row in connection.execute(SUBJECTS)}
+        own, unit = subjects.pop(self._name, None), subject.rpartition(", ")[0]
+        return own, [name for name, other in subjects.items() if other.rpartition(", ")[0] == unit]
 
     def caps(self) -> Mapping[str, Any] | None:
         """The caps and their sums."""

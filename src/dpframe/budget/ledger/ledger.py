@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
-from dpframe.budget.caps import changed, opened, read_caps, read_spender
+from dpframe.budget.caps import begun, changed, read_caps, read_spender
 from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, sealed, texts_of
 from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.limits import read_min_units, warn_of_weak
 from dpframe.budget.losses import Loss
-from dpframe.budget.names import check_plain, is_text
+from dpframe.budget.names import check_plain, is_near, is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
 from dpframe.safe_text import visible
 from dpframe.usage import LEDGER, Hints, explains
@@ -105,15 +105,18 @@ class Ledger(Hints):
         min_units: int | None = None,
         caps: Any = None,
         spender: str | None = None,
+        create: bool = False,
     ) -> account.Budget:
         """Make a budget of this name, or open it again. To open it, the name is enough.
 
         Input:  name; epsilon and delta, or rho and delta, accountant, min_units and caps as in `dp.Budget`; spender:
                 who spends what is charged by this object, for a cap of each spender and for the history. Nothing proves
-                who it is, and nobody is taken for one who was not named
+                who it is, and nobody is taken for one who was not named; create: make a new budget, also when its name
+                is nearly that of another one
         Output: Budget
         Warns:  DpFrameWarning when it is made with a limit that protects little; not when it is opened again
-        Errors: BudgetMismatch if it was made with another limit, accountant or caps; InvalidPrice, LedgerError
+        Errors: BudgetMismatch if it was made with another limit, accountant or caps, or if there is none of this name
+                and one of nearly this name; InvalidPrice, LedgerError
         """
         if not is_text(name):
             raise InvalidArgument("A budget has a name: ledger.budget('visits-2026', epsilon=1.0).")
@@ -122,6 +125,7 @@ class Ledger(Hints):
         state = self._state(name)
         if state is None:
             check_plain(name)
+            self._check_near(name, create=create)
         if state is None and typed is None:
             raise InvalidPrice(
                 f"There is no budget {name!r} yet. To make it, give its limit: ledger.budget({name!r}, epsilon=1.0)."
@@ -170,6 +174,18 @@ class Ledger(Hints):
             page.caps = changed(page.caps, recorded, at)
             page.append("caps", {"caps": recorded, "by": by}, at)
 
+    def _check_near(self, name: str, *, create: bool) -> None:
+        """Refuse a new name that is nearly that of a budget: it would be a second budget. Errors: BudgetMismatch."""
+        names = self.budgets()
+        near = [other for other in names if is_near(name, other)]
+        if near and not create:
+            raise BudgetMismatch(
+                f"There is no budget {name!r} in this ledger, and there is {near[0]!r}; its budgets are "
+                f"{', '.join(map(repr, names))}. A second budget about the same people doubles what they can lose. "
+                f"Type ledger.budget({near[0]!r}); or, to make another budget all the same, "
+                f"ledger.budget({name!r}, ..., create=True)."
+            )
+
     def budgets(self) -> list[str]:
         """Names of the budgets, in order."""
         import sqlalchemy as sa
@@ -212,7 +228,7 @@ class Ledger(Hints):
             "allowed": canonical(limit),
             "spent": canonical(nothing),
             "parts": "{}",
-            "caps": None if caps is None else canonical(opened(caps)),
+            "caps": None if caps is None else canonical(begun(caps)),
         }
         with self._store.transaction(write=True) as connection:
             self._store._one_at_a_time(connection)

@@ -172,7 +172,7 @@ class _Reading:
         match entry.kind:
             case "open":
                 self.opening = self.opening or entry.body
-                self.caps = caps.opened(entry.body.get("caps"))
+                self.caps = caps.begun(entry.body.get("caps"))
             case "caps":
                 self.caps = caps.changed(self.caps, entry.body["caps"], entry.when)
             case "charge":

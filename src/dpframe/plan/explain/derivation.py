@@ -133,7 +133,9 @@ def _title(step: Step) -> str:
 
 
 def unit_words(table: Table) -> str:
-    """The unit in words: the identifier columns, or the declared rows."""
+    """The unit in words: what the people are called, or else the identifier columns, or the declared rows."""
+    if table.people is not None:
+        return f"person of {table.people!r}"
     names = ", ".join(f"'{name}'" for name, column in table.columns.items() if column.is_unit)
     if table.unit:
         return f"unit {names}" if names else "unit (its identifier travels hidden)"

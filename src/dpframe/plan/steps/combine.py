@@ -219,6 +219,11 @@ def same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]
             f"{call}: the tables have different units, {one.unit} and {two.unit}. Name the identifying columns alike "
             "before the tables are protected."
         )
+    if one.people != two.people:
+        raise UnsupportedOperation(
+            f"{call}: the tables have units of different names, people={one.people!r} and people={two.people!r}. If "
+            "they are the same people, protect both with the same people=."
+        )
     if one.relation != two.relation:
         raise UnsupportedOperation(
             f"{call}: one table has neighbors={one.relation!r}, the other {two.relation!r}; they must be the same."
