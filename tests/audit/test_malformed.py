@@ -7,6 +7,7 @@ A name of a parameter that does not exist is Python's own TypeError, which is ra
 from __future__ import annotations
 
 import datetime as dt
+import tempfile
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -85,6 +86,9 @@ LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
 OWN = dict.fromkeys(LIMITS, 1)  # limits of one column
 
 
+POLICY = Path(tempfile.mkdtemp()) / "policy.toml"
+POLICY.write_text('unit = "user"\nmax_rows = 2\n[bounds]\nx = [0, 1]\n[keys]\ncity = ["Bonn"]')
+
 # Each call with arguments that are right; every one of them is replaced by every bad value in turn.
 
 PRICE = {"epsilon": 0.1, "delta": 1e-9}
@@ -102,6 +106,11 @@ CALLS = {
         lambda bounds, keys: frame(bounds={"x": bounds}, keys={"city": keys}),
         {"bounds": (0, 1), "keys": ["Bonn"]},
     ),
+    "protect, under a policy": (
+        lambda policy: dp.protect(TABLE.frame, policy=policy, budget=BUDGET),
+        {"policy": POLICY},
+    ),
+    "Policy": (dp.Policy, {"path": POLICY}),
     "filter": (lambda condition: FRAME.filter(condition), {"condition": dp.col("x") > 0}),
     "with_columns": (lambda value: FRAME.with_columns(z=value), {"value": 1}),
     "select": (lambda column, more: FRAME.select(column, more), {"column": "x", "more": "city"}),
@@ -336,6 +345,8 @@ LAWFUL = {
     **dict.fromkeys(["bounds", "unit_bounds"], lambda v: v is None or pair(v)),
     **dict.fromkeys(["underflow", "overflow", "right", "include_lowest", "refresh"], lambda v: isinstance(v, bool)),
     **dict.fromkeys(["assume_rows", "rho"], lambda v: v is None or positive(v)),
+    "policy": lambda v: v is None,
+    "path": lambda v: False,
     "min_units": lambda v: v is None or whole(v) or (type(v) is int and 1 <= v <= 10**15),
     ("audit.audit", "epsilon"): lambda v: v == 0 or positive(v),
     "delta": lambda v: v is None or v == 0 or (positive(v) and v < 1),

@@ -189,3 +189,44 @@ def test_files_of_keys_that_list_something_else_are_refused(tmp_path):
     (tmp_path / "k.csv").write_text("code\nseven\n")
     with pytest.raises(InvalidArgument, match="a text of the CSV file is no value of type Int64"):
         keyed(tmp_path, "k.csv", "code")
+
+
+ENTRIES = ["unit", "people", "neighbors", "max_rows", "max_groups", "max_rows_per_group", "min_units", "bounds", "keys"]
+ENTRIES += ["because", "caps", "bounds.spend", "keys.city", "keys.code", "keys.spend", "because.spend", "caps.day", "x"]
+VALUES = [
+    "1",
+    "-1",
+    "0",
+    "2.5",
+    "nan",
+    "-inf",
+    "1e400",
+    "true",
+    '"x"',
+    '""',
+    '"\\u0000"',
+    "[]",
+    "[1]",
+    "[1, 2]",
+    "[[1], 2]",
+]
+VALUES += ['["a", 1]', "[nan, 1]", "[true, false]", "{}", "{a = 1}", "{value = [1, 2]}", "{value = 2, default = true}"]
+VALUES += ["2026-01-01", "[2026-01-01, 2026-01-02]", "2026-01-01T00:00:00Z", "10:00:00", "[10:00:00, 11:00:00]"]
+VALUES += ["{rows = 0}", "{rows = 2}", '{rows = "x"}', "99999999999999999999999", "[1, 99999999999999999999999999]"]
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_every_kind_of_value_is_read_or_refused(entry, tmp_path):
+    """Never another error than those of dpframe, from the file or from the table; a misread value would be one."""
+    refused = 0
+    for value in VALUES:
+        bounded = "bounds.spend = [0, 1]\n" if entry == "because.spend" else ""
+        path = policy(tmp_path, f"{bounded}{entry} = {value}")
+        try:
+            dp.protect(TABLE, policy=path, **({} if entry == "unit" else {"unit": "user"}))
+        except DpFrameError as error:
+            refused += "visits.toml" in str(error) or entry == "unit"
+        else:
+            refused += 1j
+    assert refused.real > len(VALUES) / 2
+    assert refused.real + refused.imag == len(VALUES), "a refusal does not name the file"

@@ -109,8 +109,8 @@ class _Findings:
         line = f"keys of {name!r}: {len(known):,} listed, of which {unseen:,} do not occur; "
         if odd:
             more = "" if len(odd) <= _SHOWN else " and others"
-            values = counted(len(odd), "value")
-            yield f"{line}{counted(rows, 'row')} with {values} not listed: {listed(odd[:_SHOWN])}{more}"
+            others = counted(len(odd), "value")
+            yield f"{line}{counted(rows, 'row')} with {others} not listed: {listed(odd[:_SHOWN])}{more}"
         else:
             yield f"{line}no value is missing from the list"
             if not unseen and len(column):

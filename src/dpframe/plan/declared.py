@@ -184,7 +184,9 @@ def _most_in_total(name: str, bounds: Any, table: Table, rows: int) -> Bounds | 
         return Bounds(0, rows) if kind(domain.dtype) == Kind.BOOLEAN else None
     ends: Any = bounds if isinstance(bounds, Bounds) else domain.bounds
     times = kind(domain.dtype) in TIMES and ends is domain.bounds
-    low, high = (moment(end, domain.dtype) if times else end for end in ends)
+    low: Any
+    high: Any
+    low, high = (moment(end, domain.dtype) for end in ends) if times else ends
     zero = low - low
     return Bounds(min(low, zero) * rows, max(high, zero) * rows)
 

@@ -266,11 +266,13 @@ class _Reading:
         entry = self._open(f"keys of {name!r}", value)
         if isinstance(entry.value, str):
             return entry._replace(value=self._from_file(name, entry.value))
-        if not isinstance(entry.value, list) or not entry.value or len(set(map(repr, entry.value))) < len(entry.value):
+        listed = entry.value if isinstance(entry.value, list) else []
+        nested = any(isinstance(value, (list, dict)) for value in listed)
+        if not listed or nested or len(set(map(repr, listed))) < len(listed):
             raise self.refused(
                 f"keys of {name!r} are a list of different values, or the path of a CSV or Parquet file of these."
             )
-        return entry._replace(value=Listed(tuple(entry.value)))
+        return entry._replace(value=Listed(tuple(listed)))
 
     def _from_file(self, name: str, path: str) -> Listed:
         """The keys of a column from a file: its column of this name, or its only one."""
