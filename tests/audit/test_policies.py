@@ -7,6 +7,8 @@ import hashlib
 import inspect
 import itertools
 
+import duckdb
+import ibis
 import pandas as pd
 import polars as pl
 import pytest
@@ -563,6 +565,8 @@ ENGINES = {
     "pandas": lambda: TABLE.to_pandas(),
     "Arrow": lambda: TABLE.to_arrow(),
     "lazy": lambda: TABLE.lazy(),
+    "DuckDB": lambda: duckdb.connect().from_arrow(TABLE.to_arrow()),
+    "Ibis": lambda: ibis.memtable(TABLE.to_arrow()),
     "categories": lambda: TABLE.to_pandas().astype({"city": "category"}),
     "enum": lambda: TABLE.with_columns(pl.col("city").cast(pl.Enum(["Ulm", "Kiel", "Bonn"]))),
     "datetimes": lambda: TABLE.with_columns(pl.col("day").cast(pl.Datetime("ms"))),

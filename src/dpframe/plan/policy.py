@@ -267,7 +267,7 @@ class _Reading:
         if isinstance(entry.value, str):
             return entry._replace(value=self._from_file(name, entry.value))
         listed = entry.value if isinstance(entry.value, list) else []
-        nested = any(isinstance(value, (list, dict)) for value in listed)
+        nested = any(isinstance(value, (list, dict, dt.time)) for value in listed)
         if not listed or nested or len(set(map(repr, listed))) < len(listed):
             raise self.refused(
                 f"keys of {name!r} are a list of different values, or the path of a CSV or Parquet file of these."
