@@ -366,6 +366,21 @@ def test_the_price_of_a_charge_does_not_grow_with_the_entries(tmp_path):
     rows.close()
 
 
+def test_a_batch_and_a_pickled_budget_keep_their_spender(tmp_path):
+    import pickle
+
+    budget = Ledger(tmp_path / "a.sqlite").budget("b", epsilon=10, caps={"spender": 1}, spender="bob")
+    frame = pl.DataFrame({"id": [1, 2]}).dp(unit="id", budget=budget)
+    budget.plan([frame.count_units()], epsilon=0.25).release(spender="ana")
+    paid(pickle.loads(pickle.dumps(budget.for_spender("cleo"))), 0.5)
+    paid(pickle.loads(pickle.dumps(budget)), 0.125)
+    assert {who: float(spent.exact_epsilon) for who, spent in budget.spenders.items()} == {
+        "ana": 0.25,
+        "cleo": 0.5,
+        "bob": 0.125,
+    }
+
+
 # Periods of an allowance
 
 

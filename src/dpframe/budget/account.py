@@ -438,7 +438,7 @@ class Budget(Verbs):
                 "A budget in memory cannot be pickled or copied, since each copy could be spent in full. A budget in a "
                 "ledger can be pickled: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
             )
-        return again
+        return again[0], (*again[1], self._spender)
 
 
 def _user() -> str:

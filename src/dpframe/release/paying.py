@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored, Terms
+from dpframe.errors import InvalidArgument
 from dpframe.plan import Question, Table, unit_words
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.safe_text import visible
@@ -61,6 +62,13 @@ class Account(Recording, Protocol):
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
         """Keep the released table with its charge."""
         ...
+
+
+def spent_by(account: Any, spender: str | None) -> Any:
+    """An account, as it is spent by one spender if there is one. Errors: InvalidArgument for that of somebody else."""
+    if spender is not None and not hasattr(account, "for_spender"):
+        raise InvalidArgument("spender= is for a budget of dpframe: dp.Budget(...), or one in a ledger.")
+    return account if spender is None else account.for_spender(spender)
 
 
 def subject_words(source: Table) -> str:
