@@ -586,7 +586,8 @@ def caps_are_exceeded(spends):
 
 
 def a_price(budget, price, who):
-    budget.charge(price if isinstance(price, Loss) else Loss(Fraction(price), Fraction(0)), "u", "q", spender=who)
+    spent_by = budget if who is None else budget.for_spender(who)
+    spent_by.charge(Loss(Fraction(price), Fraction(0)), "u", "q")
 
 
 def a_second_budget_by_mistake():

@@ -81,21 +81,34 @@ def spend(place, processes, spends, cap):
 
 
 def capped(place, processes, spends):
-    """Every second process spends as one of two spenders; what was granted, and what the caps say of it."""
+    """Every second process spends as one of two spenders; what was granted, and what the caps say of it.
+
+    Before that, as many others are killed while they spend.
+    """
     from dpframe.budget import Ledger, Loss
     from dpframe.errors import CapExceeded
 
     ledger = Ledger(place)
     budget = ledger.budget("shared", epsilon=100, caps={"spender": 0.5, "day": 0.9, "month": 2})
+    children, killing = [], budget.for_spender("k")
+    for _ in range(processes):
+        child = os.fork()
+        if child == 0:
+            while True:
+                killing.charge(Loss.charged(Fraction(1, 10**6), Fraction(0)), "unit 'id', add-remove", "?")
+        children.append(child)
+    for child in children:
+        time.sleep(random.uniform(0.01, 0.06))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    killed = budget.spent.exact_epsilon
 
     def work(worker):
-        granted, refused = Fraction(0), 0
+        granted, refused, own = Fraction(0), 0, budget.for_spender(f"{worker % 2}")
         for i in range(spends):
             try:
                 price = Fraction(worker % 3 + 1, 100)
-                budget.charge(
-                    Loss.charged(price, Fraction(0)), "unit 'id', add-remove", f"{i}", spender=f"{worker % 2}"
-                )
+                own.charge(Loss.charged(price, Fraction(0)), "unit 'id', add-remove", f"{i}")
                 granted += price
             except CapExceeded:
                 refused += 1
@@ -108,7 +121,9 @@ def capped(place, processes, spends):
         "errors": [a["error"] for a in answers if "error" in a],
         "granted": str(sum(Fraction(a.get("granted", 0)) for a in answers)),
         "refused": sum(a.get("refused", 0) for a in answers),
+        "killed": str(killed),
         "month": now["month", None],
+        "spent": str(budget.spent.exact_epsilon),
         "spenders": {spender: spent for (cap, spender), spent in now.items() if cap == "spender"},
     }
 

@@ -97,9 +97,9 @@ def protect(
             question needs may be declared here once: max_rows, max_groups, max_rows_per_group, limits on one unit
             (counts), as in `group_by`; bounds: a dict from columns to pairs (column unit); keys: a dict from columns to
             lists, chosen without looking at the data; min_units: of keys that are found in the data, the fewest units
-            of a group (a count). `unit="id", max_rows=1` is a table of people people: a name for the units, such as
+            of a group (a count). `unit="id", max_rows=1` is a table of people. people: a name for the units, such as
             "patients", where several tables are about the same ones under other names of the column; one budget then
-            pays for all
+            pays for all. It is a declaration: in each table the unit must be one of these, a patient and not a visit
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
             of table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a
             PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is registered when dpframe is

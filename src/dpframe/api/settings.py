@@ -6,7 +6,7 @@ from typing import Any
 
 from dpframe.budget import Allowance, Budget, Ledger, PartBudget
 from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument, kind_of
-from dpframe.release import Account
+from dpframe.release import Account, spent_by
 from dpframe.usage import door
 
 _default: Account | None = None
@@ -62,12 +62,8 @@ def resolve_budget(budget: Account | None, spender: str | None = None) -> Accoun
     Errors: BudgetRequired, with the line to type; InvalidArgument
     """
     account = _default if budget is None else budget
-    if account is not None and spender is not None:
-        if not hasattr(account, "for_spender"):
-            raise InvalidArgument("spender= is for a budget of dpframe: dp.Budget(...), or one in a ledger.")
-        return account.for_spender(spender)  # type: ignore[no-any-return]
     if account is not None:
-        return account
+        return spent_by(account, spender)  # type: ignore[no-any-return]
     raise BudgetRequired(
         "No budget was named, so nothing says how much may be spent. Name one, df.dp(unit=..., "
         "budget=dp.Budget(epsilon=1.0, delta=1e-6)), or set it for all: "

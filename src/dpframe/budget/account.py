@@ -27,6 +27,7 @@ from dpframe.errors import (
     ReleaseLost,
     UnsupportedOperation,
 )
+from dpframe.safe_text import visible
 from dpframe.usage import BUDGET, PLAN, explains, warn
 
 _STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
@@ -116,7 +117,7 @@ class Budget(Verbs):
 
     @property
     def remaining(self) -> Loss:
-        """The loss that may still be charged."""
+        """The loss that may still be charged, if no cap is in the way; see `caps`."""
         return self._limit - self.spent
 
     @property
@@ -127,7 +128,9 @@ class Budget(Verbs):
         [('release', 'ε = 0.5', Loss(epsilon=0.0, delta=0.0))]
         """
         state = self._book.caps()
-        return [] if state is None else list(lines_of(state, self.spenders, now()))
+        if state is None:
+            return []
+        return list(lines_of(state, self.spenders if "spender" in state["caps"] else {}, now()))
 
     @property
     def spenders(self) -> dict[str, Loss]:
@@ -174,7 +177,6 @@ class Budget(Verbs):
         part: PartName | None = None,
         within: Within | None = None,
         policies: Sequence[Mapping[str, Any]] = (),
-        spender: str | None = None,
     ) -> Receipt:
         """Charge a release, or refuse it and change nothing. A name that was released gets its stored answer for free.
 
@@ -183,9 +185,8 @@ class Budget(Verbs):
                 refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
                 failed; batch: whether the loss is that of several queries which were all fixed beforehand; events: the
                 mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
-                within: the earlier charge that paid for this release, if there is one; spender: who spends, by default
-                the spender of this budget, if it has one; policies: names and hashes of the policy files that the rows
-                are under
+                within: the earlier charge that paid for this release, if there is one; policies: names and hashes of
+                the policy files that the rows are under
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; CapExceeded;
                 ReleaseMismatch when the name was used for another plan; ReleasePending; FailuresUnacknowledged;
                 UnsupportedOperation for a single release from a budget with accountant "pld"
@@ -193,7 +194,7 @@ class Budget(Verbs):
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
             loss = loss + Loss.none(in_rho=True)
-        body = body_of(loss, subject, query, name, plan, events) | self._spent_by(spender)
+        body = body_of(loss, subject, query, name, plan, events) | self._spent_by
         body |= {"policies": [*policies]} if policies else {}
         with self._book.write() as page:
             at = now()
@@ -220,11 +221,10 @@ class Budget(Verbs):
                 body |= {"loss": texts_of(charged), "part": {**vars(part), "loss": texts_of(loss)}}
             enter(page, body, at)
             if retry and running and earlier is not None:
-                page.append("lost", {"about": earlier.number, "by": _user()}, now())
+                page.append("lost", {"about": earlier.number, "by": _user()}, at)
             entry = page.append("charge", body, at)
-            failures = page.failures
-        paid_before = earlier is not None
-        return Receipt(entry.number, entry.when, loss, self._limit - total, failures=failures, again=paid_before)
+        left, again = self._limit - total, earlier is not None
+        return Receipt(entry.number, entry.when, loss, left, failures=page.failures, again=again)
 
     def open(
         self,
@@ -251,8 +251,8 @@ class Budget(Verbs):
         """
         self._check_call(name, False, batch=False)
         body = {**body_of(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,)), "opens": {**opens}}
+        body |= self._spent_by
         body |= {"policies": [*policies]} if policies else {}
-        body |= self._spent_by(None)
         with self._book.write() as page:
             at = now()
             if subject is not None:
@@ -268,10 +268,10 @@ class Budget(Verbs):
             enter(page, body, at)
             return page.append("charge", body, at)
 
-    def _spent_by(self, spender: str | None) -> dict[str, str]:
+    @property
+    def _spent_by(self) -> dict[str, str]:
         """What the body of a charge says of its spender."""
-        who = self._spender if spender is None else read_spender(spender)
-        return {} if who is None else {"spender": who}
+        return {} if self._spender is None else {"spender": self._spender}
 
     def _check_call(self, name: str | None, refresh: bool, *, batch: bool) -> None:
         """Errors: UnsupportedOperation, InvalidArgument."""
@@ -435,7 +435,8 @@ class Budget(Verbs):
             raise BudgetMismatch(another_subject(own, subject))
 
     def __repr__(self) -> str:
-        return f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r})"
+        caps = "".join(f"; {cap}" for cap in self.caps)
+        return visible(f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r}{caps})")
 
     def __reduce__(self) -> Any:
         again = self._book.reopening()
@@ -444,7 +445,7 @@ class Budget(Verbs):
                 "A budget in memory cannot be pickled or copied, since each copy could be spent in full. A budget in a "
                 "ledger can be pickled: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
             )
-        return again
+        return again[0], (*again[1], self._spender)
 
 
 def _user() -> str:

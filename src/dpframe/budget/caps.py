@@ -341,10 +341,8 @@ def refuse(sums: Sums, over: list[str], price: Loss, spender: str | None) -> Non
     )
 
 
-def lines_of(state: State | None, spenders: Mapping[str, Loss], at: dt.datetime) -> Iterator[Cap]:
+def lines_of(state: State, spenders: Mapping[str, Loss], at: dt.datetime) -> Iterator[Cap]:
     """Every cap with what is spent of it now; that of spenders has a line for each of them."""
-    if state is None:
-        return
     sums = Sums.of(state, Loss.none(), at)
     for name in (name for name in NAMES if name in sums.caps):
         most = _words(_most(sums.caps, name))

@@ -26,6 +26,7 @@ class MemoryBook:
         self._process = os.getpid()
         self._entries: list[Entry] = []
         self._data: dict[int, bytes] = {}
+        self._latest_of: dict[str, Entry] = {}
         self._spent = accountant.total([])
         self._subject: str | None = None
         self._parts: Parts = {}
@@ -100,13 +101,15 @@ class _MemoryPage:
         if data is not None and entries[body["about"] - 1].name is not None:
             self._book._data[body["about"]] = data
         entries.append(entry)
+        if entry.spender is not None:
+            self._book._latest_of[entry.spender] = entry
         return entry
 
     def latest(self, name: str) -> Entry | None:
         return next((e for e in reversed(self._book._entries) if e.kind == "charge" and e.name == name), None)
 
     def latest_of(self, spender: str) -> Entry | None:
-        return next((e for e in reversed(self._book._entries) if e.kind == "charge" and e.spender == spender), None)
+        return self._book._latest_of.get(spender)
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
         entry = self._about(number, "result")

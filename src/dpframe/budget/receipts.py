@@ -85,7 +85,7 @@ class Book(Protocol):
         ...
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
-        """Function and arguments with which another process opens this book; None if it cannot."""
+        """Function and arguments, but for the spender, with which another process opens this book; or None."""
         ...
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored, Terms, read_delta, read_epsilon
-from dpframe.errors import PolicyExceeded, UnsupportedOperation
+from dpframe.errors import InvalidArgument, PolicyExceeded, UnsupportedOperation
 from dpframe.plan import Question, Table, unit_words
 from dpframe.plan.columns import Lock
 from dpframe.plan.steps import source_of, sources_of
@@ -69,6 +69,13 @@ class Account(Recording, Protocol):
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
         """Keep the released table with its charge."""
         ...
+
+
+def spent_by(account: Any, spender: str | None) -> Any:
+    """An account, as it is spent by one spender if there is one. Errors: InvalidArgument for that of somebody else."""
+    if spender is not None and not hasattr(account, "for_spender"):
+        raise InvalidArgument("spender= is for a budget of dpframe: dp.Budget(...), or one in a ledger.")
+    return account if spender is None else account.for_spender(spender)
 
 
 def subject_words(source: Table) -> str:

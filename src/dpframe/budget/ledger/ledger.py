@@ -149,7 +149,7 @@ class Ledger(Hints):
                 f"them for all, and the ledger records it: ledger.change_caps({name!r}, caps, by='Ada')."
             )
         who = read_spender(spender)
-        again = (_reopened, (*self._opened, name, who))
+        again = (_reopened, (*self._opened, name))
         from dpframe.budget.ledger.book import LedgerBook
 
         book = LedgerBook(self._store, name, self._witness, self._skew, again, last_entry)
