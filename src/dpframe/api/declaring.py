@@ -102,7 +102,7 @@ def protect(
             people join, leave or are exchanged at once. Each release reads rows of this unit alone, within its price,
             so the prices add up
     Warns:  DpFrameWarning when another budget of the same ledger is about the same units
-    Errors: BudgetMismatch for a budget that is about other units; InvalidArgument, UnknownColumn, WrongType,
+    Errors: BudgetMismatch for a budget about units of another name; InvalidArgument, UnknownColumn, WrongType,
             UnsupportedOperation; nothing is read
 
     >>> import polars as pl, dpframe as dp

@@ -12,7 +12,7 @@ from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps, read_spender, spenders_of
 from dpframe.budget.earlier import check_failures, check_same, is_pending, stored_answer
 from dpframe.budget.entries import Charge, Entry, Failures, digest_of, line_of, packed_statement, texts_of
-from dpframe.budget.limits import another_subject, exceeded, second_budget, warn_of_weak
+from dpframe.budget.limits import another_subject, exceeded, is_misnamed, second_budget, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import body_of, check_plain, fingerprint, is_text
@@ -128,9 +128,8 @@ class Budget(Verbs):
         [('release', 'ε = 0.5', Loss(epsilon=0.0, delta=0.0))]
         """
         state = self._book.caps()
-        if state is None:
-            return []
-        return list(lines_of(state, self.spenders if "spender" in state["caps"] else {}, now()))
+        spenders = self.spenders if state is not None and "spender" in state["caps"] else {}
+        return [] if state is None else list(lines_of(state, spenders, now()))
 
     @property
     def spenders(self) -> dict[str, Loss]:
@@ -412,7 +411,7 @@ class Budget(Verbs):
         return self._book.tables(opening)
 
     def check_subject(self, subject: str) -> None:
-        """Check the units of a table before it is asked. Where the ledger cannot be used, the release is refused.
+        """Check the name of the units of a table before it is asked; all else that does not fit, a release refuses.
 
         Warns:  DpFrameWarning when another budget of the same ledger is about the same units. Errors: BudgetMismatch
         """
@@ -420,7 +419,8 @@ class Budget(Verbs):
             own, others = self._book.subjects(subject)
         except LedgerError:
             return
-        self._check_subject(own, subject)
+        if own is not None and is_misnamed(own, subject):
+            self._check_subject(own, subject)
         if others and own is None:
             warn(second_budget(others, subject))
 
