@@ -321,11 +321,13 @@ def test_default_budget_and_its_absence():
 def test_a_budget_serves_one_unit_and_one_relation():
     table, budget = pl.DataFrame(ROWS), dp.Budget(epsilon=10)
     table.dp(unit="id", budget=budget).count_units().release(epsilon=1)
-    for other in ({"unit": dp.Rows(1)}, {"unit": "id", "neighbors": "replace"}):
+    for other in (table.dp(unit=dp.Rows(1), budget=budget), table.dp(unit="id", budget=budget, neighbors="replace")):
         with pytest.raises(errors.BudgetMismatch):
-            table.dp(**other, budget=budget)
+            other.count_units().release(epsilon=1)
+    with pytest.raises(errors.BudgetMismatch):
+        table.rename({"id": "other"}).dp(unit="other", budget=budget)
     late = dp.Budget(epsilon=10)
-    first, second = table.dp(unit="id", budget=late), table.dp(unit=dp.Rows(1), budget=late)
+    first, second = table.dp(unit="id", budget=late), table.rename({"id": "other"}).dp(unit="other", budget=late)
     first.count_units().release(epsilon=1)
     with pytest.raises(errors.BudgetMismatch):
         second.count_units().release(epsilon=1)

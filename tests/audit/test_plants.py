@@ -816,7 +816,7 @@ def a_budget_of_the_same_looks():
     with tempfile.TemporaryDirectory() as folder:
         ledger = dp.Ledger(f"{folder}/study.sqlite")
         ledger.budget("visits", epsilon=1)
-        return not raises(DpFrameError, lambda: ledger.budget("visits\N{ZERO WIDTH SPACE}", epsilon=1))
+        return not raises(DpFrameError, lambda: ledger.budget("visits\N{ZERO WIDTH SPACE}", epsilon=1, create=True))
 
 
 def days_of_one_engine_alone_are_units():

@@ -101,16 +101,15 @@ def protect(
             "patients", where several tables are about the same ones under other names of the column; one budget then
             pays for all. It is a declaration: in each table the unit must be one of these, a patient and not a visit
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
-            of table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a
-            PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is registered when dpframe is
-            imported and does the same
+            of table that its releases give: PrivateFrame[pd.DataFrame] for pandas, PrivateFrame[pl.DataFrame] for
+            Polars. They do not know `df.dp(...)`, which is registered when dpframe is imported and does the same
     Bound:  a question has each declared limit, bound and list of keys that it does not type, and enforces it as if it
             were typed. So the rows need not keep what is declared: see `dpframe.plan.declared`, and for a policy
             `dpframe.plan.steps.rewrites.UnderPolicy`. The releases from one budget are about neighbouring collections
             of tables: one unit's rows in all tables that name these people join, leave or are exchanged at once. Each
             release reads rows of this unit alone, within its price, so the prices add up
     Warns:  DpFrameWarning when another budget of the same ledger is about the same units
-    Errors: BudgetMismatch for a budget that is about other units; InvalidArgument, UnknownColumn, WrongType,
+    Errors: BudgetMismatch for a budget about units of another name; InvalidArgument, UnknownColumn, WrongType,
             UnsupportedOperation, PolicyExceeded; nothing of the table is read
 
     >>> import polars as pl, dpframe as dp
@@ -122,21 +121,15 @@ def protect(
     >>> out.table.shape, frame.budget.remaining
     ((1, 1), Loss(epsilon=0.5, delta=0.0))
 
-    Declared once, a question says only what it asks. What it types takes the place of what was declared:
-
-    >>> frame = dp.protect(visits, unit="user", max_rows=2, bounds={"spend": (0, 10)})
+    >>> frame = dp.protect(visits, unit="user", max_rows=2, bounds={"spend": (0, 10)})  # declared once
     >>> frame.sum("spend").sensitivity["spend"].l1, frame.sum("spend", bounds=(0, 50)).sensitivity["spend"].l1
     (20, 100)
     """
     if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
         raise InvalidArgument("This frame is protected already.")
-    people, file = read_people(declared.pop("people", None)), None
-    if policy is not None:
-        file = policy if isinstance(policy, Policy) else Policy(policy)
-        whose = tuple(unit) if isinstance(unit, list) else (unit,) if isinstance(unit, str) else unit
-        file.check_whose(unit=whose or None, neighbors=neighbors, people=people)
-        unit, neighbors = file.unit if unit is None else unit, neighbors or file.neighbors
-        people = people or file.people
+    people, file = read_people(declared.pop("people", None)), None if policy is None else Policy.read(policy)
+    if file is not None:
+        unit, neighbors, people = file.whose(unit, neighbors, people)
     source = replace(_source(frame, unit, neighbors, data), people=people)
     typed, account = _declared(source.table, **declared), check_budget(budget)
     step = replace(source, declared=typed) if file is None else _governed(source, file, typed)

@@ -12,7 +12,7 @@ from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps, read_spender, spenders_of
 from dpframe.budget.earlier import check_failures, check_same, is_pending, stored_answer
 from dpframe.budget.entries import Charge, Entry, Failures, digest_of, line_of, packed_statement, texts_of
-from dpframe.budget.limits import another_subject, exceeded, second_budget, warn_of_weak
+from dpframe.budget.limits import another_subject, exceeded, is_misnamed, second_budget, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import body_of, check_plain, fingerprint, is_text
@@ -128,9 +128,8 @@ class Budget(Verbs):
         [('release', 'ε = 0.5', Loss(epsilon=0.0, delta=0.0))]
         """
         state = self._book.caps()
-        if state is None:
-            return []
-        return list(lines_of(state, self.spenders if "spender" in state["caps"] else {}, now()))
+        spenders = self.spenders if state is not None and "spender" in state["caps"] else {}
+        return [] if state is None else list(lines_of(state, spenders, now()))
 
     @property
     def spenders(self) -> dict[str, Loss]:
@@ -185,8 +184,7 @@ class Budget(Verbs):
                 refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
                 failed; batch: whether the loss is that of several queries which were all fixed beforehand; events: the
                 mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
-                within: the earlier charge that paid for this release, if there is one; policies: names and hashes of
-                the policy files that the rows are under
+                within: the earlier charge that paid for this release, if there is one; policies: see `body_of`
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; CapExceeded;
                 ReleaseMismatch when the name was used for another plan; ReleasePending; FailuresUnacknowledged;
                 UnsupportedOperation for a single release from a budget with accountant "pld"
@@ -194,8 +192,7 @@ class Budget(Verbs):
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
             loss = loss + Loss.none(in_rho=True)
-        body = body_of(loss, subject, query, name, plan, events) | self._spent_by
-        body |= {"policies": [*policies]} if policies else {}
+        body = body_of(loss, subject, query, name, plan, events, policies) | self._spent_by
         with self._book.write() as page:
             at = now()
             self._check_subject(page.subject, subject)
@@ -239,9 +236,8 @@ class Budget(Verbs):
     ) -> Entry:
         """Charge once, in advance, for later charges. If the name was charged before, return that charge for free.
 
-        Input:  loss: of all later charges together; subject: None if it is not known yet; query: in public words; name
-                and plan: the name and description of the charge; opens: the settings that later charges need;
-                policies: as in `charge`
+        Input:  loss: of all later charges together; subject: None if it is not known yet; query, policies: as in
+                `charge`; name and plan: the name and description; opens: the settings that later charges need
         Output: the charge; its `body["opens"]` holds the settings of the first call
         Bound:  the later charges are one interactive mechanism of this loss. Other mechanisms are charged while it
                 runs. Losses in (ε, δ) and in ρ add up in this case too, in any order of questions
@@ -250,9 +246,8 @@ class Budget(Verbs):
         Errors: as `charge`
         """
         self._check_call(name, False, batch=False)
-        body = {**body_of(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,)), "opens": {**opens}}
+        body = {**body_of(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,), policies), "opens": {**opens}}
         body |= self._spent_by
-        body |= {"policies": [*policies]} if policies else {}
         with self._book.write() as page:
             at = now()
             if subject is not None:
@@ -418,7 +413,7 @@ class Budget(Verbs):
         return self._book.tables(opening)
 
     def check_subject(self, subject: str) -> None:
-        """Check the units of a table before it is asked. Where the ledger cannot be used, the release is refused.
+        """Check the name of the units of a table before it is asked; all else that does not fit, a release refuses.
 
         Warns:  DpFrameWarning when another budget of the same ledger is about the same units. Errors: BudgetMismatch
         """
@@ -426,7 +421,8 @@ class Budget(Verbs):
             own, others = self._book.subjects(subject)
         except LedgerError:
             return
-        self._check_subject(own, subject)
+        if own is not None and is_misnamed(own, subject):
+            self._check_subject(own, subject)
         if others and own is None:
             warn(second_budget(others, subject))
 

@@ -50,10 +50,12 @@ def later(start: dt.datetime, number: int, length: dt.timedelta, what: str) -> d
 
 def read_zone(name: object) -> zoneinfo.ZoneInfo:
     """A time zone. Errors: InvalidArgument for one that this machine does not know."""
+    shown = repr(name) if isinstance(name, str) else kind_of(name)
     try:
-        return zoneinfo.ZoneInfo(name)  # type: ignore[arg-type]
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError, AttributeError):
-        shown = repr(name) if isinstance(name, str) else kind_of(name)
+        if isinstance(name, str):
+            return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        pass
     raise InvalidArgument(
         f"zone={shown}: this machine knows no such time zone. Type one such as zone='Europe/Vienna', or pip install "
         "tzdata where the system has none."

@@ -110,6 +110,18 @@ def another_subject(own: str, other: str) -> str:
     )
 
 
+def is_misnamed(own: str, other: str) -> bool:
+    """Whether units have one name each, as a column or as people, and different ones: `df.dp(...)` can mend that.
+
+    >>> is_misnamed("unit 'id', add-remove", "unit 'user', add-remove")
+    True
+    >>> is_misnamed("unit 'id', add-remove", "unit 'id', replace")
+    False
+    """
+    one, two = own.rpartition(", ")[0], other.rpartition(", ")[0]
+    return one != two and all(unit.count("'") == 2 for unit in (one, two))
+
+
 def second_budget(others: Sequence[str], subject: str) -> str:
     """The warning that another budget of a ledger is about the same units."""
     names = ", ".join(map(repr, others))

@@ -105,8 +105,9 @@ def body_of(
     name: str | None,
     plan: Mapping[str, Any] | None,
     events: Sequence[Mapping[str, Any]],
+    policies: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The body of a charge's entry in the book."""
+    """The body of a charge's entry in the book. Input: policies: names and hashes of policy files, if there are any."""
     return {
         "loss": texts_of(loss),
         "subject": subject,
@@ -115,6 +116,7 @@ def body_of(
         "plan": plan,
         "fingerprint": None if plan is None else fingerprint(plan),
         "events": [dict(event) for event in events],
+        **({"policies": [*policies]} if policies else {}),
     }
 
 

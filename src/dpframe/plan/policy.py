@@ -115,6 +115,11 @@ class Policy(Hints):
         object.__setattr__(self, "sha256", hashlib.sha256(raw).hexdigest())
         object.__setattr__(self, "files", read.files)
 
+    @classmethod
+    def read(cls, policy: Policy | str | os.PathLike[str]) -> Policy:
+        """A policy, or the one of a file."""
+        return policy if isinstance(policy, Policy) else cls(policy)
+
     @property
     def name(self) -> str:
         """The name of the file, without its folder."""
@@ -155,14 +160,16 @@ class Policy(Hints):
             self.files,
         )
 
-    def check_whose(self, **whose: object) -> None:
-        """Refuse another unit, people or neighbors than those of the file. Errors: PolicyExceeded."""
-        for name, typed in whose.items():
+    def whose(self, unit: Any, neighbors: str | None, people: str | None) -> tuple[Any, str | None, str | None]:
+        """Whose rows they are: what the file says, and what was typed where it says nothing. Errors: PolicyExceeded."""
+        names = tuple(unit) if isinstance(unit, list) else (unit,) if isinstance(unit, str) else unit
+        for name, typed in (("unit", names or None), ("neighbors", neighbors), ("people", people)):
             said = getattr(self, name)
             if typed is not None and said is not None and typed != said:
                 raise PolicyExceeded(
                     f"{name}= is not that of {self.name}, {_shown(said)}, which no call may change. Leave it out."
                 )
+        return self.unit if unit is None else unit, neighbors or self.neighbors, people or self.people
 
     def __repr__(self) -> str:
         locked = [name for name, entry in self.entries.items() if not entry.default]

@@ -120,6 +120,10 @@ class Ledger(Hints):
         """
         if not is_text(name):
             raise InvalidArgument("A budget has a name: ledger.budget('visits-2026', epsilon=1.0).")
+        if not isinstance(create, bool):
+            raise InvalidArgument(
+                "create= is True or False: whether a name that is nearly another one is a new budget."
+            )
         typed = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
         capped = read_caps(caps, (typed[0] if typed is not None else accountant_named("basic")).terms)
         state = self._state(name)
