@@ -324,6 +324,13 @@ def test_a_budget_serves_one_unit_and_one_relation():
     for other in (table.dp(unit=dp.Rows(1), budget=budget), table.dp(unit="id", budget=budget, neighbors="replace")):
         with pytest.raises(errors.BudgetMismatch):
             other.count_units().release(epsilon=1)
+    with pytest.raises(errors.BudgetMismatch):
+        table.rename({"id": "other"}).dp(unit="other", budget=budget)
+    late = dp.Budget(epsilon=10)
+    first, second = table.dp(unit="id", budget=late), table.rename({"id": "other"}).dp(unit="other", budget=late)
+    first.count_units().release(epsilon=1)
+    with pytest.raises(errors.BudgetMismatch):
+        second.count_units().release(epsilon=1)
     assert budget.spent.epsilon == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import math
 import pickle
 import sqlite3
@@ -26,7 +27,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from plants import Plant, changed
-from test_exhaustive import LIMITS, UNIT, Tally, asked
+from test_exhaustive import LIMITS, UNIT, Tally, asked, governed
 from test_transcripts import heavy, held, transcript
 from test_transcripts import table as rows_table
 from transcripts import loss as transcript_loss
@@ -37,7 +38,7 @@ from datafusion_tables import stored as stored_in_datafusion
 from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
-from dpframe.budget import Loss, account, earlier, losses, memory, names, parts
+from dpframe.budget import Loss, account, caps, earlier, losses, memory, names, parts
 from dpframe.budget.ledger import book, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
@@ -51,12 +52,20 @@ from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import integers, keys, limits, operands, rows, values
 from dpframe.engine.totals import _beside, sealed
-from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
+from dpframe.errors import (
+    BudgetError,
+    CapExceeded,
+    DpFrameError,
+    DpFrameWarning,
+    EngineError,
+    UnsupportedOperation,
+    WrongType,
+)
 from dpframe.noise import bits, correlated, family_tail, window_noise
 from dpframe.plan import allotments, columns, declared, grid, moments, operations, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
-from dpframe.plan.steps import combine
+from dpframe.plan.steps import combine, rewrites
 from dpframe.plan.tables import synthesis
 from dpframe.plan.totals import Total
 from dpframe.plan.totals import choices as choice_totals
@@ -190,6 +199,52 @@ def answered(ask):
 def what_is_declared_holds_against_what_is_typed():
     frame = protected({"u": [1], "x": [1.0]}, max_rows=9, bounds={"x": (0, 9)})
     return frame.sum("x", bounds=(0, 1), max_rows=1).sensitivity["x"].l1 != 1
+
+
+def under_policy(**limits):
+    """One unit with nine rows beyond the bounds, in a group that is not listed, under a policy file."""
+    rows = {"u": [1] * 9, "g": ["z"] * 9, "v": [99.0] * 9, "i": [99] * 9}
+    return governed(protected(rows), {"max_rows": 2, "max_groups": 1, **limits})
+
+
+def cells_are_beyond_a_policy():
+    """Two rows of 99 count as 3 each, also in a column that is computed from theirs."""
+    query = under_policy().with_columns(w=dp.col("v") + 0).sum("w", bounds=(-1, 99))
+    return exact(query)[0][0] * query._question.read[0].total.unit > 6.01
+
+
+def keys_are_beyond_a_policy():
+    return any(sum(x) for x in exact(under_policy().filter(dp.col("g") == "z").count()))
+
+
+def limits_are_wider_than_a_policy():
+    many = under_policy().count(limits=dp.Auto())._question.with_limits(columns.Limits(50))
+    return many.limits.max_rows != 2
+
+
+def limits_are_lost_by_concat():
+    frame = under_policy()
+    return answered(lambda: dp.concat([frame, frame]).count(max_rows=1)) and (
+        dp.concat([frame, frame])._step.table.limits.max_rows != 2
+    )
+
+
+def wider_limits_are_typed():
+    return answered(lambda: under_policy().count(max_rows=3))
+
+
+def wider_bounds_are_typed():
+    return answered(lambda: under_policy().sum("v", bounds=(-1, 99)))
+
+
+def features_count_more_rows():
+    (found,) = exact(under_policy().per_unit(n=dp.count()).sum("n", bounds=(0, 9)))
+    (most,) = exact(protected({"u": [1], "n": [2]}).sum("n", bounds=(0, 9), max_rows=1))
+    return found != most
+
+
+def a_unit_may_add_more_rows():
+    return answered(lambda: under_policy().group_by("g").sum("v", unit_bounds=(0, 99)))
 
 
 def groups_that_are_found(units, ask, epsilon, delta):
@@ -513,8 +568,35 @@ def names_are_mixed_up():
 def units_are_mixed_up():
     budget = dp.Budget(epsilon=1.0)
     protected({"u": [1], "w": [1]}, budget=budget).count_units().release(epsilon=0.1)
-    other = protected({"u": [1], "w": [1]}, budget=budget, unit="w")
-    return not raises(BudgetError, lambda: other.count_units().release(epsilon=0.1))
+    table = {"u": [1], "w": [1]}
+    return not raises(BudgetError, lambda: protected(table, budget=budget, unit="w").count_units().release(epsilon=0.1))
+
+
+def caps_are_exceeded(spends):
+    """A day, a spender and a release each have a cap; `spends` are days, prices and spenders, the last one too many."""
+    budget = dp.Budget(epsilon=9.0, caps={"day": 1, "spender": 1.5, "release": 0.75})
+    real = account.now
+    try:
+        for day, price, who in spends:
+            account.now = lambda day=day: dt.datetime(2026, 3, day, tzinfo=dt.UTC)
+            last = not raises(CapExceeded, lambda p=price, w=who: a_price(budget, p, w))
+    finally:
+        account.now = real
+    return last
+
+
+def a_price(budget, price, who):
+    spent_by = budget if who is None else budget.for_spender(who)
+    spent_by.charge(Loss(Fraction(price), Fraction(0)), "u", "q")
+
+
+def a_second_budget_by_mistake():
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = dp.Ledger(f"{folder}/a.sqlite")
+        ledger.budget("orders", epsilon=1)
+        wrong = not raises(BudgetError, lambda: ledger.budget("ordres", epsilon=1))
+        ledger.close()
+    return wrong
 
 
 def parts_are_too_cheap():
@@ -734,7 +816,7 @@ def a_budget_of_the_same_looks():
     with tempfile.TemporaryDirectory() as folder:
         ledger = dp.Ledger(f"{folder}/study.sqlite")
         ledger.budget("visits", epsilon=1)
-        return not raises(DpFrameError, lambda: ledger.budget("visits\N{ZERO WIDTH SPACE}", epsilon=1))
+        return not raises(DpFrameError, lambda: ledger.budget("visits\N{ZERO WIDTH SPACE}", epsilon=1, create=True))
 
 
 def days_of_one_engine_alone_are_units():
@@ -1159,6 +1241,62 @@ PLANTS = [
         "typed.or_else(table.defaults if groups else Limits(table.defaults.max_rows))",
         "(table.defaults if groups else Limits(table.defaults.max_rows)).or_else(typed)",
         what_is_declared_holds_against_what_is_typed,
+    ),
+    Plant(
+        "the bounds of a policy file do not reach the cells",
+        rewrites.UnderPolicy._cell,
+        "name in self.bounds",
+        "False",
+        cells_are_beyond_a_policy,
+    ),
+    Plant(
+        "the keys of a policy file do not reach the cells",
+        rewrites.UnderPolicy._cell,
+        "name in self.keys",
+        "False",
+        keys_are_beyond_a_policy,
+    ),
+    Plant(
+        "the limits of a policy file are not enforced",
+        rewrites.UnderPolicy.table,
+        "table.limits.and_also(self.limits)",
+        "table.limits",
+        limits_are_wider_than_a_policy,
+    ),
+    Plant(
+        "tables together lose the limits of a policy file",
+        combine._limits,
+        "(Bound, UnderPolicy)",
+        "Bound",
+        limits_are_lost_by_concat,
+    ),
+    Plant(
+        "a limit wider than a policy file is taken",
+        declared.check_limits,
+        "limit > most",
+        "False",
+        wider_limits_are_typed,
+    ),
+    Plant(
+        "bounds wider than those of a policy file are taken",
+        declared.check_fact,
+        "high > most",
+        "False",
+        wider_bounds_are_typed,
+    ),
+    Plant(
+        "a feature of a unit counts more rows than a policy file lets count",
+        declared.within_rows,
+        "yield (name, 0, rows[0])",
+        "yield (name, 0, 10 ** 9)",
+        features_count_more_rows,
+    ),
+    Plant(
+        "a total of a unit is of more rows than a policy file lets count",
+        declared.check_unit_bounds,
+        "ends.upper > most.upper",
+        "False",
+        a_unit_may_add_more_rows,
     ),
     Plant(
         "a group that is too small is released by its noise",
@@ -1590,9 +1728,63 @@ PLANTS = [
     Plant(
         "a budget serves any unit",
         account.Budget._check_subject,
-        "page.subject not in (None, subject)",
+        "own is not None and own != subject",
         "False",
         units_are_mixed_up,
+    ),
+    Plant(
+        "caps are counted, and nobody looks",
+        caps.enter,
+        "if over:",
+        "if False:",
+        lambda: caps_are_exceeded([(9, "1", "ana")]),
+    ),
+    Plant(
+        "a clock that is set back begins a day anew",
+        caps.Sums.of,
+        "before >= now",
+        "before == now",
+        lambda: caps_are_exceeded([(9, "0.5", "ana"), (8, "0.75", "bob")]),
+    ),
+    Plant(
+        "after a clock was set back a day begins anew",
+        caps.Sums.of,
+        "max(now, before)",
+        "now",
+        lambda: caps_are_exceeded([(9, "0.5", "ana"), (8, "0.25", "bob"), (9, "0.5", "cleo")]),
+    ),
+    Plant(
+        "a spender begins anew with each release",
+        caps.enter,
+        "by_spender + price",
+        "price",
+        lambda: caps_are_exceeded([(day, "0.75", "ana") for day in (7, 8, 9)]),
+    ),
+    Plant(
+        "a release need not say who spends",
+        caps.needs_spender,
+        "'spender' in state['caps']",
+        "False",
+        lambda: not raises(DpFrameError, lambda: a_price(dp.Budget(epsilon=9.0, caps={"spender": 1}), "2", None)),
+    ),
+    Plant(
+        "a cap of ε lets prices in ρ through",
+        caps._within,
+        "not _uncounted(price, most) and",
+        "",
+        lambda: (
+            caps.Sums.of(caps.begun({"zone": "UTC", "day": {"epsilon": "1/1"}}), Loss.none(), account.now()).exceeded(
+                Loss.charged_rho(Fraction(9), Fraction(0))
+            )
+            == []
+        ),
+    ),
+    Plant(
+        "a slip in a name makes a budget",
+        dp.Ledger._check_near,
+        "near and (not create)",
+        "False",
+        a_second_budget_by_mistake,
     ),
     Plant("parts of a partition cost one part", parts.raised, 'state["groups"])', "1)", parts_are_too_cheap),
     Plant(

@@ -1,6 +1,7 @@
 """Processes that charge one budget at once: run by the tests and the benchmark, each in an interpreter of its own.
 
 python spenders.py spend PLACE PROCESSES SPENDS    # fork, charge, and say how many were granted, as JSON
+python spenders.py capped PLACE PROCESSES SPENDS   # the same under caps of a spender and a day
 python spenders.py raw PATH PROCESSES SPENDS       # as many bare synced SQLite transactions
 python spenders.py kills PATH SEEN KILLS           # fork, charge, store and write down what was seen; kill; check
 python spenders.py copies PATH SEEN KILLS          # the same, and copy the file and its journal after each kill
@@ -79,6 +80,54 @@ def spend(place, processes, spends, cap):
     return said | {"entries": ledger.verify()["shared"]}
 
 
+def capped(place, processes, spends):
+    """Every second process spends as one of two spenders; what was granted, and what the caps say of it.
+
+    Before that, as many others are killed while they spend.
+    """
+    from dpframe.budget import Ledger, Loss
+    from dpframe.errors import CapExceeded
+
+    ledger = Ledger(place)
+    budget = ledger.budget("shared", epsilon=100, caps={"spender": 0.5, "day": 0.9, "month": 2})
+    children, killing = [], budget.for_spender("k")
+    for _ in range(processes):
+        child = os.fork()
+        if child == 0:
+            while True:
+                killing.charge(Loss.charged(Fraction(1, 10**6), Fraction(0)), "unit 'id', add-remove", "?")
+        children.append(child)
+    for child in children:
+        time.sleep(random.uniform(0.01, 0.06))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    killed = budget.spent.exact_epsilon
+
+    def work(worker):
+        granted, refused, own = Fraction(0), 0, budget.for_spender(f"{worker % 2}")
+        for i in range(spends):
+            try:
+                price = Fraction(worker % 3 + 1, 100)
+                own.charge(Loss.charged(price, Fraction(0)), "unit 'id', add-remove", f"{i}")
+                granted += price
+            except CapExceeded:
+                refused += 1
+        return {"granted": str(granted), "refused": refused}
+
+    answers = in_parallel(processes, work)
+    now = {(cap.cap, cap.spender): str(cap.spent.exact_epsilon) for cap in budget.caps}
+    ledger.verify()
+    return {
+        "errors": [a["error"] for a in answers if "error" in a],
+        "granted": str(sum(Fraction(a.get("granted", 0)) for a in answers)),
+        "refused": sum(a.get("refused", 0) for a in answers),
+        "killed": str(killed),
+        "month": now["month", None],
+        "spent": str(budget.spent.exact_epsilon),
+        "spenders": {spender: spent for (cap, spender), spent in now.items() if cap == "spender"},
+    }
+
+
 def raw(path, processes, spends):
     """What a bare insert per synced transaction takes, with the journal that a ledger has."""
     first = sqlite3.connect(path, isolation_level=None)
@@ -103,7 +152,7 @@ def until_killed(place, seen):
     """Charge and store without end; what a user would have seen is written down, and synced, after it was stored."""
     from dpframe.budget import Ledger, Loss
 
-    budget = Ledger(place).budget("killed", epsilon=10**6)
+    budget = Ledger(place).budget("killed", epsilon=10**6, caps={"month": 10**6})
     with open(seen, "a") as book:
         while True:
             receipt = budget.charge(Loss.charged(Fraction(1, 1000), Fraction(0)), "unit 'id', add-remove", "count()")
@@ -170,6 +219,8 @@ if __name__ == "__main__":
     verb, place, *rest = sys.argv[1:]
     if verb == "spend":
         print(json.dumps(spend(place, int(rest[0]), int(rest[1]), float(rest[2]))))
+    elif verb == "capped":
+        print(json.dumps(capped(place, int(rest[0]), int(rest[1]))))
     elif verb == "raw":
         print(json.dumps(raw(place, int(rest[0]), int(rest[1]))))
     else:

@@ -127,6 +127,7 @@ class Options(TypedDict, total=False):
     data: Any
     ci: float | None
     covers: str
+    spender: str | None
 
 
 def read_row_limits(max_rows: object = None, limits: object = None) -> Limits:

@@ -24,6 +24,7 @@ from dpframe.plan import (
     NO_ROWS,
     Aggregate,
     Auto,
+    Bounds,
     Expr,
     Intervals,
     Kind,
@@ -39,7 +40,7 @@ from dpframe.plan import (
     warn_of_computed_bounds,
     warn_of_public_units,
 )
-from dpframe.plan.declared import completed
+from dpframe.plan.declared import check_fact, completed, within_rows
 from dpframe.plan.steps import Rows, combine, rewrites, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.usage import STEPS, explains
@@ -200,6 +201,9 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         if isinstance(lower, Auto) or isinstance(upper, Auto):
             raise InvalidBounds(f"clip({name!r}): dp.Auto() is for a question: dp.mean({name!r}, bounds=dp.Auto()).")
         low, high = check_interval(lower, upper, f"clip({name!r})")
+        if low is not None and high is not None:
+            typed = Bounds(low, high)
+            check_fact(self._step.table.columns.get(name), "bounds", typed, f"clip({name!r}): its limits")
         warn_of_computed_bounds((lower, upper), f"clip({name!r})")
         return self._then(rewrites.Clip(self._step, name, low, high))
 
@@ -304,7 +308,10 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         """
         step, asked = read_aggregates(self._step, "per_unit", (), features)
         made = tuple((name, completed(feature, step.table)) for name, feature in asked)
-        return self._then(combine.PerUnit(step, made))
+        each: steps.Step = combine.PerUnit(step, made)
+        for name, lower, upper in within_rows(made, step.table):
+            each = rewrites.Clip(each, name, lower, upper)
+        return self._then(each)
 
     def join(self, other: Any, on: str | Sequence[str], how: str = "inner") -> PrivateFrame[Table_co]:
         """Each row with the rows of another table that have its key: `join(regions, on="city")`.

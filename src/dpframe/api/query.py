@@ -319,6 +319,7 @@ class Query(Hints, Generic[Table_co]):
         data: Any = None,
         ci: float | None = None,
         covers: str = "noise",
+        spender: str | None = None,
     ) -> Release[Table_co]:
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
@@ -336,11 +337,11 @@ class Query(Hints, Generic[Table_co]):
                 values are; covers: "noise" for intervals of the number without noise, or "population" for the number of
                 the population that these people are drawn from at random. Counts, sums, means, ratios, variances,
                 covariances and correlations have the second. Where people may have several rows or values other than 0
-                and 1, a part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation
+                and 1, a part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation;
+                spender: who pays, for caps and history
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
-        Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
-                ReleasePending, LedgerError, which spend nothing; EngineError
+        Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
@@ -353,7 +354,7 @@ class Query(Hints, Generic[Table_co]):
         >>> again.table.equals(out.table), frame.budget.remaining
         (True, Loss(epsilon=0.5, delta=0.0))
         """
-        budget, question = resolve_budget(self._budget), self._with_ci(ci)._question
+        budget, question = resolve_budget(self._budget, spender), self._with_ci(ci)._question
         question = question.covering(read_covers(covers))
         if ci is not None:
             check_ci(ci, question.by, question.outputs, question.layout, question.covers)

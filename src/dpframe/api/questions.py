@@ -37,7 +37,7 @@ from dpframe.plan import (
     read_keys,
     read_other,
 )
-from dpframe.plan.declared import limits_of, min_units_of
+from dpframe.plan.declared import check_levels, limits_of, min_units_of
 from dpframe.plan.steps import basic as steps
 from dpframe.usage import explains
 
@@ -320,7 +320,11 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
 
     def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:
         domain = [self._step.table.column(name, verb).listed for name in by]
-        return read_keys(keys, by, domain, f"{verb}({', '.join(map(repr, by))})")
+        call = f"{verb}({', '.join(map(repr, by))})"
+        read = read_keys(keys, by, domain, call)
+        if read is not None:
+            check_levels(self._step.table, by, read.levels, call)
+        return read
 
     def _unlisted(self, name: str) -> bool:
         column = self._step.table.column(name, "histogram")

@@ -13,6 +13,7 @@ from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import QUERY, TIMES, Aggregate, Bounds, Covers, Derivation, Kind, Table, col, kind, read_covers
+from dpframe.plan.declared import check_fact, check_levels
 from dpframe.plan.statistics.two_columns import Moment
 from dpframe.plan.totals import without_bounds
 from dpframe.release import has_room
@@ -174,6 +175,7 @@ def _bounds_of(
             own = None  # in ticks; times are refused where the moments are built
         if ends is not None and not isinstance(ends, Bounds):
             raise InvalidBounds(f"{verb}: dp.Auto() chooses no bounds of several columns. Type {{{name!r}: (0, 100)}}.")
+        check_fact(column, "bounds", ends, f"{verb}: bounds of {name!r}")
         ends = ends or column.defaults.bounds
         if ends is None and own is None:
             line = ", ".join(f"{title!r}: {_pair_of(typed.get(title))}" for title in names)
@@ -247,6 +249,8 @@ def _terms(
             listed[name] = column.defaults.keys
         if name not in listed or isinstance(listed[name], str) or len(set(listed[name])) < 2:
             raise InvalidArgument(f"ols: list two keys of {name!r} or more: keys={{{name!r}: ['north', 'south']}}.")
+    for name in categories:
+        check_levels(table, (name,), (listed[name],), "ols")
     if set(listed) - set(categories):
         raise InvalidArgument("ols: keys= are for categories, written C(region) in a formula.")
     return outcome, inputs, {name: list(listed[name]) for name in categories}

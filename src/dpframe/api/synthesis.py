@@ -34,7 +34,7 @@ from dpframe.plan import (
     read_keys,
     ticks,
 )
-from dpframe.plan.declared import limits_of
+from dpframe.plan.declared import check_fact, limits_of
 from dpframe.plan.steps import Step, rewrites, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.release.kinds.synthesis import SyntheticRelease
@@ -198,6 +198,10 @@ class _Typed:
 
     def completed(self, table: Table) -> _Typed:
         """What was typed, and the declared keys or bounds of columns for which nothing was."""
+        for fact, given in (("keys", self.keys), ("bounds", self.bounds)):
+            for name, typed in given.items():
+                typed = read_bounds(typed, f"synthesize: bounds of {name!r}") if fact == "bounds" else typed
+                check_fact(table.columns.get(name), fact, typed, f"synthesize: {fact} of {name!r}")
         said = {*self.keys, *self.bins, *self.bounds}
         rest = {name: table.columns[name].defaults for name in self.names if name not in said}
         keys = {name: declared.keys for name, declared in rest.items() if declared.keys}

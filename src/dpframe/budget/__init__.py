@@ -3,6 +3,7 @@
 from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.allowance import Allowance
+from dpframe.budget.caps import Cap, Caps
 from dpframe.budget.entries import Charge, Entry
 from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
@@ -16,7 +17,7 @@ from dpframe.budget.losses import (
     typed_number,
     written_number,
 )
-from dpframe.budget.names import fingerprint
+from dpframe.budget.names import fingerprint, is_text
 from dpframe.budget.part_budget import (
     PartBudget,
 )
@@ -27,6 +28,8 @@ __all__ = [
     "Accountant",
     "Allowance",
     "Budget",
+    "Cap",
+    "Caps",
     "Charge",
     "Entry",
     "Forecast",
@@ -38,6 +41,7 @@ __all__ = [
     "Stored",
     "Terms",
     "fingerprint",
+    "is_text",
     "later",
     "offered",
     "read_delta",

@@ -9,26 +9,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from dpframe.budget.accountants import Accountant, read_limit
-from dpframe.budget.earlier import check_same, is_pending, stored_answer
-from dpframe.budget.entries import Charge, Entry, Failures, digest_of, loss_of, packed_statement, texts_of
-from dpframe.budget.limits import another_subject, exceeded, warn_of_weak
+from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps, read_spender, spenders_of
+from dpframe.budget.earlier import check_failures, check_same, is_pending, stored_answer
+from dpframe.budget.entries import Charge, Entry, Failures, digest_of, line_of, packed_statement, texts_of
+from dpframe.budget.limits import another_subject, exceeded, is_misnamed, second_budget, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
-from dpframe.budget.names import check_plain, fingerprint, is_text
+from dpframe.budget.names import body_of, check_plain, fingerprint, is_text
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
 from dpframe.budget.verbs import Verbs, registered
 from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
-    FailuresUnacknowledged,
     InvalidArgument,
+    LedgerError,
     ReleaseLost,
     UnsupportedOperation,
 )
-from dpframe.usage import BUDGET, PLAN, explains
+from dpframe.safe_text import visible
+from dpframe.usage import BUDGET, PLAN, explains, warn
 
-UNACKNOWLEDGED = 2  # After this number of unacknowledged failures, charges are refused.
 _STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
 UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
@@ -45,7 +46,8 @@ class Budget(Verbs):
 
     Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "basic"
             (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number
-            of units in the tables. It is used only for a warning, which compares δ with 1 / min_units
+            of units in the tables. It is used only for a warning, which compares δ with 1 / min_units; caps: the most
+            that one release, spender, day, week or month may cost, `dp.Caps(...)` or a dict of its arguments
     Bound:  all releases that are charged here compose to at most the limit. The first charge binds the budget to one
             unit and neighbour relation; the limit holds for these
     Warns:  DpFrameWarning for a limit that protects little; see `dpframe.budget.limits`
@@ -71,20 +73,25 @@ class Budget(Verbs):
         accountant: str | None = None,
         *,
         min_units: int | None = None,
+        caps: Any = None,
     ) -> None:
         adds_up, limit = read_limit(epsilon, delta, rho, accountant)
         warn_of_weak(limit, min_units, "dp.Budget({})")
-        self._open(adds_up, limit, MemoryBook(adds_up, limit, now()))
+        self._open(adds_up, limit, MemoryBook(adds_up, limit, now(), begun(read_caps(caps, adds_up.terms))))
 
-    def _open(self, accountant: Accountant, limit: Loss, book: Book) -> None:
-        self._accountant, self._limit, self._book = accountant, limit, book
+    def _open(self, accountant: Accountant, limit: Loss, book: Book, spender: str | None = None) -> None:
+        self._accountant, self._limit, self._book, self._spender = accountant, limit, book, spender
 
     @classmethod
-    def kept_in(cls, book: Book, accountant: Accountant, limit: Loss) -> Budget:
+    def kept_in(cls, book: Book, accountant: Accountant, limit: Loss, spender: str | None = None) -> Budget:
         """A budget whose entries are in another book, such as that of a ledger."""
         budget = cls.__new__(cls)
-        budget._open(accountant, limit, book)
+        budget._open(accountant, limit, book, spender)
         return budget
+
+    def for_spender(self, spender: str) -> Budget:
+        """The same budget, where one spender spends all that is charged. Nothing proves who it is."""
+        return Budget.kept_in(self._book, self._accountant, self._limit, read_spender(spender))
 
     # State
 
@@ -110,8 +117,24 @@ class Budget(Verbs):
 
     @property
     def remaining(self) -> Loss:
-        """The loss that may still be charged."""
+        """The loss that may still be charged, if no cap is in the way; see `caps`."""
         return self._limit - self.spent
+
+    @property
+    def caps(self) -> list[Cap]:
+        """Each cap with what is spent of it now, and when it begins anew; that of spenders once for each spender.
+
+        >>> [(cap.cap, cap.most, cap.spent) for cap in Budget(epsilon=5, caps={"release": 0.5}).caps]
+        [('release', 'ε = 0.5', Loss(epsilon=0.0, delta=0.0))]
+        """
+        state = self._book.caps()
+        spenders = self.spenders if state is not None and "spender" in state["caps"] else {}
+        return [] if state is None else list(lines_of(state, spenders, now()))
+
+    @property
+    def spenders(self) -> dict[str, Loss]:
+        """What each spender who was named has spent: the simple sum of the prices of the releases."""
+        return spenders_of(self._book.entries())
 
     def history(self) -> list[Charge]:
         """All charges, oldest first, each with a status: "released", "failed", "lost", "pending" or "open".
@@ -126,7 +149,7 @@ class Budget(Verbs):
         entries = self._book.entries()
         status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
         return [
-            _line(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
+            line_of(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
             for entry in entries
             if entry.kind == "charge"
         ]
@@ -152,6 +175,7 @@ class Budget(Verbs):
         events: Sequence[Mapping[str, Any]] = (UNKNOWN_EVENT,),
         part: PartName | None = None,
         within: Within | None = None,
+        policies: Sequence[Mapping[str, Any]] = (),
     ) -> Receipt:
         """Charge a release, or refuse it and change nothing. A name that was released gets its stored answer for free.
 
@@ -160,17 +184,18 @@ class Budget(Verbs):
                 refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
                 failed; batch: whether the loss is that of several queries which were all fixed beforehand; events: the
                 mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
-                within: the earlier charge that paid for this release, if there is one
-        Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; ReleaseMismatch when the
-                name was used for another plan; ReleasePending; FailuresUnacknowledged; UnsupportedOperation for a
-                single release from a budget with accountant "pld"
+                within: the earlier charge that paid for this release, if there is one; policies: see `body_of`
+        Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; CapExceeded;
+                ReleaseMismatch when the name was used for another plan; ReleasePending; FailuresUnacknowledged;
+                UnsupportedOperation for a single release from a budget with accountant "pld"
         """
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
             loss = loss + Loss.none(in_rho=True)
-        body = _body(loss, subject, query, name, plan, events)
+        body = body_of(loss, subject, query, name, plan, events, policies) | self._spent_by
         with self._book.write() as page:
-            self._check_subject(page, subject)
+            at = now()
+            self._check_subject(page.subject, subject)
             earlier, running = page.latest(name) if name is not None else None, False
             if earlier is None and name is not None:
                 check_plain(name)
@@ -191,12 +216,12 @@ class Budget(Verbs):
             page.spent, page.subject, page.parts = total, subject, parts
             if part is not None:
                 body |= {"loss": texts_of(charged), "part": {**vars(part), "loss": texts_of(loss)}}
+            enter(page, body, at)
             if retry and running and earlier is not None:
-                page.append("lost", {"about": earlier.number, "by": _user()}, now())
-            entry = page.append("charge", body, now())
-            failures = page.failures
-        paid_before = earlier is not None
-        return Receipt(entry.number, entry.when, loss, self._limit - total, failures=failures, again=paid_before)
+                page.append("lost", {"about": earlier.number, "by": _user()}, at)
+            entry = page.append("charge", body, at)
+        left, again = self._limit - total, earlier is not None
+        return Receipt(entry.number, entry.when, loss, left, failures=page.failures, again=again)
 
     def open(
         self,
@@ -207,11 +232,12 @@ class Budget(Verbs):
         name: str,
         plan: Mapping[str, Any],
         opens: Mapping[str, Any],
+        policies: Sequence[Mapping[str, Any]] = (),
     ) -> Entry:
         """Charge once, in advance, for later charges. If the name was charged before, return that charge for free.
 
-        Input:  loss: of all later charges together; subject: None if it is not known yet; query: in public words; name
-                and plan: the name and description of the charge; opens: the settings that later charges need
+        Input:  loss: of all later charges together; subject: None if it is not known yet; query, policies: as in
+                `charge`; name and plan: the name and description; opens: the settings that later charges need
         Output: the charge; its `body["opens"]` holds the settings of the first call
         Bound:  the later charges are one interactive mechanism of this loss. Other mechanisms are charged while it
                 runs. Losses in (ε, δ) and in ρ add up in this case too, in any order of questions
@@ -220,10 +246,12 @@ class Budget(Verbs):
         Errors: as `charge`
         """
         self._check_call(name, False, batch=False)
-        body = {**_body(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,)), "opens": {**opens}}
+        body = {**body_of(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,), policies), "opens": {**opens}}
+        body |= self._spent_by
         with self._book.write() as page:
+            at = now()
             if subject is not None:
-                self._check_subject(page, subject)
+                self._check_subject(page.subject, subject)
             earlier = page.latest(name)
             if earlier is not None:
                 check_same(earlier, body)
@@ -232,7 +260,13 @@ class Budget(Verbs):
             check_failures(page.failures)
             page.spent = self._within_limit(page, loss)
             page.subject = page.subject if subject is None else subject
-            return page.append("charge", body, now())
+            enter(page, body, at)
+            return page.append("charge", body, at)
+
+    @property
+    def _spent_by(self) -> dict[str, str]:
+        """What the body of a charge says of its spender."""
+        return {} if self._spender is None else {"spender": self._spender}
 
     def _check_call(self, name: str | None, refresh: bool, *, batch: bool) -> None:
         """Errors: UnsupportedOperation, InvalidArgument."""
@@ -327,7 +361,7 @@ class Budget(Verbs):
             if not is_pending(page, earlier.number):
                 raise InvalidArgument(f"resolve: release {release!r} is not pending; see history().")
             page.append("lost", {"about": earlier.number, "by": by or _user()}, now())
-        return _line(earlier, "lost")
+        return line_of(earlier, "lost")
 
     def acknowledge_failures(self, by: str | None = None) -> int:
         """Record that somebody looked at the releases that failed after they were charged, so that charges go on.
@@ -378,12 +412,27 @@ class Budget(Verbs):
         """The stored tables of the charges that one charge paid for in advance, by the number of the charge."""
         return self._book.tables(opening)
 
-    def _check_subject(self, page: Page, subject: str) -> None:
-        if page.subject not in (None, subject):
-            raise BudgetMismatch(another_subject(str(page.subject), subject))
+    def check_subject(self, subject: str) -> None:
+        """Check the name of the units of a table before it is asked; all else that does not fit, a release refuses.
+
+        Warns:  DpFrameWarning when another budget of the same ledger is about the same units. Errors: BudgetMismatch
+        """
+        try:
+            own, others = self._book.subjects(subject)
+        except LedgerError:
+            return
+        if own is not None and is_misnamed(own, subject):
+            self._check_subject(own, subject)
+        if others and own is None:
+            warn(second_budget(others, subject))
+
+    def _check_subject(self, own: str | None, subject: str) -> None:
+        if own is not None and own != subject:
+            raise BudgetMismatch(another_subject(own, subject))
 
     def __repr__(self) -> str:
-        return f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r})"
+        caps = "".join(f"; {cap}" for cap in self.caps)
+        return visible(f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r}{caps})")
 
     def __reduce__(self) -> Any:
         again = self._book.reopening()
@@ -392,7 +441,7 @@ class Budget(Verbs):
                 "A budget in memory cannot be pickled or copied, since each copy could be spent in full. A budget in a "
                 "ledger can be pickled: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
             )
-        return again
+        return again[0], (*again[1], self._spender)
 
 
 def _user() -> str:
@@ -401,41 +450,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # The user has no name on this machine.
         return "unknown"
-
-
-def check_failures(failures: Failures) -> None:
-    """Errors: FailuresUnacknowledged."""
-    if failures.unacknowledged >= UNACKNOWLEDGED:
-        raise FailuresUnacknowledged(
-            f"{failures.unacknowledged} releases failed after they were paid from this budget, see budget.history(). "
-            "Whether a release fails may depend on one row, and no noise hides that. Nothing was spent. Correct the "
-            "cause, such as a cast that fails for some cells, and type budget.acknowledge_failures() to go on."
-        )
-
-
-def _body(
-    loss: Loss,
-    subject: str,
-    query: str,
-    name: str | None,
-    plan: Mapping[str, Any] | None,
-    events: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
-    """The body of a charge's entry in the book."""
-    return {
-        "loss": texts_of(loss),
-        "subject": subject,
-        "query": query,
-        "name": name,
-        "plan": plan,
-        "fingerprint": None if plan is None else fingerprint(plan),
-        "events": [dict(event) for event in events],
-    }
-
-
-def _line(entry: Entry, status: str) -> Charge:
-    """The line of the history for a charge's entry."""
-    loss, body = loss_of(entry.body["loss"]), entry.body
-    price = body.get("within", {}).get("loss")
-    line = Charge(entry.when, body["query"], loss.epsilon, loss.delta, loss.rho, entry.name, status, entry.number)
-    return line._replace(paid_by=entry.about, price=None if price is None else loss_of(price))

@@ -1,15 +1,30 @@
-"""Releases whose name was charged before: return the stored answer, refuse, or allow the name to be paid again."""
+"""What came before a charge: failures that nobody looked at, and the earlier charge of its name.
+
+For a name there is the stored answer, a refusal, or the name may be paid again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from dpframe.budget.entries import Entry, loss_of, statement_of
+from dpframe.budget.entries import Entry, Failures, loss_of, statement_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.names import differences
 from dpframe.budget.receipts import Page, Receipt, Stored
-from dpframe.errors import ReleaseMismatch, ReleasePending
+from dpframe.errors import FailuresUnacknowledged, ReleaseMismatch, ReleasePending
+
+UNACKNOWLEDGED = 2  # After this number of unacknowledged failures, charges are refused.
+
+
+def check_failures(failures: Failures) -> None:
+    """Errors: FailuresUnacknowledged."""
+    if failures.unacknowledged >= UNACKNOWLEDGED:
+        raise FailuresUnacknowledged(
+            f"{failures.unacknowledged} releases failed after they were paid from this budget, see budget.history(). "
+            "Whether a release fails may depend on one row, and no noise hides that. Nothing was spent. Correct the "
+            "cause, such as a cast that fails for some cells, and type budget.acknowledge_failures() to go on."
+        )
 
 
 def check_same(earlier: Entry, body: Mapping[str, Any]) -> None:

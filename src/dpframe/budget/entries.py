@@ -24,6 +24,8 @@ class Charge(NamedTuple):
     charge, "lost" if somebody marked the release as lost, and "pending" otherwise: the release is running, or it was
     interrupted or killed after it was charged. A charge that pays for later lines is "open", such as that of a series.
     `paid_by` is the number of the line that paid for this one in advance, and `price` is the cost within that line.
+    `spender` is who spent it, if that was said. `policies` are the policy files that the rows were under, each with its
+    hash: "visits.toml, sha256 ...".
     """
 
     when: dt.datetime
@@ -36,6 +38,8 @@ class Charge(NamedTuple):
     number: int = 0
     paid_by: int | None = None
     price: Loss | None = None
+    spender: str | None = None
+    policies: tuple[str, ...] = ()
 
 
 class Failures(NamedTuple):
@@ -50,8 +54,9 @@ class Entry:
     """One line of a book.
 
     `kind` is "open" (the limits), "charge", "result" (the table of a charge), "failure" (an error after a charge),
-    "lost" (a pending charge whose answer nobody will see), "acknowledgement" (of failures: how many, and by whom), or
-    "partition". Results, failures and losses name their charge by its number.
+    "lost" (a pending charge whose answer nobody will see), "acknowledgement" (of failures: how many, and by whom),
+    "partition", or "caps" (the new ones, and who changed them). Results, failures and losses name their charge by its
+    number.
     """
 
     number: int
@@ -74,6 +79,11 @@ class Entry:
     def name(self) -> str | None:
         """The name of a charge's release."""
         return self.body.get("name")
+
+    @property
+    def spender(self) -> str | None:
+        """Who spent a charge."""
+        return self.body.get("spender")
 
 
 def canonical(value: Any) -> str:
@@ -158,3 +168,23 @@ def as_read_now(loss: Loss) -> Loss:
     """
     rho = None if loss.exact_rho is None else number_of(float(loss.exact_rho))
     return Loss(number_of(float(loss.exact_epsilon)), number_of(float(loss.exact_delta)), rho, left=loss.left)
+
+
+def line_of(entry: Entry, status: str) -> Charge:
+    """The line of the history for a charge's entry."""
+    loss, body = loss_of(entry.body["loss"]), entry.body
+    within = body.get("within", {}).get("loss")
+    return Charge(
+        entry.when,
+        body["query"],
+        loss.epsilon,
+        loss.delta,
+        loss.rho,
+        entry.name,
+        status,
+        entry.number,
+        paid_by=entry.about,
+        price=None if within is None else loss_of(within),
+        spender=entry.spender,
+        policies=tuple(f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ())),
+    )

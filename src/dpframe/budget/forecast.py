@@ -146,11 +146,11 @@ def _planned(
     first = max(night + 1, 0)
     for ahead in range(first, min(pace.nights, first + _LONGEST)):
         total += share
-        rows.append((of, pace.begins(ahead).date(), share, total, most, "planned"))
-    last = pace.begins(pace.nights - 1).date()
+        rows.append((of, pace.day(ahead), share, total, most, "planned"))
+    last = pace.day(pace.nights - 1)
     nights_left, tonight = max(pace.nights - max(night, 0), 0), pace.left(losses, night)
     words = (
-        f"{of}: {pace.nights} nights from {pace.begins(0).date()} to {last}, {pace.share} each; {nights_left} nights "
-        f"are left, and {tonight} of this night."
+        f"{of}: {pace.nights} {pace.word}s from {pace.day(0)} to {last}, {pace.share} each; {nights_left} {pace.word}s "
+        f"are left, and {tonight} of this {pace.word}."
     )
     return rows, words, last

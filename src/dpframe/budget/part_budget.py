@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from dpframe.budget.account import Budget
@@ -51,6 +52,12 @@ class PartBudget(Hints):
     def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
         """Charge a release about this part; see `Budget.charge`."""
         return self._budget.charge(loss, subject, query, part=self._part, **options)
+
+    def for_spender(self, spender: str) -> PartBudget:
+        """The same, where all that is charged is spent by one spender; see `Budget.for_spender`."""
+        again = copy(self)
+        again._budget = self._budget.for_spender(spender)
+        return again
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
         """Store the released table with its charge."""

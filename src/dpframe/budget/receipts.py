@@ -22,6 +22,7 @@ class Page(Protocol):
     subject: str | None
     parts: Parts
     failures: Failures
+    caps: Mapping[str, Any] | None  # caps and their sums; see `dpframe.budget.caps`
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         """Add an entry. The caller first sets the attributes above to the state after it; both are stored together."""
@@ -29,6 +30,10 @@ class Page(Protocol):
 
     def latest(self, name: str) -> Entry | None:
         """The last charge of this name."""
+        ...
+
+    def latest_of(self, spender: str) -> Entry | None:
+        """The last charge of this spender."""
         ...
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
@@ -63,6 +68,14 @@ class Book(Protocol):
         """The number of releases that failed after they were charged."""
         ...
 
+    def subjects(self, subject: str) -> tuple[str | None, list[str]]:
+        """Whose privacy the budget is about, None before the first charge; other budgets here that are about these."""
+        ...
+
+    def caps(self) -> Mapping[str, Any] | None:
+        """The caps and their sums; None without caps."""
+        ...
+
     def entries(self) -> list[Entry]:
         """Every entry, oldest first."""
         ...
@@ -72,7 +85,7 @@ class Book(Protocol):
         ...
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
-        """Function and arguments with which another process opens this book; None if it cannot."""
+        """Function and arguments, but for the spender, with which another process opens this book; or None."""
         ...
 
 

@@ -85,12 +85,17 @@ class Verbs(Hints):
         carry: bool = False,
         start: Any = None,
         name: str = "nightly",
+        periods: int | None = None,
+        zone: str | None = None,
     ) -> Any:
-        """Divide a part of this budget over a number of nights. A known name returns the allowance that it has.
+        """Divide a part of this budget over a number of nights, or of periods: `allocate("1mo", 12, epsilon=2)`.
 
-        Input:  per: the length of a night, "night" (a day), "12h", "1w"; nights: the number of nights; epsilon and
-                delta, or rho: the loss of all nights together, charged now; carry: whether later nights may spend the
-                unspent part of earlier nights; start: when the first night begins (UTC), by default today at 0:00; name
+        Input:  per: the length of a night, "night" (a day), "12h", "1w", or "1mo" for calendar months; nights: the
+                number of nights; epsilon and delta, or rho: the loss of all nights together, charged now; carry:
+                whether later nights may spend the unspent part of earlier nights; start: when the first night begins
+                (UTC, or in the zone), by default today at 0:00, for months on the first of this month; name: a known
+                one returns the allowance that it has; periods: another word for nights; zone: the time zone in whose
+                calendar days, weeks and months begin, such as "Europe/Vienna", by default UTC
         Output: an allowance, which pays for releases like a budget: `df.dp(unit=..., budget=allowance)`; `.share` is
                 the part of one night, and `.tonight` is the unspent part of this night
         Bound:  (ε, δ) or ρ for all releases of all nights. With a δ the releases are counted in ρ if a count of one
@@ -98,7 +103,17 @@ class Verbs(Hints):
         Errors: InvalidArgument, InvalidPrice, BudgetExceeded; ReleaseMismatch if the name has another allowance
         """
         return registered("allocate")(
-            self, per, nights, epsilon=epsilon, delta=delta, rho=rho, carry=carry, start=start, name=name
+            self,
+            per,
+            nights,
+            periods=periods,
+            zone=zone,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            carry=carry,
+            start=start,
+            name=name,
         )
 
     def forecast(self) -> Any:

@@ -9,7 +9,7 @@ from dpframe.release.kinds.marginals import MarginalsRelease
 from dpframe.release.kinds.series import Series
 from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.release.narrowing import has_room
-from dpframe.release.paying import Account
+from dpframe.release.paying import Account, spent_by, subject_words
 from dpframe.release.run import release
 from dpframe.release.shown import Release
 from dpframe.release.tune import (
@@ -27,5 +27,7 @@ __all__ = [
     "batch_of",
     "has_room",
     "release",
+    "spent_by",
+    "subject_words",
     "tuned",
 ]

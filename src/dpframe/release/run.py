@@ -36,7 +36,7 @@ from dpframe.release.auto import Seen, check_choice, choose, restored
 from dpframe.release.empty import warn_if_empty
 from dpframe.release.kinds import Record, answer_kind
 from dpframe.release.left_out import left_out
-from dpframe.release.paying import Account, described_origin, recorded, subject_of, told
+from dpframe.release.paying import Account, described_origin, recorded, subject_of, told, under_policy
 from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
 from dpframe.release.shown import (
     bias_words,
@@ -108,6 +108,7 @@ def settled(
     events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
     options: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
     options |= {"retry": True} if retry else {}
+    options |= under_policy((question for question, _ in questions), account, cost)
     receipt = account.charge(cost, subjects.pop(), query, **options)
     if receipt.stored is None:
         asked_for = [question for question, _ in questions]
