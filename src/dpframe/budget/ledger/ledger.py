@@ -126,7 +126,7 @@ class Ledger(Hints):
             )
         typed = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
         capped = read_caps(caps, (typed[0] if typed is not None else accountant_named("basic")).terms)
-        state = self._state(name)
+        state, who = self._state(name), read_spender(spender)
         if state is None:
             check_plain(name)
             self._check_near(name, create=create)
@@ -146,13 +146,7 @@ class Ledger(Hints):
                 f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is opened with {typed[1]} and "
                 f"{typed[0].name!r}. A limit cannot be changed: type ledger.budget({name!r}), or choose another name."
             )
-        if caps is not None and caps_now != read_caps(caps, accountant_named(kind).terms):
-            raise BudgetMismatch(
-                f"Budget {name!r} has other caps than these. They are fixed when it is made, and nobody who opens it "
-                f"changes them: type ledger.budget({name!r}) without caps=. Whoever looks after the ledger changes "
-                f"them for all, and the ledger records it: ledger.change_caps({name!r}, caps, by='Ada')."
-            )
-        who = read_spender(spender)
+        _check_caps(name, caps_now, read_caps(caps, accountant_named(kind).terms))
         again = (_reopened, (*self._opened, name))
         from dpframe.budget.ledger.book import LedgerBook
 
@@ -294,6 +288,16 @@ class Ledger(Hints):
 
     def __repr__(self) -> str:
         return visible(f"Ledger({self._store.place})")
+
+
+def _check_caps(name: str, now: Any, typed: dict[str, Any] | None) -> None:
+    """Refuse other caps than a budget has. Errors: BudgetMismatch."""
+    if typed is not None and typed != now:
+        raise BudgetMismatch(
+            f"Budget {name!r} has other caps than these. They are fixed when it is made, and nobody who opens it "
+            f"changes them: type ledger.budget({name!r}) without caps=. Whoever looks after the ledger changes "
+            f"them for all, and the ledger records it: ledger.change_caps({name!r}, caps, by='Ada')."
+        )
 
 
 def _reopened(
