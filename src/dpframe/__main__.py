@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dpframe.budget import Budget, Ledger
+from dpframe.budget import Budget, Ledger, Terms
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan import render_text
 from dpframe.release.shown import ledger_page, price_words
@@ -86,6 +86,7 @@ def _show(ledger: Ledger, _: Any) -> str:
 def _budget(name: str, budget: Budget) -> str:
     title = f"{visible(name)}: {budget.spent} spent of {budget.limit}, {budget.remaining} left"
     title += f"; accountant {budget.accountant}"
+    title += f"\n{budget.standing.words}" if budget.terms is Terms.EITHER else ""
     failed, unacknowledged = budget.failures
     if failed:
         title += f"\n{failed} failed after the charge, {unacknowledged} not acknowledged"

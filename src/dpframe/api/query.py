@@ -19,12 +19,12 @@ from dpframe.engine import Table_co, as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan import QUERY, Derivation, Question, ReleasedColumn, check_choice, derivation, read_covers, real
 from dpframe.plan.steps import Step, exchanged, rebased, source_of, sources_of
-from dpframe.release import Account, Batch, batch_of, release, tuned
+from dpframe.release import Account, Batch, batch_of, bought, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
 from dpframe.release.estimators import estimator_of
 from dpframe.release.kinds import answer_kind
-from dpframe.release.pricing import NoisePlan, read_price
+from dpframe.release.pricing import NoisePlan, read_price, share_price
 from dpframe.release.shown import Release, priced_chart, read_look, warn_hopeless
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -169,6 +169,7 @@ class Query(Hints, Generic[Table_co]):
         delta: float | None = None,
         *,
         rho: float | Sequence[float] | None = None,
+        share: float | None = None,
         alpha: float = 0.05,
         noise: str = "auto",
         assume_rows: int | None = None,
@@ -176,9 +177,9 @@ class Query(Hints, Generic[Table_co]):
     ) -> Table_co:
         """The error to expect of each column at a price, or at several, before anything is spent.
 
-        Input:  epsilon, delta, rho, noise, ci as in `release`; a list of prices, epsilon=[0.1, 1], gives the errors at
-                each; alpha: the probability of a larger error; assume_rows: for ratios and quantiles, a number of
-                values per group to assume, since their error depends on it
+        Input:  epsilon, delta, rho, share, noise, ci as in `release`; a list of prices, epsilon=[0.1, 1], gives the
+                errors at each; alpha: the probability of a larger error; assume_rows: for ratios and quantiles, a
+                number of values per group to assume, since their error depends on it
         Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks) and
                 useful_from. "n.other" is the column n in the row that collects suppressed groups. The error of a mean,
                 a variance, a standard deviation or a quantile is null unless rows are assumed. That of a most frequent
@@ -203,10 +204,10 @@ class Query(Hints, Generic[Table_co]):
         >>> frame.count_units().accuracy(epsilon=[0.1, 1]).select("epsilon", "column", "scale").rows()
         [(0.1, 'count_units', 10.0), (1.0, 'count_units', 1.0)]
         """
-        if epsilon is None and rho is None:
-            ways = "accuracy(epsilon=0.1), or accuracy(rho=0.01); or at several: accuracy(epsilon=[0.1, 1])"
+        if epsilon is None and rho is None and share is None:
+            ways = "accuracy(epsilon=0.1), (rho=0.01) or (share=0.02); or at several: accuracy(epsilon=[0.1, 1])"
             raise InvalidPrice(f"Say at what price: {ways}.")
-        table = self._errors(epsilon, delta, rho, alpha, noise, assume_rows, ci)
+        table = self._errors(epsilon, delta, rho, alpha, noise, assume_rows, ci, share)
         warn_hopeless(table, assume_rows)
         return as_kind(table, source_of(self._question.step).data.kind)  # type: ignore[no-any-return]
 
@@ -248,23 +249,23 @@ class Query(Hints, Generic[Table_co]):
         return priced_chart(table, self._question, terms, check_alpha(alpha), look)
 
     def _errors(
-        self, epsilon: Any, delta: Any, rho: Any, alpha: float, noise: str, assume_rows: int | None, ci: float | None
+        self, epsilon: Any, delta: Any, rho: Any, alpha: float, noise: str, rows: int | None, ci: Any, share: Any = None
     ) -> pl.DataFrame:
         """The table of `accuracy`: one row per column, and of several prices the rows of each."""
         asked, terms = self._with_ci(ci), Terms.EPSILON if _is_list(epsilon) or rho is None else Terms.RHO
         listed = epsilon if terms is Terms.EPSILON else rho
         several = _is_list(listed)
-        rows = []
+        lines = []
         for price in _prices(listed, terms) if several else [listed]:
-            named = {"epsilon": epsilon, "rho": rho, "delta": delta, terms.value: price}
-            expected = asked._error_rows(named, alpha, noise, assume_rows)
+            named = {"epsilon": epsilon, "rho": rho, "delta": delta, "share": share, terms.value: price}
+            expected = asked._error_rows(named, alpha, noise, rows)
             useful_from = asked._useful_from(named, alpha, noise)
             first_cells = (float(price),) if several else ()
-            rows += [(*first_cells, *row, least) for row, least in zip(expected, useful_from, strict=True)]
+            lines += [(*first_cells, *row, least) for row, least in zip(expected, useful_from, strict=True)]
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
         first = {terms.value: pl.Float64} if several else {}
         numbers = {"scale": pl.Float64, "error": pl.Float64, "useful_from": pl.Int64}
-        return pl.DataFrame(rows, schema={**first, **schema, **numbers}, orient="row")
+        return pl.DataFrame(lines, schema={**first, **schema, **numbers}, orient="row")
 
     def _error_rows(
         self, price: Mapping[str, float | None], alpha: float, noise: str, rows: int | None, of: str | None = None
@@ -301,9 +302,12 @@ class Query(Hints, Generic[Table_co]):
     def _noise_plan(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
         """The noise that a price buys from the budget. If there is no budget, the price decides: ε or ρ."""
         terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
+        if price.get("share") is not None:
+            return bought(self._question, share_price(resolve_budget(self._budget), noise=noise, **price))[1]
         with suppress(BudgetRequired):
             terms = resolve_budget(self._budget).terms
-        return answer_kind(self._question).noise(self._question, read_price(terms, **price, noise=noise))
+        amounts = {name: amount for name, amount in price.items() if name != "share"}
+        return answer_kind(self._question).noise(self._question, read_price(terms, **amounts, noise=noise))
 
     def release(
         self,
@@ -311,6 +315,7 @@ class Query(Hints, Generic[Table_co]):
         delta: float | None = None,
         *,
         rho: float | None = None,
+        share: float | None = None,
         noise: str = "auto",
         name: str | None = None,
         refresh: bool = False,
@@ -322,20 +327,22 @@ class Query(Hints, Generic[Table_co]):
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
         Input:  epsilon > 0 and delta >= 0, the price; or rho > 0 (and delta, for keys found in the data) from a budget
-                in ρ; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviation. For
-                counts of listed groups, and sums with bounds of one sign, there is also noise of which groups share a
-                part, which "auto" may take: "k-norm" for ε alone, "elliptic" with δ or in ρ. A sum over groups of such
-                numbers has a larger error. Choices (quantiles, most frequent values) have a mechanism of their own,
-                which may use the δ, but not with noise="laplace"; name: of the release in its budget, so that a second
-                call with this name returns the stored table for free; refresh: pay again for a name, and draw again;
-                on_pending: "retry" pays again for a name whose release was charged and has no table, since it was
-                killed; data: which rows these are, as in `dpframe.protect`: the name over other rows is refused; ci:
-                with 0.95 each number has the ends of its 95% interval beside it, see `Release.with_ci`. Intervals are
-                free, but for quantiles: half of a quantile's price pays for its interval, which then holds whatever the
-                values are; covers: "noise" for intervals of the number without noise, or "population" for the number of
-                the population that these people are drawn from at random. Counts, sums, means, ratios, variances,
-                covariances and correlations have the second. Where people may have several rows or values other than 0
-                and 1, a part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation
+                in ρ or with accountant="gdp"; or share: a part of the whole budget, 0.02 for two per cent, in the terms
+                in which it buys less noise; noise: "laplace", "gaussian", or "auto" for the one with the smaller
+                standard deviation. For counts of listed groups, and sums with bounds of one sign, there is also noise
+                of which groups share a part, which "auto" may take: "k-norm" for ε alone, "elliptic" with δ or in ρ. A
+                sum over groups of such numbers has a larger error. Choices (quantiles, most frequent values) have a
+                mechanism of their own, which may use the δ, but not with noise="laplace"; name: of the release in its
+                budget, so that a second call with this name returns the stored table for free; refresh: pay again for a
+                name, and draw again; on_pending: "retry" pays again for a name whose release was charged and has no
+                table, since it was killed; data: which rows these are, as in `dpframe.protect`: the name over other
+                rows is refused; ci: with 0.95 each number has the ends of its 95% interval beside it, see
+                `Release.with_ci`. Intervals are free, but for quantiles: half of a quantile's price pays for its
+                interval, which then holds whatever the values are; covers: "noise" for intervals of the number without
+                noise, or "population" for the number of the population that these people are drawn from at random.
+                Counts, sums, means, ratios, variances, covariances and correlations have the second. Where people may
+                have several rows or values other than 0 and 1, a part of the price pays for how far they differ: a
+                ninth to a fifth, and 1/13 for a correlation
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
@@ -356,7 +363,8 @@ class Query(Hints, Generic[Table_co]):
         question = question.covering(read_covers(covers))
         if ci is not None:
             check_ci(ci, question.by, question.outputs, question.layout, question.covers)
-        price = read_price(budget.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
+        amounts: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "noise": noise}
+        price = read_price(budget.terms, **amounts) if share is None else share_price(budget, share, **amounts)
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
         if data is not None:
             question = replace(question, step=_labelled(question.step, engine.read_origin(data)))

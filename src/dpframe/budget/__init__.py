@@ -2,6 +2,7 @@
 
 from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
+from dpframe.budget.adaptive import Normal
 from dpframe.budget.allowance import Allowance
 from dpframe.budget.entries import Charge, Entry
 from dpframe.budget.forecast import Forecast
@@ -32,6 +33,7 @@ __all__ = [
     "Forecast",
     "Ledger",
     "Loss",
+    "Normal",
     "Page",
     "PartBudget",
     "Receipt",

@@ -5,19 +5,31 @@ from __future__ import annotations
 import datetime as dt
 import getpass
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpframe.budget.accountants import Accountant, read_limit
-from dpframe.budget.earlier import check_same, is_pending, stored_answer
-from dpframe.budget.entries import Charge, Entry, Failures, digest_of, loss_of, packed_statement, texts_of
+from dpframe.budget.adaptive import Normal
+from dpframe.budget.earlier import charge_body, check_same, is_pending, noted, priced, stored_answer
+from dpframe.budget.entries import (
+    Charge,
+    Entry,
+    Failures,
+    digest_of,
+    history_line,
+    packed_statement,
+    texts_of,
+)
 from dpframe.budget.limits import another_subject, exceeded, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import check_plain, fingerprint, is_text
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
-from dpframe.budget.verbs import Verbs, registered
+from dpframe.budget.standing import Standing
+from dpframe.budget.verbs import Verbs
 from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
@@ -43,9 +55,10 @@ def now() -> dt.datetime:
 class Budget(Verbs):
     """A limit on the privacy loss of all releases together. The budget is in memory, for this process.
 
-    Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "basic"
-            (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number
-            of units in the tables. It is used only for a warning, which compares δ with 1 / min_units
+    Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "gdp" (the
+            better of two sums, of ε and of the μ² of Gaussian privacy; the usual one with ε and a δ), "basic" (ε and
+            δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number of
+            units in the tables. It is used only for a warning, which compares δ with 1 / min_units
     Bound:  all releases that are charged here compose to at most the limit. The first charge binds the budget to one
             unit and neighbour relation; the limit holds for these
     Warns:  DpFrameWarning for a limit that protects little; see `dpframe.budget.limits`
@@ -90,12 +103,12 @@ class Budget(Verbs):
 
     @property
     def accountant(self) -> str:
-        """How losses add up: "basic", "zcdp" or "pld"."""
+        """How losses add up: "basic", "gdp", "zcdp" or "pld"."""
         return self._accountant.name
 
     @property
     def terms(self) -> Terms:
-        """Whether releases are charged in "epsilon" or in "rho"."""
+        """Whether releases are charged in "epsilon", in "rho", or in "either"."""
         return self._accountant.terms
 
     @property
@@ -106,12 +119,47 @@ class Budget(Verbs):
     @property
     def spent(self) -> Loss:
         """The loss that has been charged so far."""
-        return self._book.spent()
+        return self._accountant.shown(self._book.spent(), self._limit)
 
     @property
     def remaining(self) -> Loss:
-        """The loss that may still be charged."""
-        return self._limit - self.spent
+        """The loss that may still be charged. With "gdp": the largest ε of one release, and the δ for keys."""
+        return self._left(self._book.spent())
+
+    @property
+    def standing(self) -> Standing:
+        """What was spent under the account, what adding up prices would say, and how many more releases fit.
+
+        >>> Budget(epsilon=1.0).standing.words
+        'ε = 0 of ε = 1 is spent.'
+        """
+        charges = [e for e in self._book.entries() if e.kind == "charge" and e.about is None and "opens" not in e.body]
+        if not charges:
+            return self._standing(self._book.spent(), None, None)
+        return self._standing(self._book.spent(), *priced(charges[-1].body))
+
+    def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:
+        more = None if price is None else self._accountant.more(total, price, self._limit, normal)
+        simple = replace(total, mu_squared=None, split=None)
+        return Standing(self._limit, self._accountant.shown(total, self._limit), simple, more, price)
+
+    def part(self, share: Fraction) -> Loss:
+        """The price of a share of the limit, in the terms in which it buys less noise on a count.
+
+        Input:  share: above 0, at most 1
+        Bound:  releases of shares that add up to at most 1 are all accepted, if there are no others
+
+        >>> Budget(epsilon=1.0).part(Fraction(1, 50))
+        Loss(epsilon=0.02, delta=0.0)
+        """
+        return self._accountant.part(self._book.spent(), share, self._limit)
+
+    def each(self, number: int) -> Loss:
+        """The price of each of so many equal releases that take all that is left; see `plan`."""
+        return self._accountant.each(self._book.spent(), number, self._limit)
+
+    def _left(self, spent: Loss) -> Loss:
+        return self._accountant.left(spent, self._limit)
 
     def history(self) -> list[Charge]:
         """All charges, oldest first, each with a status: "released", "failed", "lost", "pending" or "open".
@@ -126,7 +174,7 @@ class Budget(Verbs):
         entries = self._book.entries()
         status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
         return [
-            _line(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
+            history_line(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
             for entry in entries
             if entry.kind == "charge"
         ]
@@ -152,6 +200,7 @@ class Budget(Verbs):
         events: Sequence[Mapping[str, Any]] = (UNKNOWN_EVENT,),
         part: PartName | None = None,
         within: Within | None = None,
+        normal: Normal | None = None,
     ) -> Receipt:
         """Charge a release, or refuse it and change nothing. A name that was released gets its stored answer for free.
 
@@ -160,7 +209,8 @@ class Budget(Verbs):
                 refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
                 failed; batch: whether the loss is that of several queries which were all fixed beforehand; events: the
                 mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
-                within: the earlier charge that paid for this release, if there is one
+                within: the earlier charge that paid for this release, if there is one; normal: what is known of the
+                release besides its price
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; ReleaseMismatch when the
                 name was used for another plan; ReleasePending; FailuresUnacknowledged; UnsupportedOperation for a
                 single release from a budget with accountant "pld"
@@ -168,7 +218,7 @@ class Budget(Verbs):
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
             loss = loss + Loss.none(in_rho=True)
-        body = _body(loss, subject, query, name, plan, events)
+        body = charge_body(loss, subject, query, name, plan, events)
         with self._book.write() as page:
             self._check_subject(page, subject)
             earlier, running = page.latest(name) if name is not None else None, False
@@ -178,25 +228,37 @@ class Budget(Verbs):
                 check_same(earlier, body)
                 running = is_pending(page, earlier.number)
                 again = refresh or (retry and page.result(earlier.number) is None)
-                answer = None if again else stored_answer(page, earlier, self._limit - page.spent)
+                answer = None if again else stored_answer(page, earlier, self._left(page.spent))
                 if answer is not None:
                     return answer
                 loss = loss if within is None else within.again(loss)
             check_failures(page.failures)
-            charged, parts = (loss, page.parts) if part is None else raised(page.parts, part, loss)
-            if within is not None:
+            if within is None:
+                charged, parts = self._counted(page, loss, normal, body), page.parts
+                if part is not None:
+                    body["part"] = {**vars(part), "loss": texts_of(charged)}
+                    charged, parts = raised(page.parts, part, charged)
+            else:
                 charged, place = within.enter(page, loss)
-                body |= {"loss": texts_of(charged), "about": within.opening, "within": {**place}}
-            total = self._within_limit(page, charged)
+                charged, parts = self._counted(page, charged, None, body), page.parts
+                body |= {"about": within.opening, "within": {**place}}
+            body["loss"] = texts_of(charged)
+            total = self._within_limit(page, charged, loss)
             page.spent, page.subject, page.parts = total, subject, parts
-            if part is not None:
-                body |= {"loss": texts_of(charged), "part": {**vars(part), "loss": texts_of(loss)}}
             if retry and running and earlier is not None:
                 page.append("lost", {"about": earlier.number, "by": _user()}, now())
             entry = page.append("charge", body, now())
             failures = page.failures
         paid_before = earlier is not None
-        return Receipt(entry.number, entry.when, loss, self._limit - total, failures=failures, again=paid_before)
+        standing = self._standing(total, loss, normal) if self.terms is Terms.EITHER else None
+        left = self._left(total)
+        return Receipt(entry.number, entry.when, loss, left, failures=failures, again=paid_before, standing=standing)
+
+    def _counted(self, page: Page, price: Loss, normal: Normal | None, body: dict[str, Any]) -> Loss:
+        """What the accountant counts for a price; the body of the entry gets both."""
+        counted = self._accountant.charged(page.spent, price, self._limit, normal)
+        body |= noted(price, counted, normal)
+        return counted
 
     def open(
         self,
@@ -220,7 +282,7 @@ class Budget(Verbs):
         Errors: as `charge`
         """
         self._check_call(name, False, batch=False)
-        body = {**_body(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,)), "opens": {**opens}}
+        body = {**charge_body(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,)), "opens": {**opens}}
         with self._book.write() as page:
             if subject is not None:
                 self._check_subject(page, subject)
@@ -230,7 +292,8 @@ class Budget(Verbs):
                 return earlier
             check_plain(name)
             check_failures(page.failures)
-            page.spent = self._within_limit(page, loss)
+            counted = self._counted(page, loss, None, body)
+            page.spent, body["loss"] = self._within_limit(page, counted, loss), texts_of(counted)
             page.subject = page.subject if subject is None else subject
             return page.append("charge", body, now())
 
@@ -245,12 +308,12 @@ class Budget(Verbs):
         if refresh and name is None:
             raise InvalidArgument("refresh=True pays again for a named release; give its name: name='...'.")
 
-    def _within_limit(self, page: Page, charged: Loss) -> Loss:
-        """The total spent after a charge. Errors: BudgetExceeded."""
-        total = self._accountant.total([page.spent, charged])
-        if total <= self._limit:
+    def _within_limit(self, page: Page, counted: Loss, price: Loss) -> Loss:
+        """The sums after a charge. Errors: BudgetExceeded."""
+        total = self._accountant.total([page.spent, counted])
+        if self._accountant.allows(total, self._limit):
             return total
-        raise BudgetExceeded(exceeded(charged, self._limit, self._limit - page.spent))
+        raise BudgetExceeded(exceeded(price, self._limit, self._left(page.spent)))
 
     def partition(self, plan: Mapping[str, Any], groups: int) -> tuple[str, str]:
         """Record a partition of a table, unless it is recorded already.
@@ -327,7 +390,7 @@ class Budget(Verbs):
             if not is_pending(page, earlier.number):
                 raise InvalidArgument(f"resolve: release {release!r} is not pending; see history().")
             page.append("lost", {"about": earlier.number, "by": by or _user()}, now())
-        return _line(earlier, "lost")
+        return history_line(earlier, "lost")
 
     def acknowledge_failures(self, by: str | None = None) -> int:
         """Record that somebody looked at the releases that failed after they were charged, so that charges go on.
@@ -348,27 +411,6 @@ class Budget(Verbs):
                 page.failures = Failures(failed, 0)
                 page.append("acknowledgement", {"failures": unacknowledged, "failed": failed, "by": who}, now())
         return unacknowledged
-
-    def plan(self, queries: Iterable[Any], **price: Any) -> Any:
-        """Price several queries together before any of them runs, to release them as one batch.
-
-        Input:  queries that this budget pays for; epsilon and delta, or rho and delta, for all of them together; noise
-                and ci as in a release; shares: a weight for each query
-        Output: a batch: `.cost`, `.noise`, and `.release(name=...)`, which charges once and returns a list of releases
-        Bound:  the queries are fixed together, so the tightest accounting of this budget applies: all Gaussian noise is
-                one mechanism; with accountant="pld" the joint distribution of all Laplace noise is used
-        Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
-
-        >>> import polars as pl, dpframe as dp
-        >>> budget = dp.Budget(epsilon=1.0)
-        >>> frame = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}).dp(unit="user", budget=budget)
-        >>> queries = [frame.count(max_rows=2), frame.mean("spend", bounds=(0, 10), max_rows=2)]
-        >>> plan = budget.plan(queries, epsilon=0.5, shares=[1, 3])
-        >>> rows, spend = plan.release()
-        >>> rows.table.columns, spend.table.columns, budget.spent
-        (['count'], ['spend'], Loss(epsilon=0.5, delta=0.0))
-        """
-        return registered("plan")(list(queries) if isinstance(queries, Iterable) else [], self, **price)
 
     def entries(self) -> list[Entry]:
         """Every entry of the book, oldest first."""
@@ -411,31 +453,3 @@ def check_failures(failures: Failures) -> None:
             "Whether a release fails may depend on one row, and no noise hides that. Nothing was spent. Correct the "
             "cause, such as a cast that fails for some cells, and type budget.acknowledge_failures() to go on."
         )
-
-
-def _body(
-    loss: Loss,
-    subject: str,
-    query: str,
-    name: str | None,
-    plan: Mapping[str, Any] | None,
-    events: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
-    """The body of a charge's entry in the book."""
-    return {
-        "loss": texts_of(loss),
-        "subject": subject,
-        "query": query,
-        "name": name,
-        "plan": plan,
-        "fingerprint": None if plan is None else fingerprint(plan),
-        "events": [dict(event) for event in events],
-    }
-
-
-def _line(entry: Entry, status: str) -> Charge:
-    """The line of the history for a charge's entry."""
-    loss, body = loss_of(entry.body["loss"]), entry.body
-    price = body.get("within", {}).get("loss")
-    line = Charge(entry.when, body["query"], loss.epsilon, loss.delta, loss.rho, entry.name, status, entry.number)
-    return line._replace(paid_by=entry.about, price=None if price is None else loss_of(price))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from dpframe.budget.account import Budget
@@ -43,6 +44,10 @@ class PartBudget(Hints):
     def remaining(self) -> Loss:
         """The loss that may still be charged to the whole budget."""
         return self._budget.remaining
+
+    def part(self, share: Fraction) -> Loss:
+        """The price of a share of the whole budget; see `Budget.part`."""
+        return self._budget.part(share)
 
     def history(self) -> Sequence[Any]:
         """Every charge of the whole budget."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from dpframe import engine
-from dpframe.budget import Loss, Receipt, Stored, Terms
+from dpframe.budget import Loss, Normal, Receipt, Stored, Terms
 from dpframe.plan import Question, unit_words
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.safe_text import visible
@@ -54,8 +55,13 @@ class Account(Recording, Protocol):
         retry: bool = False,
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (),
+        normal: Normal | None = None,
     ) -> Receipt:
         """Pay, or refuse and change nothing, or return the stored answer."""
+        ...
+
+    def part(self, share: Fraction) -> Loss:
+        """The price of a share of the limit."""
         ...
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:

@@ -29,11 +29,13 @@ from dpframe.release.pricing.noise import Fitted, Noise, NoiseKind, NoisePlan
 from dpframe.release.pricing.price import (
     EpsilonFromRho,
     EpsilonPrice,
+    GaussianPrice,
     Price,
     RhoPrice,
     described_price,
     read_noise,
     read_price,
+    share_price,
 )
 from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared
 
@@ -50,6 +52,7 @@ __all__ = [
     "Exponential",
     "Fitted",
     "Gaussian",
+    "GaussianPrice",
     "KNorm",
     "Laplace",
     "Mechanism",
@@ -73,4 +76,5 @@ __all__ = [
     "planned",
     "read_noise",
     "read_price",
+    "share_price",
 ]

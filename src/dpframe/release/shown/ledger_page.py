@@ -11,7 +11,7 @@ from html import escape
 
 import polars as pl
 
-from dpframe.budget import Budget, Charge, Ledger, Loss, account
+from dpframe.budget import Budget, Charge, Ledger, Loss, Terms, account
 from dpframe.plan import render_html
 
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 150, 46, 18
@@ -61,9 +61,10 @@ def _section(name: str, budget: Budget) -> str:
         for (of,), table in told.table.group_by("of", maintain_order=True)
         if isinstance(of, str)
     )
+    standing = f"<p>{escape(budget.standing.words)}</p>" if budget.terms is Terms.EITHER else ""
     return (
         f"<h2>{escape(name)}</h2><p>{escape(str(budget.spent))} spent of {escape(str(budget.limit))}, "
-        f"{escape(str(budget.remaining))} left; accountant {escape(budget.accountant)}.</p>"
+        f"{escape(str(budget.remaining))} left; accountant {escape(budget.accountant)}.</p>{standing}"
         f"<div class='bar'><i style='width:{100 * part:.1f}%'></i></div>{warned}"
         f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in told.words)}</ul>{drawings}"
         f"<h3>Charges</h3>{earlier}<div class='wide'>{_charges(shown)}</div>"
