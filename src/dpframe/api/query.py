@@ -364,7 +364,10 @@ class Query(Hints, Generic[Table_co]):
         if ci is not None:
             check_ci(ci, question.by, question.outputs, question.layout, question.covers)
         amounts: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "noise": noise}
-        price = read_price(budget.terms, **amounts) if share is None else share_price(budget, share, **amounts)
+        if share is None:
+            price = read_price(budget.terms, **amounts)
+        else:
+            price = share_price(budget, share, name=name, **amounts)
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
         if data is not None:
             question = replace(question, step=_labelled(question.step, engine.read_origin(data)))

@@ -20,6 +20,7 @@ from dpframe.budget.entries import (
     digest_of,
     history_line,
     packed_statement,
+    price_of,
     texts_of,
 )
 from dpframe.budget.limits import another_subject, exceeded, warn_of_weak
@@ -143,15 +144,19 @@ class Budget(Verbs):
         simple = replace(total, mu_squared=None, split=None)
         return Standing(self._limit, self._accountant.shown(total, self._limit), simple, more, price)
 
-    def part(self, share: Fraction) -> Loss:
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
         """The price of a share of the limit, in the terms in which it buys less noise on a count.
 
-        Input:  share: above 0, at most 1
+        Input:  share: above 0, at most 1; name: of the release. One that was charged for this share keeps its price
         Bound:  releases of shares that add up to at most 1 are all accepted, if there are no others
 
         >>> Budget(epsilon=1.0).part(Fraction(1, 50))
         Loss(epsilon=0.02, delta=0.0)
         """
+        for entry in self._book.entries() if name is not None and self.terms is Terms.EITHER else []:
+            typed = (entry.body.get("plan") or {}).get("price", {}) if entry.name == name else {}
+            if "share" in typed and Fraction(typed["share"]) == share:
+                return price_of(entry.body)
         return self._accountant.part(self._book.spent(), share, self._limit)
 
     def each(self, number: int) -> Loss:

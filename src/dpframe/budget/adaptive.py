@@ -62,7 +62,7 @@ class GaussianDp:
             moved from one use to another after answers were seen has no proof either. The first release may choose
             the split, as nothing was seen before it
     Input of a release, in the sum of ε: its ε if it is pure; (ε_i, δ_i) as priced if nothing else is known of it, or
-            if keys are found; and with a μ alone the ε_i at which its δ''_i is a quarter of s·δ·ε_i/ε. These add up to
+            if keys are found; and with a μ the ε_i at which its δ''_i is a quarter of s·δ·ε_i/ε. These add up to
             a quarter of s·δ at most while Σε_i <= ε. In the sum of μ²: its own μ²; that of `pure_to_gdp` if it is pure.
             A mechanism of which (ε_i, δ_i) alone is known is ε_i-private but with probability δ_i
             (Kairouz, Oh, Viswanath). A ρ of which no μ is known stands for an (ε_i, δ_i) that it implies
@@ -116,10 +116,10 @@ class GaussianDp:
         mu_squared = normal.mu_squared
         if price.exact_rho is None and not delta:
             return _counted(epsilon, delta, min(mu_squared, pure_to_gdp(epsilon)))
-        if price.exact_rho is None and (normal.keys or split == 1):
+        rate = _CURVES * split * limit.exact_delta / limit.exact_epsilon
+        if price.exact_rho is None and (normal.keys or split == 1 or delta <= rate * epsilon):
             return _counted(epsilon, delta, mu_squared)
         keys = delta if normal.keys else Fraction(0)
-        rate = _CURVES * split * limit.exact_delta / limit.exact_epsilon
         epsilon = gdp_in_proportion(mu_squared, rate)
         room = limit.exact_epsilon - spent.exact_epsilon
         if epsilon <= room and keys + rate * epsilon <= free:

@@ -185,7 +185,7 @@ class Allowance(Hints):
         """The loss that may still be spent in this night."""
         return self._pace.left(self._losses, self._pace.night(account.now()))
 
-    def part(self, share: Fraction) -> Loss:
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
         """The price of a share of its limit."""
         return self.limit.share(share)
 

@@ -45,9 +45,9 @@ class PartBudget(Hints):
         """The loss that may still be charged to the whole budget."""
         return self._budget.remaining
 
-    def part(self, share: Fraction) -> Loss:
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
         """The price of a share of the whole budget; see `Budget.part`."""
-        return self._budget.part(share)
+        return self._budget.part(share, name)
 
     def history(self) -> Sequence[Any]:
         """Every charge of the whole budget."""

@@ -43,8 +43,8 @@ class Verbs(Hints):
 
         Input:  queries that this budget pays for; n: a number of releases; epsilon and delta, or rho and delta, for all
                 of them together; noise and ci as in a release; shares: a weight for each query
-        Output: with n, a price in ε or in ρ, in which a count has less noise. Without it a batch: `.cost`, `.noise`, and
-                `.release(name=...)`, which charges once and returns a list of releases
+        Output: with n, a price in ε or in ρ, whichever gives a count less noise. Otherwise a batch: `.cost`, `.noise`,
+                and `.release(name=...)`, which charges once and returns a list of releases
         Bound:  the queries are fixed together, so the tightest accounting of this budget applies: all Gaussian noise is
                 one mechanism; with accountant="pld" the joint distribution of all Laplace noise is used
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here

@@ -60,8 +60,8 @@ class Account(Recording, Protocol):
         """Pay, or refuse and change nothing, or return the stored answer."""
         ...
 
-    def part(self, share: Fraction) -> Loss:
-        """The price of a share of the limit."""
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of the limit; of a name that was charged for this share, the price that it had."""
         ...
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:

@@ -45,7 +45,7 @@ class Account(Protocol):
         """The terms of its losses."""
         ...
 
-    def part(self, share: Fraction) -> Loss:
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
         """The price of a share of its limit."""
         ...
 
@@ -272,7 +272,7 @@ def read_price(
     return kind(amount, read_delta(delta), read_noise(noise), text)
 
 
-def share_price(account: Account, share: object, noise: object, **others: object) -> Price:
+def share_price(account: Account, share: object, noise: object, *, name: str | None = None, **others: object) -> Price:
     """The price of a share of a budget; see `Budget.part`.
 
     Errors: InvalidPrice, also if another price is typed beside it; InvalidArgument
@@ -282,7 +282,7 @@ def share_price(account: Account, share: object, noise: object, **others: object
     part = read_epsilon(share, "share")
     if part > 1:
         raise InvalidPrice("share= is a part of the whole budget, at most 1: release(share=0.02).")
-    loss, typed = account.part(part), (("share", written_number(share, "share")),)
+    loss, typed = account.part(part, name), (("share", written_number(share, "share")),)
     if loss.exact_rho is None:
         return EpsilonPrice(loss.exact_epsilon, loss.exact_delta, read_noise(noise), typed)
     kind = GaussianPrice if account.terms is Terms.EITHER else RhoPrice
