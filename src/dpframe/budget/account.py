@@ -6,7 +6,6 @@ import datetime as dt
 import getpass
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -129,29 +128,19 @@ class Budget(Verbs):
 
     @property
     def standing(self) -> Standing:
-        """What was spent under the account, what adding up prices would say, and how many more releases fit.
-
-        >>> Budget(epsilon=1.0).standing.words
-        'ε = 0 of ε = 1 is spent.'
-        """
+        """What was spent under the account, what adding up prices would say, and how many more releases fit."""
         charges = [e for e in self._book.entries() if e.kind == "charge" and e.about is None and "opens" not in e.body]
-        if not charges:
-            return self._standing(self._book.spent(), None, None)
-        return self._standing(self._book.spent(), *priced(charges[-1].body))
+        return self._standing(self._book.spent(), *(priced(charges[-1].body) if charges else (None, None)))
 
     def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:
         more = None if price is None else self._accountant.more(total, price, self._limit, normal)
-        simple = replace(total, mu_squared=None, split=None)
-        return Standing(self._limit, self._accountant.shown(total, self._limit), simple, more, price)
+        return Standing(self._limit, self._accountant.shown(total, self._limit), total.simple or total, more, price)
 
     def part(self, share: Fraction, name: str | None = None) -> Loss:
         """The price of a share of the limit, in the terms in which it buys less noise on a count.
 
         Input:  share: above 0, at most 1; name: of the release. One that was charged for this share keeps its price
         Bound:  releases of shares that add up to at most 1 are all accepted, if there are no others
-
-        >>> Budget(epsilon=1.0).part(Fraction(1, 50))
-        Loss(epsilon=0.02, delta=0.0)
         """
         for entry in self._book.entries() if name is not None and self.terms is Terms.EITHER else []:
             typed = (entry.body.get("plan") or {}).get("price", {}) if entry.name == name else {}

@@ -91,18 +91,21 @@ class GaussianDp:
     refuses_single = ""
 
     def total(self, losses: Iterable[Loss]) -> Loss:
-        """Sums of ε, δ and μ², with the split of the first release."""
-        return sum(losses, replace(Loss.none(), mu_squared=Fraction(0)))
+        """Sums of ε, δ and μ², and of prices, with the split of the first release."""
+        return sum(losses, replace(Loss.none(), mu_squared=Fraction(0), simple=Loss.none()))
 
     def charged(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None = None) -> Loss:
         """What a release of this price adds to the sums. Input: the sums so far; the limit; what is known besides."""
         if not (price.exact_epsilon or price.exact_delta or price.exact_rho):
             return replace(price, exact_rho=None)
         if spent.split is not None:
-            return self._under(spent.split, spent, price, limit, normal)
-        offers = {split: self._under(split, spent, price, limit, normal) for split in SPLITS}
-        split = max(SPLITS, key=lambda part: (self._more(spent, offers[part], part, limit), -part))
-        return replace(offers[split], split=split)
+            counted = self._under(spent.split, spent, price, limit, normal)
+        else:
+            offers = {split: self._under(split, spent, price, limit, normal) for split in SPLITS}
+            split = max(SPLITS, key=lambda part: (self._more(spent, offers[part], part, limit), -part))
+            counted = replace(offers[split], split=split)
+        epsilon = price.exact_epsilon if price.exact_rho is None else counted.exact_epsilon
+        return replace(counted, simple=Loss.charged(epsilon, price.exact_delta))
 
     def _under(self, split: Fraction, spent: Loss, price: Loss, limit: Loss, normal: Normal | None) -> Loss:
         """As `charged`, under a split."""

@@ -121,7 +121,7 @@ def statement_of(entry: Entry) -> Mapping[str, Any]:
     return words
 
 
-def texts_of(loss: Loss) -> dict[str, str | None]:
+def texts_of(loss: Loss) -> dict[str, Any]:
     """A loss as a dict of texts, each an exact fraction.
 
     >>> texts_of(Loss.charged(Fraction(1, 3), Fraction(0)))
@@ -129,7 +129,8 @@ def texts_of(loss: Loss) -> dict[str, str | None]:
     """
     rho = None if loss.exact_rho is None else fraction_text(loss.exact_rho)
     parts = {"mu_squared": loss.mu_squared, "split": loss.split}
-    more = {name: fraction_text(part) for name, part in parts.items() if part is not None}
+    more: dict[str, Any] = {name: fraction_text(part) for name, part in parts.items() if part is not None}
+    more |= {} if loss.simple is None else {"simple": texts_of(loss.simple)}
     return {"epsilon": fraction_text(loss.exact_epsilon), "delta": fraction_text(loss.exact_delta), "rho": rho, **more}
 
 
@@ -138,7 +139,7 @@ def fraction_text(number: Fraction) -> str:
     return f"{number.numerator}/{number.denominator}"
 
 
-def loss_of(texts: Mapping[str, str | None]) -> Loss:
+def loss_of(texts: Mapping[str, Any]) -> Loss:
     """A loss from its texts. Errors: ValueError for what is no fraction.
 
     >>> loss_of({"epsilon": "1/3", "delta": "0/1", "rho": None})
@@ -147,7 +148,8 @@ def loss_of(texts: Mapping[str, str | None]) -> Loss:
     rho = None if texts["rho"] is None else fraction_of(texts["rho"])
     mu_squared, split = (fraction_of(texts[name]) if name in texts else None for name in ("mu_squared", "split"))
     loss = Loss(fraction_of(texts["epsilon"]), fraction_of(texts["delta"]), rho)
-    return replace(loss, mu_squared=mu_squared, split=split)
+    simple = loss_of(texts["simple"]) if "simple" in texts else None
+    return replace(loss, mu_squared=mu_squared, split=split, simple=simple)
 
 
 def price_of(body: Mapping[str, Any]) -> Loss:
