@@ -14,7 +14,7 @@ from dpframe.budget import Budget, Ledger, Loss, Normal
 from dpframe.budget.accountants import Basic
 from dpframe.budget.adaptive import SPLITS, GaussianDp, most_squares
 from dpframe.budget.parts import PartName
-from dpframe.errors import BudgetExceeded, BudgetMismatch, InvalidPrice
+from dpframe.errors import BudgetExceeded, BudgetMismatch, InvalidPrice, UnsupportedOperation
 from dpframe.theory.formulas.loss import (
     gaussian_delta,
     gdp_in_proportion,
@@ -370,6 +370,14 @@ def test_a_share_is_a_price_by_itself():
         query.release(share=1.5)
     with pytest.raises(InvalidPrice):
         Budget(epsilon=1, accountant="gdp")
+
+
+def test_the_share_for_an_error_is_the_smallest_one():
+    query = visits(Budget(epsilon=1, delta=1e-6)).count_units()
+    share = query.epsilon_for(error=100, share=True)
+    assert query.accuracy(share=share)["error"][0] <= 100 < query.accuracy(share=share * 0.99)["error"][0]
+    with pytest.raises(UnsupportedOperation, match="whole budget"):
+        query.epsilon_for(error=0.5, share=True)
 
 
 def test_a_ledger_keeps_the_account_a_budget_was_made_with(place):

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from itertools import islice
 from typing import Any, Generic
 
 import polars as pl
@@ -24,7 +23,7 @@ from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_
 from dpframe.release.answer import may_be_scaled
 from dpframe.release.estimators import estimator_of
 from dpframe.release.kinds import answer_kind
-from dpframe.release.pricing import NoisePlan, read_price, share_price
+from dpframe.release.pricing import NoisePlan, is_list, read_price, read_prices, share_price
 from dpframe.release.shown import Release, priced_chart, read_look, warn_hopeless
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -116,6 +115,7 @@ class Query(Hints, Generic[Table_co]):
         alpha: float = 0.05,
         *,
         delta: float | None = None,
+        share: bool = False,
         noise: str = "auto",
         assume_rows: int | None = None,
         ci: float | None = None,
@@ -123,10 +123,10 @@ class Query(Hints, Generic[Table_co]):
         """The smallest ε whose error is at most `error`, to four digits: the inverse of `accuracy`.
 
         Input:  error > 0 (column unit); column, by default every column; alpha, delta, noise, assume_rows, ci as in
-                `accuracy`
-        Output: ε, rounded up
-        Errors: those of `accuracy`; UnsupportedOperation when no ε below 1e9 is enough, or the error is not known
-                before a release (ratios and quantiles without assume_rows=)
+                `accuracy`; share: True for the smallest share of the budget in place of ε
+        Output: ε or share, rounded up
+        Errors: those of `accuracy`; UnsupportedOperation when no ε below 1e9 is enough, or no share, or the error is
+                not known before a release (ratios and quantiles without assume_rows=)
 
         >>> import polars as pl
         >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user")
@@ -141,8 +141,9 @@ class Query(Hints, Generic[Table_co]):
         self._known_limits("epsilon_for")
         query = self._with_ci(ci)
 
-        def enough(epsilon: float) -> bool:
-            rows = query._error_rows({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows, column)
+        def enough(size: float) -> bool:
+            price = {"share": size} if share else {"epsilon": size, "delta": delta}
+            rows = query._error_rows(price, alpha, noise, assume_rows, column)
             errors = [row[-1] for row in rows]
             if not errors:
                 raise UnsupportedOperation("epsilon_for: keys alone have no error.")
@@ -153,7 +154,9 @@ class Query(Hints, Generic[Table_co]):
                 )
             return bool(max(errors) <= most)
 
-        low, high = 1e-9, 1e9
+        low, high = 1e-9, 1.0 if share else 1e9
+        if share and not enough(high):
+            raise UnsupportedOperation("epsilon_for: the whole budget is not enough for this error.")
         if not enough(high):
             raise UnsupportedOperation("epsilon_for: no ε below 1e9 is enough; the rounding of this column is coarser.")
         while high / low > 1.00001:
@@ -242,7 +245,7 @@ class Query(Hints, Generic[Table_co]):
                 "expect. A release has its own picture: .release(epsilon=0.1).plot()."
             )
         terms = Terms.EPSILON if rho is None else Terms.RHO
-        epsilons, rhos = (x if _is_list(x) or x is None else [x] for x in (epsilon, rho))
+        epsilons, rhos = (x if is_list(x) or x is None else [x] for x in (epsilon, rho))
         table = self._errors(epsilons, delta, rhos, alpha, noise, assume_rows, ci)
         if column is not None:
             table = table.filter(pl.col("column").is_in([column, f"{column}.other"]))
@@ -252,11 +255,11 @@ class Query(Hints, Generic[Table_co]):
         self, epsilon: Any, delta: Any, rho: Any, alpha: float, noise: str, rows: int | None, ci: Any, share: Any = None
     ) -> pl.DataFrame:
         """The table of `accuracy`: one row per column, and of several prices the rows of each."""
-        asked, terms = self._with_ci(ci), Terms.EPSILON if _is_list(epsilon) or rho is None else Terms.RHO
+        asked, terms = self._with_ci(ci), Terms.EPSILON if is_list(epsilon) or rho is None else Terms.RHO
         listed = epsilon if terms is Terms.EPSILON else rho
-        several = _is_list(listed)
+        several = is_list(listed)
         lines = []
-        for price in _prices(listed, terms) if several else [listed]:
+        for price in read_prices(listed, terms) if several else [listed]:
             named = {"epsilon": epsilon, "rho": rho, "delta": delta, "share": share, terms.value: price}
             expected = asked._error_rows(named, alpha, noise, rows)
             useful_from = asked._useful_from(named, alpha, noise)
@@ -303,7 +306,8 @@ class Query(Hints, Generic[Table_co]):
         """The noise that a price buys from the budget. If there is no budget, the price decides: ε or ρ."""
         terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
         if price.get("share") is not None:
-            return bought(self._question, share_price(resolve_budget(self._budget), noise=noise, **price))[1]
+            others = {name: amount for name, amount in price.items() if name != "share"}
+            return bought(self._question, share_price(resolve_budget(self._budget), price["share"], noise, **others))[1]
         with suppress(BudgetRequired):
             terms = resolve_budget(self._budget).terms
         amounts = {name: amount for name, amount in price.items() if name != "share"}
@@ -363,11 +367,11 @@ class Query(Hints, Generic[Table_co]):
         question = question.covering(read_covers(covers))
         if ci is not None:
             check_ci(ci, question.by, question.outputs, question.layout, question.covers)
-        amounts: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "noise": noise}
+        amounts: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
         if share is None:
-            price = read_price(budget.terms, **amounts)
+            price = read_price(budget.terms, **amounts, noise=noise)
         else:
-            price = share_price(budget, share, name=name, **amounts)
+            price = share_price(budget, share, noise, name, **amounts)
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
         if data is not None:
             question = replace(question, step=_labelled(question.step, engine.read_origin(data)))
@@ -434,24 +438,6 @@ def _batch(queries: Sequence[object], budget: Account, /, **price: Any) -> Batch
             raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
         questions.append(query._question)
     return explained(batch_of, "budget.plan({1})")(questions, budget, **price)
-
-
-_MOST = 1000  # prices in one table
-
-
-def _is_list(price: object) -> bool:
-    """Whether several prices are listed: in a list, a tuple, a range, an array or a Series."""
-    return isinstance(price, (list, tuple, range)) or (
-        hasattr(type(price), "__array__") and len(getattr(price, "shape", ())) == 1
-    )
-
-
-def _prices(listed: Any, terms: Terms) -> list[Any]:
-    """Listed prices. Errors: InvalidPrice for none, and for more than 1,000."""
-    prices = list(islice(listed, _MOST + 1))
-    if not 1 <= len(prices) <= _MOST:
-        raise InvalidPrice(f"{terms.value}=[...] lists from 1 to {_MOST:,} prices, such as {terms.value}=[0.1, 1].")
-    return prices
 
 
 def _labelled(step: Step, origin: Any) -> Step:

@@ -22,6 +22,7 @@ from dpframe.budget.part_budget import (
     PartBudget,
 )
 from dpframe.budget.receipts import Page, Receipt, Stored
+from dpframe.budget.standing import Standing
 from dpframe.budget.verbs import offered
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Page",
     "PartBudget",
     "Receipt",
+    "Standing",
     "Stored",
     "Terms",
     "fingerprint",

@@ -89,10 +89,10 @@ def bought(question: Question, price: Price) -> tuple[Price, NoisePlan]:
 def _normal(questions: Sequence[PricedQuestion]) -> Normal | None:
     """What is known of questions besides their price; None if one is made of parts that depend on earlier answers."""
     squares = [None if question.undecided else plan.mu_squared for question, plan in questions]
-    known = [square for square in squares if square is not None]
-    if len(known) < len(squares):
+    if None in squares:
         return None
-    return Normal(sum(known, Fraction(0)), any(question.private_keys for question, _ in questions))
+    total = sum((square or Fraction(0) for square in squares), Fraction(0))
+    return Normal(total, any(question.private_keys for question, _ in questions))
 
 
 def settled(

@@ -258,13 +258,13 @@ def test_the_statement_has_what_a_reviewer_asks_for(tmp_path):
     report = out.report()
     for words in (
         "ε = 1, δ = 1e-06", "approximate differential privacy", "unit 'id' joins or leaves", "enforced", "[0, 10]",
-        "laplace", "threshold", "Accountant basic", "ε = 2, δ = 9e-06 of ε = 3, δ = 1e-05 remains", "'by city'",
+        "laplace", "threshold", "Accountant gdp", "ε = 1, δ = 1e-06 of ε = 3, δ = 1e-05 is spent", "2 more like the last fit", "'by city'",
         "Central model", "polars", "800-226", "Not covered", "bias",
     ):  # fmt: skip
         assert words in report, words
     items = json.loads(report.to_json())
     assert items["guarantee"]["epsilon"] == 1
-    assert items["budget"]["remaining"] == {"epsilon": 2.0, "delta": 9e-6}
+    assert items["budget"]["remaining"] == {"epsilon": 2.0, "delta": 1.5e-6}
     assert items["implementation"]["versions"]["dpframe"] == "0.1.0"
     assert {m["column"] for m in items["mechanisms"]} == {"n", "s", "m.sum", "m.count"}
     assert "<script" not in report.to_html()

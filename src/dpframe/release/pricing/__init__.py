@@ -33,8 +33,10 @@ from dpframe.release.pricing.price import (
     Price,
     RhoPrice,
     described_price,
+    is_list,
     read_noise,
     read_price,
+    read_prices,
     share_price,
 )
 from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared
@@ -70,11 +72,13 @@ __all__ = [
     "check_shared",
     "delta_of_keys",
     "described_price",
+    "is_list",
     "log_noise",
     "moved_totals",
     "parts_of",
     "planned",
     "read_noise",
     "read_price",
+    "read_prices",
     "share_price",
 ]

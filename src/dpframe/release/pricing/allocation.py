@@ -224,8 +224,7 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
     rest = [of_the_rest(p, noises) for p in question.allotments if p.total.collects and p.total.sensitivity.l0]
     order = {id(allotment): number for number, allotment in enumerate(question.allotments)}
     squares = [noise.mu_squared for noise in noises]  # that of suppressed groups costs nothing in addition
-    known = [square for square in squares if square is not None]
-    mu_squared = sum(known, Fraction(0)) if len(known) == len(squares) else None
+    mu_squared = None if None in squares else sum((square or Fraction(0) for square in squares), Fraction(0))
     in_order = tuple(sorted([*noises, *still, *rest], key=lambda noise: order[id(noise.allotment)]))
     decided_by = next(
         (p for p in question.allotments if question.threshold and p.total.key == question.threshold.key), None
@@ -417,9 +416,8 @@ def epsilon_for_rho(rho: Fraction, count: int = 1) -> Fraction:
     return low
 
 
-# μ² of the exponential mechanism over its ρ, at most: 4π, rounded up. In a group where its log ratios lie in an
-# interval of length w it is w-private, with ρ = w²/8. `pure_to_gdp` of w is at most π·w²/2, since Φ(w·√(π/8)) is at
-# least 1 / (1 + e^-w). Groups and rounds add up in both.
+# μ² of the exponential mechanism over its ρ: 4π, rounded up. Where its log ratios lie in an interval of length w it is
+# w-private with ρ = w²/8, and `pure_to_gdp` of w is at most π·w²/2, since Φ(w·√(π/8)) is at least 1 / (1 + e^-w).
 _OF_EXPONENTIAL = Fraction(12566371, 10**6)
 
 

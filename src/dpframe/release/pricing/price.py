@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import islice
 from typing import Any, ClassVar, NoReturn, Protocol
 
 from dpframe.budget import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
@@ -272,7 +273,7 @@ def read_price(
     return kind(amount, read_delta(delta), read_noise(noise), text)
 
 
-def share_price(account: Account, share: object, noise: object, *, name: str | None = None, **others: object) -> Price:
+def share_price(account: Account, share: object, noise: object, name: str | None = None, /, **others: object) -> Price:
     """The price of a share of a budget; see `Budget.part`.
 
     Errors: InvalidPrice, also if another price is typed beside it; InvalidArgument
@@ -287,6 +288,24 @@ def share_price(account: Account, share: object, noise: object, *, name: str | N
         return EpsilonPrice(loss.exact_epsilon, loss.exact_delta, read_noise(noise), typed)
     kind = GaussianPrice if account.terms is Terms.EITHER else RhoPrice
     return kind(loss.exact_rho, loss.exact_delta, read_noise(noise), typed)
+
+
+_MOST = 1000  # prices in one table
+
+
+def is_list(price: object) -> bool:
+    """Whether several prices are listed: in a list, a tuple, a range, an array or a Series."""
+    return isinstance(price, (list, tuple, range)) or (
+        hasattr(type(price), "__array__") and len(getattr(price, "shape", ())) == 1
+    )
+
+
+def read_prices(listed: Any, terms: Terms) -> list[Any]:
+    """Listed prices. Errors: InvalidPrice for none, and for more than 1,000."""
+    prices = list(islice(listed, _MOST + 1))
+    if not 1 <= len(prices) <= _MOST:
+        raise InvalidPrice(f"{terms.value}=[...] lists from 1 to {_MOST:,} prices, such as {terms.value}=[0.1, 1].")
+    return prices
 
 
 def described_price(plan: NoisePlan, price: Price) -> dict[str, Any]:
