@@ -67,11 +67,8 @@ class Budget(Verbs):
     A charge is made before any row is read, under a lock, and is never taken back. `dp.Ledger` keeps budgets that
     survive the process.
 
-    >>> budget = Budget(epsilon=1.0, delta=1e-6)
-    >>> budget.remaining
+    >>> Budget(epsilon=1.0, delta=1e-6).remaining
     Loss(epsilon=1.0, delta=1e-06)
-    >>> Budget(rho=0.5).remaining
-    Loss(rho=0.5, delta=0.0)
     """
 
     _habits: ClassVar = dict.fromkeys(("left", "available", "balance", "rest"), "Type .remaining.")
@@ -139,8 +136,7 @@ class Budget(Verbs):
     def part(self, share: Fraction, name: str | None = None) -> Loss:
         """The price of a share of the limit, in the terms in which it buys less noise on a count.
 
-        Input:  share: above 0, at most 1; name: of the release. One that was charged for this share keeps its price
-        Bound:  releases of shares that add up to at most 1 are all accepted, if there are no others
+        A name that was charged for this share keeps its price. Shares that add up to at most 1 are all accepted.
         """
         for entry in self._book.entries() if name is not None and self.terms is Terms.EITHER else []:
             typed = (entry.body.get("plan") or {}).get("price", {}) if entry.name == name else {}
@@ -151,6 +147,11 @@ class Budget(Verbs):
     def each(self, number: int) -> Loss:
         """The price of each of so many equal releases that take all that is left; see `plan`."""
         return self._accountant.each(self._book.spent(), number, self._limit)
+
+    def sizes(self, counted: Sequence[Loss]) -> list[float]:
+        """What each charge has used of the ε or ρ of the limit."""
+        total = self._book.spent()
+        return [float(self._accountant.size(loss, total, self._limit)) for loss in counted]
 
     def _left(self, spent: Loss) -> Loss:
         return self._accountant.left(spent, self._limit)

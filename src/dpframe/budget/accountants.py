@@ -55,6 +55,10 @@ class Accountant(Protocol):
         """The price of each of so many equal releases, which together take all that is left."""
         ...
 
+    def size(self, counted: Loss, total: Loss, limit: Loss) -> Fraction:
+        """What a charge has used of the ε or ρ of the limit; the sum over all charges is what was spent of it."""
+        ...
+
 
 class _Sums:
     """An accountant whose sums are the loss itself, and are compared with the limit one by one."""
@@ -92,6 +96,10 @@ class _Sums:
     def each(self, total: Loss, number: int, limit: Loss) -> Loss:
         """The same part of each number that is left."""
         return (limit - total).share(Fraction(1, number))
+
+    def size(self, counted: Loss, total: Loss, limit: Loss) -> Fraction:
+        """Its ε or ρ."""
+        return counted.exact_epsilon if counted.exact_rho is None else counted.exact_rho
 
 
 class Basic(_Sums):

@@ -66,6 +66,9 @@ class GaussianDp:
             a quarter of s·δ at most while Σε_i <= ε. In the sum of μ²: its own μ²; that of `pure_to_gdp` if it is pure.
             A mechanism of which (ε_i, δ_i) alone is known is ε_i-private but with probability δ_i
             (Kairouz, Oh, Viswanath). A ρ of which no μ is known stands for an (ε_i, δ_i) that it implies
+            A series or an allowance is one interactive mechanism of (ε_i, δ_i), beside which others run. What it
+            answers can be made, question by question, of one answer of randomized response of (ε_i, δ_i)
+            (Lyu, arXiv:2207.09397), so it counts as that one answer
     Split:  of 1/4, 1/2, 3/4 and 1, the first under which most releases like the first one are accepted. With 1 there is
             no δ for the sum of μ², and all of it is basic composition
     Worse than basic: the sums of ε and δ of prices accept what this does not, if the first release chose a split below
@@ -186,8 +189,7 @@ class GaussianDp:
             return limit
         split = total.split or SPLITS[0]
         most, slack = most_squares(split, limit), share * split * limit.exact_delta
-        epsilon, used = share * limit.exact_epsilon, total.exact_epsilon / limit.exact_epsilon
-        used_square = _squares(total) / most if most else Fraction(2)
+        epsilon, (used, used_square) = share * limit.exact_epsilon, _used(total, limit)
         by_square = _quieter(share * most, epsilon) if used == used_square else used_square < used
         return _priced(by_square, epsilon, share * most, slack, split)
 
@@ -200,6 +202,18 @@ class GaussianDp:
         square = max(most_squares(split, limit) - _squares(total), Fraction(0)) * each
         slack = (split * limit.exact_delta - total.exact_delta) * each
         return _priced(_quieter(square, epsilon), epsilon, square, slack, split)
+
+    def size(self, counted: Loss, total: Loss, limit: Loss) -> Fraction:
+        """Its part of the sum whose used part is smaller, as a part of ε."""
+        used, used_square = _used(total, limit)
+        part = _used(replace(counted, split=total.split), limit)[used_square < used]
+        return part * limit.exact_epsilon
+
+
+def _used(total: Loss, limit: Loss) -> tuple[Fraction, Fraction]:
+    """The used parts of the sum of ε and of that of μ²."""
+    most = most_squares(total.split or SPLITS[0], limit)
+    return total.exact_epsilon / limit.exact_epsilon, _squares(total) / most if most else Fraction(2)
 
 
 def _quieter(mu_squared: Fraction, epsilon: Fraction) -> bool:
