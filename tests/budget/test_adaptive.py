@@ -363,6 +363,8 @@ def test_a_share_is_a_price_by_itself():
     query = visits(Budget(epsilon=1)).count_units()
     assert query.release(share=0.5).cost.epsilon == 0.5
     assert query.accuracy(share=0.5)["scale"].to_list() == [2.0]
+    table = pl.DataFrame({"u": [1, 2]})
+    assert table.dp.count_units(unit="u", budget=Budget(epsilon=1), share=0.25).cost.epsilon == 0.25
     for typed in ({"epsilon": 1}, {"delta": 1e-6}, {"rho": 1}):
         with pytest.raises(InvalidPrice, match="by itself"):
             query.release(share=0.1, **typed)
