@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpframe.budget.accountants import Accountant, read_limit
-from dpframe.budget.adaptive import Normal
+from dpframe.budget.adaptive import MANY, Normal
 from dpframe.budget.earlier import charge_body, check_same, is_pending, noted, priced, stored_answer
 from dpframe.budget.entries import (
     Charge,
@@ -146,6 +146,8 @@ class Budget(Verbs):
 
     def each(self, number: int) -> Loss:
         """The price of each of so many equal releases that take all that is left; see `plan`."""
+        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MANY:
+            raise InvalidArgument("budget.plan: n= is the number of releases that are planned, such as n=50.")
         return self._accountant.each(self._book.spent(), number, self._limit)
 
     def sizes(self, counted: Sequence[Loss]) -> list[float]:
@@ -228,15 +230,14 @@ class Budget(Verbs):
                     return answer
                 loss = loss if within is None else within.again(loss)
             check_failures(page.failures)
-            if within is None:
-                charged, parts = self._counted(page, loss, normal, body), page.parts
-                if part is not None:
-                    body["part"] = {**vars(part), "loss": texts_of(charged)}
-                    charged, parts = raised(page.parts, part, charged)
-            else:
-                charged, place = within.enter(page, loss)
-                charged, parts = self._counted(page, charged, None, body), page.parts
+            price = loss
+            if within is not None:
+                price, place = within.enter(page, loss)
                 body |= {"about": within.opening, "within": {**place}}
+            charged, parts = self._counted(page, price, None if within else normal, body), page.parts
+            if part is not None:
+                body["part"] = {**vars(part), "loss": texts_of(charged)}
+                charged, parts = raised(page.parts, part, charged)
             body["loss"] = texts_of(charged)
             total = self._within_limit(page, charged, loss)
             page.spent, page.subject, page.parts = total, subject, parts
@@ -244,10 +245,8 @@ class Budget(Verbs):
                 page.append("lost", {"about": earlier.number, "by": _user()}, now())
             entry = page.append("charge", body, now())
             failures = page.failures
-        paid_before = earlier is not None
-        standing = self._standing(total, loss, normal) if self.terms is Terms.EITHER else None
-        left = self._left(total)
-        return Receipt(entry.number, entry.when, loss, left, failures=failures, again=paid_before, standing=standing)
+        more = {"standing": self._standing(total, loss, normal)} if self.terms is Terms.EITHER else {}
+        return Receipt(entry.number, entry.when, loss, self._left(total), None, failures, earlier is not None, **more)
 
     def _counted(self, page: Page, price: Loss, normal: Normal | None, body: dict[str, Any]) -> Loss:
         """What the accountant counts for a price; the body of the entry gets both."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from dpframe.budget.adaptive import MANY
-from dpframe.budget.losses import Loss
-from dpframe.errors import InvalidArgument
 from dpframe.usage import Hints
 
 _OFFERED: dict[str, Callable[..., Any]] = {}
@@ -32,7 +29,7 @@ def registered(verb: str) -> Callable[..., Any]:
 class Verbs(Hints):
     """The methods of a budget whose functions are registered."""
 
-    def each(self, number: int) -> Loss:
+    def each(self, number: int) -> Any:
         """The price of each of so many equal releases."""
         raise NotImplementedError
 
@@ -59,8 +56,6 @@ class Verbs(Hints):
         (['count'], ['spend'], Loss(epsilon=0.5, delta=0.0))
         """
         if n is not None and not price and not queries:
-            if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MANY:
-                raise InvalidArgument("budget.plan: n= is the number of releases that are planned, such as n=50.")
             return self.each(n)
         return registered("plan")(list(queries) if isinstance(queries, Iterable) else [], self, **price)
 
