@@ -10,6 +10,7 @@ from statistics import NormalDist
 import polars as pl
 import pytest
 
+import dpframe as dp
 from dpframe.budget import Budget, Ledger, Loss, Normal
 from dpframe.budget.accountants import Basic
 from dpframe.budget.adaptive import SPLITS, GaussianDp, most_squares
@@ -357,6 +358,28 @@ def test_a_plan_of_equal_releases_is_accepted_and_takes_all():
             query.release(**typed)
     assert Budget(epsilon=1).plan(n=4).epsilon == 0.25
     assert Budget(rho=1).plan(n=4).rho == 0.25
+
+
+def known(budget):
+    """What the last charge says is known of the release besides its price."""
+    said = budget.entries()[-2].body.get("normal")
+    return said and Fraction(said["mu_squared"])
+
+
+def test_the_square_of_a_release_is_that_of_all_its_noise():
+    """Two Gaussian columns, one mechanism of (ε, δ): the δ of their μ at ε is δ, from below and closely."""
+    budget = Budget(epsilon=5, delta=1e-5)
+    frame = visits(budget)
+    sums = {"n": dp.count(), "x": dp.sum("x", (0, 10))}
+    frame.agg(**sums, max_rows=2).release(epsilon=0.3, delta=1e-7, noise="gaussian")
+    assert 0.9999e-7 < gaussian_delta(Fraction(3, 10), math.sqrt(known(budget))) < 1.0001e-7
+    frame.agg(**sums, max_rows=2).release(epsilon=0.3, noise="laplace")
+    assert float(known(budget)) == pytest.approx(2 * float(pure_to_gdp(Fraction(15, 100))), rel=1e-9)
+    for ask in (frame.agg(**sums, max_rows=2), frame.median("x", (0, 10), max_rows=2), frame.agg(**sums, max_rows=2)):
+        out = ask.release(rho=0.001)
+        assert known(budget) <= 2 * math.pi * Fraction(out.cost.rho) * (1 + 1e-6) * 2
+    frame.group_by("c", keys=["a", "b"], limits=dp.Auto()).count().release(epsilon=0.3)
+    assert not known(budget)
 
 
 def test_a_share_is_a_price_by_itself():
