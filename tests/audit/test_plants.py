@@ -480,8 +480,8 @@ def the_split_moves():
 
 
 def keys_take_the_delta_of_noise():
-    budget, tenth = dp.Budget(epsilon=1.0, delta=1e-6), Fraction(1, 10)
-    first, keys = Loss.charged(tenth, Fraction(0)), Loss.charged(tenth, Fraction(1, 2 * 10**6))
+    budget, part = dp.Budget(epsilon=1.0, delta=1e-6), Fraction(1, 100)
+    first, keys = Loss.charged(part, Fraction(0)), Loss.charged(part, Fraction(1, 2 * 10**6))
     budget.charge(first, "unit 'u', add-remove", "count()")
     return not raises(BudgetError, lambda: budget.charge(keys, "unit 'u', add-remove", "found keys"))
 

@@ -281,8 +281,8 @@ def test_the_number_of_releases_that_still_fit_is_right(seed):
     kinds = [gaussian(square), (Loss.charged(Fraction(1, 11), Fraction(0)), None)]
     kinds.append((Loss.charged(Fraction(1, 30), Fraction(1, 10**8)), None))
     total = account.total([])
-    for _ in range(4):
-        price, known = draw.choice(kinds)
+    for number in range(4):
+        price, known = draw.choice(kinds if number else kinds[:1])
         total = account.total([total, account.charged(total, price, limit, known)])
         assert account.allows(total, limit)
     said = account.more(total, price, limit, known)

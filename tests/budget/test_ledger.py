@@ -42,7 +42,7 @@ def test_a_budget_is_there_after_a_restart(place):
         paid(budget, 0.1)
     again = Ledger(place).budget("visits", epsilon=2, delta=1e-6)
     assert again.spent.epsilon == 1
-    assert again.remaining == loss(1, 2.5e-7)  # the rest of δ is for Gaussian noise
+    assert again.remaining == loss(1, 1e-6)
     assert Ledger(place).budget("visits").limit == again.limit
     assert Ledger(place).budgets() == ["visits"]
     with pytest.raises(errors.BudgetExceeded, match="Nothing was spent"):

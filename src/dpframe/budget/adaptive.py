@@ -69,8 +69,8 @@ class GaussianDp:
             A series or an allowance is one interactive mechanism of (ε_i, δ_i), beside which others run. What it
             answers can be made, question by question, of one answer of randomized response of (ε_i, δ_i)
             (Lyu, arXiv:2207.09397), so it counts as that one answer
-    Split:  of 1/4, 1/2, 3/4 and 1, the first under which most releases like the first one are accepted. With 1 there is
-            no δ for the sum of μ², and all of it is basic composition
+    Split:  of 1, 1/4, 1/2 and 3/4, the first under which most releases like the first one are accepted. With 1 there is
+            no δ for the sum of μ², and all of it is basic composition: so it is where squares would not help the first
     Worse than basic: the sums of ε and δ of prices accept what this does not, if the first release chose a split below
             1 and later ones, in which the sum of μ² does not hold, want more than s·δ: such as keys that are found in
             the data at more than a quarter of δ after other releases, or Laplace noise of nearly all of ε beside
@@ -105,7 +105,7 @@ class GaussianDp:
             counted = self._under(spent.split, spent, price, limit, normal)
         else:
             offers = {split: self._under(split, spent, price, limit, normal) for split in SPLITS}
-            split = max(SPLITS, key=lambda part: (self._more(spent, offers[part], part, limit), -part))
+            split = max(SPLITS, key=lambda part: (self._more(spent, offers[part], part, limit), part == 1, -part))
             counted = replace(offers[split], split=split)
         epsilon = price.exact_epsilon if price.exact_rho is None else counted.exact_epsilon
         return replace(counted, simple=Loss.charged(epsilon, price.exact_delta))
