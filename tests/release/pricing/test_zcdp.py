@@ -265,7 +265,7 @@ def test_the_statement_has_what_a_reviewer_asks_for(tmp_path):
         assert words in report, words
     items = json.loads(report.to_json())
     assert items["guarantee"]["epsilon"] == 1
-    assert items["budget"]["remaining"] == {"epsilon": 2.0, "delta": 4e-6}
+    assert items["budget"]["remaining"] == {"epsilon": 2.0, "delta": 9e-6}
     assert items["implementation"]["versions"]["dpframe"] == "0.1.0"
     assert {m["column"] for m in items["mechanisms"]} == {"n", "s", "m.sum", "m.count"}
     assert "<script" not in report.to_html()
