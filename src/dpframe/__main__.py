@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpframe.audit.steward import check, draft, read_table
-from dpframe.budget import Budget, Ledger
+from dpframe.budget import Budget, Ledger, Terms
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan import render_text
 from dpframe.plan.policy import Policy
@@ -117,6 +117,7 @@ def _show(ledger: Ledger, _: Any) -> str:
 def _budget(name: str, budget: Budget) -> str:
     title = f"{visible(name)}: {budget.spent} spent of {budget.limit}, {budget.remaining} left"
     title += f"; accountant {budget.accountant}"
+    title += f"\n{budget.standing.words}" if budget.terms is Terms.EITHER else ""
     failed, unacknowledged = budget.failures
     if failed:
         title += f"\n{failed} failed after the charge, {unacknowledged} not acknowledged"

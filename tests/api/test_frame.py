@@ -175,7 +175,7 @@ REFUSED = [
     (lambda f: f.count_units().release(), errors.InvalidPrice, r"epsilon=0.1"),
     (lambda f: f.count_units().release(epsilon=-1), errors.InvalidPrice, "above 0"),
     (lambda f: f.count_units().release(epsilon=1, delta=1), errors.InvalidPrice, "delta"),
-    (lambda f: f.count_units().release(rho=1), errors.InvalidPrice, "rho"),
+    (lambda f: f.count_units().release(rho=-1), errors.InvalidPrice, "rho"),
     (lambda f: f.count_units().release(epsilon=11), errors.BudgetExceeded, "Nothing was spent"),
     (lambda f: f.count_units().release(epsilon=1, noise="gaussian"), errors.DeltaRequired, "delta"),
     (lambda f: f.group_by("city", max_groups=1).count_units().release(epsilon=1), errors.DeltaRequired, "keys="),

@@ -38,7 +38,7 @@ from datafusion_tables import stored as stored_in_datafusion
 from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
-from dpframe.budget import Loss, account, caps, earlier, losses, memory, names, parts
+from dpframe.budget import Loss, account, adaptive, caps, earlier, losses, memory, names, parts
 from dpframe.budget.ledger import book, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
@@ -86,7 +86,7 @@ from dpframe.release.kinds.hierarchy import draw as levels
 from dpframe.release.kinds.synthesis import rounds as table_rounds
 from dpframe.release.pricing import allocation, mechanisms, shared_noise
 from dpframe.theory.formulas import rank_trees
-from dpframe.theory.formulas.loss import calibration, key_selection, partitions, window
+from dpframe.theory.formulas.loss import calibration, gaussian_delta, key_selection, partitions, pure_to_gdp, window
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss import quantile_selection as ranks
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
@@ -517,6 +517,33 @@ def paid_for_what_cannot_run():
     finally:
         compiler.lower = real
     return not failed or budget.spent.epsilon != 0
+
+
+LIMIT_OF_BOTH = Loss.limit(Fraction(1), Fraction(1, 10**6))
+
+
+def two_sums_take_more_than_delta():
+    square = adaptive.most_squares(Fraction(1, 4), LIMIT_OF_BOTH)
+    return gaussian_delta(1, math.sqrt(float(square) * (1 - 1e-9))) + 0.25e-6 > 1e-6
+
+
+def the_split_moves():
+    """A release without a δ goes first; what comes after it cannot choose how δ is divided."""
+    adding, keys = adaptive.GaussianDp(), Loss.charged(Fraction(1, 10), Fraction(1, 10**7))
+    first = adding.charged(adding.total([]), Loss.charged(Fraction(1, 10), Fraction(0)), LIMIT_OF_BOTH)
+    return adding.charged(adding.total([first]), keys, LIMIT_OF_BOTH).split is not None
+
+
+def keys_take_the_delta_of_noise():
+    budget, part = dp.Budget(epsilon=1.0, delta=1e-6), Fraction(1, 100)
+    first, keys = Loss.charged(part, Fraction(0)), Loss.charged(part, Fraction(1, 2 * 10**6))
+    budget.charge(first, "unit 'u', add-remove", "count()")
+    return not raises(BudgetError, lambda: budget.charge(keys, "unit 'u', add-remove", "found keys"))
+
+
+def randomized_response_is_worse_than_its_mu():
+    chance = 1 / (1 + math.exp(-1))
+    return chance - math.exp(0.5) * (1 - chance) > gaussian_delta(0.5, math.sqrt(float(pure_to_gdp(Fraction(1)))))
 
 
 def charged_wrongly():
@@ -1529,10 +1556,38 @@ PLANTS = [
     Plant(
         "a refused release is charged",
         account.Budget._within_limit,
-        "if total <= self._limit:",
-        "page._book._spent = total\n    if total <= self._limit:",
+        "if self._accountant.allows(total, self._limit):",
+        "page._book._spent = total\n    if self._accountant.allows(total, self._limit):",
         a_refusal_spends,
         15,
+    ),
+    Plant(
+        "squares of μ are within all of δ, beside keys that have a part of it",
+        adaptive.most_squares,
+        "(1 - split) * limit.exact_delta",
+        "limit.exact_delta",
+        two_sums_take_more_than_delta,
+    ),
+    Plant(
+        "δ is divided anew after answers were seen",
+        adaptive.GaussianDp.charged,
+        "spent.split is not None",
+        "spent.mu_squared is None",
+        the_split_moves,
+    ),
+    Plant(
+        "keys take the δ of the sum of squares",
+        adaptive.GaussianDp.allows,
+        "split * limit.exact_delta",
+        "limit.exact_delta",
+        keys_take_the_delta_of_noise,
+    ),
+    Plant(
+        "a pure mechanism has half of its μ",
+        pure_to_gdp,
+        "8 * (2",
+        "2 * (2",
+        randomized_response_is_worse_than_its_mu,
     ),
     Plant(
         "a negative price is taken",

@@ -231,9 +231,12 @@ QUESTIONS = {
     "parts": parts,
 }
 PRICES = {
-    "epsilon": (lambda: dp.Budget(epsilon=100, delta=0.1), {"epsilon": 2.0}),
-    "delta": (lambda: dp.Budget(epsilon=100, delta=0.1), {"epsilon": 0.5, "delta": 1e-5}),
-    "gaussian": (lambda: dp.Budget(epsilon=100, delta=0.1), {"epsilon": 0.5, "delta": 1e-5, "noise": "gaussian"}),
+    "epsilon": (lambda: dp.Budget(epsilon=100, delta=0.1, accountant="basic"), {"epsilon": 2.0}),
+    "delta": (lambda: dp.Budget(epsilon=100, delta=0.1, accountant="basic"), {"epsilon": 0.5, "delta": 1e-5}),
+    "gaussian": (
+        lambda: dp.Budget(epsilon=100, delta=0.1, accountant="basic"),
+        {"epsilon": 0.5, "delta": 1e-5, "noise": "gaussian"},
+    ),
     "rho": (lambda: dp.Budget(rho=100, delta=0.1), {"rho": 0.5}),
 }
 

@@ -2,6 +2,7 @@
 
 python spenders.py spend PLACE PROCESSES SPENDS    # fork, charge, and say how many were granted, as JSON
 python spenders.py capped PLACE PROCESSES SPENDS   # the same under caps of a spender and a day
+python spenders.py squares PLACE PROCESSES SPENDS FIT  # the same, of a budget that counts μ², in which so many fit
 python spenders.py raw PATH PROCESSES SPENDS       # as many bare synced SQLite transactions
 python spenders.py kills PATH SEEN KILLS           # fork, charge, store and write down what was seen; kill; check
 python spenders.py copies PATH SEEN KILLS          # the same, and copy the file and its journal after each kill
@@ -128,6 +129,33 @@ def capped(place, processes, spends):
     }
 
 
+def squares(place, processes, spends, fit):
+    from dpframe.budget import Ledger, Loss, Normal
+    from dpframe.errors import BudgetExceeded
+    from dpframe.theory.formulas.loss import gdp_within
+
+    ledger, each = Ledger(place), gdp_within(Fraction(1), Fraction(3, 4 * 10**6)) / fit
+    budget = ledger.budget("shared", epsilon=1, delta=1e-6)
+    price = Loss.charged_rho(each / 2, Fraction(0))
+
+    def work(worker):
+        granted = 0
+        for _ in range(spends):
+            try:
+                budget.charge(
+                    price, "unit 'id', add-remove", f"{worker}", normal=Normal(each * (1 - Fraction(1, 10**9)))
+                )
+                granted += 1
+            except BudgetExceeded:
+                pass
+        return {"granted": granted}
+
+    answers = in_parallel(processes, work)
+    errors = [a["error"] for a in answers if "error" in a]
+    granted = sum(a.get("granted", 0) for a in answers)
+    return {"errors": errors, "granted": granted, "entries": ledger.verify()["shared"], "more": budget.standing.more}
+
+
 def raw(path, processes, spends):
     """What a bare insert per synced transaction takes, with the journal that a ledger has."""
     first = sqlite3.connect(path, isolation_level=None)
@@ -221,6 +249,8 @@ if __name__ == "__main__":
         print(json.dumps(spend(place, int(rest[0]), int(rest[1]), float(rest[2]))))
     elif verb == "capped":
         print(json.dumps(capped(place, int(rest[0]), int(rest[1]))))
+    elif verb == "squares":
+        print(json.dumps(squares(place, *map(int, rest))))
     elif verb == "raw":
         print(json.dumps(raw(place, int(rest[0]), int(rest[1]))))
     else:

@@ -101,7 +101,7 @@ def _aggregate(name: str, value: object, verb: str) -> Aggregate:
                 f"{verb}: there is no statistic {word!r}.{nearest(word, _WORDS)} There are {', '.join(_WORDS)}."
             )
         value = _WORDS[word](read_name(column, verb))
-    if name in ("epsilon", "delta", "rho") and not isinstance(value, Aggregate):
+    if name in ("epsilon", "delta", "rho", "share") and not isinstance(value, Aggregate):
         raise InvalidArgument(f"{verb}: the price is said at the release: {verb}(...).release({name}=...).")
     if not isinstance(value, Aggregate):
         raise InvalidArgument(

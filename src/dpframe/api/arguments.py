@@ -120,6 +120,7 @@ class Options(TypedDict, total=False):
     """What a release takes beside its price in ε and δ: see `Query.release`."""
 
     rho: float | None
+    share: float | None
     noise: str
     name: str | None
     refresh: bool

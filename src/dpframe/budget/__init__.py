@@ -2,6 +2,7 @@
 
 from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
+from dpframe.budget.adaptive import Normal
 from dpframe.budget.allowance import Allowance
 from dpframe.budget.caps import Cap, Caps
 from dpframe.budget.entries import Charge, Entry
@@ -22,6 +23,7 @@ from dpframe.budget.part_budget import (
     PartBudget,
 )
 from dpframe.budget.receipts import Page, Receipt, Stored
+from dpframe.budget.standing import Standing
 from dpframe.budget.verbs import offered
 
 __all__ = [
@@ -35,9 +37,11 @@ __all__ = [
     "Forecast",
     "Ledger",
     "Loss",
+    "Normal",
     "Page",
     "PartBudget",
     "Receipt",
+    "Standing",
     "Stored",
     "Terms",
     "fingerprint",

@@ -5,20 +5,32 @@ from __future__ import annotations
 import datetime as dt
 import getpass
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpframe.budget.accountants import Accountant, read_limit
+from dpframe.budget.adaptive import MANY, Normal
 from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps, read_spender, spenders_of
-from dpframe.budget.earlier import check_failures, check_same, is_pending, stored_answer
-from dpframe.budget.entries import Charge, Entry, Failures, digest_of, line_of, packed_statement, texts_of
+from dpframe.budget.earlier import check_failures, check_same, is_pending, noted, priced, stored_answer
+from dpframe.budget.entries import (
+    Charge,
+    Entry,
+    Failures,
+    digest_of,
+    line_of,
+    packed_statement,
+    price_of,
+    texts_of,
+)
 from dpframe.budget.limits import another_subject, exceeded, is_misnamed, second_budget, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import body_of, check_plain, fingerprint, is_text
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
-from dpframe.budget.verbs import Verbs, registered
+from dpframe.budget.standing import Standing
+from dpframe.budget.verbs import Verbs
 from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
@@ -44,10 +56,11 @@ def now() -> dt.datetime:
 class Budget(Verbs):
     """A limit on the privacy loss of all releases together. The budget is in memory, for this process.
 
-    Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "basic"
-            (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number
-            of units in the tables. It is used only for a warning, which compares δ with 1 / min_units; caps: the most
-            that one release, spender, day, week or month may cost, `dp.Caps(...)` or a dict of its arguments
+    Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "gdp" (the
+            better of two sums, of ε and of the μ² of Gaussian privacy; the usual one with ε and a δ), "basic" (ε and
+            δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number of
+            units in the tables. It is used only for a warning, which compares δ with 1 / min_units; caps: the most that
+            one release, spender, day, week or month may cost, `dp.Caps(...)` or a dict of its arguments
     Bound:  all releases that are charged here compose to at most the limit. The first charge binds the budget to one
             unit and neighbour relation; the limit holds for these
     Warns:  DpFrameWarning for a limit that protects little; see `dpframe.budget.limits`
@@ -56,11 +69,8 @@ class Budget(Verbs):
     A charge is made before any row is read, under a lock, and is never taken back. `dp.Ledger` keeps budgets that
     survive the process.
 
-    >>> budget = Budget(epsilon=1.0, delta=1e-6)
-    >>> budget.remaining
+    >>> Budget(epsilon=1.0, delta=1e-6).remaining
     Loss(epsilon=1.0, delta=1e-06)
-    >>> Budget(rho=0.5).remaining
-    Loss(rho=0.5, delta=0.0)
     """
 
     _habits: ClassVar = dict.fromkeys(("left", "available", "balance", "rest"), "Type .remaining.")
@@ -97,12 +107,12 @@ class Budget(Verbs):
 
     @property
     def accountant(self) -> str:
-        """How losses add up: "basic", "zcdp" or "pld"."""
+        """How losses add up: "basic", "gdp", "zcdp" or "pld"."""
         return self._accountant.name
 
     @property
     def terms(self) -> Terms:
-        """Whether releases are charged in "epsilon" or in "rho"."""
+        """Whether releases are charged in "epsilon", in "rho", or in "either"."""
         return self._accountant.terms
 
     @property
@@ -113,12 +123,50 @@ class Budget(Verbs):
     @property
     def spent(self) -> Loss:
         """The loss that has been charged so far."""
-        return self._book.spent()
+        return self._accountant.shown(self._book.spent(), self._limit)
 
     @property
     def remaining(self) -> Loss:
-        """The loss that may still be charged, if no cap is in the way; see `caps`."""
-        return self._limit - self.spent
+        """The loss that may still be charged, if no cap is in the way.
+
+        With "gdp" that is the largest ε of one release, and the δ for keys.
+        """
+        return self._left(self._book.spent())
+
+    @property
+    def standing(self) -> Standing:
+        """What was spent under the account, what adding up prices would say, and how many more releases fit."""
+        charges = [e for e in self._book.entries() if e.kind == "charge" and e.about is None and "opens" not in e.body]
+        return self._standing(self._book.spent(), *(priced(charges[-1].body) if charges else (None, None)))
+
+    def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:
+        more = None if price is None else self._accountant.more(total, price, self._limit, normal)
+        return Standing(self._limit, self._accountant.shown(total, self._limit), total.simple or total, more, price)
+
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of the limit, in the terms in which it buys less noise on a count.
+
+        A name that was charged for this share keeps its price. Shares that add up to at most 1 are all accepted.
+        """
+        for entry in self._book.entries() if name is not None and self.terms is Terms.EITHER else []:
+            typed = (entry.body.get("plan") or {}).get("price", {}) if entry.name == name else {}
+            if "share" in typed and Fraction(typed["share"]) == share:
+                return price_of(entry.body)
+        return self._accountant.part(self._book.spent(), share, self._limit)
+
+    def each(self, number: int) -> Loss:
+        """The price of each of so many equal releases that take all that is left; see `plan`."""
+        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MANY:
+            raise InvalidArgument("budget.plan: n= is the number of releases that are planned, such as n=50.")
+        return self._accountant.each(self._book.spent(), number, self._limit)
+
+    def sizes(self, counted: Sequence[Loss]) -> list[float]:
+        """What each charge has used of the ε or ρ of the limit."""
+        total = self._book.spent()
+        return [float(self._accountant.size(loss, total, self._limit)) for loss in counted]
+
+    def _left(self, spent: Loss) -> Loss:
+        return self._accountant.left(spent, self._limit)
 
     @property
     def caps(self) -> list[Cap]:
@@ -176,6 +224,7 @@ class Budget(Verbs):
         part: PartName | None = None,
         within: Within | None = None,
         policies: Sequence[Mapping[str, Any]] = (),
+        normal: Normal | None = None,
     ) -> Receipt:
         """Charge a release, or refuse it and change nothing. A name that was released gets its stored answer for free.
 
@@ -184,7 +233,8 @@ class Budget(Verbs):
                 refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
                 failed; batch: whether the loss is that of several queries which were all fixed beforehand; events: the
                 mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
-                within: the earlier charge that paid for this release, if there is one; policies: see `body_of`
+                within: the earlier charge that paid for this release, if there is one; policies: see `body_of`;
+                normal: what is known of the release besides its price
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; CapExceeded;
                 ReleaseMismatch when the name was used for another plan; ReleasePending; FailuresUnacknowledged;
                 UnsupportedOperation for a single release from a budget with accountant "pld"
@@ -203,25 +253,35 @@ class Budget(Verbs):
                 check_same(earlier, body)
                 running = is_pending(page, earlier.number)
                 again = refresh or (retry and page.result(earlier.number) is None)
-                answer = None if again else stored_answer(page, earlier, self._limit - page.spent)
+                answer = None if again else stored_answer(page, earlier, self._left(page.spent))
                 if answer is not None:
                     return answer
                 loss = loss if within is None else within.again(loss)
             check_failures(page.failures)
-            charged, parts = (loss, page.parts) if part is None else raised(page.parts, part, loss)
+            price = loss
             if within is not None:
-                charged, place = within.enter(page, loss)
-                body |= {"loss": texts_of(charged), "about": within.opening, "within": {**place}}
-            total = self._within_limit(page, charged)
-            page.spent, page.subject, page.parts = total, subject, parts
+                price, place = within.enter(page, loss)
+                body |= {"about": within.opening, "within": {**place}}
+            charged, parts = self._counted(page, price, None if within else normal, body), page.parts
             if part is not None:
-                body |= {"loss": texts_of(charged), "part": {**vars(part), "loss": texts_of(loss)}}
+                body["part"] = {**vars(part), "loss": texts_of(charged)}
+                charged, parts = raised(page.parts, part, charged)
+            body["loss"] = texts_of(charged)
             enter(page, body, at)
+            total = self._within_limit(page, charged, loss)
+            page.spent, page.subject, page.parts = total, subject, parts
             if retry and running and earlier is not None:
                 page.append("lost", {"about": earlier.number, "by": _user()}, at)
             entry = page.append("charge", body, at)
-        left, again = self._limit - total, earlier is not None
-        return Receipt(entry.number, entry.when, loss, left, failures=page.failures, again=again)
+            failures = page.failures
+        more = {"standing": self._standing(total, loss, normal)} if self.terms is Terms.EITHER else {}
+        return Receipt(entry.number, entry.when, loss, self._left(total), None, failures, earlier is not None, **more)
+
+    def _counted(self, page: Page, price: Loss, normal: Normal | None, body: dict[str, Any]) -> Loss:
+        """What the accountant counts for a price; the body of the entry gets both."""
+        counted = self._accountant.charged(page.spent, price, self._limit, normal)
+        body |= noted(price, counted, normal)
+        return counted
 
     def open(
         self,
@@ -258,7 +318,8 @@ class Budget(Verbs):
                 return earlier
             check_plain(name)
             check_failures(page.failures)
-            page.spent = self._within_limit(page, loss)
+            counted = self._counted(page, loss, None, body)
+            page.spent, body["loss"] = self._within_limit(page, counted, loss), texts_of(counted)
             page.subject = page.subject if subject is None else subject
             enter(page, body, at)
             return page.append("charge", body, at)
@@ -279,12 +340,12 @@ class Budget(Verbs):
         if refresh and name is None:
             raise InvalidArgument("refresh=True pays again for a named release; give its name: name='...'.")
 
-    def _within_limit(self, page: Page, charged: Loss) -> Loss:
-        """The total spent after a charge. Errors: BudgetExceeded."""
-        total = self._accountant.total([page.spent, charged])
-        if total <= self._limit:
+    def _within_limit(self, page: Page, counted: Loss, price: Loss) -> Loss:
+        """The sums after a charge. Errors: BudgetExceeded."""
+        total = self._accountant.total([page.spent, counted])
+        if self._accountant.allows(total, self._limit):
             return total
-        raise BudgetExceeded(exceeded(charged, self._limit, self._limit - page.spent))
+        raise BudgetExceeded(exceeded(price, self._limit, self._left(page.spent)))
 
     def partition(self, plan: Mapping[str, Any], groups: int) -> tuple[str, str]:
         """Record a partition of a table, unless it is recorded already.
@@ -382,27 +443,6 @@ class Budget(Verbs):
                 page.failures = Failures(failed, 0)
                 page.append("acknowledgement", {"failures": unacknowledged, "failed": failed, "by": who}, now())
         return unacknowledged
-
-    def plan(self, queries: Iterable[Any], **price: Any) -> Any:
-        """Price several queries together before any of them runs, to release them as one batch.
-
-        Input:  queries that this budget pays for; epsilon and delta, or rho and delta, for all of them together; noise
-                and ci as in a release; shares: a weight for each query
-        Output: a batch: `.cost`, `.noise`, and `.release(name=...)`, which charges once and returns a list of releases
-        Bound:  the queries are fixed together, so the tightest accounting of this budget applies: all Gaussian noise is
-                one mechanism; with accountant="pld" the joint distribution of all Laplace noise is used
-        Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
-
-        >>> import polars as pl, dpframe as dp
-        >>> budget = dp.Budget(epsilon=1.0)
-        >>> frame = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}).dp(unit="user", budget=budget)
-        >>> queries = [frame.count(max_rows=2), frame.mean("spend", bounds=(0, 10), max_rows=2)]
-        >>> plan = budget.plan(queries, epsilon=0.5, shares=[1, 3])
-        >>> rows, spend = plan.release()
-        >>> rows.table.columns, spend.table.columns, budget.spent
-        (['count'], ['spend'], Loss(epsilon=0.5, delta=0.0))
-        """
-        return registered("plan")(list(queries) if isinstance(queries, Iterable) else [], self, **price)
 
     def entries(self) -> list[Entry]:
         """Every entry of the book, oldest first."""

@@ -55,7 +55,7 @@ class Pace:
     @property
     def share(self) -> Loss:
         """The part of the limit for one night."""
-        return _part(self.limit, Fraction(1, self.nights))
+        return self.limit.share(Fraction(1, self.nights))
 
     def night(self, when: dt.datetime) -> int:
         """The number of the night at a time, from 0; negative before the first night."""
@@ -75,15 +75,8 @@ class Pace:
         if night < 0 or (night >= self.nights and not self.carry):
             return self.limit - self.limit
         if self.carry:
-            return _part(self.limit, Fraction(min(night + 1, self.nights), self.nights)) - total(x for _, x in losses)
+            return self.limit.share(Fraction(min(night + 1, self.nights), self.nights)) - total(x for _, x in losses)
         return self.share - total(loss for at, loss in losses if at == night)
-
-
-def _part(loss: Loss, part: Fraction) -> Loss:
-    """A part of a limit, rounded down."""
-    if loss.exact_rho is not None:
-        return Loss.limit_rho(loss.exact_rho * part, loss.exact_delta * part)
-    return Loss.limit(loss.exact_epsilon * part, loss.exact_delta * part)
 
 
 def planned(
@@ -206,6 +199,10 @@ class Allowance(Hints):
         """The loss that may still be spent in this night."""
         return self._pace.left(self._losses, self._pace.night(account.now()))
 
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of its limit."""
+        return self.limit.share(share)
+
     @property
     def _losses(self) -> list[tuple[int, Loss]]:
         number = self._opening.number
@@ -217,6 +214,7 @@ class Allowance(Hints):
 
     def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
         """Charge a release to this night's part; see `Budget.charge`. Errors: BudgetExceeded, also for the night."""
+        options.pop("normal", None)  # its accountant adds up prices
         if self.terms is Terms.RHO and loss.exact_rho is None:
             loss = loss + Loss.none(in_rho=True)
         place = _Tonight(self._opening.number, self._pace)

@@ -164,7 +164,9 @@ def own_price(body: Mapping[str, Any]) -> Loss:
     """What a charge counts under caps: the price of its release. An allowance counts when it is spent."""
     if "nights" in body.get("opens", {}):
         return Loss.none()
-    return loss_of((body.get("part") or body.get("within") or {}).get("loss") or body["loss"])
+    if "within" in body:
+        return loss_of(body["within"]["loss"])
+    return loss_of(body.get("price") or body.get("part", body)["loss"])
 
 
 class Cap(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from fractions import Fraction
 from typing import Any
 
 from dpframe.budget.account import Budget
@@ -44,6 +45,10 @@ class PartBudget(Hints):
     def remaining(self) -> Loss:
         """The loss that may still be charged to the whole budget."""
         return self._budget.remaining
+
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of the whole budget; see `Budget.part`."""
+        return self._budget.part(share, name)
 
     def history(self) -> Sequence[Any]:
         """Every charge of the whole budget."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from dpframe.budget.entries import Entry, Failures
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
+from dpframe.budget.standing import Standing
 
 NO_FAILURES = Failures()
 
@@ -123,7 +124,7 @@ class Receipt:
     """A new charge, or the stored answer of an earlier charge, which costs nothing now.
 
     `failures` counts the failures of the whole budget at the time of the charge. `again` is whether the name had been
-    paid for before.
+    paid for before. `standing` is that of the budget after the charge, if its sums are not the loss itself.
     """
 
     number: int
@@ -133,3 +134,4 @@ class Receipt:
     stored: Stored | None = None
     failures: Failures = NO_FAILURES
     again: bool = False
+    standing: Standing | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from dpframe.usage import Hints
@@ -28,6 +28,36 @@ def registered(verb: str) -> Callable[..., Any]:
 
 class Verbs(Hints):
     """The methods of a budget whose functions are registered."""
+
+    def each(self, number: int) -> Any:
+        """The price of each of so many equal releases."""
+        raise NotImplementedError
+
+    def plan(self, queries: Iterable[Any] = (), *, n: int | None = None, **price: Any) -> Any:
+        """Price several queries together before any of them runs, to release them as one batch.
+
+        With `n` and no queries: the price of each of n equal releases that take all that is left, one after another.
+
+        Input:  queries that this budget pays for; n: a number of releases; epsilon and delta, or rho and delta, for all
+                of them together; noise and ci as in a release; shares: a weight for each query
+        Output: with n, a price in ε or in ρ, whichever gives a count less noise. Otherwise a batch: `.cost`, `.noise`,
+                and `.release(name=...)`, which charges once and returns a list of releases
+        Bound:  the queries are fixed together, so the tightest accounting of this budget applies: all Gaussian noise is
+                one mechanism; with accountant="pld" the joint distribution of all Laplace noise is used
+        Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
+
+        >>> import polars as pl, dpframe as dp
+        >>> budget = dp.Budget(epsilon=1.0)
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}).dp(unit="user", budget=budget)
+        >>> queries = [frame.count(max_rows=2), frame.mean("spend", bounds=(0, 10), max_rows=2)]
+        >>> plan = budget.plan(queries, epsilon=0.5, shares=[1, 3])
+        >>> rows, spend = plan.release()
+        >>> rows.table.columns, spend.table.columns, budget.spent
+        (['count'], ['spend'], Loss(epsilon=0.5, delta=0.0))
+        """
+        if n is not None and not price and not queries:
+            return self.each(n)
+        return registered("plan")(list(queries) if isinstance(queries, Iterable) else [], self, **price)
 
     def series(
         self,

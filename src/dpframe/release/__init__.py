@@ -10,7 +10,7 @@ from dpframe.release.kinds.series import Series
 from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.release.narrowing import has_room
 from dpframe.release.paying import Account, spent_by, subject_words
-from dpframe.release.run import release
+from dpframe.release.run import bought, release
 from dpframe.release.shown import Release
 from dpframe.release.tune import (
     tuned,
@@ -25,6 +25,7 @@ __all__ = [
     "Series",
     "SyntheticRelease",
     "batch_of",
+    "bought",
     "has_room",
     "release",
     "spent_by",

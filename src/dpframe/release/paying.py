@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from dpframe import engine
-from dpframe.budget import Loss, Receipt, Stored, Terms, read_delta, read_epsilon
+from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, read_delta, read_epsilon
 from dpframe.errors import InvalidArgument, PolicyExceeded, UnsupportedOperation
 from dpframe.plan import Question, Table, unit_words
 from dpframe.plan.columns import Lock
@@ -62,8 +62,13 @@ class Account(Recording, Protocol):
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (),
         policies: Sequence[Mapping[str, Any]] = (),
+        normal: Normal | None = None,
     ) -> Receipt:
         """Pay, or refuse and change nothing, or return the stored answer. `policies` is there under policy files."""
+        ...
+
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of the limit; of a name that was charged for this share, the price that it had."""
         ...
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:

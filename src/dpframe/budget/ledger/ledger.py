@@ -18,7 +18,7 @@ from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonica
 from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.limits import read_min_units, warn_of_weak
-from dpframe.budget.losses import Loss
+from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.names import check_plain, is_near, is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
 from dpframe.safe_text import visible
@@ -141,6 +141,8 @@ class Ledger(Hints):
             state = self._state(name)
         assert state is not None
         kind, limit, last_entry, caps_now = state
+        if typed is not None and accountant is None and rho is None and accountant_named(kind).terms is not Terms.RHO:
+            typed = accountant_named(kind), typed[1]  # a budget keeps the account that it was made with
         if typed is not None and (typed[0].name != kind or typed[1] not in (limit, as_read_now(limit))):
             raise BudgetMismatch(
                 f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is opened with {typed[1]} and "

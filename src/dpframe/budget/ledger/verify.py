@@ -281,6 +281,6 @@ class _Reading:
         row_total = loss_of(json.loads(state.spent))
         if row_total != self.total:
             problems.append(f"its row says {row_total} was spent, and the charges add up to {self.total}")
-        if not row_total <= limit:
+        if not accountant_named(state.accountant).allows(row_total, limit):
             problems.append(f"more than its limit was spent: {row_total} of {limit}")
         return problems

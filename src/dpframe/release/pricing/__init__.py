@@ -29,11 +29,15 @@ from dpframe.release.pricing.noise import Fitted, Noise, NoiseKind, NoisePlan
 from dpframe.release.pricing.price import (
     EpsilonFromRho,
     EpsilonPrice,
+    GaussianPrice,
     Price,
     RhoPrice,
     described_price,
+    is_list,
     read_noise,
     read_price,
+    read_prices,
+    share_price,
 )
 from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared
 
@@ -50,6 +54,7 @@ __all__ = [
     "Exponential",
     "Fitted",
     "Gaussian",
+    "GaussianPrice",
     "KNorm",
     "Laplace",
     "Mechanism",
@@ -67,10 +72,13 @@ __all__ = [
     "check_shared",
     "delta_of_keys",
     "described_price",
+    "is_list",
     "log_noise",
     "moved_totals",
     "parts_of",
     "planned",
     "read_noise",
     "read_price",
+    "read_prices",
+    "share_price",
 ]

@@ -36,6 +36,8 @@ from dpframe.theory.formulas.loss import (
     choices_rho,
     count_scale,
     count_scale_rho,
+    gdp_to_pure,
+    pure_to_gdp,
     rank_scale,
     rank_scale_rho,
     rho_within,
@@ -182,6 +184,23 @@ def allocate_rho(parts: Sequence[PricedTotal], rho: Fraction, delta: Fraction, n
     return [Allocation(_for_rho(parts, rho, way, noise), delta) for way in ways]
 
 
+def allocate_gdp(
+    parts: Sequence[PricedTotal], mu_squared: Fraction, delta: Fraction, noise: NoiseKind
+) -> list[Allocation]:
+    """The ways to spend a μ², with a δ for keys. Laplace noise and choices get an ε by `gdp_to_pure`."""
+    allocations = []
+    for normal, selects in _ways(parts, noise, normal=True):
+        numbers, selections = split([part for part in parts if part.weight], selects=selects)
+        if normal:
+            noises = [_gaussian_for_rho(p.allotment, mu_squared * p.weight / 2, noise) for p in numbers]
+        else:
+            noises = [_pure_of(noise, p.allotment, gdp_to_pure(mu_squared * p.weight)) for p in numbers]
+        counts = [(part, pieces(part.allotment)) for part in selections]
+        choices = [choice_of(p.allotment, n * gdp_to_pure(mu_squared * p.weight / n)) for p, n in counts]
+        allocations.append(Allocation((*noises, *choices), delta, gaussian=normal))
+    return allocations
+
+
 def _for_rho(
     parts: Sequence[PricedTotal], rho: Fraction, way: tuple[bool, bool], noise: NoiseKind
 ) -> tuple[Noise, ...]:
@@ -204,14 +223,16 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
     still = [Noise(allotment, NoNoise()) for allotment in question.allotments if not allotment.total.sensitivity.l0]
     rest = [of_the_rest(p, noises) for p in question.allotments if p.total.collects and p.total.sensitivity.l0]
     order = {id(allotment): number for number, allotment in enumerate(question.allotments)}
+    squares = [noise.mu_squared for noise in noises]  # that of suppressed groups costs nothing in addition
+    mu_squared = None if None in squares else sum((square or Fraction(0) for square in squares), Fraction(0))
     in_order = tuple(sorted([*noises, *still, *rest], key=lambda noise: order[id(noise.allotment)]))
     decided_by = next(
         (p for p in question.allotments if question.threshold and p.total.key == question.threshold.key), None
     )
     if decided_by is None:
-        return NoisePlan(in_order, None, None, cost, question.shape)
+        return NoisePlan(in_order, None, None, cost, question.shape, mu_squared=mu_squared)
     (threshold, start), least = rule(decided_by, in_order, delta), least_number(question, decided_by)
-    return NoisePlan(in_order, threshold + least, decided_by, cost, question.shape, start, least)
+    return NoisePlan(in_order, threshold + least, decided_by, cost, question.shape, start, least, mu_squared)
 
 
 def delta_of_keys(question: Question, delta: Fraction) -> Fraction:
@@ -395,6 +416,11 @@ def epsilon_for_rho(rho: Fraction, count: int = 1) -> Fraction:
     return low
 
 
+# μ² of the exponential mechanism over its ρ: 4π, rounded up. Where its log ratios lie in an interval of length w it is
+# w-private with ρ = w²/8, and `pure_to_gdp` of w is at most π·w²/2, since Φ(w·√(π/8)) is at least 1 / (1 + e^-w).
+_OF_EXPONENTIAL = Fraction(12566371, 10**6)
+
+
 def choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
     """A choice of ρ by the exponential mechanism, see `rank_scale_rho` and `count_scale_rho`."""
     total = allotment.total
@@ -402,19 +428,21 @@ def choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
         scale = count_scale_rho(total.sensitivity, total.rounds, rho)
     else:
         scale = rank_scale_rho(total.rank, total.sensitivity, rho / total.choices)
-    return Noise(allotment, Exponential(calibration.laplace_scale(scale, 1)))
+    return Noise(allotment, Exponential(calibration.laplace_scale(scale, 1)), _OF_EXPONENTIAL * rho)
 
 
 def choice_of(allotment: Allotment, epsilon: Fraction) -> Noise:
     """A choice of ε: by permute-and-flip, see `rank_scale` and `count_scale`; of keys, see `selection_scale`."""
-    total = allotment.total
+    total, count = allotment.total, pieces(allotment)
+    mu_squared = count * pure_to_gdp(epsilon / count)
     if allotment.hidden:
-        return Noise(allotment, TruncatedGeometric(selection_scale(total.sensitivity.l0, epsilon)))
+        mechanism = TruncatedGeometric(selection_scale(total.sensitivity.l0, epsilon))
+        return Noise(allotment, mechanism, mu_squared)
     if total.rank is None:
         scale = count_scale(total.sensitivity, total.rounds, epsilon)
     else:
         scale = rank_scale(total.rank, total.sensitivity, epsilon / total.choices)
-    return Noise(allotment, PermuteAndFlip(calibration.laplace_scale(scale, 1)))
+    return Noise(allotment, PermuteAndFlip(calibration.laplace_scale(scale, 1)), mu_squared)
 
 
 def _best_choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:

@@ -34,6 +34,7 @@ from dpframe.theory.formulas.loss import (
     laplace_rho,
     noise_error,
     partition_threshold,
+    pure_to_gdp,
     pure_to_zcdp,
     rounded_error,
     selection_start,
@@ -93,6 +94,10 @@ class Mechanism(ABC):
     def rho(self, bound: Sensitivity) -> Fraction:
         """The cost in ρ on a total with this sensitivity. Errors: UnsupportedOperation if that is unknown."""
         raise UnsupportedOperation(f"{self.label}: what it costs in ρ is not known from its scale; use a budget in ε.")
+
+    def mu_squared(self, bound: Sensitivity) -> Fraction | None:
+        """μ² of Gaussian privacy on a total with this sensitivity; None if it is not known from the scale."""
+        return None
 
     def event(self, bound: Sensitivity) -> Event:
         """The mechanism in the words of Google's dp-accounting; an unsupported event if it has no name there."""
@@ -210,6 +215,9 @@ class NoNoise(AddsNoise):
     def rho(self, bound: Sensitivity) -> Fraction:
         return Fraction(0)
 
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        return Fraction(0)
+
     def event(self, bound: Sensitivity) -> Event:
         return NO_EVENT
 
@@ -226,6 +234,10 @@ class LaplaceNoise(AddsNoise):
         """The tail of one real Laplace noise."""
         ratio = reach / self.scale
         return math.exp(-ratio) / 2 if ratio > 0 else 1 - math.exp(ratio) / 2
+
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        """As much as any mechanism of its ε = l1 / scale: discrete Laplace noise attains it."""
+        return pure_to_gdp(bound.exact_l1 / Fraction(self.scale))
 
 
 @dataclass(frozen=True)
@@ -315,6 +327,10 @@ class PairedLaplace(LaplaceNoise):
         """Noise for weight · count + sum, or for weight · count - sum: twice the scale on each."""
         return rounded_laplace(2 * self.scale, size)
 
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        """That of the pair, for the sum; see `event`."""
+        return Fraction(0) if self.of_count else super().mu_squared(bound)
+
     def event(self, bound: Sensitivity) -> Event:
         """One event, on the sum, is for both: twice l1 over twice the scale. The count has no event of its own."""
         if self.of_count:
@@ -344,6 +360,10 @@ class Gaussian(AddsNoise):
     def rho(self, bound: Sensitivity) -> Fraction:
         """l2² / 2σ², exact."""
         return bound.l2_squared / (2 * Fraction(self.scale) ** 2)
+
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        """2ρ: it is exactly a Gaussian mechanism, since the noise is real and is rounded after it was added."""
+        return 2 * self.rho(bound)
 
     def event(self, bound: Sensitivity) -> Event:
         return gaussian_event(float(Fraction(self.scale)) / bound.l2)

@@ -12,7 +12,7 @@ from dpframe.noise import GRID, MOST_CELLS, float_up, root_up, shared_gaussian, 
 from dpframe.plan import Allotment, Question
 from dpframe.release.pricing.mechanisms import AddsNoise, Event, Gaussian, gaussian_event
 from dpframe.release.pricing.noise import Noise, NoiseKind
-from dpframe.theory.formulas.loss import pure_to_zcdp, window_error, window_scale, window_tail_real
+from dpframe.theory.formulas.loss import pure_to_gdp, pure_to_zcdp, window_error, window_scale, window_tail_real
 from dpframe.theory.formulas.sensitivity import Sensitivity, SharedNoise, best_shared_noise, shared_noise_square
 
 _GAIN = Fraction(95, 100)  # of the deviation of independent noise: shared noise that is chosen has at most this part
@@ -121,7 +121,14 @@ class KNorm(AddsNoise):
 
     def rho(self, bound: Sensitivity) -> Fraction:
         """ε·tanh(ε/2), as much as any mechanism of its ε. Source: `theory.formulas.loss.loss.pure_to_zcdp`."""
-        return Fraction(pure_to_zcdp(self.vectors * bound.exact_linf / Fraction(self.scale)))
+        return Fraction(pure_to_zcdp(self._epsilon(bound)))
+
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        """As much as any mechanism of its ε."""
+        return pure_to_gdp(self._epsilon(bound))
+
+    def _epsilon(self, bound: Sensitivity) -> Fraction:
+        return self.vectors * bound.exact_linf / Fraction(self.scale)
 
 
 def k_norm_of(allotment: Allotment, epsilon: Fraction) -> Noise:

@@ -11,7 +11,7 @@ from html import escape
 
 import polars as pl
 
-from dpframe.budget import Budget, Charge, Ledger, Loss, account
+from dpframe.budget import Budget, Charge, Ledger, Loss, Terms, account
 from dpframe.plan import render_html
 from dpframe.safe_text import visible
 
@@ -62,9 +62,10 @@ def _section(name: str, budget: Budget) -> str:
         for (of,), table in told.table.group_by("of", maintain_order=True)
         if isinstance(of, str)
     )
+    standing = f"<p>{escape(budget.standing.words)}</p>" if budget.terms is Terms.EITHER else ""
     return (
         f"<h2>{escape(name)}</h2><p>{escape(str(budget.spent))} spent of {escape(str(budget.limit))}, "
-        f"{escape(str(budget.remaining))} left; accountant {escape(budget.accountant)}.</p>"
+        f"{escape(str(budget.remaining))} left; accountant {escape(budget.accountant)}.</p>{standing}"
         f"<div class='bar'><i style='width:{100 * part:.1f}%'></i></div>{warned}"
         f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in (*told.words, *cap_words(budget)))}</ul>{drawings}"
         f"<h3>Charges</h3>{earlier}<div class='wide'>{_charges(shown)}</div>"

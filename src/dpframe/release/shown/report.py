@@ -249,7 +249,8 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         (
             "Budget",
             [
-                f"Accountant {budget['accountant']}. After this release {remaining} of {limit} remains.",
+                f"Accountant {budget['accountant']}. "
+                + (budget.get("words") or f"After this release {remaining} of {limit} remains."),
                 *_about_failures(budget),
             ],
         ),
