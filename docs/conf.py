@@ -22,6 +22,8 @@ extensions = [
     "sphinx_copybutton",  # a button that copies an example
     "extensions.docstrings",
     "extensions.formulas",
+    "extensions.listing",
+    "extensions.markdown",
     "extensions.notebooks",
     "extensions.outputs",
 ]

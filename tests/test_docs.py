@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -17,6 +18,9 @@ REPOSITORY = "https://github.com/dpframe/dpframe"
 sys.path.insert(0, str(DOCS))
 
 import examples  # noqa: E402 - it is found by the line above
+from extensions import markdown, parameters  # noqa: E402 - as above
+from extensions.docstrings import converted  # noqa: E402 - as above
+from extensions.listing import documented, summary  # noqa: E402 - as above
 
 PAGES = examples.pages()
 TEXTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
@@ -87,3 +91,77 @@ def test_each_card_leads_to_a_page():
     links = re.findall(r"^:link: (\S+)\n:link-type: doc$", page, re.MULTILINE)
     assert len(links) == page.count("{grid-item-card}") > 0
     assert [link for link in links if not (DOCS / f"{link}.md").exists()] == []
+
+
+REFERENCE = [
+    pytest.param(entry, id=entry.path) for entry in documented("frame", "aggregates", "expressions", "query", "budget")
+]
+
+
+@pytest.mark.parametrize("entry", REFERENCE)
+def test_each_parameter_has_its_own_line_in_the_reference(entry):
+    functions = [getattr(entry.obj, name) for name in entry.members] or [entry.obj]
+    for function in functions:
+        if inspect.isclass(function) or not callable(function):
+            continue
+        text = "\n".join(converted((inspect.getdoc(function) or "").split("\n"), function))
+        own = re.findall(r"^    - \*\*(.+?)\*\*: \S", text, re.MULTILINE)
+        assert [name.replace("\\", "") for name in own] == parameters.names(function), function.__qualname__
+
+
+def test_a_parameter_without_words_is_noticed():
+    def unlike(strange): ...
+
+    assert parameters.lines_of(unlike, "column: a name") == [("strange", "")]
+    assert parameters.lines_of(unlike, "strange: a name") == [("strange", "a name")]
+
+
+def test_the_index_of_methods_is_whole():
+    index = (DOCS / "reference" / "methods.md").read_text("utf-8")
+    pages = re.findall(r"index-of:: (\S+)", index)
+    listed = list(documented(*pages))
+    assert {name for name in dp.__all__ if name != "errors"} <= {entry.name for entry in listed}
+    frame = next(entry for entry in listed if entry.name == "PrivateFrame")
+    public = {name for name in dir(dp.PrivateFrame) if not name.startswith("_")}
+    assert set(frame.members) == public
+    assert all(summary(getattr(entry.obj, name)) for entry in listed for name in entry.members)
+
+
+def test_every_page_has_its_markdown_and_its_line_in_llms_txt():
+    text = markdown.llms()
+    for path in markdown.pages():
+        assert re.search(rf"^- \[.+\]\({path.relative_to(DOCS)}\): \S.+", text, re.MULTILINE), path
+        assert "{eval-rst}" not in markdown.page(path)
+    assert len(markdown.pages()) == len([path for path in TEXTS if path.is_relative_to(DOCS)])
+    assert (dp.mean.__doc__ or "").split("\n")[0] in markdown.page(DOCS / "reference" / "aggregates.md")
+
+
+# What people type into the search, and the page that must answer: the word stands in its title or in a heading.
+SEARCHES = {
+    "timezone": "howto/recipes.md",
+    "time zone": "howto/recipes.md",
+    "retention": "howto/recipes.md",
+    "funnel": "howto/recipes.md",
+    "rolling": "howto/recipes.md",
+    "moving average": "howto/recipes.md",
+    "churn": "howto/recipes.md",
+    "cohort": "howto/recipes.md",
+    "A/B test": "howto/recipes.md",
+    "monthly": "howto/recipes.md",
+    "undo": "howto/recipes.md",
+    "GDPR": "howto/recipes.md",
+    "privacy officer": "howto/recipes.md",
+    "offline": "howto/recipes.md",
+    "value_counts": "howto/from-pandas.md",
+    "regex": "howto/recipes.md",
+    "Airflow": "howto/deploy.md",
+    "dbt": "howto/deploy.md",
+    "Databricks": "howto/deploy.md",
+    "attacks": "understand/attacks.md",
+}
+
+
+@pytest.mark.parametrize(("word", "page"), SEARCHES.items())
+def test_a_word_of_the_search_finds_its_page(word, page):
+    headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text("utf-8"), re.MULTILINE)
+    assert any(word.lower() in heading.lower() for heading in headings), f"no heading of {page} has {word!r}"

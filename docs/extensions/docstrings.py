@@ -1,23 +1,22 @@
 """Docstrings as reStructuredText: the parts Input, Output, Bound, Source and Errors become a list of fields.
 
-Inputs that are described one after the other (`unit: ...; budget: ...`) become a list, and names of errors lead to
-the page that says what to do about them.
+Each parameter has its own line in the list of inputs, and names of errors lead to the page that says what to do about
+them.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from dpframe import errors
+from extensions.parameters import lines_of
 
 FIELDS = ("Input", "Output", "Bound", "Source", "Errors", "Warns")
 _FIELD = re.compile(rf"({'|'.join(FIELDS)}):\s+(.*)")
 _CODE = re.compile(r"(`[^`]+`)")
-_NAMES = r"[a-z_]+(?:, [a-z_]+)*"
-_NEXT = re.compile(rf"; (?={_NAMES}: )")
-_INPUT = re.compile(rf"({_NAMES}): (.*)")
 _ERROR = re.compile(rf"\b({'|'.join(sorted(errors.__all__, key=len, reverse=True))})\b")
 
 
@@ -36,10 +35,12 @@ def prose(line: str) -> str:
     return "".join(parts)
 
 
-def converted(lines: list[str]) -> list[str]:
-    """A whole docstring."""
+def converted(lines: list[str], obj: Any = None) -> list[str]:
+    """A whole docstring of a function, a method or a class."""
     out: list[str] = []
     rest = list(lines)
+    if callable(obj) and not any(line.startswith("Input:") for line in rest):
+        _add_input(rest, obj)
     while rest:
         line = rest.pop(0)
         field = _FIELD.fullmatch(line)
@@ -59,7 +60,7 @@ def converted(lines: list[str]) -> list[str]:
                 words.append(rest.pop(0).strip())
             if out and not out[-1].startswith((":", "    ")):
                 out.append("")
-            out += _field(field[1], " ".join(words))
+            out += _field(field[1], " ".join(words), obj)
             if rest and rest[0].strip() and not _FIELD.fullmatch(rest[0]):
                 out.append("")
         else:
@@ -67,14 +68,27 @@ def converted(lines: list[str]) -> list[str]:
     return out
 
 
-def _field(name: str, text: str) -> Iterator[str]:
+def _add_input(rest: list[str], obj: Any) -> None:
+    """An empty part Input, after the prose, where a function with parameters has none."""
+    if inspect.isclass(obj) or not any(words for _, words in lines_of(obj, "")):
+        return
+    stops = (
+        i
+        for i, line in enumerate(rest)
+        if line.startswith(">>>") or _FIELD.fullmatch(line)
+    )
+    at = next(stops, len(rest))
+    rest[at:at] = ["Input: .", ""] if at < len(rest) else ["", "Input: ."]
+
+
+def _field(name: str, text: str, obj: Any) -> Iterator[str]:
     """One part of a docstring, as a field of reStructuredText."""
-    items = [_INPUT.fullmatch(item) for item in _NEXT.split(text)]
-    if name == "Input" and len(items) > 1 and all(items):
+    items = lines_of(obj, text) if name == "Input" and callable(obj) else []
+    if any(words for _, words in items):
         yield f":{name}:"
-        for item in items:
-            assert item is not None
-            yield f"    - **{prose(item[1])}**: {prose(item[2])}"
+        for parameter, words in items:
+            if words:
+                yield f"    - **{prose(parameter)}**: {prose(words)}"
     elif name in ("Errors", "Warns"):
         yield f":{name}: {_ERROR.sub(_link, prose(text))}"
     else:
@@ -89,7 +103,7 @@ def process(
     app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]
 ) -> None:
     """Called by autodoc for each docstring."""
-    lines[:] = converted(lines)
+    lines[:] = converted(lines, obj)
 
 
 def setup(app: Any) -> dict[str, bool]:
