@@ -47,7 +47,7 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
         >>> {name: bound.l1 for name, bound in query.sensitivity.items()}
         {'n': 9, 'spend': 20}
         """
-        step, asked = read_aggregates(self._groups.step, "agg", unnamed, aggregates)
+        step, asked = read_aggregates(self._groups.step, "agg", unnamed, aggregates, self._groups.by)
         return PrivateGroupBy(replace(self._groups, step=step), self._budget, self._written)._query(asked)
 
     def keys(self) -> Query[Table_co]:

@@ -331,4 +331,4 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         return None if label is None else read_other(label, by, domain, f"{verb}({', '.join(map(repr, by))})")
 
     def _names(self, values: Iterable[object], verb: str) -> tuple[str, ...]:
-        return read_names(values, verb, list(self._step.table.columns))
+        return read_names(values, verb, self._step.table.columns)

@@ -138,7 +138,7 @@ class FrameMatrices(AskedFrame[Table_co]):
     ) -> MomentsQuery[MatrixRelease]:
         if isinstance(columns, str):
             raise InvalidArgument(f"{verb}: give a list of columns: {verb}(['wage', 'hours'], bounds={{...}}).")
-        names = read_names(columns, verb, list(self._step.table.columns))
+        names = read_names(columns, verb, self._step.table.columns)
         if len(names) < 2 or len(set(names)) < len(names):
             raise InvalidArgument(f"{verb}: name two different columns or more: {verb}(['wage', 'hours']).")
         read = _bounds_of(self, names, bounds, verb)

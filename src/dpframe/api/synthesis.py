@@ -165,7 +165,7 @@ class FrameSynthesis(AskedFrame[Table_co]):
         if columns is None:
             names = tuple(name for name, column in table.items() if not column.is_unit)
         else:
-            names = read_names([columns], "synthesize", list(table))
+            names = read_names([columns], "synthesize", table)
         if not 1 <= len(names) <= _MOST_COLUMNS or len(set(names)) != len(names):
             raise InvalidArgument(
                 f"synthesize: name from 1 to {_MOST_COLUMNS} different columns: "

@@ -30,6 +30,7 @@ from dpframe.plan.explain import (
 from dpframe.plan.expressions import (
     Expr,
     PolarsAggregate,
+    Schema,
     coalesce,
     col,
     composed,
@@ -39,6 +40,7 @@ from dpframe.plan.expressions import (
     output_name,
     read_aggregates,
     read_polars,
+    selected,
     when,
 )
 from dpframe.plan.fingerprint import (
@@ -186,6 +188,7 @@ __all__ = [
     "Product",
     "Question",
     "ReleasedColumn",
+    "Schema",
     "Synthesis",
     "SyntheticColumn",
     "Table",
@@ -237,6 +240,7 @@ __all__ = [
     "real",
     "render_html",
     "render_text",
+    "selected",
     "show",
     "ticks",
     "titled",

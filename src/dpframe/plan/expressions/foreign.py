@@ -114,7 +114,7 @@ class Reader(NamedTuple):
             case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
                 return self._choice([(condition, yes)], no)
             case {"Function": {"input": [first, *rest], "function": function}}:
-                name, options = _called(function)
+                name, options = called(function)
                 return self._function(name, options, self._read(first), rest)
             case {"Agg": _} | "Len":
                 raise UnsupportedOperation(
@@ -186,18 +186,22 @@ def _too_deep() -> UnsupportedOperation:
 def _unknown(what: str, name: str = "") -> UnsupportedOperation:
     """The refusal of a part of an expression. Input: what it is; name: of the function, with its family before it."""
     family, _, own = name.rpartition(".")
-    snake = re.sub("(?<!^)(?=[A-Z])", "_", own.partition(".")[0]).lower()
-    advice = _TABLES.get(family, EXPRESSION).get(snake)
+    advice = _TABLES.get(family, EXPRESSION).get(snake(own.partition(".")[0]))
     return UnsupportedOperation(
         f"Of this Polars expression, {what} has no counterpart among row expressions. "
         + (advice or "Compute the column before: dp.protect(table.with_columns(y=...), unit='user_id').")
     )
 
 
+def snake(name: str) -> str:
+    """A name of Polars' Rust code as Python has it: `n_unique` of `NUnique`."""
+    return re.sub("(?<!^)(?=[A-Z])", "_", name).lower()
+
+
 _TABLES = {"StringExpr": TEXT, "TemporalExpr": CALENDAR}
 
 
-def _called(function: Tree) -> tuple[str, Mapping[str, Any]]:
+def called(function: Tree) -> tuple[str, Mapping[str, Any]]:
     """A function's name, with its family before it, and its options."""
     parts: list[str] = []
     while isinstance(function, dict) and len(function) == 1 and next(iter(function))[:1].isupper():
@@ -291,16 +295,16 @@ def _several_constants(tree: Tree) -> list[Any]:
 def _computed(tree: Tree) -> pl.Series:
     if not _is_constant(tree):
         raise _unknown("an argument that is no constant")
-    return pl.select(_expression(tree)).to_series()
+    return pl.select(expression_of(tree)).to_series()
 
 
 def _dtype(tree: Tree) -> Any:
     """The type that a cast is to, by that of a constant that is cast so."""
     one = {"Cast": {**tree["Cast"], "expr": {"Literal": {"Dyn": {"Int": 1}}}}}
-    return next(iter(pl.LazyFrame().select(_expression(one)).collect_schema().values()))
+    return next(iter(pl.LazyFrame().select(expression_of(one)).collect_schema().values()))
 
 
-def _expression(tree: Tree) -> pl.Expr:
+def expression_of(tree: Tree) -> pl.Expr:
     """A node as Polars reads it again, which some versions do not do with every constant."""
     try:
         read = pl.Expr.deserialize(io.StringIO(json.dumps(tree)), format="json")
