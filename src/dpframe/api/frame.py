@@ -116,6 +116,21 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
             "filter(dp.col('age') >= 18)."
         )
 
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        name = key if isinstance(key, str) and key.isidentifier() else "double"
+        raise InvalidArgument(
+            f"A protected frame never changes: type frame = frame.with_columns({name}=...), with an expression such as "
+            "dp.col('wage') * 2."
+        )
+
+    def __delitem__(self, key: object) -> NoReturn:
+        raise InvalidArgument(f"A protected frame never changes: type frame = frame.drop({key!r}).")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_"):
+            self[name] = value
+        super().__setattr__(name, value)
+
     # Transform
 
     def filter(self, *conditions: Expr | str) -> PrivateFrame[Table_co]:

@@ -105,6 +105,9 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
             f"Groups take no [...]: name the column in the question, as in .mean({name!r}, bounds=(0, 100))."
         )
 
+    def __len__(self) -> int:
+        return len(self[0])
+
     def __repr__(self) -> str:
         return f"PrivateGroupBy by {', '.join(map(repr, self._groups.by))}. Ask it: .agg(n=dp.count())"
 

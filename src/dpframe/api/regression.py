@@ -12,13 +12,26 @@ from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
-from dpframe.plan import QUERY, TIMES, Aggregate, Bounds, Covers, Derivation, Kind, Table, col, kind, read_covers
+from dpframe.plan import (
+    NOT_RELEASED,
+    QUERY,
+    TIMES,
+    Aggregate,
+    Bounds,
+    Covers,
+    Derivation,
+    Kind,
+    Table,
+    col,
+    kind,
+    read_covers,
+)
 from dpframe.plan.statistics.two_columns import Moment
 from dpframe.plan.totals import without_bounds
 from dpframe.release import has_room
 from dpframe.release.kinds.regression import INTERCEPT, MatrixRelease, Regression, moments_of
 from dpframe.release.shown import Release
-from dpframe.usage import MATRICES, Hints, explains
+from dpframe.usage import MATRICES, Hints, NoNumber, explains
 
 R = TypeVar("R")
 
@@ -32,11 +45,12 @@ _FOR_OTHERS = {
 }
 
 
-class MomentsQuery(Hints, Generic[R]):
+class MomentsQuery(NoNumber, Hints, Generic[R]):
     """A question that is answered by moments of several columns. Nothing has been read and nothing paid."""
 
     __slots__ = ("_answer", "_covers", "_query")
     _habits = QUERY
+    _instead = NOT_RELEASED
 
     def __init__(self, query: Query[Any], answer: Callable[[Release[Any]], R], covers: Covers) -> None:
         """`covers` is what the intervals of the answer are about."""

@@ -17,6 +17,11 @@ _COUNT_BY = "Type group_by('city', keys=[...], max_groups=1, max_rows_per_group=
 _TABLE = "head tail columns iloc loc shape sort_values sort filter nlargest nsmallest top_k query merge join describe"
 _IN_AGG = "An expression reads one row; an aggregate has a name: agg(m=dp.mean('x', bounds=(0, 100)))."
 
+NOT_RELEASED = (
+    "A query is not a number: nothing is released yet. Compute with what is released: query.release(epsilon=0.1)"
+    ".value, or .table where it has several."
+)
+
 MODULE = _table(
     {
         "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5), or leave keys= out.",

@@ -19,13 +19,17 @@ from dpframe.plan import Aggregate, Key, Keys, Layout, Limits, Question, Table, 
 from dpframe.plan.declared import completed, limits_of, min_units_of
 from dpframe.plan.steps import Step
 from dpframe.release import Account
-from dpframe.usage import Examples, Hints
+from dpframe.usage import Examples, Hints, NoNumber
 
 
-class AskedFrame(Hints, Generic[Table_co]):
+class AskedFrame(NoNumber, Hints, Generic[Table_co]):
     """A protected frame: a plan step and what pays."""
 
     __slots__ = ("_budget", "_step")
+    _instead = (
+        "A protected frame is not a number. Compute columns in a step, with_columns(double=dp.col('wage') * 2), and "
+        "ask for a number: mean('wage', bounds=(0, 100), max_rows=5).release(epsilon=0.1).value."
+    )
 
     def __init__(self, step: Step, budget: Account | None) -> None:
         _ = step.table  # refuse now what cannot be
@@ -90,10 +94,11 @@ class AskedFrame(Hints, Generic[Table_co]):
         return Query(asked, self._budget)
 
 
-class AskedGroups(Hints, Generic[Table_co]):
+class AskedGroups(NoNumber, Hints, Generic[Table_co]):
     """Groups of a protected frame: a question without aggregates, what pays, and which columns are keys now."""
 
     __slots__ = ("_budget", "_groups", "_written")
+    _instead = "Groups are not numbers. Ask them: .mean('wage', bounds=(0, 100)).release(epsilon=0.1).table."
 
     def __init__(self, groups: Question, budget: Account | None, written: frozenset[str] = frozenset()) -> None:
         """`groups` is a question without aggregates; `written` are columns whose values a key has replaced."""

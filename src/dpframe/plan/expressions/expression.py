@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 
@@ -60,6 +60,17 @@ class Expr(Hints):
             "An expression has no truth value before it meets a row: combine conditions with & | ~ and brackets, "
             "as in (dp.col('age') >= 18) & (dp.col('age') < 65), and use is_in([...]) for membership."
         )
+
+    def __getitem__(self, *_: object) -> NoReturn:
+        raise UnsupportedOperation(
+            "An expression stands for one value in each row. Of texts, type .str.slice(0, 1). Rows are kept by "
+            "frame.filter(dp.col('x') > 0)."
+        )
+
+    __round__ = __getitem__
+
+    def __abs__(self) -> Expr:
+        return self.abs()
 
     def __iter__(self) -> Any:
         raise UnsupportedOperation("An expression cannot be looped over; it stands for one value in each row.")
