@@ -82,6 +82,6 @@ def test_a_date_stands_for_its_midnight_beside_a_time(frame, column):
 
 def test_a_date_does_not_compare_with_a_time_in_a_zone(frame):
     zoned = ROWS.with_columns(pl.col("when").dt.replace_time_zone("Europe/Berlin")).dp(unit="user", max_rows=1)
-    with pytest.raises(WrongType, match=r"dp\.col\('when'\)\.dt\.date\(\) >= datetime\.date\(2026, 1, 31\)"):
+    with pytest.raises(WrongType, match=r"Compare the day in that zone: .*\.dt\.date\(\)"):
         zoned.filter(dp.col("when") >= DAY)
     zoned.filter(dp.col("when").dt.date() >= DAY).count()
