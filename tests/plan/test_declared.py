@@ -570,3 +570,11 @@ def test_dates_that_python_does_not_have_are_no_keys_of_a_public_table():
     joined = plain().join(pl.DataFrame({"city": ["Bonn", "Kiel", "Ulm"], "opened": far}), on="city")
     keys = joined.group_by("opened", max_groups=1, max_rows_per_group=1).count().release(epsilon=1).table["opened"]
     assert keys.to_list() == [dt.date(1970, 1, 4)]
+
+
+def test_a_row_of_the_rest_beside_declared_keys_names_where_they_are_declared():
+    frame = pl.DataFrame({"user": [1], "city": ["a"]}).dp(unit="user", max_rows=1, max_groups=1, keys={"city": ["a"]})
+    with pytest.raises(InvalidArgument, match=r"leave keys= out of dp\(\.\.\.\), which lists 'city'"):
+        frame.group_by("city", other="rest").count()
+    with pytest.raises(InvalidArgument, match=r"leave keys= out of it"):
+        frame.group_by("city", other="rest", keys=["a", "b"]).count()

@@ -7,9 +7,11 @@ from dataclasses import replace
 from html import escape
 from typing import Any, NoReturn
 
+import polars as pl
+
 from dpframe import engine
 from dpframe.api.aggregates import read_aggregates
-from dpframe.api.arguments import read_columns, read_expr, read_limits, read_mapping, read_name
+from dpframe.api.arguments import Columns, read_columns, read_expr, read_limits, read_mapping, read_name
 from dpframe.api.describing import FrameDescription
 from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.partition import partitioned
@@ -133,7 +135,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
 
     # Transform
 
-    def filter(self, *conditions: Expr | str) -> PrivateFrame[Table_co]:
+    def filter(self, *conditions: Expr | pl.Expr | str) -> PrivateFrame[Table_co]:
         """Keep the rows where every condition holds: `filter(dp.col("age") >= 18)`.
 
         Rows where a condition is null are dropped. Bound: rows only leave, so no unit has more than before.
@@ -180,7 +182,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         written = read_columns("with_columns", unnamed, columns, self._step.table.columns)
         return self._then(rewrites.WithColumns(self._step, written))
 
-    def select(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
+    def select(self, *columns: Columns) -> PrivateFrame[Table_co]:
         """Keep these columns, in this order. The unit's identifier travels on, hidden.
 
         >>> import polars as pl, dpframe as dp
@@ -193,7 +195,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
             raise InvalidArgument("select: name at least one column: select('age', 'city').")
         return self._then(steps.Select(self._step, names))
 
-    def drop(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
+    def drop(self, *columns: Columns) -> PrivateFrame[Table_co]:
         """Leave out these columns. The unit's identifier travels on, hidden."""
         return self._then(steps.Drop(self._step, self._names(columns, "drop")))
 
@@ -231,7 +233,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
             step = rewrites.FillNull(step, name, plain(filler))
         return self._then(step)
 
-    def drop_nulls(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
+    def drop_nulls(self, *columns: Columns) -> PrivateFrame[Table_co]:
         """Drop the rows in which one of these columns (by default any column) is missing (null or NaN).
 
         Errors: UnknownColumn; WrongType where a column cannot be read, also where none is named
