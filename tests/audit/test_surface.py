@@ -35,6 +35,7 @@ CLASSES = {
         "facts": "budget columns neighbors unit",
         "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
         "groups": "group_by partition",
+        "other names": "groupby",
         "questions": f"agg crosstab describe hierarchy histogram marginals ols synthesize top_k {ASKED}",
     },
     dp.PrivateGroupBy: {

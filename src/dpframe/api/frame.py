@@ -32,6 +32,7 @@ from dpframe.plan import (
     as_dtype,
     check_choice,
     check_interval,
+    col,
     describe,
     kind,
     plain,
@@ -135,8 +136,11 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
 
     # Transform
 
-    def filter(self, *conditions: Expr | pl.Expr | str) -> PrivateFrame[Table_co]:
+    def filter(self, *conditions: Expr | pl.Expr | str, **equal: Any) -> PrivateFrame[Table_co]:
         """Keep the rows where every condition holds: `filter(dp.col("age") >= 18)`.
+
+        Input:  conditions: expressions, or names of columns of true and false; equal: values that columns have, as in
+                Polars: `filter(city="Bonn")`
 
         Rows where a condition is null are dropped. Bound: rows only leave, so no unit has more than before.
 
@@ -146,10 +150,10 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         >>> adults.count(max_rows=3).sensitivity["count"].l1  # of one unit, still at most three rows count
         3
         """
-        if not conditions:
+        if not conditions and not equal:
             raise InvalidArgument("filter: give a condition, such as filter(dp.col('age') >= 18).")
         frame = self
-        for condition in conditions:
+        for condition in (*conditions, *(col(name) == value for name, value in equal.items())):
             if isinstance(condition, str) and condition not in self.columns and set("<>=!") & set(condition):
                 raise InvalidArgument("filter: a condition is not text but an expression, such as dp.col('age') >= 18.")
             if isinstance(condition, bool):

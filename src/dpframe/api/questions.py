@@ -120,6 +120,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         question = Question(step, names, groups, unit_limits, (), verb=verb, other=rest, min_units=least)
         return PrivateGroupBy(question, self._budget, written)
 
+    groupby = group_by  # as pandas calls it
+
     def histogram(
         self,
         column: str | None = None,

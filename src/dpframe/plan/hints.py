@@ -37,7 +37,6 @@ MODULE = _table(
 FRAME = _table(
     {
         "assign with_column insert": "Type with_columns(weekly=dp.col('wage') / dp.col('weeks')).",
-        "groupby": "Type group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).",
         "aggregate": "Type agg(n=dp.count(), m=dp.mean('x', bounds=(0, 100)), max_rows=5).",
         "query loc where mask": _FILTER,
         "dropna": "Type drop_nulls('x').",
