@@ -324,7 +324,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         5
         """
         step, asked = read_aggregates(self._step, "per_unit", (), features)
-        made = tuple((name, completed(feature, step.table)) for name, feature in asked)
+        made = tuple((name, completed(feature, step.table, chosen=False)) for name, feature in asked)
         return self._then(combine.PerUnit(step, made))
 
     def join(self, other: Any, on: str | Sequence[str], how: str = "inner") -> PrivateFrame[Table_co]:

@@ -186,9 +186,9 @@ def _bounds_of(
             own = Bounds(0, 1)
         elif kind(column.domain.dtype) in TIMES:
             own = None  # in ticks; times are refused where the moments are built
+        ends = ends or column.defaults.bounds
         if ends is not None and not isinstance(ends, Bounds):
             raise InvalidBounds(f"{verb}: dp.Auto() chooses no bounds of several columns. Type {{{name!r}: (0, 100)}}.")
-        ends = ends or column.defaults.bounds
         if ends is None and own is None:
             line = ", ".join(f"{title!r}: {_pair_of(typed.get(title))}" for title in names)
             category = f" If {name!r} is a category, list its keys: keys={{{name!r}: [...]}}." if verb == "ols" else ""

@@ -203,7 +203,8 @@ class _Typed:
         said = {*self.keys, *self.bins, *self.bounds}
         rest = {name: table.columns[name].defaults for name in self.names if name not in said}
         keys = {name: declared.keys for name, declared in rest.items() if declared.keys}
-        bounds = {name: declared.bounds for name, declared in rest.items() if declared.bounds and not declared.keys}
+        pairs = {name: declared.bounds for name, declared in rest.items() if isinstance(declared.bounds, Bounds)}
+        bounds = {name: ends for name, ends in pairs.items() if name not in keys}
         return replace(self, keys={**self.keys, **keys}, bounds={**self.bounds, **bounds})
 
     def __post_init__(self) -> None:

@@ -53,10 +53,11 @@ class ColumnDefaults(NamedTuple):
     """What `dp.protect` declared of a column: bounds, as they were typed, and public keys. See `plan.declared`.
 
     Values may lie outside of them: a question clips to these bounds and leaves out other keys. So a domain has neither.
-    `origin` is the line that declared them: a public table declares its own values.
+    `origin` is the line that declared them: a public table declares its own values. With dp.Auto() as bounds, each
+    release chooses them.
     """
 
-    bounds: Bounds | None = None
+    bounds: Bounds | Auto | None = None
     keys: tuple[Scalar | None, ...] | None = None
     origin: str = "dp(...)"
 

@@ -22,7 +22,7 @@ from functools import reduce
 from typing import Any
 
 from dpframe.errors import InvalidArgument
-from dpframe.plan.columns import ColumnDefaults, Limits, Table
+from dpframe.plan.columns import Auto, Bounds, ColumnDefaults, Limits, Table
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.types import listed
 
@@ -44,7 +44,11 @@ class Declared:
 
     def arguments(self, *, short: bool = False) -> str:
         """The arguments as they were typed, each after a comma; with `short`, long lists are cut."""
-        bounds = {name: tuple(d.bounds) for name, d in self.columns.items() if d.bounds is not None}
+        bounds = {
+            name: tuple(d.bounds) if isinstance(d.bounds, Bounds) else d.bounds
+            for name, d in self.columns.items()
+            if d.bounds is not None
+        }
         keys = [
             f"{name!r}: {listed(d.keys) if short else list(d.keys)}"
             for name, d in self.columns.items()
@@ -72,14 +76,19 @@ def limits_of(typed: Limits, table: Table, *, groups: bool = False) -> Limits:
     return typed.or_else(table.defaults if groups else Limits(table.defaults.max_rows))
 
 
-def completed(aggregate: Aggregate, table: Table) -> Aggregate:
-    """A statistic with the declared bounds and keys of its columns in place of those that were not typed."""
+def completed(aggregate: Aggregate, table: Table, *, chosen: bool = True) -> Aggregate:
+    """A statistic with the declared bounds and keys of its columns in place of those that were not typed.
+
+    Input:  chosen: whether a release may choose bounds, as dp.Auto() declares
+    """
     parts = {name: completed(getattr(aggregate, name), table) for name in ("top", "bottom") if hasattr(aggregate, name)}
     if getattr(aggregate, "unit_bounds", None) is None:
         for argument, (of, fact) in _OF.items():
             column = table.columns.get(getattr(aggregate, of, None) or "")
             if column is not None and getattr(aggregate, argument, table) is None:
-                parts[argument] = getattr(column.defaults, fact)
+                declared = getattr(column.defaults, fact)
+                if chosen or not isinstance(declared, Auto):
+                    parts[argument] = declared
     return replace(aggregate, **parts) if parts else aggregate  # type: ignore[arg-type]
 
 

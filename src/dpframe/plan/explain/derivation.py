@@ -238,7 +238,9 @@ def _known(column: Column) -> str:
         parts.append(f"in [{ends}]")
     if domain.keys is not None:
         parts.append(f"{counted(len(domain.keys), 'public key')}")
-    if declared.bounds is not None:
+    if isinstance(declared.bounds, Auto):
+        parts.append("clipped to bounds that each release chooses")
+    elif declared.bounds is not None:
         parts.append(f"clipped to {declared.bounds} where it is asked")
     if declared.keys is not None:
         parts.append(f"{counted(len(declared.keys), 'declared key')}")
