@@ -75,6 +75,12 @@ DOORS = {"protect": "table, unit='user_id'", "__call__": "unit='user_id', budget
 
 ELSEWHERE: dict[str, str] = {}  # what other libraries call a statistic, and what to type here: see `statistic`
 
+
+def elsewhere(name: str) -> str:
+    """The method that other libraries call so, after a space; an empty text if there is none."""
+    return f" {ELSEWHERE[name].replace('dp.', '.', 1)}" if name in ELSEWHERE else ""
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 

@@ -57,6 +57,9 @@ SAME = {  # what Polars answers to the same expression
     "skew": ITEMS.clip(0, 9).skew(),
     "kurtosis": ITEMS.clip(0, 9).kurtosis(),
     "null_count": SPEND.null_count(),
+    "fill_nan and fill_null": SPEND.fill_nan(0.0).fill_null(0.0).clip(0, 9).mean(),
+    "fill_null and fill_nan": SPEND.fill_null(1.0).fill_nan(1.0).clip(0, 9).mean(),
+    "replaced": ITEMS.replace({1: 6}).clip(0, 9).sum(),
     "approx_n_unique": ITEMS.approx_n_unique(),
 }
 
@@ -192,7 +195,29 @@ def test_statistics_have_names_of_their_own(frame):
     assert frame.agg([dp.count(), pl.len()]).release(epsilon=1).table.columns == ["count", "len"]
 
 
+def test_columns_have_the_names_that_polars_gives(frame):
+    exprs = [
+        pl.col("city").replace({"a": "z"}), ITEMS.replace_strict({1: 2}, default=0), pl.lit(1.0),
+        pl.when(ITEMS > 1).then(SPEND), 1 - ITEMS.alias("less"), pl.coalesce("spend", "items"),
+    ]  # fmt: skip
+    for expr in exprs:
+        made = frame.with_columns(expr)
+        assert made.columns == ROWS.with_columns(expr).columns
+        assert made.columns == frame.with_columns(**{expr.meta.output_name(): expr}).columns
+    assert frame.with_columns(dp.col("city").replace({"a": "z"})).columns == frame.columns
+
+
+def test_an_unnamed_list_of_ranks_is_named_after_its_column(frame):
+    table = frame.agg(dp.quantile("items", np.array([0.25, 0.75]), bounds=(0, 9))).release(1).table
+    assert table.columns == ["items_0.25", "items_0.75"]
+
+
 REFUSED = {
+    "a word alone": (lambda f: f.agg("mean"), "mean(['x', 'y'])"),
+    "words alone": (lambda f: f.agg(["mean", "sum"]), "agg({'x': ['mean']})"),
+    "an aggregate among columns": (lambda f: f.select(pl.len()), "agg(pl.len())"),
+    "fill_nan alone": (lambda f: f.agg(SPEND.fill_nan(0.0).clip(0, 1).mean()), "is_not_null"),
+    "fill_nan of another value": (lambda f: f.agg(SPEND.fill_nan(0.0).fill_null(1.0).clip(0, 1).mean()), "is_not_null"),
     "product": (
         lambda f: f.agg(SPEND.product()),
         "'product' of Polars is not read. Type agg(y=dp.geo",

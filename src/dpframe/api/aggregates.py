@@ -14,7 +14,7 @@ from dpframe.plan import Aggregate, Expr, Name, PolarsAggregate, Schema
 from dpframe.plan import read_aggregates as of_polars
 from dpframe.plan.expressions.polars_aggregates import BOUNDED
 from dpframe.plan.nodes import text
-from dpframe.plan.statistics import Named
+from dpframe.plan.statistics import Named, Several
 from dpframe.plan.steps import Step
 from dpframe.plan.steps.rewrites import WithColumns
 from dpframe.usage import nearest
@@ -59,7 +59,8 @@ def _unnamed(value: object, verb: str, schema: Schema) -> Iterator[tuple[str, ob
     elif isinstance(value, Named):
         yield value.name, value.aggregate
     elif isinstance(value, Aggregate):
-        yield getattr(value, "column", None) or value.typed.partition("(")[0], value
+        one = value.parts[0][1] if isinstance(value, Several) else value
+        yield getattr(one, "column", None) or value.typed.partition("(")[0], value
     elif isinstance(value, Mapping):
         for column, words in value.items():
             several = isinstance(words, list | tuple)
@@ -68,6 +69,8 @@ def _unnamed(value: object, verb: str, schema: Schema) -> Iterator[tuple[str, ob
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _unnamed(one, verb, schema)
+    elif isinstance(value, str):
+        raise InvalidArgument(f"{verb}: say of which columns, {verb}({{'x': [{value!r}]}}), or {value}(['x', 'y']).")
     else:
         raise InvalidArgument(
             f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."

@@ -47,10 +47,10 @@ Columns = str | Sequence[str] | pl.Expr  # one column, or several: a list of nam
 
 def read_name(value: object, call: str) -> str:
     """The name of a column."""
-    if isinstance(value, Expr):
+    if isinstance(value, (Expr, pl.Expr)):
         raise InvalidArgument(
             f"{call}: give the name of a column, not an expression. Write the expression as a column, and name that: "
-            "with_columns(late=dp.col('delay') > 15), then 'late'."
+            "with_columns(late=dp.col('delay') > 15), then 'late'. An aggregate of Polars goes into agg(pl.len())."
         )
     if isinstance(value, (list, tuple)) and value and all(isinstance(name, str) for name in value):
         verb = call.partition("(")[0]

@@ -45,7 +45,7 @@ from dpframe.plan import (
 from dpframe.plan.declared import completed
 from dpframe.plan.steps import Rows, combine, rewrites, source_of
 from dpframe.plan.steps import basic as steps
-from dpframe.usage import STEPS, explains
+from dpframe.usage import STEPS, elsewhere, explains
 
 
 @explains("{}({})", STEPS)
@@ -95,7 +95,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
     def _advice(self, name: str) -> str:
         if name in self.columns:
             return f" It is a column: in a step it is dp.col({name!r}), in a question {name!r}, as in count({name!r})."
-        return super()._advice(name)
+        return elsewhere(name) or super()._advice(name)
 
     def __len__(self) -> NoReturn:
         raise InvalidArgument(f"A protected frame does not tell its number of rows. {NO_ROWS}")

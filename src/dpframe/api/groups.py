@@ -14,7 +14,7 @@ from dpframe.api.statistics.pairs import GroupPairs
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import GROUPS
-from dpframe.usage import explains
+from dpframe.usage import elsewhere, explains
 
 
 @explains(".{}({}).release(epsilon=0.1)")
@@ -94,7 +94,7 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
     def _advice(self, name: str) -> str:
         if name in self._groups.table.columns:
             return f" It is a column: name it in the question, as in .mean({name!r}, bounds=(0, 100))."
-        return super()._advice(name)
+        return elsewhere(name) or super()._advice(name)
 
     def __getitem__(self, key: object) -> NoReturn:
         if isinstance(key, int):  # a loop asks for 0, 1, ...

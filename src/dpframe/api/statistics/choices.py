@@ -72,7 +72,7 @@ def quantile(
     >>> 0 <= query.release(epsilon=0.5).value <= 10
     True
     """
-    own = read_own(limits)
+    own, q = read_own(limits), q.tolist() if hasattr(q, "tolist") else q  # of an array
     if not isinstance(q, (list, tuple)):
         return _quantile(column, read_rank(q), bounds, share, "quantile", own)
     ranks = [read_rank(x) for x in q]

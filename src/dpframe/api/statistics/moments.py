@@ -135,7 +135,7 @@ def var(
     return _spread(column, bounds, ddof, share, Var, read_own(limits))
 
 
-@statistic("'wage', bounds=(0, 100)", elsewhere="stddev")
+@statistic("'wage', bounds=(0, 100)", elsewhere="stddev stdev")
 def std(
     column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float = 1, **limits: Unpack[OwnLimits]
 ) -> Aggregate:

@@ -302,12 +302,12 @@ class Expr(Hints):
 
         A null that is listed is a value too. Values that are not listed stay.
         """
-        return Expr(mapped(self._node, _nodes(mapping, "replace"), self._node, "replace"), self._name)
+        return Expr(mapped(self._node, _nodes(mapping, "replace"), self._node, "replace"), _name_of(self))
 
     def replace_strict(self, mapping: Mapping[Any, object], *, default: object = None) -> Expr:
         """The values that a mapping lists, and a default for all others; without a default they are missing."""
         call = "replace_strict"
-        return Expr(mapped(self._node, _nodes(mapping, call), node_of(default), call), self._name)
+        return Expr(mapped(self._node, _nodes(mapping, call), node_of(default), call), _name_of(self))
 
     def cast(self, dtype: object) -> Expr:
         """Another type; a value that does not convert is null."""
@@ -368,12 +368,18 @@ def output_name(expr: Expr, call: str) -> str:
 
     Errors: InvalidArgument where it begins with a constant
     """
+    name = _name_of(expr)
+    if name is None:
+        raise InvalidArgument(f"{call}: name the new column, as in (1 + dp.col('x')).alias('more').")
+    return name
+
+
+def _name_of(expr: Expr) -> str | None:
+    """The alias of an expression, or the name of its first column; None where it begins with a constant."""
     node: Node = expr._node
     while isinstance(node, Call):
         node = node.args[1 if node.operation == "case" else 0]
-    if expr._name is None and not isinstance(node, Name):
-        raise InvalidArgument(f"{call}: name the new column, as in (1 + dp.col('x')).alias('more').")
-    return expr._name or node.name  # type: ignore[union-attr]
+    return expr._name or (node.name if isinstance(node, Name) else None)
 
 
 @door

@@ -87,9 +87,8 @@ class Reader(NamedTuple):
 
     def read(self, expr: pl.Expr) -> Any:
         """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
-        tree = tree_of(expr)
-        name = polars_name(tree)
-        result = self.tree(tree)
+        name = expr.meta.output_name(raise_if_undetermined=False)
+        result = self.tree(tree_of(expr))
         return result if name is None else result.alias(name)
 
     def tree(self, tree: Tree) -> Any:
@@ -111,6 +110,12 @@ class Reader(NamedTuple):
                 return self._signed(sign, left, right)
             case {"Cast": {"expr": inner, "dtype": _}}:
                 return self.lit(constant_of(tree)) if _is_constant(inner) else self._read(inner).cast(_dtype(tree))
+            case {"Function": {"input": [{"Ternary": choice}, filler], "function": "FillNull"}} if _fills_nan(
+                choice, filler
+            ):
+                return self._read(choice["truthy"]).fill_null(constant_of(filler))
+            case {"Ternary": {"truthy": filled} as choice} if _fills_nan(choice, _filler_of(filled)):
+                return self._read(filled)
             case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
                 return self._choice([(condition, yes)], no)
             case {"Function": {"input": [first, *rest], "function": function}}:
@@ -160,11 +165,6 @@ class Reader(NamedTuple):
         return _optional(name, options, value, read)
 
 
-def polars_name(tree: Tree) -> str | None:
-    """The last name that an expression was given; None for the name of its column."""
-    return str(tree["Alias"][1]) if isinstance(tree, dict) and "Alias" in tree else None
-
-
 def tree_of(expr: pl.Expr) -> Tree:
     """What Polars writes down of an expression. Errors: UnsupportedOperation."""
     try:
@@ -174,6 +174,23 @@ def tree_of(expr: pl.Expr) -> Tree:
     except Exception:  # of a Python function, for example, which Polars cannot write down
         problem = _unknown("a Python function")
     raise problem
+
+
+def _fills_nan(choice: Tree, filler: Tree | None) -> bool:
+    """Whether a choice is `fill_nan`, of the value that nulls get too. NaN and null are both missing here."""
+    match choice["predicate"]:
+        case {"BinaryExpr": {"left": {"Function": {"function": {"Boolean": "IsNotNan"}}}, "op": "Or"}}:
+            value = choice["falsy"]
+            return filler is not None and _is_constant(value) and constant_of(value) == constant_of(filler)
+    return False
+
+
+def _filler_of(tree: Tree) -> Tree | None:
+    """What `fill_null` of a constant fills in; None for another expression."""
+    match tree:
+        case {"Function": {"input": [_, filler], "function": "FillNull"}} if _is_constant(filler):
+            return filler
+    return None
 
 
 def _too_deep() -> UnsupportedOperation:

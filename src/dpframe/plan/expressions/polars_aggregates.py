@@ -92,6 +92,8 @@ def read_aggregates(expr: pl.Expr, schema: Schema) -> list[PolarsAggregate]:
     if (pair := _pair(tree)) is not None:
         return [replace(pair, name=name or pair.name)]
     verb, inner, options = _aggregate(tree)
+    if around == ("", ""):
+        name = name or expr.meta.output_name(raise_if_undetermined=False)
     read = [_of_column(verb, one, options, name) for one in _columns(inner, schema)]
     if name is not None and len(read) > 1:
         raise UnsupportedOperation(f"alias({name!r}): this aggregate has several columns. Type one for each.")
