@@ -207,6 +207,14 @@ def test_columns_have_the_names_that_polars_gives(frame):
     assert frame.with_columns(dp.col("city").replace({"a": "z"})).columns == frame.columns
 
 
+def test_a_column_is_an_attribute_as_in_polars(frame):
+    assert str(dp.col.spend > 1) == str(dp.col("spend") > 1)
+    frame.filter(dp.col.spend > 1)
+    with pytest.raises(DpFrameError, match="no column 'cost'"):
+        frame.filter(dp.col.cost > 1)
+    assert not hasattr(dp.col, "__array__")
+
+
 def test_an_unnamed_list_of_ranks_is_named_after_its_column(frame):
     table = frame.agg(dp.quantile("items", np.array([0.25, 0.75]), bounds=(0, 9))).release(1).table
     assert table.columns == ["items_0.25", "items_0.75"]

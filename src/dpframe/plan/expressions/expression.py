@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import update_wrapper
 from typing import Any, NoReturn
 
 import polars as pl
@@ -384,7 +385,7 @@ def _name_of(expr: Expr) -> str | None:
 
 @door
 def col(name: str) -> Expr:
-    """A column of the row, by name.
+    """A column of the row, by name: `dp.col("age")`, or `dp.col.age` as in Polars.
 
     >>> (col("age") >= 18) & col("city").is_in(["Aachen", "Bonn"])
     dp.Expr: ((age >= 18) & city.is_in(['Aachen', 'Bonn']))
@@ -392,6 +393,20 @@ def col(name: str) -> Expr:
     if not isinstance(name, str):
         raise InvalidArgument("dp.col takes the name of a column.")
     return Expr(Name(name))
+
+
+class _Columns:
+    """`col("x")`, and `col.x` as in Polars."""
+
+    __call__ = staticmethod(col)
+
+    def __getattr__(self, name: str) -> Expr:
+        if name.startswith("_"):
+            raise AttributeError(f"dp.col has no attribute {name!r}")
+        return col(name)
+
+
+columns = update_wrapper(_Columns(), col)
 
 
 @door
