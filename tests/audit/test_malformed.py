@@ -364,7 +364,7 @@ LAWFUL = {
     "noise": lambda v: v == "laplace",
     "covers": lambda v: v in ("noise", "population"),
     "limits": lambda v: v is None or type(v).__name__ == "Auto",
-    "column": lambda v: v is None or isinstance(v, (str, list, tuple)),
+    "column": lambda v: v is None or isinstance(v, (str, list, tuple, pl.Expr)),
     "name": lambda v: v is None or isinstance(v, str),
     ("allocate", "name"): lambda v: isinstance(v, str),
     "data": lambda v: v is None or isinstance(v, (str, int, dt.date, Path)),
@@ -460,6 +460,6 @@ def test_what_is_given_in_place_of_a_name_is_not_shown():
 
 
 def test_unknown_parameters_are_type_errors():
-    for verb in (FRAME.count, FRAME.filter, FRAME.count_units().release):
+    for verb in (FRAME.count, FRAME.clip, FRAME.count_units().release):
         with pytest.raises(TypeError):
             verb(no_such_parameter=1)

@@ -328,9 +328,11 @@ def exponential(args, options):
 
 
 def compare(op):
-    """Whole numbers exactly; where one of the two is no whole number, both as floats."""
+    """Whole numbers exactly; where one of the two is no whole number, both as floats. A date is its midnight."""
 
     def rule(args, options):
+        if {family(x.dtype) for x in args} == {"date", "datetime"}:
+            args = [cast([x], {"dtype": nw.Datetime()}) if family(x.dtype) == "date" else x for x in args]
         a, b = (x.value for x in args)
         if a is None or b is None:
             return Typed(nw.Boolean(), None)

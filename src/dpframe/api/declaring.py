@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from dpframe import engine
-from dpframe.api.arguments import OwnLimits, read_bounds, read_limits, read_mapping, read_min_units, read_names
+from dpframe.api.arguments import OwnLimits, Pair, read_bounds, read_limits, read_mapping, read_min_units, read_names
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.settings import check_budget, check_subject
 from dpframe.budget import is_text
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation, WrongType
-from dpframe.plan import TIMES, Bounds, Kind, Limits, Table, Unread, check_choice, kind, read_keys, show
+from dpframe.plan import TIMES, Auto, Bounds, Kind, Limits, Table, Unread, check_choice, kind, read_keys, show
 from dpframe.plan.columns import Column, ColumnDefaults
 from dpframe.plan.declared import Declared, check_fact, check_limits, min_units_of
 from dpframe.plan.policy import Policy
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Declarations(OwnLimits, total=False):
     """What a table declares once: limits on one unit, bounds and public keys of columns, least units of a group."""
 
-    bounds: Mapping[str, tuple[Any, Any]] | None
+    bounds: Mapping[str, Pair] | None
     keys: Mapping[str, Sequence[Any]] | None
     min_units: int | None
     people: str | None
@@ -95,7 +95,8 @@ def protect(
             lazy Polars table that scans files has its files as label. policy: a `dp.Policy`, or the path of its file,
             which says the other arguments; what is typed here and in questions may only be stricter. What every
             question needs may be declared here once: max_rows, max_groups, max_rows_per_group, limits on one unit
-            (counts), as in `group_by`; bounds: a dict from columns to pairs (column unit); keys: a dict from columns to
+            (counts), as in `group_by`; bounds: a dict from columns to pairs (column unit), or
+            to dp.Auto(), which has each release choose them; keys: a dict from columns to
             lists, chosen without looking at the data; min_units: of keys that are found in the data, the fewest units
             of a group (a count). `unit="id", max_rows=1` is a table of people. people: a name for the units, such as
             "patients", where several tables are about the same ones under other names of the column; one budget then
@@ -217,7 +218,19 @@ def _declared(
 ) -> Declared:
     """What is declared of a table, checked. Errors: those of `protect`."""
     ends = {} if bounds is None else read_mapping(bounds, "protect: bounds=")
-    lists = {} if keys is None else read_mapping(keys, "protect: keys=")
+    together = [name for name in keys if isinstance(name, tuple)] if isinstance(keys, Mapping) else []
+    lists = {} if keys is None or together else read_mapping(keys, "protect: keys=")
+    if any(isinstance(limit, Auto) for limit in limits.values()):
+        raise InvalidArgument(
+            "protect: a declared limit is a whole number. To have limits chosen inside each release, type "
+            "dp(...).bound(limits=dp.Auto())."
+        )
+    if together:
+        names = ", ".join(map(repr, together[0]))
+        raise InvalidArgument(
+            f"protect: keys= has lists of single columns. Combinations of keys are typed in a question, as a list of "
+            f"tuples or a public table: group_by({names}, keys=...)."
+        )
     columns = {
         name: ColumnDefaults(
             _bounds(table.column(name, "protect: bounds="), name, ends[name]) if name in ends else None,
@@ -228,15 +241,16 @@ def _declared(
     return Declared(read_limits(**limits), columns, read_min_units(min_units))
 
 
-def _bounds(column: Column, name: str, typed: object, where: str = "protect: ") -> Bounds:
-    """Declared bounds, as they were typed. Errors: InvalidBounds, WrongType."""
+def _bounds(column: Column, name: str, typed: object, where: str = "protect: ") -> Bounds | Auto:
+    """Declared bounds, as they were typed, or dp.Auto(). Errors: InvalidBounds, WrongType."""
     call, family = f"{where}bounds of {name!r}", kind(column.domain.dtype)
     if family not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, *TIMES):
         raise WrongType(f"{call}: numbers and times have bounds, not a column of type {show(column.domain.dtype)}.")
     bounds = read_bounds(typed, call)
-    if not isinstance(bounds, Bounds):
-        raise InvalidBounds(f"{call}: type a pair, such as (0, 100). dp.Auto() is for a question: bounds=dp.Auto().")
-    in_ticks(bounds, column, call)
+    if bounds is None:
+        raise InvalidBounds(f"{call}: type a pair, such as (0, 100), or dp.Auto().")
+    if isinstance(bounds, Bounds):
+        in_ticks(bounds, column, call)
     return bounds
 
 

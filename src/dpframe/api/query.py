@@ -16,7 +16,17 @@ from dpframe.api.settings import resolve_budget
 from dpframe.budget import Terms, offered
 from dpframe.engine import Table_co, as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan import QUERY, Derivation, Question, ReleasedColumn, check_choice, derivation, read_covers, real
+from dpframe.plan import (
+    NOT_RELEASED,
+    QUERY,
+    Derivation,
+    Question,
+    ReleasedColumn,
+    check_choice,
+    derivation,
+    read_covers,
+    real,
+)
 from dpframe.plan.steps import Step, exchanged, rebased, source_of, sources_of
 from dpframe.release import Account, Batch, batch_of, bought, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
@@ -27,15 +37,16 @@ from dpframe.release.pricing import NoisePlan, is_list, read_price, read_prices,
 from dpframe.release.shown import Release, priced_chart, read_look, warn_hopeless
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.sensitivity import Sensitivity
-from dpframe.usage import PRICED, Hints, explained, explains
+from dpframe.usage import PRICED, Hints, NoNumber, explained, explains
 
 
 @explains(".{}({})", PRICED)
-class Query(Hints, Generic[Table_co]):
+class Query(NoNumber, Hints, Generic[Table_co]):
     """A question about a protected frame. Nothing has been read and nothing paid; `release` does both, once."""
 
     __slots__ = ("_budget", "_question")
     _habits = QUERY
+    _instead = NOT_RELEASED
 
     def __init__(self, question: Question, budget: Account | None) -> None:
         self._question, self._budget = question, budget

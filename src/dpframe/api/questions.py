@@ -120,6 +120,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         question = Question(step, names, groups, unit_limits, (), verb=verb, other=rest, min_units=least)
         return PrivateGroupBy(question, self._budget, written)
 
+    groupby = group_by  # as pandas calls it
+
     def histogram(
         self,
         column: str | None = None,
@@ -335,4 +337,4 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         return None if label is None else read_other(label, by, domain, f"{verb}({', '.join(map(repr, by))})")
 
     def _names(self, values: Iterable[object], verb: str) -> tuple[str, ...]:
-        return read_names(values, verb, list(self._step.table.columns))
+        return read_names(values, verb, self._step.table.columns)

@@ -31,6 +31,7 @@ from dpframe.plan.explain import (
 from dpframe.plan.expressions import (
     Expr,
     PolarsAggregate,
+    Schema,
     coalesce,
     col,
     composed,
@@ -40,6 +41,7 @@ from dpframe.plan.expressions import (
     output_name,
     read_aggregates,
     read_polars,
+    selected,
     when,
 )
 from dpframe.plan.fingerprint import (
@@ -62,6 +64,7 @@ from dpframe.plan.hints import (
     MATRIX,
     MODULE,
     NO_ROWS,
+    NOT_RELEASED,
     QUERY,
     REGRESSION,
     RELEASE,
@@ -161,6 +164,7 @@ __all__ = [
     "MARGINALS",
     "MATRIX",
     "MODULE",
+    "NOT_RELEASED",
     "NO_ROWS",
     "OPERATIONS",
     "QUERY",
@@ -210,6 +214,7 @@ __all__ = [
     "Question",
     "ReleasedColumn",
     "Repeat",
+    "Schema",
     "Search",
     "Synthesis",
     "SyntheticColumn",
@@ -265,6 +270,7 @@ __all__ = [
     "real",
     "render_html",
     "render_text",
+    "selected",
     "show",
     "ticks",
     "titled",

@@ -55,9 +55,10 @@ class ColumnDefaults(NamedTuple):
     Values may lie outside of them: a question clips to these bounds and leaves out other keys. So a domain has neither.
     `origin` is the line that declared them: a public table declares its own values. `file` is what a policy file says
     of the column, and `locked` names what of it no question may widen: "bounds", "keys".
+    With dp.Auto() as bounds, each release chooses them.
     """
 
-    bounds: Bounds | None = None
+    bounds: Bounds | Auto | None = None
     keys: tuple[Scalar | None, ...] | None = None
     origin: str = "dp(...)"
     file: ColumnDefaults | None = None

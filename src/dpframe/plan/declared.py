@@ -23,7 +23,7 @@ from functools import reduce
 from typing import Any
 
 from dpframe.errors import InvalidArgument, MissingBounds, PolicyExceeded
-from dpframe.plan.columns import Bounds, Column, ColumnDefaults, Limits, Lock, Table
+from dpframe.plan.columns import Auto, Bounds, Column, ColumnDefaults, Limits, Lock, Table
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Sum
 from dpframe.plan.totals import in_ticks
 from dpframe.plan.types import TIMES, Kind, kind, listed, moment
@@ -46,7 +46,11 @@ class Declared:
 
     def arguments(self, *, short: bool = False) -> str:
         """The arguments as they were typed, each after a comma; with `short`, long lists are cut."""
-        bounds = {name: tuple(d.bounds) for name, d in self.columns.items() if d.bounds is not None}
+        bounds = {
+            name: tuple(d.bounds) if isinstance(d.bounds, Bounds) else d.bounds
+            for name, d in self.columns.items()
+            if d.bounds is not None
+        }
         keys = [
             f"{name!r}: {listed(d.keys) if short else list(d.keys)}"
             for name, d in self.columns.items()
@@ -75,9 +79,10 @@ def limits_of(typed: Limits, table: Table, *, groups: bool = False) -> Limits:
     return typed.or_else(table.defaults if groups else Limits(table.defaults.max_rows))
 
 
-def completed(aggregate: Aggregate, table: Table) -> Aggregate:
+def completed(aggregate: Aggregate, table: Table, *, chosen: bool = True) -> Aggregate:
     """A statistic with the declared bounds and keys of its columns in place of those that were not typed.
 
+    Input:  chosen: whether a release may choose bounds, as dp.Auto() declares
     Errors: PolicyExceeded for what was typed beyond a policy file
     """
     check_limits(aggregate.limits, table, aggregate.limited)
@@ -87,7 +92,9 @@ def completed(aggregate: Aggregate, table: Table) -> Aggregate:
         for argument, (of, fact) in _OF.items():
             column = table.columns.get(getattr(aggregate, of, None) or "")
             if column is not None and getattr(aggregate, argument, table) is None:
-                parts[argument] = getattr(column.defaults, fact)
+                declared = getattr(column.defaults, fact)
+                if chosen or not isinstance(declared, Auto):
+                    parts[argument] = declared
             elif column is not None:
                 typed, name = getattr(aggregate, argument, None), getattr(aggregate, of)
                 check_fact(column, fact, typed, f"{aggregate.typed}: {fact} of {name!r}")

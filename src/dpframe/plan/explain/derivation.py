@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import zip_longest
 
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Auto, Column, ColumnDefaults, Limits, Lock, Table
@@ -267,7 +271,9 @@ def _known(column: Column) -> str:
         parts.append(f"in [{ends}]")
     if domain.keys is not None:
         parts.append(f"{counted(len(domain.keys), 'public key')}")
-    if declared.bounds is not None:
+    if isinstance(declared.bounds, Auto):
+        parts.append("clipped to bounds that each release chooses")
+    elif declared.bounds is not None:
         parts.append(f"clipped to {declared.bounds} where it is asked")
     if declared.keys is not None:
         parts.append(f"{counted(len(declared.keys), 'declared key')}")
@@ -370,11 +376,26 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
 
 
 def render_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in plain text."""
+    """A table in plain text. In a terminal, cells are wrapped where the table would be wider than it is."""
     table = [tuple(map(visible, row)) for row in (header, *rows)]
     widths = [max(len(row[i]) for row in table) for i in range(len(header))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
+    room = shutil.get_terminal_size().columns - 2 * len(widths) + 2 if sys.stdout.isatty() else sum(widths)
+    while sum(widths) > room and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    lines = [line for row in table for line in _wrapped(row, widths)]
+    head = len(_wrapped(table[0], widths))
+    return "\n".join([*lines[:head], "  ".join("─" * width for width in widths), *lines[head:]])
+
+
+def _wrapped(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """A row of a table as lines of text."""
+    fitted = zip(row, widths, strict=True)
+    cells = [textwrap.wrap(cell, width) if len(cell) > width else [cell] for cell, width in fitted]
+    lines = zip_longest(*cells, fillvalue="")
+    return ["  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+_NARROWEST = 12  # characters of a column that is wrapped
 
 
 def render_html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

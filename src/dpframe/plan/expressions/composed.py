@@ -17,6 +17,7 @@ from dpframe.plan.expressions.expression import Expr
 from dpframe.plan.nodes import UNLIMITED, Call, Literal, Node, domain
 from dpframe.plan.operations import DIVISIBLE, TOTALS, Every, Pattern, Window, difference_type, in_zone, is_local
 from dpframe.plan.operations.rules import Options
+from dpframe.plan.operations.values import MOMENTS
 from dpframe.plan.types import TIMES, Kind, kind
 
 Composition = Callable[[Sequence[Expr], Sequence[ColumnDomain], Options], Expr | None]
@@ -88,6 +89,19 @@ def _ticks_in(value: Expr, source: DType, target: DType) -> Expr:
     if have == want:
         return ticks
     return ticks * (want // have) if want > have else ticks // (have // want)
+
+
+def _of_moments(operation: str) -> Composition:
+    """A comparison of a date and a time: that of the date's midnight."""
+
+    def compared(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr | None:
+        kinds = [kind(d.dtype) for d in domains]
+        if set(kinds) != set(MOMENTS):
+            return None
+        first, second = (x.cast(nw.Datetime()) if k == Kind.DATE else x for x, k in zip(args, kinds, strict=True))
+        return first._call(operation, second)
+
+    return compared
 
 
 def _second(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
@@ -207,6 +221,7 @@ COMPOSED: Mapping[str, Composition] = {
     "modulo_by": lambda args, *_: _divided(args)[1],
     "add": _sum,
     "subtract": lambda args, domains, _: _moved(args, domains, -1),
+    **{name: _of_moments(name) for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
     "dt.second": _second,
     "dt.convert_time_zone": _convert_zone,
     "dt.replace_time_zone": _replace_zone,

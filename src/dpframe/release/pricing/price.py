@@ -255,8 +255,9 @@ def read_price(
             )
         if epsilon is None:
             raise InvalidPrice(
-                "Say what the release may cost: release(epsilon=0.1). After df.dp it is an argument of the question: "
-                "df.dp.count(unit='user_id', max_rows=5, epsilon=0.1)."
+                "Say what the release may cost: release(epsilon=0.1). Groups that are found in the data need a δ too: "
+                "release(epsilon=0.1, delta=1e-7). After df.dp the price is an argument of the question: "
+                "df.dp.count(unit='user_id', budget=dp.Budget(epsilon=1.0), max_rows=5, epsilon=0.1)."
             )
         kind: type[Price] = EpsilonPrice
         amount = read_epsilon(epsilon)
