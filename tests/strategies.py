@@ -290,6 +290,15 @@ def check_claims(query: dp.Query, other: dp.Query, salt: int = 1) -> list[tuple[
             total, count = (read.index(p.total.key) for p in (paid, paid.beside))
             gap = paired_distance(paid.weight, (first[total], first[count]), (second[total], second[count]))
             assert gap <= paired_l1(paid.total.sensitivity), (paid.names, gap, query.explain())
+            if paid.rows is not None:  # and the rows without a value
+                rows = read.index(paid.rows.total.key)
+                ones = 2 ** (paid.beside.total.fraction - paid.rows.total.fraction)
+                missing = [
+                    {key: ones * n - table[count].get(key, 0) for key, n in table[rows].items()}
+                    for table in (first, second)
+                ]
+                gap += 2 * paid.weight * distance(*missing).l1
+                assert gap <= 2 * paid.weight * paid.joint, (paid.names, gap, query.explain())
     for paid, mine, theirs in zip(query._question.read, first, second, strict=True):
         measured, claim = distance(mine, theirs), paid.total.sensitivity
         assert measured.within(claim), (paid.names, measured, claim, query.explain())

@@ -267,6 +267,12 @@ class Tally:
                     count = paid.weight * values[paid.beside.total.key]
                     both = np.concatenate([count + cells, count - cells], axis=1)
                     found["pair l1"] = (batches.reached(both[there] - both[here])[1], paired_l1(claim))
+                    if paid.rows is not None:  # and the rows without a value: see `joint_l1` there
+                        ones = 2 ** (paid.beside.total.fraction - paid.rows.total.fraction)
+                        missing = 2 * (paid.weight * ones * values[paid.rows.total.key] - count)
+                        three = np.concatenate([both, missing], axis=1)
+                        largest = batches.reached(three[there] - three[here])[1]
+                        found["joint l1"] = (largest, 2 * paid.weight * paid.joint)
             for norm, (reached, claimed) in found.items():
                 self.claims[norm] += 1
                 self.tight[norm] += reached == claimed

@@ -22,10 +22,10 @@ from dpframe.plan.layout import Layout
 from dpframe.plan.moments import Covers, share_of, with_moments
 from dpframe.plan.statistics import Aggregate, Formula, Mode, ReleasedColumn
 from dpframe.plan.steps import Step
-from dpframe.plan.totals import Total, units_total, weights_total
+from dpframe.plan.totals import Total, TotalKind, row_total, units_total, weights_total
 from dpframe.plan.types import Kind, check_key, kind, show
 from dpframe.plan.unit_limits import UnitLimits
-from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, merged, pair_gains
+from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, joint_l1, merged, pair_gains
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,7 +349,7 @@ class Question:
         read = self._with_pairs(shares)
         if self.cells and self.layout.is_long and self.covers is Covers.NOISE and not (self.chosen or self.undecided):
             read = one_signed_of_single_groups(read, self.outputs, self.cells, self.table.relation)
-        return read if self.other is None else (*read, *self._rest_totals(read))
+        return self._with_rows(read) if self.other is None else (*read, *self._rest_totals(read))
 
     def _with_pairs(self, read: Mapping[tuple[object, ...], Allotment]) -> tuple[Allotment, ...]:
         """Sums measured from the middle of their bounds, each as a pair with its count if that has less noise.
@@ -372,6 +372,30 @@ class Question:
             if pair_gains(*sizes, pair.weight, shares, mean_only=len(count.names) == 1):
                 by_key[numerator.total.key] = pair
                 partners |= {numerator.total.key, count.total.key}
+        return tuple(by_key.values())
+
+    def _with_rows(self, read: tuple[Allotment, ...]) -> tuple[Allotment, ...]:
+        """Pairs of a sum and a count of values, of which the first also has the number of rows beside it.
+
+        That number must be released as it is. A number that finds the keys, or that another statistic needs, is
+        measured by itself.
+        """
+        by_key = {allotment.total.key: allotment for allotment in read}
+        apart = {total.key for output in self.outputs if not output.single for _, total in output.totals}
+        apart |= {self.threshold.key} if self.threshold is not None else set()
+        for output, (_, unit_limits) in zip(self.outputs, self._limited, strict=True):
+            pair = by_key[output.totals[0][1].key]
+            count = pair.beside.total if pair.beside is not None and pair.rows is None else None
+            if count is None or count.kind is not TotalKind.VALUES or count.columns != (pair.total.column,):
+                continue
+            key = replace(row_total(unit_limits, self.verb), limits=count.limits).key
+            rows = by_key.get(key)
+            if rows is None or key in apart or not rows.total.sensitivity.l0:
+                continue
+            limits, one_row = unit_limits.contribution(self.verb), Fraction(2**count.fraction)
+            moved = joint_l1(limits, self.table.relation, one_row, self.cells)
+            by_key[pair.total.key] = replace(pair, rows=rows, joint=moved)
+            apart.add(key)
         return tuple(by_key.values())
 
     def _rest_totals(self, read: tuple[Allotment, ...]) -> list[Allotment]:

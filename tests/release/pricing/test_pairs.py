@@ -15,7 +15,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit.neighbouring import multisets, owners_of, pairs, taken
-from dpframe.release.answer.draw import _pair_totals
+from dpframe.release.answer.draw import _pair_totals, _with_noise
 from dpframe.theory.formulas.sensitivity.pairs import paired_error, paired_l1
 from prices import Price, noise_plan, priced
 from strategies import paired_distance
@@ -169,6 +169,138 @@ def test_suppressed_groups_are_a_pair_too():
     out = query.release(epsilon=6, delta=1e-15, noise="laplace")
     assert out.table["g"].to_list() == [-1]  # another group is found with probability 40e-15
     assert abs(out.table["mean"].item() - 3) < 1.5  # more than 15 deviations of the noise
+
+
+# A pair and the number of rows
+
+WITH_ROWS = {"mean": dp.mean("x", bounds=(-5, 5)), "n": dp.count()}
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize(
+    ("relation", "limits", "keys"),
+    in_turn(["add-remove", "replace"], LIMITS, [("a", "b"), None, ("a", "b", "c", "d")]),
+)
+def test_rows_beside_a_pair_move_with_it_by_no_more_than_claimed(relation, limits, keys):
+    """Every two neighbours of up to three rows; the claim has 3 units of 2^-20 rows a group for rounding."""
+    frame = dp.protect(UNIVERSE, "id", neighbors=relation, budget=dp.Budget(epsilon=1e9, delta=0.1))
+    query = frame.group_by("g", keys=keys and list(keys), **LIMITS[limits]).agg(**WITH_ROWS)
+    found = [p for p in query._question.allotments if p.rows is not None]
+    if keys is None and not found:  # the number of rows is that of units, which finds the keys
+        assert limits != "weights"
+        return
+    ((paid,),) = [found]
+    owners, tables = owners_of(UNIVERSE, "id"), multisets(UNIVERSE.height, 3)
+    one, h = 2**paid.beside.total.fraction, paid.weight
+    cells = []
+    for counts in tables:
+        totals = query.exact_totals(taken(UNIVERSE, [i for i, n in enumerate(counts) for _ in range(n)]))
+        units = {"mean.sum": paid.total.unit, "mean.count": Fraction(1, one), "n": Fraction(1, one)}
+        s, v, n = ({key: value / units[name] for key, value in totals[name].items()} for name in units)
+        cells.append(
+            {
+                (key, part): value
+                for key in n
+                for part, value in enumerate(
+                    (
+                        2 * h * (n[key] - v.get(key, 0)),
+                        h * v.get(key, 0) + s.get(key, 0),
+                        h * v.get(key, 0) - s.get(key, 0),
+                    )
+                )
+            }
+        )
+
+    def moved(first, second):
+        return sum(abs(first.get(key, 0) - second.get(key, 0)) for key in first.keys() | second.keys())
+
+    largest = max(moved(cells[i], cells[j]) for i, j in pairs(tables, owners, relation, None))
+    claim = 2 * h * paid.joint
+    assert largest <= claim
+    assert largest >= claim * Fraction(99_999, 100_000)  # a claim that were half as large would fail
+
+
+def rows_of(price=1, **aggregates):
+    frame = UNIVERSE.dp(unit="id", budget=dp.Budget(epsilon=1e9, delta=0.1))
+    groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
+    return noise_plan(groups.agg(**(aggregates or WITH_ROWS))._question, Price(Fraction(price), Fraction(0)), "laplace")
+
+
+def test_rows_sum_and_count_share_one_part_and_none_has_more_noise_than_alone():
+    noises = {noise.allotment.names[0]: noise for noise in rows_of().noises}
+    labels = {name: noise.label for name, noise in noises.items()}
+    assert labels == {"mean.sum": "paired_laplace", "mean.count": "paired_laplace", "n": "joint_laplace"}
+    alone = {"mean.sum": 2 * 10 * 1.5, "mean.count": 2 * 2 * 1.5, "n": math.sqrt(2) * 2 * 3}  # of 2/3 and of 1/3
+    wanted = {"mean.sum": 2 * 10, "mean.count": 2 * 2, "n": math.sqrt(6) * 2}
+    for name, noise in noises.items():
+        assert noise.deviation == pytest.approx(wanted[name], rel=1e-5)
+        assert noise.deviation < alone[name]
+    joint = noises["mean.sum"].allotment.joint * noises["mean.sum"].allotment.weight
+    assert Fraction(noises["mean.sum"].scale) >= joint  # all three for ε = 1, never less
+    assert Fraction(noises["n"].scale) * 2**20 >= noises["mean.sum"].allotment.joint
+    event, *others = (noise.event for noise in noises.values())
+    assert event["fields"]["noise_multiplier"] >= 1
+    assert {other["class_name"] for other in others} == {"NoOpDpEvent"}
+
+
+def test_what_is_left_over_goes_to_the_others_and_typed_shares_are_kept():
+    def scales(**aggregates):
+        return {noise.allotment.names[0]: noise for noise in rows_of(**aggregates).noises}
+
+    median = dp.median("x", bounds=(0, 5))
+    without = scales(mean=WITH_ROWS["mean"], m=median)
+    with_rows = scales(**WITH_ROWS, m=median)
+    assert with_rows["m"].scale == pytest.approx(without["m"].scale * 2 / 3, rel=1e-5)  # 1/2 of ε, no more 1/3
+    assert with_rows["mean.sum"].deviation <= math.sqrt(2) * 10 / 0.5 * math.sqrt(2)  # as for 2 of 4 shares
+    wanted = scales(mean=WITH_ROWS["mean"], n=dp.count(share=9))
+    assert wanted["n"].label == "laplace" or wanted["n"].deviation <= math.sqrt(2) * 2 * 11 / 9
+    assert wanted["n"].deviation <= math.sqrt(2) * 2 * 11 / 9 * 1.0001
+
+
+@pytest.mark.parametrize(("scale", "holds"), [(1.0, True), (0.8, False)])
+def test_a_row_without_a_value_is_as_hidden_as_promised(scale, holds):
+    """A row of weight 1 moves the missing values alone; here by all of l1. An event is at most e^ε likelier."""
+    noises = {noise.allotment.names[0]: noise for noise in rows_of().noises}
+    smaller = [replace(n, mechanism=replace(n.mechanism, scale=n.scale * scale)) for n in noises.values()]
+    row = 2 ** noises["n"].allotment.total.fraction
+    likelier = []
+    for rows in (0, 2):
+        totals = {"mean.sum": 0, "mean.count": 0, "n": rows * row}
+        many = [(n, np.full(MANY * 5, totals[n.allotment.names[0]], np.int64)) for n in smaller]
+        noisy = _with_noise(many)
+        n, count = (noisy[noises[name].allotment.total.key] for name in ("n", "mean.count"))
+        values = count / 2 ** noises["mean.count"].allotment.total.fraction
+        likelier.append(np.mean(n / row - values >= 4))
+    slack = 6 * math.sqrt(sum((1 - p) / p / (MANY * 5) for p in likelier))
+    assert (math.log(likelier[1] / likelier[0]) <= 1 + slack) is holds
+    assert math.log(likelier[1] / likelier[0]) >= 1 - slack
+
+
+def test_the_noise_of_rows_has_the_law_that_is_stated():
+    """The deviation and the error of a sum of three Laplace noises; a sum of two is the negative control."""
+    noises = {noise.allotment.names[0]: noise for noise in rows_of().noises}
+    noisy = _with_noise([(n, np.full(MANY * 5, 0, np.int64)) for n in noises.values()])
+    rows, total = noises["n"], noises["n"].allotment.total
+    found = noisy[total.key] * float(total.unit)
+    slack = 6 * math.sqrt(3 / 4 / (MANY * 5))  # the kurtosis is 4
+    assert abs(found.std() / rows.deviation - 1) < slack
+    assert abs(found.std() / rows.deviation * math.sqrt(3 / 2) - 1) > slack
+    for alpha in (0.5, 0.05, 0.01):
+        error, beyond = rows.error(alpha), 6 * math.sqrt(alpha / (MANY * 5))
+        assert np.mean(np.abs(found) > error) <= alpha + beyond
+        assert np.mean(np.abs(found) > error * 0.95) >= alpha - beyond
+    assert rows.mechanism.tail(-1.0) == pytest.approx(1 - rows.mechanism.tail(1.0))
+
+
+def test_a_release_with_rows_beside_a_pair_says_so_and_is_right():
+    rows = pl.DataFrame({"id": range(60), "g": ["a", "b", "b"] * 20, "x": [3.0, None, 1.0] * 20})
+    frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e15, delta=0.5))
+    query = frame.group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1).agg(**WITH_ROWS)
+    out = query.release(epsilon=1e9, ci=0.95)
+    assert out.table.select("g", "n").rows() == [("a", 20), ("b", 40)]
+    assert out.table["mean"].to_list() == pytest.approx([3.0, 1.0], abs=1e-3)
+    assert out.noise["mechanism"].to_list() == ["paired_laplace", "paired_laplace", "joint_laplace"]
+    assert "joint_laplace: a number that follows" in out.report()
 
 
 # What is drawn

@@ -30,7 +30,7 @@ from dpframe.release.estimators import (
     tree_ends,
     variances,
 )
-from dpframe.release.pricing import Noise, NoisePlan, TruncatedGeometric
+from dpframe.release.pricing import JointLaplace, Laplace, Noise, NoisePlan, TruncatedGeometric
 from dpframe.theory.formulas.error import Source, fitted
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
@@ -250,13 +250,29 @@ def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
 
 def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
     """Noisy totals by their key, each with its own noise or that of its pair."""
-    alone = [(noise, total) for noise, total in totals if not noise.paired]
+    alone = [
+        (noise, total) for noise, total in totals if not (noise.paired or isinstance(noise.mechanism, JointLaplace))
+    ]
     noisy = {noise.allotment.total.key: plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
     for noise, total in totals:
         if noise.paired and noise.allotment.beside is not None:
-            (count,) = (other for beside, other in totals if beside.allotment is noise.allotment.beside)
-            noisy |= _pair_totals(noise, total, count)
+            exact = {id(other.allotment): values for other, values in totals}
+            noisy |= _pair_totals(noise, total, exact[id(noise.allotment.beside)])
+            for rows, law in ((n, n.mechanism) for n, _ in totals if n.allotment is noise.allotment.rows):
+                if isinstance(law, JointLaplace):
+                    noisy[rows.allotment.total.key] = _joint_rows(noise, law, exact, noisy)
     return noisy
+
+
+def _joint_rows(noise: Noise, law: JointLaplace, exact: Mapping[int, Any], noisy: Noisy) -> Any:
+    """A noisy number of rows: the noisy count of a pair, and the number of missing values with noise of its own."""
+    rows, count = noise.allotment.rows, noise.allotment.beside
+    assert rows is not None
+    assert count is not None
+    bits = count.total.fraction - rows.total.fraction
+    missing = plus(_times(exact[id(rows)], 2**bits), -exact[id(count)])
+    noisy_missing = plus(missing, Laplace(law.scale * 2**bits).draw(len(missing)))
+    return _nearest(plus(noisy[count.total.key], noisy_missing), 2**bits)
 
 
 def _fresh_noise(noise: Noise, size: int) -> WideIntegers:
@@ -275,13 +291,18 @@ def _pair_totals(noise: Noise, total: Any, count: Any) -> dict[Any, Any]:
     """A noisy sum and a noisy count from weight · count + sum and weight · count - sum with noise; see `pair_scale`."""
     assert noise.allotment.beside is not None
     weight = noise.allotment.weight
-    wide = count.dtype == object or weight * int(np.abs(count).max(initial=0)) >= _LARGEST
-    product = (count.astype(object) if wide else count.astype(np.int64)) * weight
+    product = _times(count, weight)
     up, down = (plus(plus(product, part), _fresh_noise(noise, len(total))) for part in (total, -total))
     return {
         noise.allotment.total.key: _nearest(plus(up, -down), 2),
         noise.allotment.beside.total.key: _nearest(plus(up, down), 2 * weight),
     }
+
+
+def _times(values: Any, factor: int) -> Any:
+    """The exact product: as int64 if it surely fits, else as Python integers."""
+    wide = values.dtype == object or factor * int(np.abs(values).max(initial=0)) >= _LARGEST
+    return (values.astype(object) if wide else values.astype(np.int64)) * factor
 
 
 def _nearest(values: Any, divisor: int) -> Any:
