@@ -250,6 +250,8 @@ class Tally:
                 cells = values.get(measure.key)
                 if isinstance(ask, Hierarchy):
                     cells = level_totals(ask, read[0], groups)[paid.names[0]]
+                elif measure.follows is not None:
+                    cells = measure.added_up(*(values[total.key] for total in measure.follows))
                 elif cells is None:  # a margin of a crosstab, made of its cells
                     cells = np.array([margin_totals(measure.merged, row, ask.shape) for row in read[0]])
                 l0, l1, l2, linf = batches.reached(cells[there] - cells[here])

@@ -34,6 +34,7 @@ class Allotment:
     hidden: bool = False
     beside: Allotment | None = None
     rows: Allotment | None = None
+    sum: Allotment | None = None
     joint: Fraction = Fraction(0)
     columns: Fraction = Fraction(1)
     one_signed: OneSigned | None = None

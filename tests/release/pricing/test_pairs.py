@@ -15,7 +15,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit.neighbouring import multisets, owners_of, pairs, taken
-from dpframe.release.answer.draw import _pair_totals, _with_noise
+from dpframe.release.answer.draw import _noisy_ends, _pair_totals, _with_noise
 from dpframe.theory.formulas.sensitivity.pairs import paired_error, paired_l1
 from prices import Price, noise_plan, priced
 from strategies import paired_distance
@@ -303,6 +303,64 @@ def test_a_release_with_rows_beside_a_pair_says_so_and_is_right():
     assert "joint_laplace: a number that follows" in out.report()
 
 
+# A sum beside a mean
+
+
+@pytest.mark.parametrize("bounds", [(0, 10), (2, 9), (-3, 4), (0, 0.5), (-7.5, -2)])
+def test_a_sum_beside_a_mean_costs_nothing(bounds):
+    """Its law and its number, against Laplace noises of the two ends; a sum by itself is the negative control."""
+    rows = pl.DataFrame({"id": range(40), "x": [float(bounds[1]), float(bounds[0]), None, float(bounds[1])] * 10})
+    frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e15))
+    query = frame.bound(max_rows=1).agg(m=dp.mean("x", bounds=bounds), total=dp.sum("x", bounds=bounds))
+    noises = {n.allotment.names[0]: n for n in noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises}
+    assert noises["total"].label == "joint_laplace"
+    assert noises["m.sum"].deviation == pytest.approx(bounds[1] - bounds[0], rel=1e-5)  # of all of ε, not of a part
+    assert noises["total"].deviation == pytest.approx(math.sqrt(2) * math.hypot(*bounds), rel=1e-5)
+    exact = query.exact_totals(rows)["total"][()]
+    assert float(exact) == pytest.approx(20 * bounds[1] + 10 * bounds[0], abs=1e-4)
+    out = query.release(epsilon=1e9)
+    assert out.table["total"].item() == pytest.approx(float(exact), abs=1e-3)
+    many = [(noises[name], np.full(MANY, 0, np.int64)) for name in ("m.sum", "m.count", "total")]
+    found = _with_noise(many)[noises["total"].allotment.total.key] * float(noises["total"].allotment.total.unit)
+    slack = 6 * math.sqrt(5 / 4 / MANY)
+    assert abs(found.std() / noises["total"].deviation - 1) < slack
+    assert abs(found.std() / noises["total"].deviation / 3 - 1) > slack
+    for alpha in (0.5, 0.05):
+        error, beyond = noises["total"].error(alpha), 6 * math.sqrt(alpha / MANY)
+        assert np.mean(np.abs(found) > error) <= alpha + beyond
+        assert np.mean(np.abs(found) > error * 0.9) > alpha - beyond
+
+
+@pytest.mark.parametrize("values", [pl.Series([3, 8, 1, None] * 5), pl.Series([True, False, True, None] * 5)])
+@pytest.mark.parametrize("unit", ["id", dp.Rows(2)])
+def test_a_sum_of_whole_numbers_is_whole_whatever_the_middle_is(values, unit):
+    bounds = None if values.dtype == pl.Boolean else (1, 8)  # the middle is half a number
+    frame = pl.DataFrame({"id": range(20), "x": values}).dp(unit, budget=dp.Budget(epsilon=1e15))
+    ask = {"m": dp.mean("x", bounds=bounds), "total": dp.sum("x", bounds=bounds), "n": dp.count()}
+    out = (frame if isinstance(unit, dp.Rows) else frame.bound(max_rows=2)).agg(**ask).release(epsilon=1e9, ci=0.95)
+    assert out.table.select("total", "n").rows() == [(int(values.sum()), 20)]
+    assert out.table["total"].dtype == pl.Int64
+    assert out.table["total_low"].item() <= values.sum() <= out.table["total_high"].item()
+
+
+def test_sums_with_other_bounds_limits_or_groups_that_may_share_noise_are_by_themselves():
+    frame = UNIVERSE.dp(unit="id", budget=dp.Budget(epsilon=9, delta=0.1))
+    mean, total = dp.mean("x", bounds=(-5, 5)), dp.sum("x", bounds=(-5, 5))
+    listed = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
+    one = frame.group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=2)
+    alone = [
+        one.agg(m=mean, t=dp.sum("x", bounds=(0, 5))),
+        one.agg(m=mean, t=dp.sum("x", bounds=(-5, 5), max_rows_per_group=1)),
+        one.agg(m=mean, t=dp.sum("x", unit_bounds=(-5, 5))),
+        listed.agg(m=mean, t=total),
+    ]
+    assert not any(p.total.follows for query in alone for p in query._question.allotments)
+    both = one.agg(m=mean, t=total)._question
+    assert any(p.total.follows for p in both.allotments)
+    gaussian = noise_plan(both, Price(Fraction(1), Fraction(1, 10**6)), "gaussian")
+    assert {n.label for n in gaussian.noises} == {"gaussian"}  # there it is measured by itself
+
+
 # What is drawn
 
 MANY = 20_000
@@ -310,7 +368,7 @@ MANY = 20_000
 
 def drawn_pairs(plan, total, count, size=MANY):
     first, second = plan.noises
-    noisy = _pair_totals(first, np.full(size, total), np.full(size, count))
+    noisy = _pair_totals(first, _noisy_ends(first, np.full(size, total), np.full(size, count)))
     return noisy[first.allotment.total.key], noisy[second.allotment.total.key]
 
 
@@ -333,7 +391,8 @@ def test_neighbours_are_as_alike_as_promised(scale, holds):
     one, row = first.allotment.weight, 2**second.allotment.total.fraction
     likelier = []
     for rows in (0, 2 * row):
-        noisy = _pair_totals(smaller[0], np.full(MANY * 5, rows * one), np.full(MANY * 5, rows))
+        ends = _noisy_ends(smaller[0], np.full(MANY * 5, rows * one), np.full(MANY * 5, rows))
+        noisy = _pair_totals(smaller[0], ends)
         total, count = (noisy[d.allotment.total.key] for d in (first, second))
         likelier.append(np.mean(total + one * count >= 4 * row * one))
     slack = 6 * math.sqrt(sum((1 - p) / p / (MANY * 5) for p in likelier))
@@ -346,10 +405,10 @@ def test_without_noise_the_pair_is_what_it_was_whatever_its_size():
     rng = np.random.default_rng(1)
     count = np.array([0, 1, 2**30, *rng.integers(0, 1000, 50)])
     total = np.array([int(n) * int(w) for n, w in zip(count, rng.integers(-(2**42), 2**42, len(count)), strict=True)])
-    noisy = _pair_totals(first, total.astype(object), count)
+    noisy = _pair_totals(first, _noisy_ends(first, total.astype(object), count))
     assert noisy[second.allotment.total.key].tolist() == count.tolist()
     assert noisy[first.allotment.total.key].tolist() == [int(x) for x in total]
-    small = _pair_totals(first, np.array([-7, 8]), np.array([3, 4]))
+    small = _pair_totals(first, _noisy_ends(first, np.array([-7, 8]), np.array([3, 4])))
     assert small[first.allotment.total.key].tolist() == [-7, 8]
     assert small[second.allotment.total.key].tolist() == [3, 4]
 

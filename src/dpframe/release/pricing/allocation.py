@@ -45,6 +45,9 @@ from dpframe.theory.formulas.loss import (
 from dpframe.theory.formulas.sensitivity import SharedNoise, pair_scale
 from dpframe.theory.formulas.sensitivity import rounding as paired_rounding
 
+Together = Mapping[int, frozenset[int]]
+_NONE: Together = {}
+
 
 @dataclass(frozen=True)
 class PricedTotal:
@@ -149,7 +152,7 @@ def allocate_epsilon(
     allocations, ways = [], _ways(parts, noise, normal=delta > 0)
     for normal, selects in ways:
         numbers, selections = split(parts, selects=selects)
-        factor, uses, together = epsilon, normal, frozenset[int]()
+        factor, uses, together = epsilon, normal, _NONE
         laplace: Callable[[Allotment, Fraction], Noise] = partial(_pure_of, noise)
         if not normal and joint and slack and parts and noise is not NoiseKind.K_NORM:
             uses, laplace = True, rounded_laplace_of
@@ -376,16 +379,16 @@ def _join_pairs(parts: Sequence[tuple[Allotment, Fraction]]) -> list[tuple[Allot
 def laplaces_of(
     parts: Sequence[tuple[Allotment, Fraction]],
     one_of: Callable[[Allotment, Fraction], Noise],
-    together: Container[int] = (),
+    together: Together = _NONE,
 ) -> list[Noise]:
     """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for pairs.
 
-    Input:  together: the ids of sums that are measured with their count and their number of rows
+    Input:  together: for the id of each sum that is measured with more than its count, the ids of these totals
     """
     noises: list[Noise] = []
     for allotment, part in _join_pairs(parts):
         if id(allotment) in together:
-            noises += _joint_laplaces_of(allotment, part)
+            noises += _joint_laplaces_of(allotment, part, together[id(allotment)])
         elif allotment.beside is None:
             noises.append(one_of(allotment, part))
         else:
@@ -401,23 +404,36 @@ def _pair_of(allotment: Allotment, scale: float, joint: Fraction = Fraction(0)) 
     return [Noise(allotment, PairedLaplace(of_sum, joint=joint)), Noise(allotment.beside, count)]
 
 
-def _joint_laplaces_of(allotment: Allotment, epsilon: Fraction) -> list[Noise]:
-    """The noise of ε on a sum, the count beside it and the number of rows, which are measured together.
+def _joint_laplaces_of(allotment: Allotment, epsilon: Fraction, members: Container[int]) -> list[Noise]:
+    """The noise of ε on a sum, the count beside it, and those of its rows and its sum from 0 that are `members`.
 
     Bound:  let J be `joint_l1`, and h the weight of the pair. The missing values, and h·V + S and h·V - S divided by
             2h, move by at most J together. Each gets Laplace noise of scale J/ε, drawn for the pair as noise of scale
             2h·J/ε. The rows are the count and the missing values, so they have the noise of the count and one more.
-            Rounding moves the number of missing values by half a unit, and the rows once more where they are whole
+            Rounding moves the number of missing values by half a unit, and the rows once more where they are whole. A
+            sum S + c·V from 0 is half of (c/h + 1) times the first of the pair and (c/h - 1) times the second, so it
+            costs nothing; for bounds that begin at 0, c = h and it is the first alone. Without the rows, J is the l1 of
+            the count: see `paired_l1`
     Source: Dwork, McSherry, Nissim, Smith 2006; `theory.formulas.sensitivity.joint_l1`
     """
-    rows, count = allotment.rows, allotment.beside
-    assert rows is not None
+    rows, total, count = allotment.rows, allotment.sum, allotment.beside
     assert count is not None
-    joint = allotment.joint * allotment.weight
-    one = 2.0 ** (rows.total.fraction - count.total.fraction)
-    slack = one * (paired_rounding(allotment.weight) + 0.5) + (0.5 if one < 1 else 0.0)
-    of_rows = JointLaplace(calibration.laplace_scale(allotment.joint, epsilon) * one, (1.0, 1.0, 1.0), slack)
-    return [*_pair_of(allotment, calibration.laplace_scale(joint, epsilon), joint), Noise(rows, of_rows)]
+    with_rows, weight = rows is not None and id(rows) in members, allotment.weight
+    joint = allotment.joint * weight if with_rows else allotment.total.sensitivity.exact_l1
+    scale = calibration.laplace_scale(joint, epsilon)
+    noises = _pair_of(allotment, scale, joint)
+    if rows is not None and with_rows:
+        one = 2.0 ** (rows.total.fraction - count.total.fraction)
+        slack = one * (paired_rounding(weight) + 0.5) + (0.5 if one < 1 else 0.0)
+        law = JointLaplace(calibration.laplace_scale(allotment.joint, epsilon) * one, (1.0, 1.0, 1.0), slack)
+        noises.append(Noise(rows, law))
+    if total is not None and id(total) in members:
+        centre = abs(Fraction(total.total.added_up(0, 1), weight))
+        larger, smaller = centre + 1, abs(centre - 1)
+        slack = float(larger + smaller) / 4 + (0.5 if smaller else 0.0)
+        ratios = (1.0, float(smaller / larger)) if smaller else (1.0,)
+        noises.append(Noise(total, JointLaplace(scale * float(larger), ratios, slack)))
+    return noises
 
 
 def measured_together(
@@ -425,12 +441,12 @@ def measured_together(
     selections: Sequence[PricedTotal],
     epsilon: Fraction,
     one_of: Callable[[Allotment, Fraction], Noise],
-) -> tuple[list[PricedTotal], list[PricedTotal], frozenset[int]]:
-    """Parts of ε where a sum, its count and the number of rows share one part, if none of them has more noise then.
+) -> tuple[list[PricedTotal], list[PricedTotal], Together]:
+    """Parts of ε where a sum, its count and numbers beside them share one part, if none of them has more noise then.
 
     Input:  the parts of ε of totals with noise and of choices; ε; `one_of` as in `laplaces_of`
-    Output: new parts with the same sum for each question, and the ids of the sums that are measured with the others
-    Bound:  the three need the part at which each has the noise that its own part buys, which is less than their parts
+    Output: new parts with the same sum for each question, and `together` as for `laplaces_of`
+    Bound:  they need the part at which each has the noise that its own part buys, which is less than their parts
             together. What is left over goes to what then has the least for its share (`filled`), so nothing has more
             noise than without this. All of it follows from the question and the price alone
     """
@@ -438,28 +454,30 @@ def measured_together(
     alone = laplaces_of([(p.allotment, epsilon * p.epsilon) for p in bought], one_of)
     deviations = {id(noise.allotment): noise.mechanism.deviation for noise in alone}
     parts = {id(p.allotment): p.epsilon for p in (*bought, *selections)}
-    needed, wanted, together = dict(parts), dict(parts), set()
+    needed, wanted, together = dict(parts), dict(parts), dict[int, frozenset[int]]()
     for allotment in (p.allotment for p in bought if p.allotment.beside is not None):
-        pair, rows = (id(allotment), id(allotment.beside)), id(allotment.rows)
+        pair = id(allotment), id(allotment.beside)
         needed[pair[0]], wanted[pair[0]] = parts[pair[0]] + parts[pair[1]], max(parts[one] for one in pair)
         needed[pair[1]] = Fraction(0)
-        if rows in parts:
-            whole = needed[pair[0]] + parts[rows]
-            joint = _joint_laplaces_of(allotment, epsilon * whole)
+        more = [id(member) for member in (allotment.rows, allotment.sum) if id(member) in parts]
+        for members in dict.fromkeys((frozenset(more), *(frozenset([one]) for one in more))):
+            whole = parts[pair[0]] + parts[pair[1]] + sum((parts[one] for one in members), Fraction(0))
+            joint = _joint_laplaces_of(allotment, epsilon * whole, members)
             ratio = max(n.mechanism.deviation / deviations[id(n.allotment)] for n in joint)
-            if ratio < 1:
-                needed[pair[0]], wanted[pair[0]] = whole * Fraction(ratio), max(wanted[pair[0]], parts[rows])
-                needed[rows] = Fraction(0)
-                together.add(pair[0])
+            if members and ratio < 1:
+                needed[pair[0]], wanted[pair[0]] = whole * Fraction(ratio), max(parts[one] for one in (*pair, *members))
+                needed |= dict.fromkeys(members, Fraction(0))
+                together[pair[0]] = members
+                break
     if not together:
-        return list(numbers), list(selections), frozenset()
+        return list(numbers), list(selections), {}
     moved = dict[int, Fraction]()
     for question in {p.question for p in bought}:
         asked = [id(p.allotment) for p in (*bought, *selections) if p.question == question]
         whole = sum((parts[one] for one in asked), Fraction(0))
         moved |= filled({one: (needed[one], wanted[one]) for one in asked if needed[one]}, whole)
     new = [replace(p, epsilon=moved.get(id(p.allotment), Fraction(0))) for p in bought]
-    return new, [replace(p, epsilon=moved.get(id(p.allotment), p.epsilon)) for p in selections], frozenset(together)
+    return new, [replace(p, epsilon=moved.get(id(p.allotment), p.epsilon)) for p in selections], together
 
 
 def filled(parts: Mapping[int, tuple[Fraction, Fraction]], whole: Fraction) -> dict[int, Fraction]:
