@@ -271,6 +271,8 @@ class Tally:
                 cells = values.get(measure.key)
                 if isinstance(ask, Hierarchy):
                     cells = level_totals(ask, read[0], groups)[paid.names[0]]
+                elif measure.follows is not None:
+                    cells = measure.added_up(*(values[total.key] for total in measure.follows))
                 elif cells is None:  # a margin of a crosstab, made of its cells
                     cells = np.array([margin_totals(measure.merged, row, ask.shape) for row in read[0]])
                 l0, l1, l2, linf = batches.reached(cells[there] - cells[here])
@@ -288,6 +290,12 @@ class Tally:
                     count = paid.weight * values[paid.beside.total.key]
                     both = np.concatenate([count + cells, count - cells], axis=1)
                     found["pair l1"] = (batches.reached(both[there] - both[here])[1], paired_l1(claim))
+                    if paid.rows is not None:  # and the rows without a value: see `joint_l1` there
+                        ones = 2 ** (paid.beside.total.fraction - paid.rows.total.fraction)
+                        missing = 2 * (paid.weight * ones * values[paid.rows.total.key] - count)
+                        three = np.concatenate([both, missing], axis=1)
+                        largest = batches.reached(three[there] - three[here])[1]
+                        found["joint l1"] = (largest, 2 * paid.weight * paid.joint)
             for norm, (reached, claimed) in found.items():
                 self.claims[norm] += 1
                 self.tight[norm] += reached == claimed

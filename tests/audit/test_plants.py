@@ -329,7 +329,10 @@ def epsilon_does_not_add_up():
     for drawn in plan.noises:
         bound, scale = drawn.allotment.total.sensitivity, Fraction(drawn.scale)
         if drawn.label == "paired_laplace":  # two of 2·l1 at twice the scale, on the sum and the count together
-            spent += bound.exact_l1 / scale if drawn.allotment.beside is not None else 0
+            l1 = drawn.mechanism.joint or bound.exact_l1
+            spent += l1 / scale if drawn.allotment.beside is not None else 0
+        elif drawn.label == "joint_laplace":  # it follows from the pair
+            spent += 0
         elif drawn.allotment.total.rank is None:
             spent += bound.exact_l1 / scale
         else:  # rows at one place or another: 2 · rate · change per row · l1, with the rate that the release takes

@@ -109,7 +109,7 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         keys = [key[0] if len(key) == 1 else key for key in totals.keys.rows()] if question.by else [()]
         return {
             name: {key: int(value) * p.total.unit for key, value in zip(keys, values, strict=True)}
-            for p, values in zip(question.read, totals.values, strict=True)
+            for p, values in question.with_followed(totals.values)
             if p.total.width is None
             for name in p.names
         }

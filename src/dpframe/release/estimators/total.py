@@ -109,9 +109,9 @@ class CountEstimator(SumEstimator):
 
 def _whole(total: Total, noisy: Noisy) -> Any:
     """A noisy total rounded to an integer, held inside int64."""
-    values, low = noisy[total.key], total.fraction
-    if low:
-        values = (values + 2 ** (low - 1)) // 2**low
+    values, per = noisy[total.key], total.per_one
+    if per > 1:
+        values = (values + per // 2) // per
     if values.dtype == object:
         values = np.array([min(max(v, -(2**63)), 2**63 - 1) for v in values], dtype=np.int64)
     return values
@@ -122,8 +122,8 @@ def _direct_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> floa
     ((_, total),) = output.totals
     if plan.reconciled:
         return error_of_part(output, plan, "cell", alpha)
-    if output.whole and total.fraction:
-        return plan.of(total).added.rounded_error(2**total.fraction, alpha)
+    if output.whole and total.per_one > 1:
+        return plan.of(total).added.rounded_error(total.per_one, alpha)
     return plan.of(total).error(alpha)
 
 
@@ -158,13 +158,13 @@ def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: 
     if noise.exact:
         return 0.0
     unit = float(total.unit)
-    rounding = 1.0 if output.whole and total.fraction else 0.0
+    rounding = 1.0 if output.whole and total.per_one > 1 else 0.0
     law, scales = noise.added, [scale * unit for scale in noise.added.laplaces]
     if law.normal or len(scales) > 1:
         variance = sum((deviation * unit) ** 2 for deviation in law.normals)
         several = [(scale, number) for scale in scales]
         error = sum_error(number * (variance + (unit**2 + rounding) / 4), several, alpha)
-        return _of_whole(error) if output.whole and not total.fraction else error
+        return _of_whole(error) if output.whole and total.per_one == 1 else error
     (scale,) = scales
     if output.whole:
         whole = whole_total_error(scale, number, alpha, discrete=law.discrete)

@@ -25,7 +25,7 @@ from dpframe.noise import (
     rounded_laplace,
     truncated_geometric_keep,
 )
-from dpframe.theory.formulas.error import choice_error, margin
+from dpframe.theory.formulas.error import choice_error, laplaces_error, laplaces_tail, margin
 from dpframe.theory.formulas.loss import (
     Family,
     Spread,
@@ -304,6 +304,7 @@ class PairedLaplace(LaplaceNoise):
 
     weight: int = 1
     of_count: bool = False
+    joint: Fraction = Fraction(0)  # l1 of the sum, the count and the number of rows, if they are measured together
 
     label = "paired_laplace"
     paired = True
@@ -335,7 +336,49 @@ class PairedLaplace(LaplaceNoise):
         """One event, on the sum, is for both: twice l1 over twice the scale. The count has no event of its own."""
         if self.of_count:
             return NO_EVENT
-        return Laplace(self.scale).event(bound)
+        noise = float(Fraction(self.scale) / (self.joint or bound.exact_l1))
+        return {"class_name": "LaplaceDpEvent", "fields": {"noise_multiplier": noise}}
+
+
+@dataclass(frozen=True)
+class JointLaplace(LaplaceNoise):
+    """The noise of a number that follows from a pair and other numbers measured with it.
+
+    It is the sum of independent Laplace noises of these `ratios` of the scale. `slack` is the largest move of that sum
+    by rounding. The events of what it follows from are on the sum of the pair.
+    """
+
+    ratios: tuple[float, ...] = (1.0,)
+    slack: float = 0.5
+
+    label = "joint_laplace"
+
+    @property
+    def laplaces(self) -> tuple[float, ...]:
+        return tuple(self.scale * ratio for ratio in self.ratios)
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(2) * math.hypot(*self.laplaces)
+
+    @property
+    def step(self) -> float:
+        return self.slack
+
+    def tail(self, reach: float) -> float:
+        return 1 - self.tail(-reach) if reach < 0 else laplaces_tail(self.laplaces, reach)
+
+    def error(self, alpha: float) -> float:
+        return float(laplaces_error(self.laplaces, alpha, self.slack))
+
+    def rounded_error(self, per: int, alpha: float) -> float:
+        return float(laplaces_error(self.laplaces, alpha, self.slack, per=per))
+
+    def draw(self, size: int) -> WideIntegers:
+        raise UnsupportedOperation(f"{self.label}: it is drawn with the pair that it follows from.")
+
+    def event(self, bound: Sensitivity) -> Event:
+        return NO_EVENT
 
 
 @dataclass(frozen=True)

@@ -265,8 +265,9 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
         is released if its noisy number of units is at least the threshold. With "truncated_geometric", the optimal
         rule, the threshold is the number of units at which a key is released with probability 1/2. With
         "paired_laplace", a sum and the count of its values each have the sum of two independent Laplace noises of the
-        scale; both columns have the same two noises. So the standard deviation is twice the scale. "gaussian_rounds"
-        has this scale in each round, and the threshold is on the mean after the last round. "permute_and_flip" and
+        scale; both columns have the same two noises. So the standard deviation is twice the scale. With
+        "joint_laplace", a number of rows beside such a pair has these two noises and a third one. "gaussian_rounds" has
+        this scale in each round, and the threshold is on the mean after the last round. "permute_and_flip" and
         "exponential" choose among candidates; one that is worse by `scale` rows is e times less likely.
         """
         table: Table_co = as_kind(noise_table(self._numbers.outputs, self._numbers.noise), self._kind)

@@ -68,6 +68,11 @@ PAIRED = (
     "count - sum. On each there are two independent Laplace noises of its scale, the same two; both together cost ε = "
     "l1 / scale of the sum."
 )
+JOINT = (
+    "joint_laplace: a number that follows from such a pair and from numbers measured with it, such as the number of "
+    "rows from the count of values and the number of missing values. Its noise is a sum of Laplace noises, and ε is "
+    "that of the pair."
+)
 CHOSEN = (
     "permute_and_flip, exponential: a choice among candidates, which are scored by rows; one that is worse by `scale` "
     "rows is e times rarer."
@@ -291,6 +296,7 @@ def _about_mechanisms(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
     columns = [row["column"] for row in mechanisms if row["mechanism"] in ("elliptic", "k_norm")]
     shared = [SHARED.format(names=", ".join(columns))] if columns else []
     pairs = [PAIRED] if "paired_laplace" in labels else []
+    pairs += [JOINT] if "joint_laplace" in labels else []
     choices = [CHOSEN] if labels & {"permute_and_flip", "exponential"} else []
     return [*pairs, *shared, *choices]
 
