@@ -329,8 +329,8 @@ class PairedLaplace(LaplaceNoise):
         return rounded_laplace(2 * self.scale, size)
 
     def mu_squared(self, bound: Sensitivity) -> Fraction:
-        """That of the pair, for the sum; see `event`."""
-        return Fraction(0) if self.of_count else super().mu_squared(bound)
+        """That of all that is measured together, for the sum; see `event`."""
+        return Fraction(0) if self.of_count else pure_to_gdp((self.joint or bound.exact_l1) / Fraction(self.scale))
 
     def event(self, bound: Sensitivity) -> Event:
         """One event, on the sum, is for both: twice l1 over twice the scale. The count has no event of its own."""
@@ -376,6 +376,9 @@ class JointLaplace(LaplaceNoise):
 
     def draw(self, size: int) -> WideIntegers:
         raise UnsupportedOperation(f"{self.label}: it is drawn with the pair that it follows from.")
+
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        return Fraction(0)
 
     def event(self, bound: Sensitivity) -> Event:
         return NO_EVENT
