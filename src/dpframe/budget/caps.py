@@ -95,7 +95,7 @@ def read_caps(typed: object, terms: Terms) -> dict[str, Any] | None:
 
 def _amounts(name: str, typed: object, terms: Terms) -> dict[str, str]:
     """The amounts of one cap, as exact fractions. Errors: InvalidArgument, InvalidPrice."""
-    parts = typed if isinstance(typed, Mapping) else {terms.value: typed}
+    parts = typed if isinstance(typed, Mapping) else {"rho" if terms is Terms.RHO else "epsilon": typed}
     if not parts or not set(parts) <= set(_READ) or set(parts) == {"delta"}:
         raise InvalidArgument(f"caps: {name}= is a number, or a dict such as {{'epsilon': 1, 'delta': 1e-7}}.")
     amounts = {part: _READ[part](amount) for part, amount in parts.items()}
@@ -164,7 +164,7 @@ def own_price(body: Mapping[str, Any]) -> Loss:
     """What a charge counts under caps: the price of its release. An allowance counts when it is spent."""
     if "nights" in body.get("opens", {}):
         return Loss.none()
-    if "within" in body:
+    if "loss" in body.get("within", {}):
         return loss_of(body["within"]["loss"])
     return loss_of(body.get("price") or body.get("part", body)["loss"])
 
