@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from dpframe.errors import WrongCall
 from dpframe.usage import Hints
 
 _OFFERED: dict[str, Callable[..., Any]] = {}
@@ -33,7 +34,7 @@ class Verbs(Hints):
         """The price of each of so many equal releases."""
         raise NotImplementedError
 
-    def plan(self, queries: Iterable[Any] = (), *, n: int | None = None, **price: Any) -> Any:
+    def plan(self, queries: Iterable[Any] | None = None, *, n: int | None = None, **price: Any) -> Any:
         """Price several queries together before any of them runs, to release them as one batch.
 
         With `n` and no queries: the price of each of n equal releases that take all that is left, one after another.
@@ -55,8 +56,12 @@ class Verbs(Hints):
         >>> rows.table.columns, spend.table.columns, budget.spent
         (['count'], ['spend'], Loss(epsilon=0.5, delta=0.0))
         """
-        if n is not None and not price and not queries:
+        if n is not None and not price and queries is None:
             return self.each(n)
+        if queries is None:
+            raise WrongCall(
+                "plan: missing a required argument: 'queries'. Type budget.plan([query, ...], epsilon=0.1)."
+            )
         return registered("plan")(list(queries) if isinstance(queries, Iterable) else [], self, **price)
 
     def series(
