@@ -143,9 +143,10 @@ def each_with_own_limits(aggregates, limits, ungrouped=False):
 
 def governed(frame, limits):
     """A table under a policy file with these limits, with the bounds and keys of `DECLARED`."""
-    said = {
-        name: ColumnDefaults(Bounds(*ends), DECLARED["keys"].get(name)) for name, ends in DECLARED["bounds"].items()
-    }
+    said = {}
+    for name, (low, high) in DECLARED["bounds"].items():
+        inside = tuple(key for key in DECLARED["keys"].get(name, ()) if low <= key <= high)
+        said[name] = ColumnDefaults(Bounds(low, high), inside or None)
     said["g"] = ColumnDefaults(keys=("x", "y"))
     said = {name: own._replace(file=own, locked=("bounds", "keys")) for name, own in said.items()}
     keys = {name: own.keys for name, own in said.items() if own.keys}

@@ -1651,8 +1651,8 @@ PLANTS = [
     Plant(
         "half of it is charged",
         account.Budget.charge,
-        "charged, parts = (loss, page.parts)",
-        "loss = Loss(loss.exact_epsilon / 2, loss.exact_delta)\n        charged, parts = (loss, page.parts)",
+        "charged, parts = (self._counted(",
+        "price = Loss(price.exact_epsilon / 2, price.exact_delta)\n        charged, parts = (self._counted(",
         charged_wrongly,
     ),
     Plant("a charge is rounded down", losses.Loss.charged, "math.ceil", "math.floor", charged_less_than_the_price),
@@ -1823,7 +1823,7 @@ PLANTS = [
         caps.needs_spender,
         "'spender' in state['caps']",
         "False",
-        lambda: not raises(DpFrameError, lambda: a_price(dp.Budget(epsilon=9.0, caps={"spender": 1}), "2", None)),
+        lambda: not raises(DpFrameError, lambda: a_price(dp.Budget(epsilon=9.0, caps={"spender": 1}), "1/2", None)),
     ),
     Plant(
         "a cap of ε lets prices in ρ through",

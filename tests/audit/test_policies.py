@@ -103,7 +103,8 @@ FREE = {
     "a price, which caps limit": "epsilon delta rho alpha error assume_rows ci at share shares price",
     "how noise is drawn, named or shown": "noise name refresh on_pending data covers options args title width height",
     "what is asked of values that are clipped already": "points q k ddof percentiles aggfunc workload rows margins "
-    "normalize underflow overflow bins labels right include_lowest narrow other named aggregates features conditions",
+    "normalize underflow overflow bins labels right include_lowest narrow other named aggregates features conditions "
+    "equal",
     "a step on cells that are clipped already": "value dtype how",
     "an upper bound stays: see test_limits_that_are_chosen": "limits",
     "a table that the caller made up": "table",
@@ -123,6 +124,9 @@ NONE |= {
     "plan",
     "for_spender",
     "check_subject",
+    "each",
+    "part",
+    "sizes",
 }  # of a budget, which holds no table
 CLASSES = (
     dp.PrivateFrame,
@@ -229,10 +233,13 @@ ALONE |= {verb: [{**PAIRS, **EACH}] for verb in ("cov", "corr")}
 ALONE["ratio"] = [{"top": dp.sum("spend"), "bottom": dp.sum("hours"), **EACH}]
 
 
+FRAME["groupby"] = FRAME["group_by"]
+
+
 def asked(method, typed):
     """A call of `group_by` and `agg`, whose columns are typed without names."""
     typed = dict(typed)
-    by = typed.pop("by", None) if method.__name__ == "group_by" else None
+    by = typed.pop("by", None) if method.__name__ in ("group_by", "groupby") else None
     return method(*([by] if isinstance(by, str) else by or ()), **typed)
 
 

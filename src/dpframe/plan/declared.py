@@ -90,13 +90,14 @@ def completed(aggregate: Aggregate, table: Table, *, chosen: bool = True) -> Agg
     parts = {name: completed(getattr(aggregate, name), table) for name in ("top", "bottom") if hasattr(aggregate, name)}
     if getattr(aggregate, "unit_bounds", None) is None:
         for argument, (of, fact) in _OF.items():
-            column = table.columns.get(getattr(aggregate, of, None) or "")
+            name = getattr(aggregate, of, None)
+            column = None if name is None else table.columns.get(name)
             if column is not None and getattr(aggregate, argument, table) is None:
                 declared = getattr(column.defaults, fact)
                 if chosen or not isinstance(declared, Auto):
                     parts[argument] = declared
             elif column is not None:
-                typed, name = getattr(aggregate, argument, None), getattr(aggregate, of)
+                typed = getattr(aggregate, argument, None)
                 check_fact(column, fact, typed, f"{aggregate.typed}: {fact} of {name!r}")
     return replace(aggregate, **parts) if parts else aggregate  # type: ignore[arg-type]
 
