@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -347,7 +348,13 @@ STEPS: dict[str, Callable[[Any, Any, int], Any]] = {
 
 
 def databases() -> dict[str, Any]:
-    """The wide table in DuckDB, through Ibis on DuckDB, and through Ibis on DataFusion."""
+    """The wide table in DuckDB, Dask, and through Ibis in DuckDB, SQLite, DataFusion and PostgreSQL.
+
+    PostgreSQL is measured where GROWTH_POSTGRES has the name of a database, for whose server PGHOST and PGUSER stand.
+    Its own processor time is not counted: only that of this process.
+    """
+    import dask
+    import dask.dataframe
     import datafusion
     import duckdb
     import ibis
@@ -357,8 +364,27 @@ def databases() -> dict[str, Any]:
     for held in (connection, through.con):
         held.register("brought", WIDE.to_arrow())
         held.execute("CREATE TABLE wide AS SELECT * FROM brought")
-    tables = {"Ibis": through, "DataFusion": ibis.datafusion.connect(context)}
-    return {"DuckDB": connection.table("wide"), **{name: backend.table("wide") for name, backend in tables.items()}}
+    columns = ", ".join(
+        f'"{name}" {"DOUBLE PRECISION" if dtype.is_float() else "BIGINT"}' for name, dtype in WIDE.schema.items()
+    )
+    sqlite = ibis.sqlite.connect()
+    sqlite.con.execute(f"CREATE TABLE wide ({columns})")
+    sqlite.con.executemany(f"INSERT INTO wide VALUES ({', '.join('?' * WIDE.width)})", WIDE.rows())
+    tables = {"Ibis": through, "SQLite": sqlite, "DataFusion": ibis.datafusion.connect(context)}
+    if "GROWTH_POSTGRES" in os.environ:
+        postgres = ibis.postgres.connect(database=os.environ["GROWTH_POSTGRES"])
+        postgres.con.execute(f"CREATE TEMPORARY TABLE wide ({columns})")
+        with postgres.con.cursor() as cursor, cursor.copy("COPY wide FROM STDIN") as copy:
+            for row in WIDE.rows():
+                copy.write_row(row)
+        tables["PostgreSQL"] = postgres
+    dask.config.set(scheduler="synchronous")
+    parts = dask.dataframe.from_pandas(WIDE.to_pandas(), npartitions=2)
+    return {
+        "Dask": parts,
+        "DuckDB": connection.table("wide"),
+        **{name: backend.table("wide") for name, backend in tables.items()},
+    }
 
 
 def sizes() -> Iterator[tuple[str, int, Callable[[int], Sized]]]:

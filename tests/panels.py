@@ -14,7 +14,8 @@ def panel(seed, units=2000, groups=10, spread=1.2):
 
 
 def protect(table, epsilon=1e6, **options):
-    return dp.protect(table, unit="id", budget=dp.Budget(epsilon=epsilon, delta=0.9), **options)
+    budget = dp.Budget(epsilon=epsilon, delta=0.9, accountant="basic")
+    return dp.protect(table, unit="id", budget=budget, **options)
 
 
 def error(frame, truth, **limits):

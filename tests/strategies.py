@@ -277,6 +277,21 @@ def _check_rest(first: dict[Any, int], second: dict[Any, int], claim: Any, rng: 
         assert distance({(): rest[0]}, {(): rest[1]}).within(claim), (claim, shown)
 
 
+def _with_followed(query: dp.Query, first: Any, second: Any) -> list[Any]:
+    """Each total with the answers of two tables, also those that follow from two others."""
+    answers = list(zip(query._question.read, first, second, strict=True))
+    by_key = {paid.total.key: both for paid, *both in answers}
+    for paid in query._question.allotments:
+        if paid.total.follows is not None:
+            pair = zip(*(by_key[total.key] for total in paid.total.follows), strict=True)
+            both = [
+                {key: paid.total.added_up(sums.get(key, 0), counts.get(key, 0)) for key in sums.keys() | counts.keys()}
+                for sums, counts in pair
+            ]
+            answers.append((paid, *both))
+    return answers
+
+
 def check_claims(query: dp.Query, other: dp.Query, salt: int = 1) -> list[tuple[Distance, Any]]:
     """Hold every claim of a question against its answers on two neighbouring tables; the distances and claims."""
     first, second = answer(query, salt), answer(other, salt)
@@ -290,7 +305,16 @@ def check_claims(query: dp.Query, other: dp.Query, salt: int = 1) -> list[tuple[
             total, count = (read.index(p.total.key) for p in (paid, paid.beside))
             gap = paired_distance(paid.weight, (first[total], first[count]), (second[total], second[count]))
             assert gap <= paired_l1(paid.total.sensitivity), (paid.names, gap, query.explain())
-    for paid, mine, theirs in zip(query._question.read, first, second, strict=True):
+            if paid.rows is not None:  # and the rows without a value
+                rows = read.index(paid.rows.total.key)
+                ones = 2 ** (paid.beside.total.fraction - paid.rows.total.fraction)
+                missing = [
+                    {key: ones * n - table[count].get(key, 0) for key, n in table[rows].items()}
+                    for table in (first, second)
+                ]
+                gap += 2 * paid.weight * distance(*missing).l1
+                assert gap <= 2 * paid.weight * paid.joint, (paid.names, gap, query.explain())
+    for paid, mine, theirs in _with_followed(query, first, second):
         measured, claim = distance(mine, theirs), paid.total.sensitivity
         assert measured.within(claim), (paid.names, measured, claim, query.explain())
         for name in paid.names:

@@ -95,7 +95,9 @@ def test_an_unknown_name_of_an_argument_is_answered_with_the_nearest(frame):
             ask()
 
 
-@pytest.mark.parametrize("name", [name for name in dp.__all__ if isinstance(getattr(dp, name), FunctionType)])
+@pytest.mark.parametrize(
+    "name", [name for name in dp.__all__ if isinstance(inspect.unwrap(getattr(dp, name)), FunctionType)]
+)
 def test_a_call_of_a_function_that_does_not_fit_is_explained(name):
     question = getattr(dp, name)
     if not any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in inspect.signature(question).parameters.values()):

@@ -175,6 +175,26 @@ _add(
         t6=c("s").str.to_date("%Y-%m-%d"),
         t7=c("s").str.to_datetime("%Y-%m-%d"),
     ).agg(max_rows=2, **{f"s{i}": dp.count(f"t{i}") for i in range(1, 8)}),
+    found_in_texts=lambda f: f.filter(c("s").str.contains(r"^\d|b$", regex=True)).count(max_rows=2),
+    ends_of_texts=lambda f: f.with_columns(
+        t1=c("s").str.strip_chars("5-a"),
+        t2=c("s").str.strip_chars_start("12") + c("s").str.strip_chars_end("b"),
+        t3=c("s").str.strip_prefix("a") + c("s").str.strip_suffix("b"),
+        t4=c("s").str.count_matches("1"),
+        t5=c("a") // c("n") // c("q0") % c("i"),
+    ).agg(max_rows=2, **{f"s{i}": dp.count(f"t{i}") for i in range(1, 6)}),
+    matches=lambda f: f.with_columns(
+        t1=c("s").str.extract("([0-9]+)-"),
+        t2=c("s").str.count_matches("[0-9]", regex=True),
+        t3=c("s").str.replace("[0-9]+", "#", regex=True),
+        t4=c("s").str.replace_all("[0-9]", "#", regex=True),
+    ).agg(max_rows=2, **{f"s{i}": dp.count(f"t{i}") for i in range(1, 5)}),
+    zones=lambda f: f.with_columns(
+        t1=c("time").dt.convert_time_zone("Europe/Berlin").dt.truncate("1h"),
+        t2=c("time").dt.replace_time_zone("America/New_York").dt.hour(),
+        t3=c("zone").dt.replace_time_zone(None),
+        t4=c("zone").dt.truncate("6h"),
+    ).agg(max_rows=2, **{f"s{i}": dp.count(f"t{i}") for i in range(1, 5)}),
     times=lambda f: f.with_columns(
         t1=c("day").dt.offset_by("1mo"),
         t2=c("day") + dp.duration(days=3),

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 SHARED = {  # parameters that mean the same wherever they stand
-    "accountant": 'how losses add up: "basic" (ε and δ), "zcdp" (ρ and δ) or "pld" (ε and δ, for batches)',
+    "accountant": 'how losses add up: "gdp" (ε or μ²), "basic" (ε and δ), "zcdp" (ρ and δ) or "pld" (for batches)',
     "aggregates": "the numbers to release, by the names of their columns, such as `n=dp.count()`",
     "alpha": "the probability that an interval misses, by default 0.05",
     "bounds": "the smallest and the largest value that counts (column unit), or `dp.Auto()`; of several columns a dict",
@@ -99,6 +99,25 @@ SHARED = {  # parameters that mean the same wherever they stand
     "workload": 'which sets of columns, such as "2-way" or a list of them',
     "x": "the first column",
     "y": "the second column",
+    "part": "how large a part",
+    "caps": "the most that one release, spender, day, week or month may cost: `dp.Caps(...)`, or a dict",
+    "characters": "the characters to take off, by default white space",
+    "create": "whether to make a new budget, also when its name is nearly that of another one",
+    "equal": 'values that columns have, as in `filter(city="Bonn")`',
+    "function": "what is done with two numbers",
+    "group_index": "which group of the pattern, from 1; 0 is the whole match",
+    "people": "a name for the units, where several tables call them by other columns",
+    "policy": "a policy file: its path, or a `dp.Policy`",
+    "prefix": "the text to take off the beginning",
+    "suffix": "the text to take off the end",
+    "regex": "whether it is a regular expression",
+    "spender": "who pays, for caps and the history",
+    "subject": "whose privacy it is: unit and neighbour relation, in words",
+    "time_zone": 'the name of a zone, such as "Europe/Berlin"',
+    "zone": "the time zone whose clock says when a day, week or month begins",
+    "day": "the most for one day",
+    "week": "the most for one week",
+    "month": "the most for one calendar month",
     **{
         unit: f"how many {unit}"
         for unit in ("weeks", "days", "hours", "minutes", "seconds")

@@ -21,9 +21,10 @@ from dpframe.api.statistics.choices import *
 from dpframe.api.statistics.counts import *
 from dpframe.api.statistics.moments import *
 from dpframe.api.statistics.pairs import *
-from dpframe.budget import Budget, Ledger
+from dpframe.budget import Budget, Caps, Ledger
 from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, coalesce, col, concat_str, duration, lit, when
+from dpframe.plan.policy import Policy
 from dpframe.plan.steps import Rows
 from dpframe.release import HierarchyRelease, MarginalsRelease, Release, SyntheticRelease
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -33,10 +34,12 @@ from dpframe.usage import nearest as _nearest
 __all__ = [
     "Auto",
     "Budget",
+    "Caps",
     "Expr",
     "HierarchyRelease",
     "Ledger",
     "MarginalsRelease",
+    "Policy",
     "PrivateFrame",
     "PrivateGroupBy",
     "Query",

@@ -1,4 +1,4 @@
-"""`dpframe ledger show|verify|export|report|forecast|resolve PATH`: a ledger on the command line."""
+"""`dpframe ledger show|verify|export|report|forecast|resolve PATH`, `dpframe policy check|new`: the command line."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dpframe.budget import Budget, Ledger
+from dpframe.audit.steward import check, draft, read_table
+from dpframe.budget import Budget, Ledger, Terms
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan import render_text
-from dpframe.release.shown import ledger_page, price_words
+from dpframe.plan.policy import Policy
+from dpframe.release.shown import cap_words, charge_rows, ledger_page
 from dpframe.safe_text import visible
 
 
@@ -31,6 +33,8 @@ def entry() -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 when it went well, 1 when the ledger is damaged or cannot be opened."""
     asked = _parser().parse_args(arguments)
+    if asked.room == "policy":
+        return _policy(asked)
     verbs = {
         "show": _show,
         "verify": _verify,
@@ -50,10 +54,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _policy(asked: Any) -> int:
+    """What the data do beyond a policy file, or a draft of one; 1 if the file cannot be used with the table."""
+    try:
+        table, usable = Path(asked.table), True
+        if asked.verb == "new":
+            text = draft(table.name, read_table(table, rows=False)).rstrip("\n")
+        else:
+            lines, usable = check(Policy(asked.policy), read_table(table))
+            text = "\n".join(lines)
+    except DpFrameError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(visible(text, keep="\n"))
+    return 0 if usable else 1
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dpframe", description="Look after the ledgers of dpframe.")
+    parser = argparse.ArgumentParser(prog="dpframe", description="Look after the ledgers and policy files of dpframe.")
     parser.add_argument("--version", action="version", version=f"dpframe {metadata.version('dpframe')}")
-    rooms = parser.add_subparsers(dest="room", metavar="ledger", required=True)
+    rooms = parser.add_subparsers(dest="room", metavar="ledger|policy", required=True)
     room = rooms.add_parser("ledger", help="budgets that survive restarts")
     verbs = room.add_subparsers(dest="verb", metavar="show|verify|export|report|forecast|resolve", required=True)
     for verb, about in (
@@ -75,7 +95,18 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("release", help="the name of the release, or the number of its charge")
             command.add_argument("--budget", help="the name of the budget, where the ledger has several")
             command.add_argument("--by", help="who marks it as lost; by default the user of this machine")
+    _add_policy(rooms.add_parser("policy", help="files of limits that no analyst may weaken"))
     return parser
+
+
+def _add_policy(room: argparse.ArgumentParser) -> None:
+    verbs = room.add_subparsers(dest="verb", metavar="check|new", required=True)
+    about = "for the steward alone, without noise: what the data do beyond a policy file"
+    check_it = verbs.add_parser("check", help=about, description=about)
+    check_it.add_argument("policy", help="the policy file, TOML")
+    about = "a first draft of a policy file, from the names and types of a table's columns; no value is read"
+    for command in (check_it, verbs.add_parser("new", help=about, description=about)):
+        command.add_argument("table", help="a CSV or Parquet file")
 
 
 def _show(ledger: Ledger, _: Any) -> str:
@@ -86,14 +117,13 @@ def _show(ledger: Ledger, _: Any) -> str:
 def _budget(name: str, budget: Budget) -> str:
     title = f"{visible(name)}: {budget.spent} spent of {budget.limit}, {budget.remaining} left"
     title += f"; accountant {budget.accountant}"
+    title += f"\n{budget.standing.words}" if budget.terms is Terms.EITHER else ""
     failed, unacknowledged = budget.failures
     if failed:
         title += f"\n{failed} failed after the charge, {unacknowledged} not acknowledged"
-    rows = [
-        (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", price_words(c), c.status, c.name or "", c.query)
-        for c in budget.history()
-    ]
-    return f"{title}\n{render_text(('#', 'when (UTC)', 'price', 'status', 'name', 'release'), rows)}" if rows else title
+    title = "\n".join([title, *cap_words(budget)])
+    header, rows = charge_rows(budget.history())
+    return f"{title}\n{render_text(header, rows)}" if rows else title
 
 
 def _verify(ledger: Ledger, _: Any) -> str:

@@ -19,7 +19,7 @@ from dpframe.plan.steps import Rows
 from dpframe.release.shown import Release
 from dpframe.usage import ARGUMENTS, DOORS, MATRICES, Hints, explains
 
-_WHOSE = ("unit", "budget", "neighbors", "data")
+_WHOSE = ("unit", "budget", "neighbors", "data", "people", "policy")
 _PRICE = tuple(inspect.signature(Query.release).parameters)[1:]
 _OPTIONS = inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD, annotation=Any)
 
@@ -59,12 +59,13 @@ class _Accessor(Hints):
         self,
         unit: Any = None,
         budget: Any = None,
-        neighbors: str = "add-remove",
+        neighbors: str | None = None,
         data: Any = None,
+        policy: Any = None,
         **declared: Unpack[Declarations],
     ) -> PrivateFrame:
         """Protect the table; see `dpframe.protect`."""
-        return protect(self._native, unit, budget, neighbors, data, **declared)
+        return protect(self._native, unit, budget, neighbors, data, policy, **declared)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}: protect the table with .dp(unit='user_id', budget=dp.Budget(epsilon=1.0))."
@@ -122,8 +123,9 @@ class SeriesAccessor(_Accessor):
         self,
         unit: Any = None,
         budget: Any = None,
-        neighbors: str = "add-remove",
+        neighbors: str | None = None,
         data: Any = None,
+        policy: Any = None,
         **declared: Unpack[Declarations],
     ) -> PrivateFrame:
         """Protect the column; see `dpframe.protect`."""
@@ -132,7 +134,7 @@ class SeriesAccessor(_Accessor):
         pandas = isinstance(values, pd.Series)
         if unit is None or isinstance(unit, Rows):
             frame = pd.DataFrame({name: values}) if pandas else pl.DataFrame([values.alias(name)])
-            return protect(frame, unit, budget, neighbors, data, **declared)
+            return protect(frame, unit, budget, neighbors, data, policy, **declared)
         if (
             not isinstance(unit, type(values))
             or len(unit) != len(values)
@@ -146,7 +148,7 @@ class SeriesAccessor(_Accessor):
         frame = (
             pd.DataFrame({name: values, ids: unit}) if pandas else pl.DataFrame([values.alias(name), unit.alias(ids)])
         )
-        return protect(frame, ids, budget, neighbors, data, **declared)
+        return protect(frame, ids, budget, neighbors, data, policy, **declared)
 
 
 def register() -> None:

@@ -11,10 +11,12 @@ DpFrameError
 │   └── WrongType              the column's type cannot answer this (also a TypeError)
 ├── UnboundedContribution      no finite noise can hide one unit; says which limit to type
 │   └── MissingBounds          a sum or mean of a column without bounds
+├── PolicyExceeded             what was typed, or a price, is more than a policy file allows
 ├── DeltaRequired              keys that are not listed, or Gaussian noise, need a δ > 0
 ├── BudgetError
 │   ├── BudgetRequired         neither budget= nor dp.set_budget(...) names a budget
 │   ├── BudgetExceeded         the release costs more than is left in the budget
+│   │   └── CapExceeded        the release costs more than a cap leaves: of a release, a spender, a day, week or month
 │   ├── BudgetMismatch         the budget is bound to another unit, relation or limit
 │   ├── ReleaseMismatch        another release has this name; says what differs
 │   ├── ReleasePending         a release of this name was charged, and its table is not stored yet
@@ -36,6 +38,9 @@ DpFrameWarning                 the call succeeds, but with a consequence that is
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import Any
+
 from dpframe.safe_text import visible
 
 __all__ = [
@@ -43,6 +48,7 @@ __all__ = [
     "BudgetExceeded",
     "BudgetMismatch",
     "BudgetRequired",
+    "CapExceeded",
     "DeltaRequired",
     "DomainMismatch",
     "DpFrameError",
@@ -58,6 +64,7 @@ __all__ = [
     "LedgerUnavailable",
     "MetricMismatch",
     "MissingBounds",
+    "PolicyExceeded",
     "ReleaseLost",
     "ReleaseMismatch",
     "ReleasePending",
@@ -126,6 +133,10 @@ class MissingBounds(UnboundedContribution):
     """The question is a sum or a mean of a column without bounds."""
 
 
+class PolicyExceeded(DpFrameError):
+    """What was typed, or the price of a release, is more than a policy file allows."""
+
+
 class DeltaRequired(DpFrameError):
     """The release needs a δ > 0 to be private."""
 
@@ -140,6 +151,18 @@ class BudgetRequired(BudgetError):
 
 class BudgetExceeded(BudgetError):
     """The release costs more than is left in the budget; nothing was spent."""
+
+
+class CapExceeded(BudgetExceeded):
+    """The release costs more than a cap leaves; nothing was spent.
+
+    `cap` names the first cap in the way, `spent` is what was spent under it, and `frees` is the time (UTC) at which it
+    begins anew, or None.
+    """
+
+    def __init__(self, message: str, *, cap: str = "", spent: Any = None, frees: dt.datetime | None = None) -> None:
+        super().__init__(message)
+        self.cap, self.spent, self.frees = cap, spent, frees
 
 
 class BudgetMismatch(BudgetError):

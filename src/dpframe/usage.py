@@ -75,6 +75,12 @@ DOORS = {"protect": "table, unit='user_id'", "__call__": "unit='user_id', budget
 
 ELSEWHERE: dict[str, str] = {}  # what other libraries call a statistic, and what to type here: see `statistic`
 
+
+def elsewhere(name: str) -> str:
+    """The method that other libraries call so, after a space; an empty text if there is none."""
+    return f" {ELSEWHERE[name].replace('dp.', '.', 1)}" if name in ELSEWHERE else ""
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
@@ -275,6 +281,25 @@ class Hints:
     def _examples(self) -> Examples:
         """What the examples in messages are made of; nothing where the table is not known."""
         return Examples()
+
+
+class NoNumber:
+    """A public class whose objects are neither numbers nor tables: an operator is answered with the line to type."""
+
+    __slots__ = ()
+    _instead: ClassVar[str] = "Type its methods."
+
+    if not TYPE_CHECKING:  # a type checker refuses them by itself
+
+        def __add__(self, *_: object) -> NoReturn:
+            raise InvalidArgument(self._instead)
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __add__
+        __mod__ = __pow__ = __neg__ = __abs__ = __round__ = __and__ = __or__ = __invert__ = __add__
+        __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __setitem__ = __delitem__ = __len__ = __add__
+
+    def __bool__(self) -> bool:
+        return True
 
 
 _OF_NUMBERS = ("wage", "age", "hours", "spend", "weeks")

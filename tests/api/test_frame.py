@@ -175,7 +175,7 @@ REFUSED = [
     (lambda f: f.count_units().release(), errors.InvalidPrice, r"epsilon=0.1"),
     (lambda f: f.count_units().release(epsilon=-1), errors.InvalidPrice, "above 0"),
     (lambda f: f.count_units().release(epsilon=1, delta=1), errors.InvalidPrice, "delta"),
-    (lambda f: f.count_units().release(rho=1), errors.InvalidPrice, "rho"),
+    (lambda f: f.count_units().release(rho=-1), errors.InvalidPrice, "rho"),
     (lambda f: f.count_units().release(epsilon=11), errors.BudgetExceeded, "Nothing was spent"),
     (lambda f: f.count_units().release(epsilon=1, noise="gaussian"), errors.DeltaRequired, "delta"),
     (lambda f: f.group_by("city", max_groups=1).count_units().release(epsilon=1), errors.DeltaRequired, "keys="),
@@ -324,6 +324,13 @@ def test_a_budget_serves_one_unit_and_one_relation():
     for other in (table.dp(unit=dp.Rows(1), budget=budget), table.dp(unit="id", budget=budget, neighbors="replace")):
         with pytest.raises(errors.BudgetMismatch):
             other.count_units().release(epsilon=1)
+    with pytest.raises(errors.BudgetMismatch):
+        table.rename({"id": "other"}).dp(unit="other", budget=budget)
+    late = dp.Budget(epsilon=10)
+    first, second = table.dp(unit="id", budget=late), table.rename({"id": "other"}).dp(unit="other", budget=late)
+    first.count_units().release(epsilon=1)
+    with pytest.raises(errors.BudgetMismatch):
+        second.count_units().release(epsilon=1)
     assert budget.spent.epsilon == 1
 
 

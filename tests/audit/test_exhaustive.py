@@ -23,8 +23,10 @@ from dpframe import engine
 from dpframe.api.query import Query
 from dpframe.budget import account
 from dpframe.errors import DpFrameError
-from dpframe.plan import Covers, Hierarchy, Limits
+from dpframe.plan import Bounds, Covers, Hierarchy, Limits
+from dpframe.plan.columns import ColumnDefaults, Lock
 from dpframe.plan.statistics import Missing
+from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.release.answer.draw import margin_totals
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from dpframe.theory.formulas.sensitivity.pairs import paired_l1
@@ -139,6 +141,19 @@ def each_with_own_limits(aggregates, limits, ungrouped=False):
     return own | {f"{name} by default": aggregates[name] for name in ("n", "s", "m")}
 
 
+def governed(frame, limits):
+    """A table under a policy file with these limits, with the bounds and keys of `DECLARED`."""
+    said = {}
+    for name, (low, high) in DECLARED["bounds"].items():
+        inside = tuple(key for key in DECLARED["keys"].get(name, ()) if low <= key <= high)
+        said[name] = ColumnDefaults(Bounds(low, high), inside or None)
+    said["g"] = ColumnDefaults(keys=("x", "y"))
+    said = {name: own._replace(file=own, locked=("bounds", "keys")) for name, own in said.items()}
+    keys = {name: own.keys for name, own in said.items() if own.keys}
+    ends = {name: own.bounds for name, own in said.items() if own.bounds}
+    return frame._then(UnderPolicy(frame._step, Lock("a.toml", "0" * 64, Limits(**limits)), ends, keys, said))
+
+
 LEAVES = [("x", -1), ("x", 3), ("x", 7), ("y", 3)]  # a tree whose nodes have different numbers of children
 
 
@@ -148,12 +163,15 @@ def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
     aggregates = AGGREGATES
     if isinstance(unit, dp.Rows):
         limits, aggregates = {}, {name: made for name, made in AGGREGATES.items() if name != "each"}
-    said = {}
+    said, locked = {}, form.startswith("policy")
+    if locked:
+        locked, limits, aggregates, form = limits, {}, UNTYPED, form.removeprefix("policy ")
     if form.startswith("declared"):
         said, limits, aggregates, form = {**limits, **DECLARED}, {}, UNTYPED, form.removeprefix("declared ")
         if form == "listed":
             said["keys"] = {**said["keys"], "g": ["x", "y"]}
     frame = dp.protect(rows, unit=unit, neighbors=relation, budget=budget, **said)
+    frame = governed(frame, locked) if locked else frame
     try:
         for step in steps:
             frame = OPERATIONS[step](frame)
@@ -182,7 +200,11 @@ def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
         if form == "largest":
             return frame.top_k("g", 1, **limits)
         keys = (
-            None if said or form in ("found", "own found") else ["x", "y"] if relation == "replace" else ["x", "y", "z"]
+            None
+            if said or locked or form in ("found", "own found")
+            else ["x", "y"]
+            if relation == "replace"
+            else ["x", "y", "z"]
         )
         return frame.group_by("g", keys=keys, **limits).agg(**aggregates)
     except DpFrameError:
@@ -250,6 +272,8 @@ class Tally:
                 cells = values.get(measure.key)
                 if isinstance(ask, Hierarchy):
                     cells = level_totals(ask, read[0], groups)[paid.names[0]]
+                elif measure.follows is not None:
+                    cells = measure.added_up(*(values[total.key] for total in measure.follows))
                 elif cells is None:  # a margin of a crosstab, made of its cells
                     cells = np.array([margin_totals(measure.merged, row, ask.shape) for row in read[0]])
                 l0, l1, l2, linf = batches.reached(cells[there] - cells[here])
@@ -267,6 +291,12 @@ class Tally:
                     count = paid.weight * values[paid.beside.total.key]
                     both = np.concatenate([count + cells, count - cells], axis=1)
                     found["pair l1"] = (batches.reached(both[there] - both[here])[1], paired_l1(claim))
+                    if paid.rows is not None:  # and the rows without a value: see `joint_l1` there
+                        ones = 2 ** (paid.beside.total.fraction - paid.rows.total.fraction)
+                        missing = 2 * (paid.weight * ones * values[paid.rows.total.key] - count)
+                        three = np.concatenate([both, missing], axis=1)
+                        largest = batches.reached(three[there] - three[here])[1]
+                        found["joint l1"] = (largest, 2 * paid.weight * paid.joint)
             for norm, (reached, claimed) in found.items():
                 self.claims[norm] += 1
                 self.tight[norm] += reached == claimed
@@ -406,6 +436,22 @@ def test_tables_asked_together_answer_as_they_do_alone(monkeypatch):
 @pytest.mark.long
 def test_tables_asked_together_answer_as_they_do_alone_at_length(monkeypatch):
     alike(monkeypatch, 80, "alone at length")
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_no_claim_of_a_table_under_a_policy_is_exceeded_after_any_operation(relation, capsys):
+    """Nothing is typed after the file; what its bounds and keys leave of the cells is known after any operation."""
+    tally, forms = Tally(), itertools.cycle(["policy listed", "policy alone", "policy found"])
+    for chain, form, limits in zip([(), *chains(1)], forms, itertools.cycle(LIMITS), strict=False):
+        query = asked(chain, form, limits, UNIT, relation)
+        if query is None:
+            tally.refused.append(chain)
+        else:
+            tally.hold(query, relation, told=f"{chain}: {form}, {limits}")
+    with capsys.disabled():
+        print(f"\n  a table under a policy, {relation}: {tally}; refused: {tally.refused}")
+    assert not tally.broken
+    assert tally.questions >= 9
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])

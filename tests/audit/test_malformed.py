@@ -7,6 +7,7 @@ A name of a parameter that does not exist is Python's own TypeError, which is ra
 from __future__ import annotations
 
 import datetime as dt
+import tempfile
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -85,6 +86,9 @@ LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
 OWN = dict.fromkeys(LIMITS, 1)  # limits of one column
 
 
+POLICY = Path(tempfile.mkdtemp()) / "policy.toml"
+POLICY.write_text('unit = "user"\nmax_rows = 2\n[bounds]\nx = [0, 1]\n[keys]\ncity = ["Bonn"]')
+
 # Each call with arguments that are right; every one of them is replaced by every bad value in turn.
 
 PRICE = {"epsilon": 0.1, "delta": 1e-9}
@@ -98,10 +102,16 @@ CALLS = {
         frame,
         {"min_units": 3, "bounds": {"x": (0, 1)}, "keys": {"city": ["Bonn"]}, **dict.fromkeys(LIMITS, 1)},
     ),
+    "protect, of people": (lambda people: dp.protect(TABLE.frame, "user", people=people), {"people": "users"}),
     "protect, of columns": (
         lambda bounds, keys: frame(bounds={"x": bounds}, keys={"city": keys}),
         {"bounds": (0, 1), "keys": ["Bonn"]},
     ),
+    "protect, under a policy": (
+        lambda policy: dp.protect(TABLE.frame, policy=policy, budget=BUDGET),
+        {"policy": POLICY},
+    ),
+    "Policy": (dp.Policy, {"path": POLICY}),
     "filter": (lambda condition: FRAME.filter(condition), {"condition": dp.col("x") > 0}),
     "with_columns": (lambda value: FRAME.with_columns(z=value), {"value": 1}),
     "select": (lambda column, more: FRAME.select(column, more), {"column": "x", "more": "city"}),
@@ -270,9 +280,17 @@ CALLS = {
         BUDGET.allocate,
         {"per": "night", "nights": 3, "epsilon": 0.5, "delta": 1e-9, "carry": True, "start": "2026-01-01", "name": "m"},
     ),
+    "allocate, months": (
+        lambda per, periods, zone: BUDGET.allocate(per, periods=periods, zone=zone, epsilon=0.5, name="c"),
+        {"per": "1mo", "periods": 3, "zone": "Europe/Vienna"},
+    ),
+    "for_spender": (BUDGET.for_spender, {"spender": "ana"}),
+    "Caps": (dp.Caps, {**dict.fromkeys(["release", "spender", "day", "week", "month"], 1), "zone": "UTC"}),
+    "Caps, of δ": (lambda amount: dp.Caps(day={"epsilon": 1, "delta": amount}), {"amount": 1e-9}),
     "resolve": (lambda **said: _resolved(**said), {"release": "pending", "by": "Ada"}),
     "Budget": (dp.Budget, {"epsilon": 1, "delta": 1e-6, "accountant": "basic", "min_units": 1000}),
     "Budget in rho": (dp.Budget, {"rho": 1, "delta": 1e-6}),
+    "Budget with caps": (dp.Budget, {"epsilon": 1, "caps": {"day": 1}}),
     # Releases
     "released.accuracy": (RELEASED.accuracy, {"alpha": 0.1}),
     "released.with_ci": (RELEASED.with_ci, {"ci": 0.9}),
@@ -336,6 +354,8 @@ LAWFUL = {
     **dict.fromkeys(["bounds", "unit_bounds"], lambda v: v is None or pair(v)),
     **dict.fromkeys(["underflow", "overflow", "right", "include_lowest", "refresh"], lambda v: isinstance(v, bool)),
     **dict.fromkeys(["assume_rows", "rho"], lambda v: v is None or positive(v)),
+    "policy": lambda v: v is None,
+    "path": lambda v: False,
     "min_units": lambda v: v is None or whole(v) or (type(v) is int and 1 <= v <= 10**15),
     ("audit.audit", "epsilon"): lambda v: v == 0 or positive(v),
     "delta": lambda v: v is None or v == 0 or (positive(v) and v < 1),
@@ -344,7 +364,7 @@ LAWFUL = {
     "noise": lambda v: v == "laplace",
     "covers": lambda v: v in ("noise", "population"),
     "limits": lambda v: v is None or type(v).__name__ == "Auto",
-    "column": lambda v: v is None or isinstance(v, (str, list, tuple)),
+    "column": lambda v: v is None or isinstance(v, (str, list, tuple, pl.Expr)),
     "name": lambda v: v is None or isinstance(v, str),
     ("allocate", "name"): lambda v: isinstance(v, str),
     "data": lambda v: v is None or isinstance(v, (str, int, dt.date, Path)),
@@ -355,7 +375,13 @@ LAWFUL = {
     "enforce": lambda v: isinstance(v, bool),
     ("series", "on"): lambda v: v is None or isinstance(v, str),
     **dict.fromkeys(["start", "period"], lambda v: v is None or isinstance(v, (str, dt.date))),
-    "nights": whole,
+    **dict.fromkeys(["nights", "periods"], whole),
+    **{("Caps", name): lambda v: v is None or positive(v) for name in ("release", "spender", "day", "week", "month")},
+    "amount": lambda v: v is None or v == 0 or (positive(v) and v < 1),
+    "zone": lambda v: v is None or v == "UTC",
+    "caps": lambda v: v is None,
+    "people": lambda v: v is None or isinstance(v, str),
+    ("for_spender", "spender"): lambda v: isinstance(v, str),
     "carry": lambda v: isinstance(v, bool),
     "release": lambda v: v == 2,
     ("resolve", "by"): lambda v: v is None or isinstance(v, str),
@@ -434,6 +460,6 @@ def test_what_is_given_in_place_of_a_name_is_not_shown():
 
 
 def test_unknown_parameters_are_type_errors():
-    for verb in (FRAME.count, FRAME.filter, FRAME.count_units().release):
+    for verb in (FRAME.count, FRAME.clip, FRAME.count_units().release):
         with pytest.raises(TypeError):
             verb(no_such_parameter=1)

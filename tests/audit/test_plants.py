@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import math
 import pickle
 import sqlite3
@@ -26,7 +27,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from plants import Plant, changed
-from test_exhaustive import LIMITS, UNIT, Tally, asked
+from test_exhaustive import LIMITS, UNIT, Tally, asked, governed
 from test_transcripts import heavy, held, transcript
 from test_transcripts import table as rows_table
 from transcripts import loss as transcript_loss
@@ -37,7 +38,7 @@ from datafusion_tables import stored as stored_in_datafusion
 from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
-from dpframe.budget import Loss, account, earlier, losses, memory, names, parts
+from dpframe.budget import Loss, account, adaptive, caps, earlier, losses, memory, names, parts
 from dpframe.budget.ledger import book, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
@@ -51,12 +52,20 @@ from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import integers, keys, limits, operands, rows, values
 from dpframe.engine.totals import _beside, sealed
-from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
+from dpframe.errors import (
+    BudgetError,
+    CapExceeded,
+    DpFrameError,
+    DpFrameWarning,
+    EngineError,
+    UnsupportedOperation,
+    WrongType,
+)
 from dpframe.noise import bits, correlated, family_tail, window_noise
 from dpframe.plan import allotments, columns, declared, grid, moments, operations, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
-from dpframe.plan.steps import combine
+from dpframe.plan.steps import combine, rewrites
 from dpframe.plan.tables import synthesis
 from dpframe.plan.totals import Total
 from dpframe.plan.totals import choices as choice_totals
@@ -77,7 +86,7 @@ from dpframe.release.kinds.hierarchy import draw as levels
 from dpframe.release.kinds.synthesis import rounds as table_rounds
 from dpframe.release.pricing import allocation, mechanisms, shared_noise
 from dpframe.theory.formulas import rank_trees
-from dpframe.theory.formulas.loss import calibration, key_selection, partitions, window
+from dpframe.theory.formulas.loss import calibration, gaussian_delta, key_selection, partitions, pure_to_gdp, window
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss import quantile_selection as ranks
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
@@ -192,6 +201,52 @@ def what_is_declared_holds_against_what_is_typed():
     return frame.sum("x", bounds=(0, 1), max_rows=1).sensitivity["x"].l1 != 1
 
 
+def under_policy(**limits):
+    """One unit with nine rows beyond the bounds, in a group that is not listed, under a policy file."""
+    rows = {"u": [1] * 9, "g": ["z"] * 9, "v": [99.0] * 9, "i": [99] * 9}
+    return governed(protected(rows), {"max_rows": 2, "max_groups": 1, **limits})
+
+
+def cells_are_beyond_a_policy():
+    """Two rows of 99 count as 3 each, also in a column that is computed from theirs."""
+    query = under_policy().with_columns(w=dp.col("v") + 0).sum("w", bounds=(-1, 99))
+    return exact(query)[0][0] * query._question.read[0].total.unit > 6.01
+
+
+def keys_are_beyond_a_policy():
+    return any(sum(x) for x in exact(under_policy().filter(dp.col("g") == "z").count()))
+
+
+def limits_are_wider_than_a_policy():
+    many = under_policy().count(limits=dp.Auto())._question.with_limits(columns.Limits(50))
+    return many.limits.max_rows != 2
+
+
+def limits_are_lost_by_concat():
+    frame = under_policy()
+    return answered(lambda: dp.concat([frame, frame]).count(max_rows=1)) and (
+        dp.concat([frame, frame])._step.table.limits.max_rows != 2
+    )
+
+
+def wider_limits_are_typed():
+    return answered(lambda: under_policy().count(max_rows=3))
+
+
+def wider_bounds_are_typed():
+    return answered(lambda: under_policy().sum("v", bounds=(-1, 99)))
+
+
+def features_count_more_rows():
+    (found,) = exact(under_policy().per_unit(n=dp.count()).sum("n", bounds=(0, 9)))
+    (most,) = exact(protected({"u": [1], "n": [2]}).sum("n", bounds=(0, 9), max_rows=1))
+    return found != most
+
+
+def a_unit_may_add_more_rows():
+    return answered(lambda: under_policy().group_by("g").sum("v", unit_bounds=(0, 99)))
+
+
 def groups_that_are_found(units, ask, epsilon, delta):
     """Whether one of 200 groups with so many units is released, where min_units=5."""
     rows = [(200 * u + g, g) for g in range(200) for u in range(units)]
@@ -274,7 +329,10 @@ def epsilon_does_not_add_up():
     for drawn in plan.noises:
         bound, scale = drawn.allotment.total.sensitivity, Fraction(drawn.scale)
         if drawn.label == "paired_laplace":  # two of 2·l1 at twice the scale, on the sum and the count together
-            spent += bound.exact_l1 / scale if drawn.allotment.beside is not None else 0
+            l1 = drawn.mechanism.joint or bound.exact_l1
+            spent += l1 / scale if drawn.allotment.beside is not None else 0
+        elif drawn.label == "joint_laplace":  # it follows from the pair
+            spent += 0
         elif drawn.allotment.total.rank is None:
             spent += bound.exact_l1 / scale
         else:  # rows at one place or another: 2 · rate · change per row · l1, with the rate that the release takes
@@ -464,6 +522,33 @@ def paid_for_what_cannot_run():
     return not failed or budget.spent.epsilon != 0
 
 
+LIMIT_OF_BOTH = Loss.limit(Fraction(1), Fraction(1, 10**6))
+
+
+def two_sums_take_more_than_delta():
+    square = adaptive.most_squares(Fraction(1, 4), LIMIT_OF_BOTH)
+    return gaussian_delta(1, math.sqrt(float(square) * (1 - 1e-9))) + 0.25e-6 > 1e-6
+
+
+def the_split_moves():
+    """A release without a δ goes first; what comes after it cannot choose how δ is divided."""
+    adding, keys = adaptive.GaussianDp(), Loss.charged(Fraction(1, 10), Fraction(1, 10**7))
+    first = adding.charged(adding.total([]), Loss.charged(Fraction(1, 10), Fraction(0)), LIMIT_OF_BOTH)
+    return adding.charged(adding.total([first]), keys, LIMIT_OF_BOTH).split is not None
+
+
+def keys_take_the_delta_of_noise():
+    budget, part = dp.Budget(epsilon=1.0, delta=1e-6), Fraction(1, 100)
+    first, keys = Loss.charged(part, Fraction(0)), Loss.charged(part, Fraction(1, 2 * 10**6))
+    budget.charge(first, "unit 'u', add-remove", "count()")
+    return not raises(BudgetError, lambda: budget.charge(keys, "unit 'u', add-remove", "found keys"))
+
+
+def randomized_response_is_worse_than_its_mu():
+    chance = 1 / (1 + math.exp(-1))
+    return chance - math.exp(0.5) * (1 - chance) > gaussian_delta(0.5, math.sqrt(float(pure_to_gdp(Fraction(1)))))
+
+
 def charged_wrongly():
     budget = dp.Budget(epsilon=1.0, delta=1e-6)
     protected({"u": [1]}, budget=budget).count_units().release(epsilon=0.25)
@@ -513,8 +598,35 @@ def names_are_mixed_up():
 def units_are_mixed_up():
     budget = dp.Budget(epsilon=1.0)
     protected({"u": [1], "w": [1]}, budget=budget).count_units().release(epsilon=0.1)
-    other = protected({"u": [1], "w": [1]}, budget=budget, unit="w")
-    return not raises(BudgetError, lambda: other.count_units().release(epsilon=0.1))
+    table = {"u": [1], "w": [1]}
+    return not raises(BudgetError, lambda: protected(table, budget=budget, unit="w").count_units().release(epsilon=0.1))
+
+
+def caps_are_exceeded(spends):
+    """A day, a spender and a release each have a cap; `spends` are days, prices and spenders, the last one too many."""
+    budget = dp.Budget(epsilon=9.0, caps={"day": 1, "spender": 1.5, "release": 0.75})
+    real = account.now
+    try:
+        for day, price, who in spends:
+            account.now = lambda day=day: dt.datetime(2026, 3, day, tzinfo=dt.UTC)
+            last = not raises(CapExceeded, lambda p=price, w=who: a_price(budget, p, w))
+    finally:
+        account.now = real
+    return last
+
+
+def a_price(budget, price, who):
+    spent_by = budget if who is None else budget.for_spender(who)
+    spent_by.charge(Loss(Fraction(price), Fraction(0)), "u", "q")
+
+
+def a_second_budget_by_mistake():
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = dp.Ledger(f"{folder}/a.sqlite")
+        ledger.budget("orders", epsilon=1)
+        wrong = not raises(BudgetError, lambda: ledger.budget("ordres", epsilon=1))
+        ledger.close()
+    return wrong
 
 
 def parts_are_too_cheap():
@@ -734,7 +846,7 @@ def a_budget_of_the_same_looks():
     with tempfile.TemporaryDirectory() as folder:
         ledger = dp.Ledger(f"{folder}/study.sqlite")
         ledger.budget("visits", epsilon=1)
-        return not raises(DpFrameError, lambda: ledger.budget("visits\N{ZERO WIDTH SPACE}", epsilon=1))
+        return not raises(DpFrameError, lambda: ledger.budget("visits\N{ZERO WIDTH SPACE}", epsilon=1, create=True))
 
 
 def days_of_one_engine_alone_are_units():
@@ -1161,6 +1273,62 @@ PLANTS = [
         what_is_declared_holds_against_what_is_typed,
     ),
     Plant(
+        "the bounds of a policy file do not reach the cells",
+        rewrites.UnderPolicy._cell,
+        "name in self.bounds",
+        "False",
+        cells_are_beyond_a_policy,
+    ),
+    Plant(
+        "the keys of a policy file do not reach the cells",
+        rewrites.UnderPolicy._cell,
+        "name in self.keys",
+        "False",
+        keys_are_beyond_a_policy,
+    ),
+    Plant(
+        "the limits of a policy file are not enforced",
+        rewrites.UnderPolicy.table,
+        "table.limits.and_also(self.limits)",
+        "table.limits",
+        limits_are_wider_than_a_policy,
+    ),
+    Plant(
+        "tables together lose the limits of a policy file",
+        combine._limits,
+        "(Bound, UnderPolicy)",
+        "Bound",
+        limits_are_lost_by_concat,
+    ),
+    Plant(
+        "a limit wider than a policy file is taken",
+        declared.check_limits,
+        "limit > most",
+        "False",
+        wider_limits_are_typed,
+    ),
+    Plant(
+        "bounds wider than those of a policy file are taken",
+        declared.check_fact,
+        "high > most",
+        "False",
+        wider_bounds_are_typed,
+    ),
+    Plant(
+        "a feature of a unit counts more rows than a policy file lets count",
+        declared.within_rows,
+        "yield (name, 0, rows[0])",
+        "yield (name, 0, 10 ** 9)",
+        features_count_more_rows,
+    ),
+    Plant(
+        "a total of a unit is of more rows than a policy file lets count",
+        declared.check_unit_bounds,
+        "ends.upper > most.upper",
+        "False",
+        a_unit_may_add_more_rows,
+    ),
+    Plant(
         "a group that is too small is released by its noise",
         draw._keep,
         "plan.least + 1",
@@ -1391,10 +1559,38 @@ PLANTS = [
     Plant(
         "a refused release is charged",
         account.Budget._within_limit,
-        "if total <= self._limit:",
-        "page._book._spent = total\n    if total <= self._limit:",
+        "if self._accountant.allows(total, self._limit):",
+        "page._book._spent = total\n    if self._accountant.allows(total, self._limit):",
         a_refusal_spends,
         15,
+    ),
+    Plant(
+        "squares of μ are within all of δ, beside keys that have a part of it",
+        adaptive.most_squares,
+        "(1 - split) * limit.exact_delta",
+        "limit.exact_delta",
+        two_sums_take_more_than_delta,
+    ),
+    Plant(
+        "δ is divided anew after answers were seen",
+        adaptive.GaussianDp.charged,
+        "spent.split is not None",
+        "spent.mu_squared is None",
+        the_split_moves,
+    ),
+    Plant(
+        "keys take the δ of the sum of squares",
+        adaptive.GaussianDp.allows,
+        "split * limit.exact_delta",
+        "limit.exact_delta",
+        keys_take_the_delta_of_noise,
+    ),
+    Plant(
+        "a pure mechanism has half of its μ",
+        pure_to_gdp,
+        "8 * (2",
+        "2 * (2",
+        randomized_response_is_worse_than_its_mu,
     ),
     Plant(
         "a negative price is taken",
@@ -1455,8 +1651,8 @@ PLANTS = [
     Plant(
         "half of it is charged",
         account.Budget.charge,
-        "charged, parts = (loss, page.parts)",
-        "loss = Loss(loss.exact_epsilon / 2, loss.exact_delta)\n        charged, parts = (loss, page.parts)",
+        "charged, parts = (self._counted(",
+        "price = Loss(price.exact_epsilon / 2, price.exact_delta)\n        charged, parts = (self._counted(",
         charged_wrongly,
     ),
     Plant("a charge is rounded down", losses.Loss.charged, "math.ceil", "math.floor", charged_less_than_the_price),
@@ -1590,9 +1786,63 @@ PLANTS = [
     Plant(
         "a budget serves any unit",
         account.Budget._check_subject,
-        "page.subject not in (None, subject)",
+        "own is not None and own != subject",
         "False",
         units_are_mixed_up,
+    ),
+    Plant(
+        "caps are counted, and nobody looks",
+        caps.enter,
+        "if over:",
+        "if False:",
+        lambda: caps_are_exceeded([(9, "1", "ana")]),
+    ),
+    Plant(
+        "a clock that is set back begins a day anew",
+        caps.Sums.of,
+        "before >= now",
+        "before == now",
+        lambda: caps_are_exceeded([(9, "0.5", "ana"), (8, "0.75", "bob")]),
+    ),
+    Plant(
+        "after a clock was set back a day begins anew",
+        caps.Sums.of,
+        "max(now, before)",
+        "now",
+        lambda: caps_are_exceeded([(9, "0.5", "ana"), (8, "0.25", "bob"), (9, "0.5", "cleo")]),
+    ),
+    Plant(
+        "a spender begins anew with each release",
+        caps.enter,
+        "by_spender + price",
+        "price",
+        lambda: caps_are_exceeded([(day, "0.75", "ana") for day in (7, 8, 9)]),
+    ),
+    Plant(
+        "a release need not say who spends",
+        caps.needs_spender,
+        "'spender' in state['caps']",
+        "False",
+        lambda: not raises(DpFrameError, lambda: a_price(dp.Budget(epsilon=9.0, caps={"spender": 1}), "1/2", None)),
+    ),
+    Plant(
+        "a cap of ε lets prices in ρ through",
+        caps._within,
+        "not _uncounted(price, most) and",
+        "",
+        lambda: (
+            caps.Sums.of(caps.begun({"zone": "UTC", "day": {"epsilon": "1/1"}}), Loss.none(), account.now()).exceeded(
+                Loss.charged_rho(Fraction(9), Fraction(0))
+            )
+            == []
+        ),
+    ),
+    Plant(
+        "a slip in a name makes a budget",
+        dp.Ledger._check_near,
+        "near and (not create)",
+        "False",
+        a_second_budget_by_mistake,
     ),
     Plant("parts of a partition cost one part", parts.raised, 'state["groups"])', "1)", parts_are_too_cheap),
     Plant(

@@ -35,6 +35,7 @@ CLASSES = {
         "facts": "budget columns neighbors unit",
         "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
         "groups": "group_by partition",
+        "other names": "groupby",
         "questions": f"agg crosstab describe hierarchy histogram marginals ols synthesize top_k {ASKED}",
     },
     dp.PrivateGroupBy: {
@@ -56,7 +57,8 @@ CLASSES = {
     Series: {"facts": "explain reads", "pays": "add", "released": "table total window"},
     SeriesNumbers: {"released": f"{WRITTEN} cost error plot statement stored table title value"},
     Allowance: {
-        "facts": "accountant charge fail forecast history limit pace remaining share spent store terms tonight"
+        "facts": "accountant charge check_subject fail for_spender forecast history limit pace part remaining share "
+        "spent store terms tonight"
     },
     dp.MarginalsRelease: {"released": f"{RELEASED} get items keys noise nonnegative round values"},
     dp.HierarchyRelease: {
@@ -112,7 +114,31 @@ def test_a_new_step_is_in_every_list():
 @pytest.mark.parametrize("kind", PROTECTED, ids=lambda kind: kind.__name__)
 def test_there_is_no_door_to_the_rows(kind):
     own = [name for name in DOORS if hasattr(kind, name) and getattr(kind, name) is not getattr(object, name, None)]
-    assert own == (["__len__", "__bool__"] if kind is dp.PrivateFrame else [])  # which refuse, and say yes
+    assert set(own) <= {"__len__", "__bool__"}  # which refuse, and say yes
+
+
+OPERATORS = {
+    "add": lambda x: x + 1, "divide": lambda x: x / 2, "from a number": lambda x: 1 - x, "less": lambda x: x < 3,
+    "power": lambda x: x**2, "minus": lambda x: -x, "a length": len, "a list": list, "item": lambda x: x["x"],
+    "write": lambda x: x.__setitem__("m", 1), "remove": lambda x: x.__delitem__("x"), "round": round,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ask", OPERATORS.values(), ids=OPERATORS)
+def test_an_operator_is_answered_with_the_line_to_type(ask):
+    frame = protected()
+    groups = frame.group_by("city", keys=["a", "b"], max_groups=1, max_rows=1)
+    for thing in (frame, groups, groups.count(), frame.corr(["x", "n"], bounds={"x": (0, 1), "n": (0, 1)}, max_rows=1)):
+        with pytest.raises(
+            InvalidArgument, match=r"type|Type|Compute|Ask|ask|in (a|the) question|one frame for each key"
+        ):
+            ask(thing)
+        assert thing
+
+
+def test_an_attribute_of_a_frame_is_not_written():
+    with pytest.raises(InvalidArgument, match=r"frame = frame\.with_columns\(m=\.\.\.\)"):
+        protected().m = 1
 
 
 def test_a_length_is_refused_and_a_frame_is_true_before_rows_are_read():

@@ -18,8 +18,9 @@ from transcripts import given, loss
 
 import dpframe as dp
 from dpframe.plan import Bounds, Limits
-from dpframe.plan.columns import ColumnDefaults
+from dpframe.plan.columns import ColumnDefaults, Lock
 from dpframe.plan.declared import Declared
+from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.release.auto.choice import choose
 from prices import offer
 
@@ -92,6 +93,15 @@ def declared(frame, **limits):
     columns = {"g": ColumnDefaults(keys=tuple(KEYS["g"])), "x": ColumnDefaults(Bounds(0, 5))}
     columns |= {"n": ColumnDefaults(Bounds(0, 9)), "c": ColumnDefaults(keys=tuple(KEYS["c"]))}
     return frame._then(replace(frame._step, declared=Declared(Limits(**limits), columns)))
+
+
+def governed(frame):
+    """The table of a frame under a policy file that locks what `declared` declares."""
+    said = {"x": ColumnDefaults(Bounds(0, 5)), "c": ColumnDefaults(keys=("a", "b")), "n": ColumnDefaults(Bounds(0, 9))}
+    said = {name: own._replace(file=own, locked=("bounds", "keys")) for name, own in said.items()}
+    lock = Lock("a.toml", "0" * 64, Limits(max_rows=4, max_groups=2, max_rows_per_group=3), min_units=2)
+    ends = {name: own.bounds for name, own in said.items() if own.bounds}
+    return frame._then(UnderPolicy(frame._step, lock, ends, {"c": said["c"].keys}, said))
 
 
 def batch(frame, price):
@@ -185,6 +195,24 @@ QUESTIONS = {
             .agg(t=dp.sum("x", bounds=(0, 15)), m=dp.mean("n"))
         )
     ),
+    "what a policy locks": alone(
+        lambda f: (
+            governed(f)
+            .fill_null("c", "b")
+            .with_columns(x=dp.col("x") * 2)
+            .group_by("g", keys=KEYS["g"])
+            .agg(n=dp.count(), m=dp.mean("x"), r=dp.sum("n"), t=dp.mode("c", keys=["a", "b"]), q=dp.median("n"))
+        )
+    ),
+    "what a policy locks, in a row for each unit, with limits to choose": alone(
+        lambda f: (
+            governed(f)
+            .filter(dp.col("n") <= 9)
+            .per_unit(x=dp.sum("x"), n=dp.count(), c=dp.last("c", by="n"))
+            .group_by("c", keys=["a", "b"], limits=dp.Auto())
+            .agg(t=dp.sum("x"), m=dp.mean("n"))
+        )
+    ),
     "limits of columns beside chosen ones": alone(
         lambda f: grouped(f).agg(m=dp.mean("x", (0, 5), max_rows=2), n=dp.count())
     ),
@@ -203,9 +231,12 @@ QUESTIONS = {
     "parts": parts,
 }
 PRICES = {
-    "epsilon": (lambda: dp.Budget(epsilon=100, delta=0.1), {"epsilon": 2.0}),
-    "delta": (lambda: dp.Budget(epsilon=100, delta=0.1), {"epsilon": 0.5, "delta": 1e-5}),
-    "gaussian": (lambda: dp.Budget(epsilon=100, delta=0.1), {"epsilon": 0.5, "delta": 1e-5, "noise": "gaussian"}),
+    "epsilon": (lambda: dp.Budget(epsilon=100, delta=0.1, accountant="basic"), {"epsilon": 2.0}),
+    "delta": (lambda: dp.Budget(epsilon=100, delta=0.1, accountant="basic"), {"epsilon": 0.5, "delta": 1e-5}),
+    "gaussian": (
+        lambda: dp.Budget(epsilon=100, delta=0.1, accountant="basic"),
+        {"epsilon": 0.5, "delta": 1e-5, "noise": "gaussian"},
+    ),
     "rho": (lambda: dp.Budget(rho=100, delta=0.1), {"rho": 0.5}),
 }
 

@@ -8,6 +8,24 @@ import pytest
 
 HERE = Path(__file__).parent
 
+# What undoes the conversion of a ledger to this format from each earlier one.
+TO_FORMAT_4 = (
+    "DROP INDEX dpframe_entries_spender",
+    "ALTER TABLE dpframe_entries DROP COLUMN spender",
+    "ALTER TABLE dpframe_budgets DROP COLUMN caps",
+)
+EARLIER = {4: TO_FORMAT_4, 3: (*TO_FORMAT_4, "ALTER TABLE dpframe_ledger DROP COLUMN witness")}
+
+
+@pytest.fixture
+def as_of_format():
+    """The statements that leave a ledger as an earlier format wrote it."""
+
+    def statements(number):
+        return *EARLIER.get(number, EARLIER[3]), f"UPDATE dpframe_ledger SET format = {number}"
+
+    return statements
+
 
 @pytest.fixture
 def postgres(postgres_server):

@@ -1,6 +1,8 @@
 """Processes that charge one budget at once: run by the tests and the benchmark, each in an interpreter of its own.
 
 python spenders.py spend PLACE PROCESSES SPENDS    # fork, charge, and say how many were granted, as JSON
+python spenders.py capped PLACE PROCESSES SPENDS   # the same under caps of a spender and a day
+python spenders.py squares PLACE PROCESSES SPENDS FIT  # the same, of a budget that counts μ², in which so many fit
 python spenders.py raw PATH PROCESSES SPENDS       # as many bare synced SQLite transactions
 python spenders.py kills PATH SEEN KILLS           # fork, charge, store and write down what was seen; kill; check
 python spenders.py copies PATH SEEN KILLS          # the same, and copy the file and its journal after each kill
@@ -79,6 +81,81 @@ def spend(place, processes, spends, cap):
     return said | {"entries": ledger.verify()["shared"]}
 
 
+def capped(place, processes, spends):
+    """Every second process spends as one of two spenders; what was granted, and what the caps say of it.
+
+    Before that, as many others are killed while they spend.
+    """
+    from dpframe.budget import Ledger, Loss
+    from dpframe.errors import CapExceeded
+
+    ledger = Ledger(place)
+    budget = ledger.budget("shared", epsilon=100, caps={"spender": 0.5, "day": 0.9, "month": 2})
+    children, killing = [], budget.for_spender("k")
+    for _ in range(processes):
+        child = os.fork()
+        if child == 0:
+            while True:
+                killing.charge(Loss.charged(Fraction(1, 10**6), Fraction(0)), "unit 'id', add-remove", "?")
+        children.append(child)
+    for child in children:
+        time.sleep(random.uniform(0.01, 0.06))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    killed = budget.spent.exact_epsilon
+
+    def work(worker):
+        granted, refused, own = Fraction(0), 0, budget.for_spender(f"{worker % 2}")
+        for i in range(spends):
+            try:
+                price = Fraction(worker % 3 + 1, 100)
+                own.charge(Loss.charged(price, Fraction(0)), "unit 'id', add-remove", f"{i}")
+                granted += price
+            except CapExceeded:
+                refused += 1
+        return {"granted": str(granted), "refused": refused}
+
+    answers = in_parallel(processes, work)
+    now = {(cap.cap, cap.spender): str(cap.spent.exact_epsilon) for cap in budget.caps}
+    ledger.verify()
+    return {
+        "errors": [a["error"] for a in answers if "error" in a],
+        "granted": str(sum(Fraction(a.get("granted", 0)) for a in answers)),
+        "refused": sum(a.get("refused", 0) for a in answers),
+        "killed": str(killed),
+        "month": now["month", None],
+        "spent": str(budget.spent.exact_epsilon),
+        "spenders": {spender: spent for (cap, spender), spent in now.items() if cap == "spender"},
+    }
+
+
+def squares(place, processes, spends, fit):
+    from dpframe.budget import Ledger, Loss, Normal
+    from dpframe.errors import BudgetExceeded
+    from dpframe.theory.formulas.loss import gdp_within
+
+    ledger, each = Ledger(place), gdp_within(Fraction(1), Fraction(3, 4 * 10**6)) / fit
+    budget = ledger.budget("shared", epsilon=1, delta=1e-6)
+    price = Loss.charged_rho(each / 2, Fraction(0))
+
+    def work(worker):
+        granted = 0
+        for _ in range(spends):
+            try:
+                budget.charge(
+                    price, "unit 'id', add-remove", f"{worker}", normal=Normal(each * (1 - Fraction(1, 10**9)))
+                )
+                granted += 1
+            except BudgetExceeded:
+                pass
+        return {"granted": granted}
+
+    answers = in_parallel(processes, work)
+    errors = [a["error"] for a in answers if "error" in a]
+    granted = sum(a.get("granted", 0) for a in answers)
+    return {"errors": errors, "granted": granted, "entries": ledger.verify()["shared"], "more": budget.standing.more}
+
+
 def raw(path, processes, spends):
     """What a bare insert per synced transaction takes, with the journal that a ledger has."""
     first = sqlite3.connect(path, isolation_level=None)
@@ -103,7 +180,7 @@ def until_killed(place, seen):
     """Charge and store without end; what a user would have seen is written down, and synced, after it was stored."""
     from dpframe.budget import Ledger, Loss
 
-    budget = Ledger(place).budget("killed", epsilon=10**6)
+    budget = Ledger(place).budget("killed", epsilon=10**6, caps={"month": 10**6})
     with open(seen, "a") as book:
         while True:
             receipt = budget.charge(Loss.charged(Fraction(1, 1000), Fraction(0)), "unit 'id', add-remove", "count()")
@@ -170,6 +247,10 @@ if __name__ == "__main__":
     verb, place, *rest = sys.argv[1:]
     if verb == "spend":
         print(json.dumps(spend(place, int(rest[0]), int(rest[1]), float(rest[2]))))
+    elif verb == "capped":
+        print(json.dumps(capped(place, int(rest[0]), int(rest[1]))))
+    elif verb == "squares":
+        print(json.dumps(squares(place, *map(int, rest))))
     elif verb == "raw":
         print(json.dumps(raw(place, int(rest[0]), int(rest[1]))))
     else:

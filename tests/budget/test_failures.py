@@ -383,12 +383,12 @@ def test_a_ledger_without_a_budget_is_known_to_its_witness_too(witnessed):
         opened()
 
 
-def test_a_witness_of_an_earlier_version_is_taken_over(witnessed, tmp_path):
+def test_a_witness_of_an_earlier_version_is_taken_over(witnessed, tmp_path, as_of_format):
     """It recorded no id. One that has never seen the ledger is refused all the same."""
     path, opened = witnessed
     paid(opened().budget("visits", epsilon=1))
     for file, changes in (
-        (path, ("ALTER TABLE dpframe_ledger DROP COLUMN witness", "UPDATE dpframe_ledger SET format = 3")),
+        (path, as_of_format(3)),
         (tmp_path / "witness" / "seen.sqlite", ("DROP TABLE witness", "DELETE FROM seen WHERE budget = ''")),
     ):
         connection = sqlite3.connect(file, isolation_level=None)

@@ -14,24 +14,24 @@ from dpframe.budget.ledger.tables import EARLIEST, FORMAT
 WHO = "unit 'id', add-remove"
 
 
-def as_of(path, earlier):
-    """A ledger with two budgets and a released table, as the format before this one left it."""
+def as_of(path, changes):
+    """A ledger with two budgets and a released table, as an earlier format left it."""
     ledger = Ledger(path)
     frame = pl.DataFrame({"id": [7, 8, 9]}).dp(unit="id", budget=ledger.budget("visits", epsilon=1))
     frame.count_units().release(epsilon=0.25, name="people")
     ledger.budget("squares", rho=0.5).charge(Loss.charged_rho(Fraction(1, 7), Fraction(0)), WHO, "count()")
     ledger.close()
     connection = sqlite3.connect(path)
-    connection.execute("ALTER TABLE dpframe_ledger DROP COLUMN witness")
-    connection.execute("UPDATE dpframe_ledger SET format = ?", (earlier,))
+    for change in changes:
+        connection.execute(change)
     connection.commit()
     connection.close()
     return path
 
 
-@pytest.fixture
-def old(tmp_path):
-    return as_of(tmp_path / "study.sqlite", EARLIEST)
+@pytest.fixture(params=range(EARLIEST, FORMAT))
+def old(request, tmp_path, as_of_format):
+    return as_of(tmp_path / "study.sqlite", as_of_format(request.param))
 
 
 def told(path, question):
@@ -58,8 +58,8 @@ def test_an_old_ledger_is_opened_verified_and_goes_on(old):
 
 
 @pytest.mark.parametrize("earlier", range(1, EARLIEST))
-def test_a_ledger_that_no_published_version_wrote_is_refused_and_unchanged(tmp_path, earlier):
-    path = as_of(tmp_path / "study.sqlite", earlier)
+def test_a_ledger_that_no_published_version_wrote_is_refused_and_unchanged(tmp_path, as_of_format, earlier):
+    path = as_of(tmp_path / "study.sqlite", as_of_format(earlier))
     before = path.read_bytes()
     with pytest.raises(errors.LedgerUnavailable, match="never published"):
         Ledger(path)
@@ -109,15 +109,16 @@ def test_a_ledger_of_a_later_version_is_refused(old):
         Ledger(old)
 
 
-def test_an_old_ledger_on_a_server_is_brought_forward(postgres):
+@pytest.mark.parametrize("earlier", range(EARLIEST, FORMAT))
+def test_an_old_ledger_on_a_server_is_brought_forward(postgres, as_of_format, earlier):
     """The same tables and rows, without the columns of this format."""
     import sqlalchemy as sa
 
     Ledger(postgres).budget("visits", epsilon=1)
     engine = sa.create_engine(postgres)
     with engine.begin() as connection:
-        connection.execute(sa.text("ALTER TABLE dpframe_ledger DROP COLUMN witness"))
-        connection.execute(sa.text(f"UPDATE dpframe_ledger SET format = {EARLIEST}"))
+        for change in as_of_format(earlier):
+            connection.execute(sa.text(change))
     engine.dispose()
     budget = Ledger(postgres).budget("visits", epsilon=1)
     budget.fail(budget.charge(Loss.charged(Fraction(1, 3), Fraction(0)), WHO, "count()"))

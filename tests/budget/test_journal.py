@@ -210,7 +210,7 @@ def test_copies_beside_a_writer_forget_nothing(tmp_path):
     Readers of the file itself wait for the writer, and are no trouble to it.
     """
     path, seen = tmp_path / "a.sqlite", tmp_path / "seen"
-    Ledger(path).budget("killed", epsilon=10**6)
+    Ledger(path).budget("killed", epsilon=10**6, caps={"month": 10**6})
     code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import spenders; spenders.until_killed"
     writer = subprocess.Popen([sys.executable, "-c", f"{code}({str(path)!r}, {str(seen)!r})"])
     try:
@@ -292,7 +292,7 @@ def test_many_processes_make_one_ledger(tmp_path):
 
 
 @pytest.fixture
-def logged(tmp_path):
+def logged(tmp_path, as_of_format):
     """A ledger as format 3 left it after a kill: one charge in the file, and a later one in its log."""
     folder = tmp_path / "logged"
     folder.mkdir()
@@ -301,7 +301,8 @@ def logged(tmp_path):
     paid(budget)
     shutil.copy(path, later)
     paid(Ledger(later).budget("b"))
-    told(path, "ALTER TABLE dpframe_ledger DROP COLUMN witness", "UPDATE dpframe_ledger SET format = 3")
+    for file in (path, later):
+        told(file, *as_of_format(3))
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("ATTACH ? AS later", (str(later),))

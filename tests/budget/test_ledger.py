@@ -541,3 +541,51 @@ def test_a_budget_of_another_unit_says_how_to_name_the_same_people_alike(tmp_pat
         dp.protect(renamed, unit="user_id", budget=budget, neighbors="replace").count_units().release(epsilon=0.25)
     with pytest.raises(errors.BudgetMismatch, match="the same unit, unit 'user_id'"):
         dp.protect(renamed, unit=dp.Rows(2), budget=budget).count_units().release(epsilon=0.25)
+
+
+def test_a_name_that_is_nearly_that_of_a_budget_is_refused(place):
+    """`create=True` makes it all the same, and a name that is there is opened whatever others are called."""
+    ledger = Ledger(place)
+    ledger.budget("orders", epsilon=1)
+    for slip in ("ordres", "order", "Orders", "orders.", "ordders", "or-ders"):
+        with pytest.raises(errors.BudgetMismatch, match="create=True") as refused:
+            ledger.budget(slip, epsilon=1)
+        assert "'orders'" in str(refused.value)
+    assert ledger.budgets() == ["orders"]
+    for other in ("visits", "orders 2026", "orders 2027", "a", "b"):
+        ledger.budget(other, epsilon=1)
+    ledger.budget("ordres", epsilon=1, create=True)
+    assert ledger.budget("ordres").limit == ledger.budget("orders").limit
+
+
+def test_a_second_budget_about_the_same_units_warns_where_a_table_is_protected(place):
+    ledger, table = Ledger(place), pl.DataFrame({"id": [1, 2], "house": [1, 1]})
+    first, second = ledger.budget("visits", epsilon=1), ledger.budget("deaths", epsilon=1)
+    table.dp(unit="id", budget=first).count_units().release(epsilon=0.1)
+    for again in ({"unit": "id"}, {"unit": "id", "neighbors": "replace"}):
+        with pytest.warns(errors.DpFrameWarning, match="another budget about unit 'id'.*'visits'"):
+            table.dp(**again, budget=second)
+    table.dp(unit="house", budget=second).count_units().release(epsilon=0.1)
+    table.dp(unit="id", budget=first).count_units().release(epsilon=0.1)
+
+
+def test_tables_that_name_the_same_people_are_paid_from_one_budget(place):
+    """It covers a person of all of them; other people, and the column alone, are other units."""
+    budget = Ledger(place).budget("b", epsilon=1)
+    patients, visits = pl.DataFrame({"pid": [1, 2]}), pl.DataFrame({"patient_id": [1, 1, 2]})
+    for _ in range(2):
+        patients.dp(unit="pid", people="patients", budget=budget).count_units().release(epsilon=0.25)
+        visits.dp(unit="patient_id", people="patients", budget=budget).count(max_rows=2).release(epsilon=0.25)
+    assert budget.spent.epsilon == 1
+    assert {entry.body["subject"] for entry in budget.entries() if entry.kind == "charge"} == {
+        "person of 'patients', add-remove"
+    }
+    for other in ({}, {"people": "doctors"}, {"people": "patients", "neighbors": "replace"}):
+        with pytest.raises(errors.BudgetMismatch, match=r"where this table is protected|same relation"):
+            visits.dp(unit="patient_id", budget=budget, **other).count_units().release(epsilon=0.1)
+    for nothing in ("", 3):
+        with pytest.raises(errors.InvalidArgument, match="people="):
+            visits.dp(unit="patient_id", people=nothing)
+    alike = patients.dp(unit="pid", people="patients")
+    with pytest.raises(errors.UnsupportedOperation, match="same people="):
+        alike.join(patients.dp(unit="pid"), on="pid")

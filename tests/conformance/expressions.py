@@ -49,6 +49,52 @@ CHANGES = (
     *(("a", "b"), ("a", ""), ("0", "00"), ("-", "' --"), ("1", "\\1$&"), ("aa", "a"), ("\x00", "zero"), ("e", "\x00")),
     *(("é", "e"), ("e\u0301", "é"), ("👩", "👨"), ("'", "''"), (".", "x"), ("\\", "/"), ("%", "%%"), (" ", "a b c")),
 )
+PATTERNS = (
+    *(r"\d", r"^\d+$", r"\D", r"\w+\W", r"\s", r"^\s|\s$", r"\b1", r"a\b", r"\b\w{2,3}\b", "^.$", "^.{2}$", "^a", "a$"),
+    *(
+        "(?i)AB?|-x",
+        "(?i)[^k]s",
+        "[^a]",
+        "[^\n]$",
+        r"[\d\D]{3}",
+        "é",
+        "e\u0301|👩",
+        "[à-ü]",
+        "[👨-👩]",
+        r"[\^\-\]&~\[\\]",
+        "'",
+    ),
+    *(
+        "(?:a|b|1)+0",
+        "(?:a|ab)(?:c|bcd)?",
+        "a.*e",
+        "a{2,3}",
+        "(?:1|12){2}",
+        "[0-9]{4}-[0-9]{2}",
+        "(?:^|-)0",
+        r"\.",
+        "x?1",
+    ),
+    *("(?:ab?)+b", "[ -~]*$"),
+)
+TAKEN = (
+    ("([0-9]+)", 1),
+    ("([a-z])([^a-z]?)", 2),
+    ("(?i)a|ab", 0),
+    ("^(.*?)[ -]", 1),
+    ("(.)$", 1),
+    (r"\b(\w+)\b", 1),
+    ("x*", 0),
+)
+CHANGED = (
+    ("[0-9]+", "#"),
+    (r"\s", ""),
+    ("a|ab", "é"),
+    ("^.", "\x00'"),
+    ("[^a-z]{2}", "  "),
+    (r"\b\w", "_"),
+    ("(?:a|aa)$", "👩"),
+)
 SEPARATORS = ("-", "0", "00", ".", " ", "a", "\x00", "👩", "\u0301", "'", "\n", "|", "::")
 DAY, MOMENT = dt.date(2020, 2, 29), dt.datetime(2021, 3, 28, 1)
 EARLY, LATE = dt.date(1, 1, 1), dt.date(9999, 12, 31)
@@ -150,6 +196,13 @@ def _texts(a: dp.Expr) -> list[dp.Expr]:
     made += [day.str.to_date(name), (day + " 23").str.to_datetime(f"{name} %H")]
     made += [a.replace({"a": "b", None: "none"}), a.replace_strict({"a": 1, "'": 2}), dp.coalesce(a, dp.lit("none"))]
     made += [a.str.replace(*change, literal=True, n=n) for change in CHANGES for n in (1, -1)]
+    made += [a.str.contains(x, regex=True) for x in PATTERNS]
+    made += [a.str.extract(*x) for x in TAKEN]
+    made += [a.str.count_matches(x, regex=True) for x, _ in CHANGED]
+    made += [a.str.count_matches(x, literal=True) for x in ("a", "00", "\x00", "é", ".", "👩")]
+    made += [a.str.replace(*x, regex=True, n=n) for x in CHANGED for n in (1, -1)]
+    made += [strip(x) for x in (None, "a1", "\x00'", "👩é\u0301") for strip in _strips(a)]
+    made += [part for x in ("", "a", "1", "👩", "\x00") for part in (a.str.strip_prefix(x), a.str.strip_suffix(x))]
     made += [a.str.split(x, literal=True).list.get(i) for x in SEPARATORS for i in (0, 1, -1, 1 - 2**20)]
     made += [op(a, x) for op in COMPARISONS for x in ("", "a", "A", "é", "'", "\\", "12\n", "\x00", "ß", "👩")]
     made += [a.is_in(x) for x in ([], ["a"], ["A", "ß", "'"], ["", "\\", "a\x00"], ["%", "_"], ["e\u0301"])]
@@ -161,6 +214,10 @@ def _texts(a: dp.Expr) -> list[dp.Expr]:
         a.str.to_lowercase() == "a",
         a.cast("float32") * 2,
     ]
+
+
+def _strips(a: dp.Expr) -> list:
+    return [a.str.strip_chars, a.str.strip_chars_start, a.str.strip_chars_end]
 
 
 def _truths(a: dp.Expr) -> list[dp.Expr]:
@@ -179,6 +236,10 @@ def _parts(a: dp.Expr) -> list[dp.Expr]:
     made = [getattr(a.dt, part)() for part in (*parts, "month_start", "month_end", "second")]
     made += [getattr(a.dt, f"total_{unit}")() for unit in ("days", "hours", "minutes", "seconds")]
     made += [a.dt.offset_by(by) for by in ("3d", "-1d", "-2h", "90s", "1w", "1mo", "-1mo", "-7q", "4y", "-100y")]
+    made += [a.dt.convert_time_zone(zone) for zone in ("UTC", "Europe/Berlin", "Asia/Kathmandu")]
+    made += [a.dt.replace_time_zone(zone) for zone in (None, "UTC", "Europe/Berlin", "America/New_York")]
+    there = a.dt.convert_time_zone("America/St_Johns")
+    made += [there.dt.second(), *(there.dt.truncate(every) for every in ("15m", "1h", "2h", "1d", "1q"))]
     made += [a - a, a + a, a + dp.duration(days=3, hours=5)]
     made += [a - dp.duration(days=3, hours=5), dp.duration(days=400) + a, a - dp.lit(DAY), dp.lit(MOMENT) - a]
     return made + [

@@ -21,7 +21,7 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.plan.nodes import Call, Literal, Name
-from dpframe.plan.operations import series
+from dpframe.plan.operations import Pattern, series
 
 __all__ = ["Typed", "family", "held", "value", "whole_range"]
 
@@ -328,9 +328,11 @@ def exponential(args, options):
 
 
 def compare(op):
-    """Whole numbers exactly; where one of the two is no whole number, both as floats."""
+    """Whole numbers exactly; where one of the two is no whole number, both as floats. A date is its midnight."""
 
     def rule(args, options):
+        if {family(x.dtype) for x in args} == {"date", "datetime"}:
+            args = [cast([x], {"dtype": nw.Datetime()}) if family(x.dtype) == "date" else x for x in args]
         a, b = (x.value for x in args)
         if a is None or b is None:
             return Typed(nw.Boolean(), None)
@@ -603,6 +605,38 @@ def named(dtype):
     return rule
 
 
+def python(pattern: str) -> re.Pattern[str]:
+    """A pattern as Python has it: sets of ASCII, but the white space of Unicode, and an end that is none of lines."""
+    listed = pattern.replace(r"\s", f"[{WHITE}]").replace("[[", "[").replace("$", r"\Z")
+    return re.compile(listed, re.ASCII)
+
+
+WHITE = "\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+
+
+def extracted(x: str, options: dict[str, Any]) -> str | None:
+    found = python(options["pattern"]).search(x)
+    return None if found is None else found[options["group"]]
+
+
+def counted(x: str, options: dict[str, Any]) -> int:
+    pattern = options["pattern"]
+    return len(list(python(pattern).finditer(x))) if isinstance(pattern, Pattern) else x.count(pattern)
+
+
+def replaced_matches(x: str, options: dict[str, Any]) -> str | None:
+    pattern, new = options["pattern"], options["new"]
+    growth = math.ceil(Fraction(len(new), pattern.least))
+    if growth > 1 and len(x) > 2**24 // growth:
+        return None
+    return python(pattern).sub(lambda _: new, x, count=0 if options["every"] else 1)
+
+
+def stripped(x: str, options: dict[str, Any]) -> str:
+    strip = {"": str.strip, "_start": str.lstrip, "_end": str.rstrip}[options["ends"]]
+    return strip(x, options["characters"])
+
+
 def filled(x: str, options: dict[str, Any]) -> str:
     zeros = "0" * max(0, options["length"] - len(x))
     return x[0] + zeros + x[1:] if x[:1] in ("-", "+") and x else zeros + x
@@ -639,9 +673,58 @@ def date(args, options):
     return Typed(nw.Date(), None if x.value is None else clock(x).date().toordinal() - EPOCH.toordinal())
 
 
-def truncated(args, options):
-    """Months are counted from January 1970, weeks from its first Monday, other windows from its first second."""
+def local(x: Typed) -> Typed:
+    """The time that the clock of a zone shows, without a zone."""
+    ahead = (clock(x).utcoffset() or dt.timedelta(0)) // dt.timedelta(seconds=1) * 10**9
+    return time_or_none(x.value + ahead, nw.Datetime(x.dtype.time_unit))
+
+
+def localized(x: Typed, zone: str) -> Typed:
+    """The moment at which a zone's clock shows a time: of two that Python gives, those whose clock shows it, if one."""
+    target = nw.Datetime(x.dtype.time_unit, zone)
+    if any(time_or_none(x.value + by * DAY, target).value is None for by in (1, -1)):
+        return Typed(target, None)
+    shown, found = clock(x).replace(tzinfo=zoneinfo.ZoneInfo(zone)), set()
+    for fold in (0, 1):
+        ahead = shown.replace(fold=fold).utcoffset() // dt.timedelta(seconds=1) * 10**9
+        moment = Typed(target, x.value - ahead)
+        found |= {moment} if local(moment).value == x.value else set()
+    return found.pop() if len(found) == 1 else Typed(target, None)
+
+
+def rezoned(args, options):
     x = args[0]
+    target = nw.Datetime(x.dtype.time_unit, options["zone"])
+    return Typed(target, None) if x.value is None else time_or_none(x.value, target)
+
+
+def relabelled(args, options):
+    x, zone = args[0], options["zone"]
+    if x.value is None:
+        return Typed(nw.Datetime(x.dtype.time_unit, zone), None)
+    shown = local(x) if x.dtype.time_zone else x
+    if shown.value is None:
+        return Typed(nw.Datetime(x.dtype.time_unit, zone), None)
+    return shown if zone is None else localized(shown, zone)
+
+
+def truncated(args, options):
+    """In a zone, by its clock; windows within an hour begin as long ago as the clock says."""
+    x = args[0]
+    if x.value is None or getattr(x.dtype, "time_zone", None) in (None, "UTC"):
+        return window(x, options)
+    number, unit = re.fullmatch("([0-9]+)([a-z]+)", options["every"]).groups()
+    seconds = int(number) * SECONDS.get(unit, 3601)
+    if local(x).value is None:
+        return Typed(x.dtype, None)
+    if 3600 % seconds == 0:
+        return time_or_none(x.value - local(x).value % (seconds * 10**9), x.dtype)
+    start = window(local(x), options)
+    return Typed(x.dtype, None) if start.value is None else localized(start, x.dtype.time_zone)
+
+
+def window(x: Typed, options: dict[str, Any]) -> Typed:
+    """Months are counted from January 1970, weeks from its first Monday, other windows from its first second."""
     if x.value is None:
         return Typed(x.dtype, None)
     number, unit = re.fullmatch("([0-9]+)([a-z]+)", options["every"]).groups()
@@ -693,7 +776,8 @@ def month_end(args, options):
 
 def second(args, options):
     x = args[0]
-    return Typed(nw.Int64(), None if x.value is None else x.value // 10**9 % 60)
+    shown = None if x.value is None else local(x).value
+    return Typed(nw.Int64(), None if shown is None else shown // 10**9 % 60)
 
 
 def total(args, options):
@@ -775,6 +859,13 @@ RULES: dict[str, Callable[..., Typed]] = {
     "concat_str": concatenated,
     "str.replace": text(nw.String(), replaced),
     "str.split": text(nw.String(), piece),
+    "str.matches": text(nw.Boolean(), lambda x, o: python(o["pattern"]).search(x) is not None),
+    "str.extract": text(nw.String(), extracted),
+    "str.count_matches": text(nw.Int64(), counted),
+    "str.replace_matches": text(nw.String(), replaced_matches),
+    "str.strip_chars": text(nw.String(), stripped),
+    "str.strip_prefix": text(nw.String(), lambda x, o: x.removeprefix(o["literal"])),
+    "str.strip_suffix": text(nw.String(), lambda x, o: x.removesuffix(o["literal"])),
     "dt.year": part(lambda t: t.year),
     "dt.month": part(lambda t: t.month),
     "dt.day": part(lambda t: t.day),
@@ -786,6 +877,8 @@ RULES: dict[str, Callable[..., Typed]] = {
     "dt.offset_by": offset_by,
     "dt.month_end": month_end,
     "dt.second": second,
+    "dt.convert_time_zone": rezoned,
+    "dt.replace_time_zone": relabelled,
     **dict.fromkeys(("dt.total_days", "dt.total_hours", "dt.total_minutes", "dt.total_seconds"), total),
     "dt.weekday": part(lambda t: t.isoweekday()),
     "dt.ordinal_day": part(lambda t: t.timetuple().tm_yday),

@@ -271,7 +271,23 @@ def test_a_connection_that_refuses_long_texts_is_refused(connection, table):
         dp.protect(rows, unit="u")
 
 
-@pytest.mark.parametrize("setting", ["rows", "texts", "dicts", "like", "order"])
+PRAGMAS = (
+    "case_sensitive_like = OFF",
+    "case_sensitive_like = ON",
+    "reverse_unordered_selects = ON",
+    "full_column_names = ON",
+    "short_column_names = OFF",
+    "empty_result_callbacks = ON",
+    "count_changes = ON",
+    "query_only = ON",
+    "automatic_index = OFF",
+    "temp_store = MEMORY",
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+)
+
+
+@pytest.mark.parametrize("setting", ["rows", "texts", "dicts", *PRAGMAS])
 def test_settings_of_a_connection_change_nothing(connection, table, setting):
     rows = table("u INTEGER, s TEXT", "1, 'a'", "2, 'A'", "3, 'b'")
     expected = answered(dp.protect(rows, unit="u").group_by("s", keys=["a", "b"], max_groups=1).count_units())
@@ -281,13 +297,29 @@ def test_settings_of_a_connection_change_nothing(connection, table, setting):
         connection.text_factory = bytes
     elif setting == "dicts":
         connection.row_factory = lambda cursor, row: dict(zip([x[0] for x in cursor.description], row, strict=True))
-    elif setting == "like":
-        connection.execute("PRAGMA case_sensitive_like = OFF")
     else:
-        connection.execute("PRAGMA reverse_unordered_selects = ON")
+        connection.execute(f"PRAGMA {setting}")
     frame = dp.protect(rows, unit="u")
     assert answered(frame.group_by("s", keys=["a", "b"], max_groups=1).count_units()) == expected == [[1, 1]]
     assert answered(frame.filter(c("s").str.starts_with("a")).count_units()) == [[1]]
+    assert answered(frame.filter(c("s").str.contains("A", literal=True)).count_units()) == [[1]]
+    found = frame.group_by("s", max_groups=1, max_rows_per_group=1).count_units()
+    assert answered(found) == [[1, 1, 1]]
+
+
+@pytest.mark.parametrize("collation", ["NOCASE", "RTRIM"])
+@pytest.mark.parametrize("pragma", ["case_sensitive_like = ON", "reverse_unordered_selects = ON"])
+def test_collations_and_settings_together_change_no_total(connection, table, collation, pragma):
+    """Filters, joins, distinct values and computed texts of a column that takes different texts for equal."""
+    texts = ["a", "A", "a ", "b"]
+    rows = table(f"u INTEGER, s TEXT COLLATE {collation}", *(f"{i}, '{s}'" for i, s in enumerate(texts)))
+    connection.execute(f"PRAGMA {pragma}")
+    frame = dp.protect(rows, unit="u")
+    assert answered(frame.filter(c("s") == "a").count_units()) == [[1]]
+    assert answered(frame.filter(c("s").is_in(["A", "b"])).count_units()) == [[2]]
+    assert answered(frame.join({"s": ["a", "A"], "w": [1, 2]}, on="s").sum("w", bounds=(0, 2), max_rows=1))[0] > [0]
+    assert answered(frame.agg(d=dp.n_unique("s"), max_rows=4)) == [[4]]
+    assert answered(frame.group_by("s", keys=texts, max_groups=1).count_units()) == [[1, 1, 1, 1]]
 
 
 def test_no_temporary_table_takes_the_place_of_a_table(connection, table):

@@ -837,7 +837,7 @@ def _budgets(page: Page) -> None:
             lambda frame=frame, limit=limit: frame.count(max_rows=5).release(**dict.fromkeys(price_of(limit), 3.0)),
         )
     page.note("rho from a budget in epsilon", "")
-    page.refused("terms", lambda: visits(page).count(max_rows=5).release(rho=0.1))
+    page.refused("terms", lambda: visits(page, budget=dp.Budget(epsilon=1.0)).count(max_rows=5).release(rho=0.1))
 
 
 def price_of(limit: Mapping[str, Any]) -> list[str]:

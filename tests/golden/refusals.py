@@ -182,7 +182,6 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "columns": lambda f, p: f[["age", "home"]],
         "head": lambda f, p: f.head(),
         "length": lambda f, p: f.shape,
-        "groupby": lambda f, p: f.groupby("home"),
         "an attribute": lambda f, p: f.age,
         "misspelt": lambda f, p: f.cuont(),
         "assign": lambda f, p: f.assign(x=1),

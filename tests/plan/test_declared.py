@@ -429,7 +429,7 @@ REFUSED = [
     ({"bounds": {"nope": (0, 1)}}, UnknownColumn, "there is no column 'nope'"),
     ({"keys": {"nope": ["a"]}}, UnknownColumn, "there is no column 'nope'"),
     ({"bounds": {"spend": (1, 0)}}, InvalidBounds, "spend"),
-    ({"bounds": {"spend": dp.Auto()}}, InvalidBounds, r"bounds=dp.Auto\(\)"),
+    ({"bounds": {"city": dp.Auto()}}, WrongType, "not a column of type String"),
     ({"bounds": {"spend": None}}, InvalidBounds, r"\(0, 100\)"),
     ({"bounds": {"city": (0, 1)}}, WrongType, "not a column of type String"),
     ({"bounds": {"day": (0, 1)}}, WrongType, "day"),
@@ -442,6 +442,8 @@ REFUSED = [
     ({"keys": ["a"]}, InvalidArgument, "dict"),
     ({"max_rows": 0}, InvalidArgument, "max_rows"),
     ({"max_groups": dp.Auto()}, InvalidArgument, r"limits=dp.Auto\(\)"),
+    ({"max_rows": dp.Auto()}, InvalidArgument, r"dp\(\.\.\.\)\.bound\(limits=dp.Auto\(\)\)"),
+    ({"keys": {("city", "spend"): [("a", 1)]}}, InvalidArgument, r"group_by\('city', 'spend', keys=\.\.\.\)"),
     ({"max_row": 1}, WrongCall, "max_row"),
     ({"min_units": 0}, InvalidArgument, "min_units"),
     ({"min_units": 2.5}, InvalidArgument, "min_units"),
@@ -570,3 +572,45 @@ def test_dates_that_python_does_not_have_are_no_keys_of_a_public_table():
     joined = plain().join(pl.DataFrame({"city": ["Bonn", "Kiel", "Ulm"], "opened": far}), on="city")
     keys = joined.group_by("opened", max_groups=1, max_rows_per_group=1).count().release(epsilon=1).table["opened"]
     assert keys.to_list() == [dt.date(1970, 1, 4)]
+
+
+def test_a_row_of_the_rest_beside_declared_keys_names_where_they_are_declared():
+    frame = pl.DataFrame({"user": [1], "city": ["a"]}).dp(unit="user", max_rows=1, max_groups=1, keys={"city": ["a"]})
+    with pytest.raises(InvalidArgument, match=r"leave keys= out of dp\(\.\.\.\), which lists 'city'"):
+        frame.group_by("city", other="rest").count()
+    with pytest.raises(InvalidArgument, match=r"leave keys= out of it"):
+        frame.group_by("city", other="rest", keys=["a", "b"]).count()
+
+
+CHOSEN = {
+    "sum": lambda f, **b: f.sum("spend", **b),
+    "mean": lambda f, **b: f.mean("spend", **b),
+    "several": lambda f, **b: f.mean(["spend", "items"], **b),
+    "median": lambda f, **b: f.median("spend", **b),
+    "std": lambda f, **b: f.std("spend", **b),
+    "agg": lambda f, **b: f.agg(a=dp.mean("spend", **b), b=dp.sum("items", **b)),
+    "groups": lambda f, **b: f.group_by("city", keys=["a"], max_groups=1).sum("spend", **b),
+}
+MANY = pl.DataFrame({"user": [1, 2, 3], "spend": [1.0, 2.0, 3.0], "items": [1, 2, 3], "city": ["a", "b", "a"]})
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_bounds_that_each_release_chooses_are_declared_as_typed(name):
+    auto = {"spend": dp.Auto(), "items": dp.Auto()}
+    declared, typed = (
+        MANY.dp(unit="user", budget=dp.Budget(epsilon=9), max_rows=1, **b) for b in ({"bounds": auto}, {})
+    )
+    short, long = CHOSEN[name](declared), CHOSEN[name](typed, bounds=dp.Auto())
+    assert short._question.aggregates == long._question.aggregates
+    assert short.release(epsilon=1.0).table.shape == long.release(epsilon=1.0).table.shape
+    assert "dp.Auto()" in str(short.explain())
+    assert CHOSEN[name](declared, bounds=(0, 9)).sensitivity == CHOSEN[name](typed, bounds=(0, 9)).sensitivity
+
+
+def test_where_no_bounds_are_chosen_declared_ones_are_none():
+    frame = MANY.dp(unit="user", max_rows=1, bounds={"spend": dp.Auto(), "items": dp.Auto()})
+    assert "each release chooses" in str(frame)
+    assert "bounds" not in str(frame.per_unit(total=dp.sum("spend"))._step.typed)
+    for ask in (lambda: frame.corr(["spend", "items"]), lambda: frame.skew("spend"), lambda: frame.cdf("spend", [1])):
+        with pytest.raises(InvalidBounds):
+            ask()

@@ -95,6 +95,20 @@ def pairs():
         ("replaced strictly", S.replace_strict({"a": 1}, default=0), s.replace_strict({"a": 1}, default=0)),
         ("day", S.str.to_date("%d.%m.%Y"), s.str.to_date("%d.%m.%Y")),
         ("clock", S.str.to_datetime("%d.%m.%Y %H:%M"), s.str.to_datetime("%d.%m.%Y %H:%M")),
+        ("pattern", S.str.contains("a|b"), s.str.contains("a|b", regex=True)),
+        ("just these", S.str.contains("a|b", literal=True), s.str.contains("a|b", literal=True)),
+        ("group", S.str.extract("(a)b"), s.str.extract("(a)b")),
+        ("many", S.str.count_matches("[ab]"), s.str.count_matches("[ab]", regex=True)),
+        ("pattern replaced", S.str.replace_all("a+", "b"), s.str.replace_all("a+", "b", regex=True)),
+        (
+            "stripped",
+            S.str.strip_chars() + S.str.strip_chars_end("a"),
+            s.str.strip_chars() + s.str.strip_chars_end("a"),
+        ),
+        ("start", S.str.strip_prefix("a") + S.str.strip_suffix("b"), s.str.strip_prefix("a") + s.str.strip_suffix("b")),
+        ("zone", T.dt.convert_time_zone("Asia/Tokyo"), t.dt.convert_time_zone("Asia/Tokyo")),
+        ("clock of a zone", T.dt.replace_time_zone("Asia/Tokyo"), t.dt.replace_time_zone("Asia/Tokyo")),
+        ("no zone", T.dt.replace_time_zone(None), t.dt.replace_time_zone(None)),
         ("between days", (T - T).dt.total_days(), (t - t).dt.total_days()),
         ("later", T + pl.duration(days=3), t + dp.duration(days=3)),
         ("offset", T.dt.offset_by("-1mo"), t.dt.offset_by("-1mo")),
@@ -122,14 +136,15 @@ REFUSED = {
     "shift": A.shift(1),
     "rank": A.rank(),
     "window": A.over("s"),
-    "strip": S.str.strip_chars(),
+    "every match": S.str.extract_all("a"),
     "forward": A.fill_null(strategy="forward"),
     "column": T.dt.truncate(S),
     "column of texts": S.str.starts_with(S),
     "struct": pl.struct("a"),
     "largest": pl.max_horizontal("a", "t"),
     "written": T.dt.strftime("%Y"),
-    "found": S.str.extract("(a)"),
+    "several groups": S.str.extract_groups("(a)(b)"),
+    "earliest": T.dt.replace_time_zone("UTC", ambiguous="earliest"),
     "milliseconds": (T - T).dt.total_milliseconds(),
     "nulls left out": pl.concat_str("s", "s", ignore_nulls=True),
     "another unit": S.str.to_datetime("%Y-%m-%d", time_unit="ns"),
@@ -228,7 +243,7 @@ def test_rows_are_counted_by_the_name_that_polars_has_for_it(frame):
     assert groups.agg(pl.len()).release(epsilon=1).table.columns == ["t", "len"]
     assert groups.agg(pl.len().alias("n"), m=pl.len()).release(epsilon=1).table.columns == ["t", "n", "m"]
     assert frame.agg(n=pl.len(), max_rows=2).release(epsilon=1).table.columns == ["n"]
-    with pytest.raises(UnsupportedOperation, match="these are read: mean"):
+    with pytest.raises(UnsupportedOperation, match="alone is a value of each row"):
         groups.agg(m=pl.col("a"))
 
 

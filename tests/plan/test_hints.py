@@ -44,7 +44,6 @@ def groups_of(frame):
 
 
 NAMES = {
-    "f.groupby": "group_by(",
     "f.assign": "with_columns(",
     "f.query": "filter(",
     "f.dropna": "drop_nulls(",
@@ -88,7 +87,9 @@ NAMES = {
     "dp.col('n').shift": "per_unit(",
     "dp.col('n').dt.floor": ".dt.truncate('1d')",
     "dp.col('n').dt.isocalendar": ".dt.week()",
-    "dp.col('n').str.strip": "before the table is protected",
+    "dp.col('n').str.strip": ".str.strip_chars()",
+    "dp.col('n').str.count": ".str.count_matches('a')",
+    "dp.col('n').dt.tz_convert": ".dt.convert_time_zone('Europe/Berlin')",
     "dp.col('n').str.get": ".list.get(0)",
     "dp.col('n').str.split(',').len": ".list.get(0)",
     "dp.col('city').str.lower": "to_lowercase",
@@ -151,10 +152,10 @@ ASKED = {
     "g['wage']": ".mean('wage'",
     "[key for key in g]": "no loop: one frame for each key is in partition('city', keys=[...], max_groups=1)",
     "out['n']": ".table['n']",
-    "g.agg(['mean'])": "agg(n=dp.count()",
+    "g.agg(['mean'])": "mean(['x', 'y'])",
     "g.agg({'wage': 'avg'})": "no statistic 'avg'",
     "f.agg(n=dp.count(), max_rows=1, epsilon=1)": ".release(epsilon=...)",
-    "TABLE.dp.agg(['mean'], unit='user')": "agg(n=dp.count()",
+    "TABLE.dp.agg(['mean'], unit='user')": "mean(['x', 'y'])",
     "f.count(max_rows=dp.Auto())": "limits=dp.Auto()",
     "TABLE.dp['wage']": "frame.mean('wage'",
     "TABLE.dp[['wage']]": "df.dp(unit='user_id')",
@@ -163,7 +164,6 @@ ASKED = {
     "f.top_k()": "'column'. Type top_k('city', 1,",
     "f.count_units(max_rows=1)": "count_units().release(",
     "f.group_by('city', max_group=1)": "Did you mean 'max_groups'? Type group_by('city', keys=['Bonn', 'Kiel'],",
-    "f.filter(city='Bonn')": "'city'. Type filter(dp.col('wage') >= 18).",
     "g.mean()": "'column'. Type .mean('wage', bounds=(0, 100))",
     "dp.sum()": "'column'. Type dp.sum('wage', bounds=(0, 100))",
     "dp.quantile('wage')": "'q'. Type dp.quantile('wage', 0.9,",
@@ -205,7 +205,7 @@ def test_every_line_that_is_named_for_a_question_works(place):
             eval(line, {"frame": frame, "groups": groups, "dp": dp, "df": PEOPLE, "series": series})
 
 
-@pytest.mark.parametrize("verb", usage.STEPS)
+@pytest.mark.parametrize("verb", [verb for verb in usage.STEPS if verb != "filter"])  # which takes any arguments
 def test_every_line_that_is_named_for_a_step_works(verb):
     frame = PEOPLE.dp(unit="user_id", budget=dp.Budget(epsilon=100))
     with pytest.raises(WrongCall, match=f"^{verb}: ") as caught:

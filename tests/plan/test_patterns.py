@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.engine.stages.rows import lower
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.nodes import text
 
@@ -26,22 +27,99 @@ OF_POLARS = ["contains", "replace", "replace_all"]  # in Polars split takes no p
 
 @pytest.mark.parametrize("sign", SIGNS)
 @pytest.mark.parametrize("method", METHODS)
-def test_a_sign_of_a_pattern_is_refused_with_the_line_to_type(method, sign):
-    with pytest.raises(UnsupportedOperation, match="no patterns here") as refused:
+def test_a_sign_of_a_pattern_is_refused_with_the_lines_to_type(method, sign):
+    with pytest.raises(UnsupportedOperation, match="signs of a pattern") as refused:
         METHODS[method](s, f"a{sign}b")
-    line = re.search(r"type (\.str.*literal=True\))\.$", str(refused.value))[1]
+    line = re.search(r"meant, type (\.str.*literal=True\))\.$", str(refused.value))[1]
     typed = eval(f"s{line}", {"s": s})
     typed = typed.list.get(0) if method == "split" else typed
     assert text(typed._node) == text(METHODS[method](s, f"a{sign}b", literal=True)._node)
+    assert (line.replace("literal=", "regex=") in str(refused.value)) == (method != "split")
 
 
-@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize(
+    "pattern", ["a|b", "^a", "b$", "a.b", "a?b", r"\.|\*", "[^a-z]+", "(?i)AB", "a{2}", r"\s", "(a)b", r"\d*a"]
+)
 @pytest.mark.parametrize("method", OF_POLARS)
-def test_an_expression_of_polars_too(method, sign):
-    frame = dp.protect(pl.DataFrame({"u": [1], "s": ["a"]}), unit="u", budget=dp.Budget(epsilon=1.0))
-    with pytest.raises(UnsupportedOperation, match="literal=True"):
-        frame.with_columns(x=METHODS[method](S, f"a{sign}b"))
-    assert "x" in frame.with_columns(x=METHODS[method](S, f"a{sign}b", literal=True)).columns
+def test_a_pattern_means_what_it_means_in_polars_and_python(method, pattern):
+    table = pl.DataFrame({"r": range(len(TEXTS)), "s": TEXTS})
+    frame = dp.protect(table, unit=dp.Rows(1))
+    for typed in (METHODS[method](S, pattern), METHODS[method](s, pattern, regex=True)):
+        assert made_of(frame.with_columns(x=typed)) == table.select(METHODS[method](S, pattern)).to_series().to_list()
+    own, times = re.compile(pattern), int(method == "replace")
+    want = [own.search(x) is not None if method == "contains" else own.sub("z", x, times) for x in TEXTS]
+    assert made_of(frame.with_columns(x=METHODS[method](s, pattern, regex=True))) == want
+
+
+def made_of(frame: dp.PrivateFrame) -> list[object]:
+    """The cells of the column x, in order."""
+    names = {name: column.id for name, column in frame._step.table.columns.items()}
+    rows = lower(frame._step, set(names.values())).to_native().collect()
+    return rows.sort(names["r"])[names["x"]].to_list()
+
+
+OUTSIDE = {
+    "a**": "repetition of a repetition",
+    "a*+": "repetition of a repetition",
+    "(?:a*)*": "may be empty",
+    "^*": "may be empty",
+    "(?:a?){2}": "may be empty",
+    "(a": r"\(",
+    "a)": r"\)",
+    "[a": "too early",
+    "[]a]": "type",
+    "[[:alpha:]]": "Sets are not within each other",
+    "[a&&b]": "Sets are not within each other",
+    "[z-a]": "later one",
+    "a|": "empty",
+    "()": "empty",
+    "(?P<x>a)": r"\(\?",
+    "(?=a)": r"\(\?",
+    "a(?i)b": r"\(\?",
+    r"\B.": "not .B",
+    r"(a)\1": "not .1",
+    r"\pL": "not .p",
+    r"\Aa": "not .A",
+    "{a}": "sign",
+    "a{101}": "up to 100",
+    "a{3,2}": "up to 100",
+    "(?:a{100}){100}": "1,000",
+    "(?i)é": "ASCII",
+    r"[^\d\D]": "no characters",
+    "(" * 21 + "a" + ")" * 21: "20 groups",
+}
+
+
+@pytest.mark.parametrize("pattern", OUTSIDE)
+def test_what_engines_read_differently_is_refused_by_name(pattern):
+    with pytest.raises(UnsupportedOperation, match=OUTSIDE[pattern]):
+        s.str.contains(pattern, regex=True)
+
+
+@pytest.mark.parametrize("typed", [S.str.contains(r"\w+"), S.str.extract(r"\b(a)"), S.str.replace(r"\\\W", "")])
+def test_words_of_all_scripts_in_an_expression_of_polars_are_refused(typed):
+    frame = dp.protect(pl.DataFrame({"u": [1], "s": ["a"]}), unit="u")
+    with pytest.raises(UnsupportedOperation, match="all scripts"):
+        frame.with_columns(x=typed)
+
+
+@pytest.mark.parametrize("pattern", ["a|(b)", "(a)?b", "(a)+", "a", "(?:a)", "(a){2}"])
+def test_a_group_that_is_not_in_every_match_is_refused(pattern):
+    with pytest.raises(InvalidArgument, match="group_index=0"):
+        s.str.extract(pattern)
+
+
+def test_matches_of_no_characters_are_neither_counted_nor_replaced():
+    for call in (s.str.count_matches, lambda x, **said: s.str.replace(x, "z", **said)):
+        for pattern in ("a*", "^", "(?:a|b?)"):
+            with pytest.raises(InvalidArgument, match="no characters"):
+                call(pattern, regex=True)
+
+
+def test_groups_are_not_put_back_in():
+    for value in ("$1", "${1}", r"\1"):
+        with pytest.raises(UnsupportedOperation, match="put groups"):
+            s.str.replace("(a)", value, regex=True)
 
 
 @pytest.mark.parametrize("part", [*TEXTS[:9], *SIGNS])
@@ -94,6 +172,8 @@ def test_the_released_number_is_that_of_the_characters():
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=5000))
     with pytest.raises(UnsupportedOperation, match=r"'Bonn\|Kiel', literal=True"):
         frame.filter(dp.col("s").str.contains("Bonn|Kiel"))
+    found = frame.filter(dp.col("s").str.contains("Bonn|Kiel", regex=True)).count(max_rows=1)
+    assert abs(found.release(epsilon=500).value - 600) <= 1
     made = frame.filter(dp.col("s").str.contains("Bonn|Kiel", literal=True)).count(max_rows=1)
     assert abs(made.release(epsilon=500).value) <= 1
     either = dp.col("s").str.contains("Bonn") | dp.col("s").str.contains("Kiel")

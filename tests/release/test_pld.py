@@ -37,7 +37,10 @@ def parts(batch):
             if d.label == "laplace":
                 laplace.append(bound.exact_l1 / scale)
             elif d.label == "paired_laplace":  # both are one mechanism, of twice l1 at twice the scale
-                laplace += [bound.exact_l1 / scale] if d.allotment.beside is not None else []
+                l1 = d.mechanism.joint or bound.exact_l1
+                laplace += [l1 / scale] if d.allotment.beside is not None else []
+            elif d.label == "joint_laplace":  # paid for with the pair
+                pass
             elif d.label == "truncated_geometric":
                 pure += [1 / scale] * bound.l0
             else:

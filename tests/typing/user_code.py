@@ -8,6 +8,7 @@ from typing import Any, assert_type
 
 import pandas as pd
 import polars as pl
+import polars.selectors as cs
 
 import dpframe as dp
 
@@ -60,6 +61,19 @@ def from_polars(visits: pl.DataFrame, lazy: pl.LazyFrame) -> pl.DataFrame:
     return frame.histogram("age", bins=[0, 18, 65], max_rows=1).release(epsilon=0.1).table.sort("age")
 
 
+def in_words_of_polars(visits: pl.DataFrame) -> pl.DataFrame:
+    """Expressions, aggregates and selectors of Polars stand where those of dpframe do."""
+    frame = dp.protect(visits, unit="user_id", budget=BUDGET, max_rows=5, bounds={"spend": (0, 9), "age": (0, 120)})
+    adults = frame.filter(pl.col("age") >= 18, city="Bonn").with_columns(pl.col("spend") / 52).drop(cs.date())
+    assert_type(adults, dp.PrivateFrame[pl.DataFrame])
+    assert_type(adults.mean(["spend", "age"], bounds={"spend": (0, 9), "age": (0, 120)}), dp.Query[pl.DataFrame])
+    assert_type(adults.sum(cs.numeric()), dp.Query[pl.DataFrame])
+    groups = frame.groupby("city", keys=pl.DataFrame({"city": ["Bonn"]}), max_groups=1)
+    assert_type(groups, dp.PrivateGroupBy[pl.DataFrame])
+    assert_type(groups.median(pl.col("spend", "age")), dp.Query[pl.DataFrame])
+    return groups.agg(pl.col("spend").mean(), n=pl.len()).release(epsilon=0.1).table
+
+
 def of_another_kind(relation: object) -> Any:
     """Other tables, such as relations of DuckDB, are protected alike; type checkers do not know what comes out."""
     frame = dp.protect(relation, unit="user_id", budget=dp.Ledger("study.sqlite").budget("visits", epsilon=1.0))
@@ -77,6 +91,8 @@ def not_accepted(visits: pd.DataFrame) -> None:
     frame = dp.protect(visits, unit="user_id")
     frame.count_units().release(epsilon="much")  # type: ignore[arg-type]
     frame.no_such_verb()  # type: ignore[attr-defined]
+    frame.mean("spend", bounds=(0, 9)) / 2  # type: ignore[operator]
+    pl.from_pandas(visits).dp(unit="user_id")  # type: ignore[attr-defined]
     table: pl.DataFrame = frame.count_units().release(epsilon=0.1).table  # type: ignore[assignment]
     visits.dp(unit="user_id")  # type: ignore[operator]
     del table

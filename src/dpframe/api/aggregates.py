@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+import pandas as pd
 import polars as pl
 
-from dpframe.api.arguments import read_name
-from dpframe.api.statistics import choices, counts, moments
+from dpframe.api.arguments import public_schema, read_name
+from dpframe.api.statistics import choices, counts, moments, pairs
 from dpframe.errors import InvalidArgument, MissingBounds
-from dpframe.plan import Aggregate, Expr, Name, PolarsAggregate
+from dpframe.plan import Aggregate, Expr, Name, PolarsAggregate, Schema
 from dpframe.plan import read_aggregates as of_polars
 from dpframe.plan.expressions.polars_aggregates import BOUNDED
 from dpframe.plan.nodes import text
-from dpframe.plan.statistics import Named
+from dpframe.plan.statistics import Named, Several
 from dpframe.plan.steps import Step
 from dpframe.plan.steps.rewrites import WithColumns
 from dpframe.usage import nearest
@@ -27,15 +28,16 @@ _WORDS: Mapping[str, Callable[..., Aggregate]] = {  # of pandas and Polars, and 
 
 
 def read_aggregates(
-    step: Step, verb: str, unnamed: Iterable[object], named: Mapping[str, object]
+    step: Step, verb: str, unnamed: Iterable[object], named: Mapping[str, object], by: Collection[str] = ()
 ) -> tuple[Step, tuple[tuple[str, Aggregate], ...]]:
     """The statistics of a call by name, and the step that writes the columns which Polars' aggregates compute first.
 
     Input:  unnamed: statistics, aggregates of Polars, or one dict of columns and words as in pandas; named: those with
-            a keyword, and pairs of a column and a word
+            a keyword, and pairs of a column and a word; by: keys of groups, which no selector means
     Errors: InvalidArgument, UnsupportedOperation
     """
-    typed = [pair for value in unnamed for pair in _unnamed(value, verb)] + list(named.items())
+    schema = public_schema(step.table.columns, by)
+    typed = [pair for value in unnamed for pair in _unnamed(value, verb, schema)] + list(named.items())
     if len({name for name, _ in typed}) < len(typed):
         raise InvalidArgument(f"{verb}: two aggregates have one name; give one of them another: .alias('y').")
     if not typed:
@@ -43,21 +45,22 @@ def read_aggregates(
     asked = []
     for name, value in typed:
         if isinstance(value, pl.Expr):
-            (value,) = of_polars(value.alias(name))
+            (value,) = of_polars(value.alias(name), schema)
         if isinstance(value, PolarsAggregate):
             step, value = _ours(step, value)
         asked.append((name, _aggregate(name, value, verb)))
     return step, tuple(asked)
 
 
-def _unnamed(value: object, verb: str) -> Iterator[tuple[str, object]]:
+def _unnamed(value: object, verb: str, schema: Schema) -> Iterator[tuple[str, object]]:
     """The names and statistics of an argument without a keyword."""
     if isinstance(value, pl.Expr):
-        yield from ((one.name, one) for one in of_polars(value))
+        yield from ((one.name, one) for one in of_polars(value, schema))
     elif isinstance(value, Named):
         yield value.name, value.aggregate
     elif isinstance(value, Aggregate):
-        yield getattr(value, "column", None) or value.typed.partition("(")[0], value
+        one = value.parts[0][1] if isinstance(value, Several) else value
+        yield getattr(one, "column", None) or value.typed.partition("(")[0], value
     elif isinstance(value, Mapping):
         for column, words in value.items():
             several = isinstance(words, list | tuple)
@@ -65,7 +68,9 @@ def _unnamed(value: object, verb: str) -> Iterator[tuple[str, object]]:
                 yield f"{column}_{word}" if several else column, (column, word)
     elif isinstance(value, list | tuple):
         for one in value:
-            yield from _unnamed(one, verb)
+            yield from _unnamed(one, verb, schema)
+    elif isinstance(value, str):
+        raise InvalidArgument(f"{verb}: say of which columns, {verb}({{'x': [{value!r}]}}), or {value}(['x', 'y']).")
     else:
         raise InvalidArgument(
             f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."
@@ -75,6 +80,8 @@ def _unnamed(value: object, verb: str) -> Iterator[tuple[str, object]]:
 def _ours(step: Step, asked: PolarsAggregate) -> tuple[Step, Aggregate]:
     """The statistic of an aggregate of Polars; what it computes of a row is written to a column of its own first."""
     options = dict(asked.options) | ({} if asked.bounds is None else {"bounds": asked.bounds})
+    if asked.verb in ("corr", "cov"):
+        return step, getattr(pairs, asked.verb)(**options)
     if asked.of is None:
         return step, counts.count()
     if isinstance(asked.of._node, Name):
@@ -83,7 +90,11 @@ def _ours(step: Step, asked: PolarsAggregate) -> tuple[Step, Aggregate]:
     while column in words:
         column += "'"
     step = WithColumns(step, ((column, Expr(asked.of._node)),))
-    if asked.bounds is None and asked.verb in BOUNDED and step.table.columns[column].domain.bounds is None:
+    if asked.verb not in BOUNDED or asked.bounds is not None or step.table.columns[column].domain.bounds is not None:
+        return step, _WORDS[asked.verb](column, **options)
+    if asked.column is not None and asked.column in words:  # a filter changes no value
+        options["bounds"] = words[asked.column].defaults.bounds
+    if options.get("bounds") is None:
         raise MissingBounds(
             f"{asked.verb} of {column}: one value of it could be anything, so no finite noise hides it. Put the range "
             f"just before it, with limits you know without the data: .clip(0, 100).{asked.verb}()."
@@ -94,14 +105,17 @@ def _ours(step: Step, asked: PolarsAggregate) -> tuple[Step, Aggregate]:
 def _aggregate(name: str, value: object, verb: str) -> Aggregate:
     if isinstance(value, Named):
         value = value.aggregate
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], str):
-        column, word = value
+    if isinstance(value, pd.NamedAgg):
+        value = value.column, value.aggfunc
+    if isinstance(value, tuple) and len(value) == 2 and (isinstance(value[1], str) or callable(value[1])):
+        column, word = value  # of a function, such as np.mean, its name is the word
+        word = word if isinstance(word, str) else getattr(word, "__name__", "a function")
         if word not in _WORDS:
             raise InvalidArgument(
                 f"{verb}: there is no statistic {word!r}.{nearest(word, _WORDS)} There are {', '.join(_WORDS)}."
             )
         value = _WORDS[word](read_name(column, verb))
-    if name in ("epsilon", "delta", "rho") and not isinstance(value, Aggregate):
+    if name in ("epsilon", "delta", "rho", "share") and not isinstance(value, Aggregate):
         raise InvalidArgument(f"{verb}: the price is said at the release: {verb}(...).release({name}=...).")
     if not isinstance(value, Aggregate):
         raise InvalidArgument(

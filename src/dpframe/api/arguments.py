@@ -9,24 +9,31 @@ from types import MappingProxyType
 from typing import Any, TypedDict
 
 import polars as pl
+from narwhals.dtypes import DType
 
+from dpframe import engine
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongCall, kind_of
 from dpframe.plan import (
     Auto,
     Bounds,
     Expr,
+    Kind,
     Limits,
     Name,
+    Schema,
     check_interval,
     col,
     in_order,
+    kind,
     lit,
     output_name,
     plain,
     read_polars,
+    selected,
     warn_of_computed_bounds,
     warn_of_computed_keys,
 )
+from dpframe.plan.columns import Column
 from dpframe.plan.steps import Step, check_limit
 from dpframe.plan.steps.rewrites import WithColumns
 from dpframe.usage import STEPS, nearest
@@ -34,35 +41,79 @@ from dpframe.usage import STEPS, nearest
 _RANKS = 10**6  # the largest denominator of a rank
 _MISSPELT = 2  # with more unknown names than this, they are taken for values of a column
 Pair = tuple[Any, Any] | Auto  # two numbers, dates, times or timedeltas; or dp.Auto()
+Pairs = Pair | Mapping[str, Pair]  # for several columns, those of each
+Columns = str | Sequence[str] | pl.Expr  # one column, or several: a list of names, or a selector of Polars
 
 
 def read_name(value: object, call: str) -> str:
     """The name of a column."""
-    if isinstance(value, Expr):
+    if isinstance(value, (Expr, pl.Expr)):
         raise InvalidArgument(
             f"{call}: give the name of a column, not an expression. Write the expression as a column, and name that: "
-            "with_columns(late=dp.col('delay') > 15), then 'late'."
+            "with_columns(late=dp.col('delay') > 15), then 'late'. An aggregate of Polars goes into agg(pl.len())."
+        )
+    if isinstance(value, (list, tuple)) and value and all(isinstance(name, str) for name in value):
+        verb = call.partition("(")[0]
+        raise InvalidArgument(
+            f"{call}: name one column here. A method of the frame or its groups takes several: frame.{verb}(['x', "
+            f"'y']). In agg type each: agg(dp.{verb}('x'), dp.{verb}('y'))."
         )
     if not isinstance(value, str):
         raise InvalidArgument(f"{call}: give the name of a column, not {kind_of(value)}.")
     return value
 
 
-def read_names(values: Iterable[object], call: str, columns: Sequence[str]) -> tuple[str, ...]:
+def read_names(values: Iterable[object], call: str, columns: Sequence[str] | Mapping[str, Column]) -> tuple[str, ...]:
     """Names of columns, one by one or as a list. If many are not in `columns`, the message shows none of them.
 
+    Input:  columns: those there are; of a mapping, `polars.selectors` and `pl.col("x", "y")` name some
     Errors: InvalidArgument; UnknownColumn for names that seem to be values of a column. A few unknown names may be
             misspelt; the table refuses these
     """
     flat: list[object] = []
     for value in values:
-        flat.extend(value) if isinstance(value, (list, tuple)) else flat.append(value)
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            selector = isinstance(one, pl.Expr) and isinstance(columns, Mapping)
+            flat.extend((read_several(one, call, columns) if selector else None) or [one])  # type: ignore[arg-type]
     names = tuple(read_name(value, call) for value in flat)
     if sum(name not in columns for name in names) > _MISSPELT:
         raise UnknownColumn(
             f"{call}: give names of columns; these seem to be values, and are not shown. Columns: {', '.join(columns)}."
         )
     return names
+
+
+def read_several(
+    value: object, call: str, columns: Mapping[str, Column], but: Collection[str] = ()
+) -> list[str] | None:
+    """The columns of a list, of `pl.col("x", "y")` or of a selector of Polars; None for one name or anything else.
+
+    A selector means columns by their public names and types, and none that identifies the unit or is in `but`: the keys
+    of a grouping, as in Polars.
+
+    Errors: UnknownColumn for a selector that means no column
+    """
+    if isinstance(value, (list, tuple)):
+        parts = [read_several(one, call, columns, but) or [read_name(one, call)] for one in value]
+        return list(dict.fromkeys(name for part in parts for name in part))
+    if not isinstance(value, pl.Expr):
+        return None
+    names = selected(value, public_schema(columns, but))
+    if names == []:
+        raise UnknownColumn(f"{call}: the selector means no column. Columns: {', '.join(columns)}.")
+    return names
+
+
+def public_schema(columns: Mapping[str, Column], but: Collection[str] = ()) -> Schema:
+    """The columns that a selector is resolved on, as Polars has their types: see `read_several`."""
+
+    def held(dtype: DType) -> Any:
+        if dtype.is_decimal():
+            return pl.Decimal
+        return pl.Object if kind(dtype) == Kind.OTHER else engine.polars_dtype(dtype)
+
+    units = {name for name, column in columns.items() if column.is_unit}
+    return Schema({name: held(column.domain.dtype) for name, column in columns.items()}, frozenset({*units, *but}))
 
 
 def typed_too(**given: object) -> str:
@@ -120,6 +171,7 @@ class Options(TypedDict, total=False):
     """What a release takes beside its price in ε and δ: see `Query.release`."""
 
     rho: float | None
+    share: float | None
     noise: str
     name: str | None
     refresh: bool
@@ -127,6 +179,7 @@ class Options(TypedDict, total=False):
     data: Any
     ci: float | None
     covers: str
+    spender: str | None
 
 
 def read_row_limits(max_rows: object = None, limits: object = None) -> Limits:

@@ -169,7 +169,7 @@ def _names(frame: AskedFrame[Any], columns: object, bounds: object) -> tuple[str
     """The columns to describe: those that are named, those that have bounds, or all of numbers."""
     table = frame._step.table
     if columns is not None:
-        names = read_names([columns], "describe", list(table.columns))
+        names = read_names([columns], "describe", table.columns)
     elif isinstance(bounds, Mapping):
         names = tuple(read_mapping(bounds, "describe: bounds="))
     else:

@@ -7,9 +7,11 @@ from dataclasses import replace
 from html import escape
 from typing import Any, NoReturn
 
+import polars as pl
+
 from dpframe import engine
 from dpframe.api.aggregates import read_aggregates
-from dpframe.api.arguments import read_columns, read_expr, read_limits, read_mapping, read_name
+from dpframe.api.arguments import Columns, read_columns, read_expr, read_limits, read_mapping, read_name
 from dpframe.api.describing import FrameDescription
 from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.partition import partitioned
@@ -24,12 +26,14 @@ from dpframe.plan import (
     NO_ROWS,
     Aggregate,
     Auto,
+    Bounds,
     Expr,
     Intervals,
     Kind,
     as_dtype,
     check_choice,
     check_interval,
+    col,
     describe,
     kind,
     plain,
@@ -39,10 +43,10 @@ from dpframe.plan import (
     warn_of_computed_bounds,
     warn_of_public_units,
 )
-from dpframe.plan.declared import completed
+from dpframe.plan.declared import check_fact, completed, within_rows
 from dpframe.plan.steps import Rows, combine, rewrites, source_of
 from dpframe.plan.steps import basic as steps
-from dpframe.usage import STEPS, explains
+from dpframe.usage import STEPS, elsewhere, explains
 
 
 @explains("{}({})", STEPS)
@@ -92,7 +96,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
     def _advice(self, name: str) -> str:
         if name in self.columns:
             return f" It is a column: in a step it is dp.col({name!r}), in a question {name!r}, as in count({name!r})."
-        return super()._advice(name)
+        return elsewhere(name) or super()._advice(name)
 
     def __len__(self) -> NoReturn:
         raise InvalidArgument(f"A protected frame does not tell its number of rows. {NO_ROWS}")
@@ -116,10 +120,28 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
             "filter(dp.col('age') >= 18)."
         )
 
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        name = key if isinstance(key, str) and key.isidentifier() else "double"
+        raise InvalidArgument(
+            f"A protected frame never changes: type frame = frame.with_columns({name}=...), with an expression such as "
+            "dp.col('wage') * 2."
+        )
+
+    def __delitem__(self, key: object) -> NoReturn:
+        raise InvalidArgument(f"A protected frame never changes: type frame = frame.drop({key!r}).")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_"):
+            self[name] = value
+        super().__setattr__(name, value)
+
     # Transform
 
-    def filter(self, *conditions: Expr | str) -> PrivateFrame[Table_co]:
+    def filter(self, *conditions: Expr | pl.Expr | str, **equal: Any) -> PrivateFrame[Table_co]:
         """Keep the rows where every condition holds: `filter(dp.col("age") >= 18)`.
+
+        Input:  conditions: expressions, or names of columns of true and false; equal: values that columns have, as in
+                Polars: `filter(city="Bonn")`
 
         Rows where a condition is null are dropped. Bound: rows only leave, so no unit has more than before.
 
@@ -129,10 +151,10 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         >>> adults.count(max_rows=3).sensitivity["count"].l1  # of one unit, still at most three rows count
         3
         """
-        if not conditions:
+        if not conditions and not equal:
             raise InvalidArgument("filter: give a condition, such as filter(dp.col('age') >= 18).")
         frame = self
-        for condition in conditions:
+        for condition in (*conditions, *(col(name) == value for name, value in equal.items())):
             if isinstance(condition, str) and condition not in self.columns and set("<>=!") & set(condition):
                 raise InvalidArgument("filter: a condition is not text but an expression, such as dp.col('age') >= 18.")
             if isinstance(condition, bool):
@@ -165,7 +187,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         written = read_columns("with_columns", unnamed, columns, self._step.table.columns)
         return self._then(rewrites.WithColumns(self._step, written))
 
-    def select(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
+    def select(self, *columns: Columns) -> PrivateFrame[Table_co]:
         """Keep these columns, in this order. The unit's identifier travels on, hidden.
 
         >>> import polars as pl, dpframe as dp
@@ -178,7 +200,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
             raise InvalidArgument("select: name at least one column: select('age', 'city').")
         return self._then(steps.Select(self._step, names))
 
-    def drop(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
+    def drop(self, *columns: Columns) -> PrivateFrame[Table_co]:
         """Leave out these columns. The unit's identifier travels on, hidden."""
         return self._then(steps.Drop(self._step, self._names(columns, "drop")))
 
@@ -200,6 +222,9 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         if isinstance(lower, Auto) or isinstance(upper, Auto):
             raise InvalidBounds(f"clip({name!r}): dp.Auto() is for a question: dp.mean({name!r}, bounds=dp.Auto()).")
         low, high = check_interval(lower, upper, f"clip({name!r})")
+        if low is not None and high is not None:
+            typed = Bounds(low, high)
+            check_fact(self._step.table.columns.get(name), "bounds", typed, f"clip({name!r}): its limits")
         warn_of_computed_bounds((lower, upper), f"clip({name!r})")
         return self._then(rewrites.Clip(self._step, name, low, high))
 
@@ -216,7 +241,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
             step = rewrites.FillNull(step, name, plain(filler))
         return self._then(step)
 
-    def drop_nulls(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
+    def drop_nulls(self, *columns: Columns) -> PrivateFrame[Table_co]:
         """Drop the rows in which one of these columns (by default any column) is missing (null or NaN).
 
         Errors: UnknownColumn; WrongType where a column cannot be read, also where none is named
@@ -303,8 +328,11 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         5
         """
         step, asked = read_aggregates(self._step, "per_unit", (), features)
-        made = tuple((name, completed(feature, step.table)) for name, feature in asked)
-        return self._then(combine.PerUnit(step, made))
+        made = tuple((name, completed(feature, step.table, chosen=False)) for name, feature in asked)
+        each: steps.Step = combine.PerUnit(step, made)
+        for name, lower, upper in within_rows(made, step.table):
+            each = rewrites.Clip(each, name, lower, upper)
+        return self._then(each)
 
     def join(self, other: Any, on: str | Sequence[str], how: str = "inner") -> PrivateFrame[Table_co]:
         """Each row with the rows of another table that have its key: `join(regions, on="city")`.

@@ -14,7 +14,7 @@ from dpframe.api.statistics.pairs import GroupPairs
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import GROUPS
-from dpframe.usage import explains
+from dpframe.usage import elsewhere, explains
 
 
 @explains(".{}({}).release(epsilon=0.1)")
@@ -47,7 +47,7 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
         >>> {name: bound.l1 for name, bound in query.sensitivity.items()}
         {'n': 9, 'spend': 20}
         """
-        step, asked = read_aggregates(self._groups.step, "agg", unnamed, aggregates)
+        step, asked = read_aggregates(self._groups.step, "agg", unnamed, aggregates, self._groups.by)
         return PrivateGroupBy(replace(self._groups, step=step), self._budget, self._written)._query(asked)
 
     def keys(self) -> Query[Table_co]:
@@ -94,7 +94,7 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
     def _advice(self, name: str) -> str:
         if name in self._groups.table.columns:
             return f" It is a column: name it in the question, as in .mean({name!r}, bounds=(0, 100))."
-        return super()._advice(name)
+        return elsewhere(name) or super()._advice(name)
 
     def __getitem__(self, key: object) -> NoReturn:
         if isinstance(key, int):  # a loop asks for 0, 1, ...
@@ -104,6 +104,9 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
         raise InvalidArgument(
             f"Groups take no [...]: name the column in the question, as in .mean({name!r}, bounds=(0, 100))."
         )
+
+    def __len__(self) -> int:
+        return len(self[0])
 
     def __repr__(self) -> str:
         return f"PrivateGroupBy by {', '.join(map(repr, self._groups.by))}. Ask it: .agg(n=dp.count())"

@@ -10,7 +10,8 @@ from dpframe.api.settings import resolve_budget
 from dpframe.budget import Budget, PartBudget
 from dpframe.errors import InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.noise import bits
-from dpframe.plan import described_table, read_keys
+from dpframe.plan import Limits, described_table, read_keys
+from dpframe.plan.declared import check_levels, check_limits
 from dpframe.plan.steps import PartitionPart, Step, check_limit, lineage
 
 
@@ -33,6 +34,8 @@ def partitioned(
     levels = read_keys(keys, (name,), [domain], f"partition({name!r})")
     if levels is None or any(key is None for key in levels.levels[0]):
         raise InvalidArgument(f"partition({name!r}): list the keys of the parts, keys=['north', 'south'].")
+    check_levels(step.table, (name,), levels.levels, f"partition({name!r})")
+    check_limits(Limits(max_groups=most), step.table, f"partition({name!r})")
     values = tuple(key for key in levels.levels[0] if key is not None)
     for key in values:  # refuse before anything is written
         _ = PartitionPart(step, name, key, values, most, "").table

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from itertools import islice
 from typing import Any, Generic
 
 import polars as pl
@@ -17,26 +16,37 @@ from dpframe.api.settings import resolve_budget
 from dpframe.budget import Terms, offered
 from dpframe.engine import Table_co, as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan import QUERY, Derivation, Question, ReleasedColumn, check_choice, derivation, read_covers, real
+from dpframe.plan import (
+    NOT_RELEASED,
+    QUERY,
+    Derivation,
+    Question,
+    ReleasedColumn,
+    check_choice,
+    derivation,
+    read_covers,
+    real,
+)
 from dpframe.plan.steps import Step, exchanged, rebased, source_of, sources_of
-from dpframe.release import Account, Batch, batch_of, release, tuned
+from dpframe.release import Account, Batch, batch_of, bought, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
 from dpframe.release.estimators import estimator_of
 from dpframe.release.kinds import answer_kind
-from dpframe.release.pricing import NoisePlan, read_price
+from dpframe.release.pricing import NoisePlan, is_list, read_price, read_prices, share_price
 from dpframe.release.shown import Release, priced_chart, read_look, warn_hopeless
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.sensitivity import Sensitivity
-from dpframe.usage import PRICED, Hints, explained, explains
+from dpframe.usage import PRICED, Hints, NoNumber, explained, explains
 
 
 @explains(".{}({})", PRICED)
-class Query(Hints, Generic[Table_co]):
+class Query(NoNumber, Hints, Generic[Table_co]):
     """A question about a protected frame. Nothing has been read and nothing paid; `release` does both, once."""
 
     __slots__ = ("_budget", "_question")
     _habits = QUERY
+    _instead = NOT_RELEASED
 
     def __init__(self, question: Question, budget: Account | None) -> None:
         self._question, self._budget = question, budget
@@ -99,7 +109,7 @@ class Query(Hints, Generic[Table_co]):
         keys = [key[0] if len(key) == 1 else key for key in totals.keys.rows()] if question.by else [()]
         return {
             name: {key: int(value) * p.total.unit for key, value in zip(keys, values, strict=True)}
-            for p, values in zip(question.read, totals.values, strict=True)
+            for p, values in question.with_followed(totals.values)
             if p.total.width is None
             for name in p.names
         }
@@ -116,6 +126,7 @@ class Query(Hints, Generic[Table_co]):
         alpha: float = 0.05,
         *,
         delta: float | None = None,
+        share: bool = False,
         noise: str = "auto",
         assume_rows: int | None = None,
         ci: float | None = None,
@@ -123,10 +134,10 @@ class Query(Hints, Generic[Table_co]):
         """The smallest ε whose error is at most `error`, to four digits: the inverse of `accuracy`.
 
         Input:  error > 0 (column unit); column, by default every column; alpha, delta, noise, assume_rows, ci as in
-                `accuracy`
-        Output: ε, rounded up
-        Errors: those of `accuracy`; UnsupportedOperation when no ε below 1e9 is enough, or the error is not known
-                before a release (ratios and quantiles without assume_rows=)
+                `accuracy`; share: True for the smallest share of the budget in place of ε
+        Output: ε or share, rounded up
+        Errors: those of `accuracy`; UnsupportedOperation when no ε below 1e9 is enough, or no share, or the error is
+                not known before a release (ratios and quantiles without assume_rows=)
 
         >>> import polars as pl
         >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user")
@@ -141,8 +152,9 @@ class Query(Hints, Generic[Table_co]):
         self._known_limits("epsilon_for")
         query = self._with_ci(ci)
 
-        def enough(epsilon: float) -> bool:
-            rows = query._error_rows({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows, column)
+        def enough(size: float) -> bool:
+            price = {"share": size} if share else {"epsilon": size, "delta": delta}
+            rows = query._error_rows(price, alpha, noise, assume_rows, column)
             errors = [row[-1] for row in rows]
             if not errors:
                 raise UnsupportedOperation("epsilon_for: keys alone have no error.")
@@ -153,7 +165,9 @@ class Query(Hints, Generic[Table_co]):
                 )
             return bool(max(errors) <= most)
 
-        low, high = 1e-9, 1e9
+        low, high = 1e-9, 1.0 if share else 1e9
+        if share and not enough(high):
+            raise UnsupportedOperation("epsilon_for: the whole budget is not enough for this error.")
         if not enough(high):
             raise UnsupportedOperation("epsilon_for: no ε below 1e9 is enough; the rounding of this column is coarser.")
         while high / low > 1.00001:
@@ -169,6 +183,7 @@ class Query(Hints, Generic[Table_co]):
         delta: float | None = None,
         *,
         rho: float | Sequence[float] | None = None,
+        share: float | None = None,
         alpha: float = 0.05,
         noise: str = "auto",
         assume_rows: int | None = None,
@@ -176,9 +191,9 @@ class Query(Hints, Generic[Table_co]):
     ) -> Table_co:
         """The error to expect of each column at a price, or at several, before anything is spent.
 
-        Input:  epsilon, delta, rho, noise, ci as in `release`; a list of prices, epsilon=[0.1, 1], gives the errors at
-                each; alpha: the probability of a larger error; assume_rows: for ratios and quantiles, a number of
-                values per group to assume, since their error depends on it
+        Input:  epsilon, delta, rho, share, noise, ci as in `release`; a list of prices, epsilon=[0.1, 1], gives the
+                errors at each; alpha: the probability of a larger error; assume_rows: for ratios and quantiles, a
+                number of values per group to assume, since their error depends on it
         Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks) and
                 useful_from. "n.other" is the column n in the row that collects suppressed groups. The error of a mean,
                 a variance, a standard deviation or a quantile is null unless rows are assumed. That of a most frequent
@@ -203,10 +218,10 @@ class Query(Hints, Generic[Table_co]):
         >>> frame.count_units().accuracy(epsilon=[0.1, 1]).select("epsilon", "column", "scale").rows()
         [(0.1, 'count_units', 10.0), (1.0, 'count_units', 1.0)]
         """
-        if epsilon is None and rho is None:
-            ways = "accuracy(epsilon=0.1), or accuracy(rho=0.01); or at several: accuracy(epsilon=[0.1, 1])"
+        if epsilon is None and rho is None and share is None:
+            ways = "accuracy(epsilon=0.1), (rho=0.01) or (share=0.02); or at several: accuracy(epsilon=[0.1, 1])"
             raise InvalidPrice(f"Say at what price: {ways}.")
-        table = self._errors(epsilon, delta, rho, alpha, noise, assume_rows, ci)
+        table = self._errors(epsilon, delta, rho, alpha, noise, assume_rows, ci, share)
         warn_hopeless(table, assume_rows)
         shown: Table_co = as_kind(table, source_of(self._question.step).data.kind)
         return shown
@@ -242,30 +257,30 @@ class Query(Hints, Generic[Table_co]):
                 "expect. A release has its own picture: .release(epsilon=0.1).plot()."
             )
         terms = Terms.EPSILON if rho is None else Terms.RHO
-        epsilons, rhos = (x if _is_list(x) or x is None else [x] for x in (epsilon, rho))
+        epsilons, rhos = (x if is_list(x) or x is None else [x] for x in (epsilon, rho))
         table = self._errors(epsilons, delta, rhos, alpha, noise, assume_rows, ci)
         if column is not None:
             table = table.filter(pl.col("column").is_in([column, f"{column}.other"]))
         return priced_chart(table, self._question, terms, check_alpha(alpha), look)
 
     def _errors(
-        self, epsilon: Any, delta: Any, rho: Any, alpha: float, noise: str, assume_rows: int | None, ci: float | None
+        self, epsilon: Any, delta: Any, rho: Any, alpha: float, noise: str, rows: int | None, ci: Any, share: Any = None
     ) -> pl.DataFrame:
         """The table of `accuracy`: one row per column, and of several prices the rows of each."""
-        asked, terms = self._with_ci(ci), Terms.EPSILON if _is_list(epsilon) or rho is None else Terms.RHO
+        asked, terms = self._with_ci(ci), Terms.EPSILON if is_list(epsilon) or rho is None else Terms.RHO
         listed = epsilon if terms is Terms.EPSILON else rho
-        several = _is_list(listed)
-        rows = []
-        for price in _prices(listed, terms) if several else [listed]:
-            named = {"epsilon": epsilon, "rho": rho, "delta": delta, terms.value: price}
-            expected = asked._error_rows(named, alpha, noise, assume_rows)
+        several = is_list(listed)
+        lines = []
+        for price in read_prices(listed, terms) if several else [listed]:
+            named = {"epsilon": epsilon, "rho": rho, "delta": delta, "share": share, terms.value: price}
+            expected = asked._error_rows(named, alpha, noise, rows)
             useful_from = asked._useful_from(named, alpha, noise)
             first_cells = (float(price),) if several else ()
-            rows += [(*first_cells, *row, least) for row, least in zip(expected, useful_from, strict=True)]
+            lines += [(*first_cells, *row, least) for row, least in zip(expected, useful_from, strict=True)]
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
         first = {terms.value: pl.Float64} if several else {}
         numbers = {"scale": pl.Float64, "error": pl.Float64, "useful_from": pl.Int64}
-        return pl.DataFrame(rows, schema={**first, **schema, **numbers}, orient="row")
+        return pl.DataFrame(lines, schema={**first, **schema, **numbers}, orient="row")
 
     def _error_rows(
         self, price: Mapping[str, float | None], alpha: float, noise: str, rows: int | None, of: str | None = None
@@ -302,9 +317,13 @@ class Query(Hints, Generic[Table_co]):
     def _noise_plan(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
         """The noise that a price buys from the budget. If there is no budget, the price decides: ε or ρ."""
         terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
+        if price.get("share") is not None:
+            others = {name: amount for name, amount in price.items() if name != "share"}
+            return bought(self._question, share_price(resolve_budget(self._budget), price["share"], noise, **others))[1]
         with suppress(BudgetRequired):
             terms = resolve_budget(self._budget).terms
-        return answer_kind(self._question).noise(self._question, read_price(terms, **price, noise=noise))
+        amounts = {name: amount for name, amount in price.items() if name != "share"}
+        return answer_kind(self._question).noise(self._question, read_price(terms, **amounts, noise=noise))
 
     def release(
         self,
@@ -312,6 +331,7 @@ class Query(Hints, Generic[Table_co]):
         delta: float | None = None,
         *,
         rho: float | None = None,
+        share: float | None = None,
         noise: str = "auto",
         name: str | None = None,
         refresh: bool = False,
@@ -319,28 +339,31 @@ class Query(Hints, Generic[Table_co]):
         data: Any = None,
         ci: float | None = None,
         covers: str = "noise",
+        spender: str | None = None,
     ) -> Release[Table_co]:
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
         Input:  epsilon > 0 and delta >= 0, the price; or rho > 0 (and delta, for keys found in the data) from a budget
-                in ρ; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviation. For
-                counts of listed groups, and sums with bounds of one sign, there is also noise of which groups share a
-                part, which "auto" may take: "k-norm" for ε alone, "elliptic" with δ or in ρ. A sum over groups of such
-                numbers has a larger error. Choices (quantiles, most frequent values) have a mechanism of their own,
-                which may use the δ, but not with noise="laplace"; name: of the release in its budget, so that a second
-                call with this name returns the stored table for free; refresh: pay again for a name, and draw again;
-                on_pending: "retry" pays again for a name whose release was charged and has no table, since it was
-                killed; data: which rows these are, as in `dpframe.protect`: the name over other rows is refused; ci:
-                with 0.95 each number has the ends of its 95% interval beside it, see `Release.with_ci`. Intervals are
-                free, but for quantiles: half of a quantile's price pays for its interval, which then holds whatever the
-                values are; covers: "noise" for intervals of the number without noise, or "population" for the number of
-                the population that these people are drawn from at random. Counts, sums, means, ratios, variances,
-                covariances and correlations have the second. Where people may have several rows or values other than 0
-                and 1, a part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation
+                in ρ or with accountant="gdp"; or share: a part of the whole budget, 0.02 for two per cent, in the terms
+                in which it buys less noise; noise: "laplace", "gaussian", or "auto" for the one with the smaller
+                standard deviation. For counts of listed groups, and sums with bounds of one sign, there is also noise
+                of which groups share a part, which "auto" may take: "k-norm" for ε alone, "elliptic" with δ or in ρ. A
+                sum over groups of such numbers has a larger error. Choices (quantiles, most frequent values) have a
+                mechanism of their own, which may use the δ, but not with noise="laplace"; name: of the release in its
+                budget, so that a second call with this name returns the stored table for free; refresh: pay again for a
+                name, and draw again; on_pending: "retry" pays again for a name whose release was charged and has no
+                table, since it was killed; data: which rows these are, as in `dpframe.protect`: the name over other
+                rows is refused; ci: with 0.95 each number has the ends of its 95% interval beside it, see
+                `Release.with_ci`. Intervals are free, but for quantiles: half of a quantile's price pays for its
+                interval, which then holds whatever the values are; covers: "noise" for intervals of the number without
+                noise, or "population" for the number of the population that these people are drawn from at random.
+                Counts, sums, means, ratios, variances, covariances and correlations have the second. Where people may
+                have several rows or values other than 0 and 1, a part of the price pays for how far they differ: a
+                ninth to a fifth, and 1/13 for a correlation; spender: who pays, for caps
+                and history
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
-        Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
-                ReleasePending, LedgerError, which spend nothing; EngineError
+        Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
@@ -353,11 +376,15 @@ class Query(Hints, Generic[Table_co]):
         >>> again.table.equals(out.table), frame.budget.remaining
         (True, Loss(epsilon=0.5, delta=0.0))
         """
-        budget, question = resolve_budget(self._budget), self._with_ci(ci)._question
+        budget, question = resolve_budget(self._budget, spender), self._with_ci(ci)._question
         question = question.covering(read_covers(covers))
         if ci is not None:
             check_ci(ci, question.by, question.outputs, question.layout, question.covers)
-        price = read_price(budget.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
+        amounts: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        if share is None:
+            price = read_price(budget.terms, **amounts, noise=noise)
+        else:
+            price = share_price(budget, share, noise, name, **amounts)
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
         if data is not None:
             question = replace(question, step=_labelled(question.step, engine.read_origin(data)))
@@ -425,24 +452,6 @@ def _batch(queries: Sequence[object], budget: Account, /, **price: Any) -> Batch
             raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
         questions.append(query._question)
     return explained(batch_of, "budget.plan({1})")(questions, budget, **price)
-
-
-_MOST = 1000  # prices in one table
-
-
-def _is_list(price: object) -> bool:
-    """Whether several prices are listed: in a list, a tuple, a range, an array or a Series."""
-    return isinstance(price, (list, tuple, range)) or (
-        hasattr(type(price), "__array__") and len(getattr(price, "shape", ())) == 1
-    )
-
-
-def _prices(listed: Any, terms: Terms) -> list[Any]:
-    """Listed prices. Errors: InvalidPrice for none, and for more than 1,000."""
-    prices = list(islice(listed, _MOST + 1))
-    if not 1 <= len(prices) <= _MOST:
-        raise InvalidPrice(f"{terms.value}=[...] lists from 1 to {_MOST:,} prices, such as {terms.value}=[0.1, 1].")
-    return prices
 
 
 def _labelled(step: Step, origin: Any) -> Step:

@@ -37,7 +37,7 @@ from dpframe.plan import (
     read_keys,
     read_other,
 )
-from dpframe.plan.declared import limits_of, min_units_of
+from dpframe.plan.declared import check_levels, limits_of, min_units_of
 from dpframe.plan.steps import basic as steps
 from dpframe.usage import explains
 
@@ -119,6 +119,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         least = min_units_of(read_min_units(min_units), step.table, found=groups is None, call="group_by")
         question = Question(step, names, groups, unit_limits, (), verb=verb, other=rest, min_units=least)
         return PrivateGroupBy(question, self._budget, written)
+
+    groupby = group_by  # as pandas calls it
 
     def histogram(
         self,
@@ -320,7 +322,11 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
 
     def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:
         domain = [self._step.table.column(name, verb).listed for name in by]
-        return read_keys(keys, by, domain, f"{verb}({', '.join(map(repr, by))})")
+        call = f"{verb}({', '.join(map(repr, by))})"
+        read = read_keys(keys, by, domain, call)
+        if read is not None:
+            check_levels(self._step.table, by, read.levels, call)
+        return read
 
     def _unlisted(self, name: str) -> bool:
         column = self._step.table.column(name, "histogram")
@@ -331,4 +337,4 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         return None if label is None else read_other(label, by, domain, f"{verb}({', '.join(map(repr, by))})")
 
     def _names(self, values: Iterable[object], verb: str) -> tuple[str, ...]:
-        return read_names(values, verb, list(self._step.table.columns))
+        return read_names(values, verb, self._step.table.columns)

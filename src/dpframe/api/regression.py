@@ -12,13 +12,27 @@ from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
-from dpframe.plan import QUERY, TIMES, Aggregate, Bounds, Covers, Derivation, Kind, Table, col, kind, read_covers
+from dpframe.plan import (
+    NOT_RELEASED,
+    QUERY,
+    TIMES,
+    Aggregate,
+    Bounds,
+    Covers,
+    Derivation,
+    Kind,
+    Table,
+    col,
+    kind,
+    read_covers,
+)
+from dpframe.plan.declared import check_fact, check_levels
 from dpframe.plan.statistics.two_columns import Moment
 from dpframe.plan.totals import without_bounds
 from dpframe.release import has_room
 from dpframe.release.kinds.regression import INTERCEPT, MatrixRelease, Regression, moments_of
 from dpframe.release.shown import Release
-from dpframe.usage import MATRICES, Hints, explains
+from dpframe.usage import MATRICES, Hints, NoNumber, explains
 
 R = TypeVar("R")
 
@@ -32,11 +46,12 @@ _FOR_OTHERS = {
 }
 
 
-class MomentsQuery(Hints, Generic[R]):
+class MomentsQuery(NoNumber, Hints, Generic[R]):
     """A question that is answered by moments of several columns. Nothing has been read and nothing paid."""
 
     __slots__ = ("_answer", "_covers", "_query")
     _habits = QUERY
+    _instead = NOT_RELEASED
 
     def __init__(self, query: Query[Any], answer: Callable[[Release[Any]], R], covers: Covers) -> None:
         """`covers` is what the intervals of the answer are about."""
@@ -138,7 +153,7 @@ class FrameMatrices(AskedFrame[Table_co]):
     ) -> MomentsQuery[MatrixRelease]:
         if isinstance(columns, str):
             raise InvalidArgument(f"{verb}: give a list of columns: {verb}(['wage', 'hours'], bounds={{...}}).")
-        names = read_names(columns, verb, list(self._step.table.columns))
+        names = read_names(columns, verb, self._step.table.columns)
         if len(names) < 2 or len(set(names)) < len(names):
             raise InvalidArgument(f"{verb}: name two different columns or more: {verb}(['wage', 'hours']).")
         read = _bounds_of(self, names, bounds, verb)
@@ -172,9 +187,10 @@ def _bounds_of(
             own = Bounds(0, 1)
         elif kind(column.domain.dtype) in TIMES:
             own = None  # in ticks; times are refused where the moments are built
+        ends = ends or column.defaults.bounds
         if ends is not None and not isinstance(ends, Bounds):
             raise InvalidBounds(f"{verb}: dp.Auto() chooses no bounds of several columns. Type {{{name!r}: (0, 100)}}.")
-        ends = ends or column.defaults.bounds
+        check_fact(column, "bounds", ends, f"{verb}: bounds of {name!r}")
         if ends is None and own is None:
             line = ", ".join(f"{title!r}: {_pair_of(typed.get(title))}" for title in names)
             category = f" If {name!r} is a category, list its keys: keys={{{name!r}: [...]}}." if verb == "ols" else ""
@@ -247,6 +263,8 @@ def _terms(
             listed[name] = column.defaults.keys
         if name not in listed or isinstance(listed[name], str) or len(set(listed[name])) < 2:
             raise InvalidArgument(f"ols: list two keys of {name!r} or more: keys={{{name!r}: ['north', 'south']}}.")
+    for name in categories:
+        check_levels(table, (name,), (listed[name],), "ols")
     if set(listed) - set(categories):
         raise InvalidArgument("ols: keys= are for categories, written C(region) in a formula.")
     return outcome, inputs, {name: list(listed[name]) for name in categories}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpframe.budget import Ledger, PartBudget
+from dpframe.budget import Allowance, Budget, Ledger, PartBudget
 from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument, kind_of
-from dpframe.release import Account
+from dpframe.release import Account, spent_by
 from dpframe.usage import door
 
 _default: Account | None = None
@@ -25,6 +25,12 @@ def check_budget(budget: Any) -> Account | None:
         raise InvalidArgument(f"budget= takes a budget, dp.Budget(epsilon=1.0), not {kind_of(budget)}.")
     account: Account | None = budget
     return account
+
+
+def check_subject(budget: Account | None, subject: str) -> None:
+    """Refuse a table of other units than those of its budget. Errors: BudgetMismatch. Warns: DpFrameWarning."""
+    if isinstance(budget, (Budget, Allowance)):  # an account of somebody else looks when it is charged
+        budget.check_subject(subject)
 
 
 def check_same_budget(first: Account | None, second: Account | None, call: str) -> None:
@@ -51,12 +57,14 @@ def set_budget(budget: Any) -> None:
     _default = check_budget(budget)
 
 
-def resolve_budget(budget: Account | None) -> Account:
-    """The named budget, or the default. Errors: BudgetRequired, with the line to type."""
-    if budget is not None:
-        return budget
-    if _default is not None:
-        return _default
+def resolve_budget(budget: Account | None, spender: str | None = None) -> Account:
+    """The named budget, or the default; with a spender, as it is spent by this one.
+
+    Errors: BudgetRequired, with the line to type; InvalidArgument
+    """
+    account = _default if budget is None else budget
+    if account is not None:
+        return spent_by(account, spender)  # type: ignore[no-any-return]
     raise BudgetRequired(
         "No budget was named, so nothing says how much may be spent. Name one, df.dp(unit=..., "
         "budget=dp.Budget(epsilon=1.0, delta=1e-6)), or set it for all: "

@@ -15,6 +15,7 @@ from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import (
+    NOT_RELEASED,
     SYNTHETIC_QUERY,
     TIMES,
     Bounds,
@@ -34,12 +35,12 @@ from dpframe.plan import (
     read_keys,
     ticks,
 )
-from dpframe.plan.declared import limits_of
+from dpframe.plan.declared import check_fact, limits_of
 from dpframe.plan.steps import Step, rewrites, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.safe_text import visible
-from dpframe.usage import PRICED, Hints, explains
+from dpframe.usage import PRICED, Hints, NoNumber, explains
 
 _BINS = 16  # of a column with bounds alone
 _SINGLE = 32  # with at most so many whole numbers between its bounds, each is a bin of its own
@@ -48,11 +49,12 @@ _NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, *TIMES)
 
 
 @explains(".{}({})", {"release": PRICED["release"].replace("0.1", "1.0, delta=1e-9")})
-class SynthesisQuery(Hints, Generic[Table_co]):
+class SynthesisQuery(NoNumber, Hints, Generic[Table_co]):
     """A question for synthetic rows. Nothing has been read and nothing paid; `release` does both, once."""
 
     __slots__ = ("_query",)
     _habits = SYNTHETIC_QUERY
+    _instead = NOT_RELEASED
 
     def __init__(self, query: Query[Table_co]) -> None:
         self._query = query
@@ -165,7 +167,7 @@ class FrameSynthesis(AskedFrame[Table_co]):
         if columns is None:
             names = tuple(name for name, column in table.items() if not column.is_unit)
         else:
-            names = read_names([columns], "synthesize", list(table))
+            names = read_names([columns], "synthesize", table)
         if not 1 <= len(names) <= _MOST_COLUMNS or len(set(names)) != len(names):
             raise InvalidArgument(
                 f"synthesize: name from 1 to {_MOST_COLUMNS} different columns: "
@@ -198,10 +200,15 @@ class _Typed:
 
     def completed(self, table: Table) -> _Typed:
         """What was typed, and the declared keys or bounds of columns for which nothing was."""
+        for fact, given in (("keys", self.keys), ("bounds", self.bounds)):
+            for name, typed in given.items():
+                typed = read_bounds(typed, f"synthesize: bounds of {name!r}") if fact == "bounds" else typed
+                check_fact(table.columns.get(name), fact, typed, f"synthesize: {fact} of {name!r}")
         said = {*self.keys, *self.bins, *self.bounds}
         rest = {name: table.columns[name].defaults for name in self.names if name not in said}
         keys = {name: declared.keys for name, declared in rest.items() if declared.keys}
-        bounds = {name: declared.bounds for name, declared in rest.items() if declared.bounds and not declared.keys}
+        pairs = {name: declared.bounds for name, declared in rest.items() if isinstance(declared.bounds, Bounds)}
+        bounds = {name: ends for name, ends in pairs.items() if name not in keys}
         return replace(self, keys={**self.keys, **keys}, bounds={**self.bounds, **bounds})
 
     def __post_init__(self) -> None:

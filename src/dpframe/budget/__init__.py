@@ -2,7 +2,9 @@
 
 from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
+from dpframe.budget.adaptive import Normal
 from dpframe.budget.allowance import Allowance
+from dpframe.budget.caps import Cap, Caps
 from dpframe.budget.entries import Charge, Entry
 from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
@@ -16,28 +18,34 @@ from dpframe.budget.losses import (
     typed_number,
     written_number,
 )
-from dpframe.budget.names import fingerprint
+from dpframe.budget.names import fingerprint, is_text
 from dpframe.budget.part_budget import (
     PartBudget,
 )
 from dpframe.budget.receipts import Page, Receipt, Stored
+from dpframe.budget.standing import Standing
 from dpframe.budget.verbs import offered
 
 __all__ = [
     "Accountant",
     "Allowance",
     "Budget",
+    "Cap",
+    "Caps",
     "Charge",
     "Entry",
     "Forecast",
     "Ledger",
     "Loss",
+    "Normal",
     "Page",
     "PartBudget",
     "Receipt",
+    "Standing",
     "Stored",
     "Terms",
     "fingerprint",
+    "is_text",
     "later",
     "offered",
     "read_delta",

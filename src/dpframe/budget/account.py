@@ -5,30 +5,43 @@ from __future__ import annotations
 import datetime as dt
 import getpass
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpframe.budget.accountants import Accountant, read_limit
-from dpframe.budget.earlier import check_same, is_pending, stored_answer
-from dpframe.budget.entries import Charge, Entry, Failures, digest_of, loss_of, packed_statement, texts_of
-from dpframe.budget.limits import another_subject, exceeded, warn_of_weak
+from dpframe.budget.adaptive import MANY, Normal
+from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps, read_spender, spenders_of
+from dpframe.budget.earlier import check_failures, check_same, is_pending, noted, priced, stored_answer
+from dpframe.budget.entries import (
+    Charge,
+    Entry,
+    Failures,
+    digest_of,
+    line_of,
+    packed_statement,
+    price_of,
+    texts_of,
+)
+from dpframe.budget.limits import another_subject, exceeded, is_misnamed, second_budget, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
-from dpframe.budget.names import check_plain, fingerprint, is_text
+from dpframe.budget.names import body_of, check_plain, fingerprint, is_text
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
-from dpframe.budget.verbs import Verbs, registered
+from dpframe.budget.standing import Standing
+from dpframe.budget.verbs import Verbs
 from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
-    FailuresUnacknowledged,
     InvalidArgument,
+    LedgerError,
     ReleaseLost,
     UnsupportedOperation,
 )
-from dpframe.usage import BUDGET, PLAN, explains
+from dpframe.safe_text import visible
+from dpframe.usage import BUDGET, PLAN, explains, warn
 
-UNACKNOWLEDGED = 2  # After this number of unacknowledged failures, charges are refused.
 _STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
 UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
@@ -43,9 +56,11 @@ def now() -> dt.datetime:
 class Budget(Verbs):
     """A limit on the privacy loss of all releases together. The budget is in memory, for this process.
 
-    Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "basic"
-            (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number
-            of units in the tables. It is used only for a warning, which compares δ with 1 / min_units
+    Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "gdp" (the
+            better of two sums, of ε and of the μ² of Gaussian privacy; the usual one with ε and a δ), "basic" (ε and
+            δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number of
+            units in the tables. It is used only for a warning, which compares δ with 1 / min_units; caps: the most that
+            one release, spender, day, week or month may cost, `dp.Caps(...)` or a dict of its arguments
     Bound:  all releases that are charged here compose to at most the limit. The first charge binds the budget to one
             unit and neighbour relation; the limit holds for these
     Warns:  DpFrameWarning for a limit that protects little; see `dpframe.budget.limits`
@@ -54,11 +69,8 @@ class Budget(Verbs):
     A charge is made before any row is read, under a lock, and is never taken back. `dp.Ledger` keeps budgets that
     survive the process.
 
-    >>> budget = Budget(epsilon=1.0, delta=1e-6)
-    >>> budget.remaining
+    >>> Budget(epsilon=1.0, delta=1e-6).remaining
     Loss(epsilon=1.0, delta=1e-06)
-    >>> Budget(rho=0.5).remaining
-    Loss(rho=0.5, delta=0.0)
     """
 
     _habits: ClassVar = dict.fromkeys(("left", "available", "balance", "rest"), "Type .remaining.")
@@ -71,31 +83,36 @@ class Budget(Verbs):
         accountant: str | None = None,
         *,
         min_units: int | None = None,
+        caps: Any = None,
     ) -> None:
         adds_up, limit = read_limit(epsilon, delta, rho, accountant)
         warn_of_weak(limit, min_units, "dp.Budget({})")
-        self._open(adds_up, limit, MemoryBook(adds_up, limit, now()))
+        self._open(adds_up, limit, MemoryBook(adds_up, limit, now(), begun(read_caps(caps, adds_up.terms))))
 
-    def _open(self, accountant: Accountant, limit: Loss, book: Book) -> None:
-        self._accountant, self._limit, self._book = accountant, limit, book
+    def _open(self, accountant: Accountant, limit: Loss, book: Book, spender: str | None = None) -> None:
+        self._accountant, self._limit, self._book, self._spender = accountant, limit, book, spender
 
     @classmethod
-    def kept_in(cls, book: Book, accountant: Accountant, limit: Loss) -> Budget:
+    def kept_in(cls, book: Book, accountant: Accountant, limit: Loss, spender: str | None = None) -> Budget:
         """A budget whose entries are in another book, such as that of a ledger."""
         budget = cls.__new__(cls)
-        budget._open(accountant, limit, book)
+        budget._open(accountant, limit, book, spender)
         return budget
+
+    def for_spender(self, spender: str) -> Budget:
+        """The same budget, where one spender spends all that is charged. Nothing proves who it is."""
+        return Budget.kept_in(self._book, self._accountant, self._limit, read_spender(spender))
 
     # State
 
     @property
     def accountant(self) -> str:
-        """How losses add up: "basic", "zcdp" or "pld"."""
+        """How losses add up: "basic", "gdp", "zcdp" or "pld"."""
         return self._accountant.name
 
     @property
     def terms(self) -> Terms:
-        """Whether releases are charged in "epsilon" or in "rho"."""
+        """Whether releases are charged in "epsilon", in "rho", or in "either"."""
         return self._accountant.terms
 
     @property
@@ -106,12 +123,66 @@ class Budget(Verbs):
     @property
     def spent(self) -> Loss:
         """The loss that has been charged so far."""
-        return self._book.spent()
+        return self._accountant.shown(self._book.spent(), self._limit)
 
     @property
     def remaining(self) -> Loss:
-        """The loss that may still be charged."""
-        return self._limit - self.spent
+        """The loss that may still be charged, if no cap is in the way.
+
+        With "gdp" that is the largest ε of one release, and the δ for keys.
+        """
+        return self._left(self._book.spent())
+
+    @property
+    def standing(self) -> Standing:
+        """What was spent under the account, what adding up prices would say, and how many more releases fit."""
+        charges = [e for e in self._book.entries() if e.kind == "charge" and e.about is None and "opens" not in e.body]
+        return self._standing(self._book.spent(), *(priced(charges[-1].body) if charges else (None, None)))
+
+    def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:
+        more = None if price is None else self._accountant.more(total, price, self._limit, normal)
+        return Standing(self._limit, self._accountant.shown(total, self._limit), total.simple or total, more, price)
+
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of the limit, in the terms in which it buys less noise on a count.
+
+        A name that was charged for this share keeps its price. Shares that add up to at most 1 are all accepted.
+        """
+        for entry in self._book.entries() if name is not None and self.terms is Terms.EITHER else []:
+            typed = (entry.body.get("plan") or {}).get("price", {}) if entry.name == name else {}
+            if "share" in typed and Fraction(typed["share"]) == share:
+                return price_of(entry.body)
+        return self._accountant.part(self._book.spent(), share, self._limit)
+
+    def each(self, number: int) -> Loss:
+        """The price of each of so many equal releases that take all that is left; see `plan`."""
+        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MANY:
+            raise InvalidArgument("budget.plan: n= is the number of releases that are planned, such as n=50.")
+        return self._accountant.each(self._book.spent(), number, self._limit)
+
+    def sizes(self, counted: Sequence[Loss]) -> list[float]:
+        """What each charge has used of the ε or ρ of the limit."""
+        total = self._book.spent()
+        return [float(self._accountant.size(loss, total, self._limit)) for loss in counted]
+
+    def _left(self, spent: Loss) -> Loss:
+        return self._accountant.left(spent, self._limit)
+
+    @property
+    def caps(self) -> list[Cap]:
+        """Each cap with what is spent of it now, and when it begins anew; that of spenders once for each spender.
+
+        >>> [(cap.cap, cap.most, cap.spent) for cap in Budget(epsilon=5, caps={"release": 0.5}).caps]
+        [('release', 'ε = 0.5', Loss(epsilon=0.0, delta=0.0))]
+        """
+        state = self._book.caps()
+        spenders = self.spenders if state is not None and "spender" in state["caps"] else {}
+        return [] if state is None else list(lines_of(state, spenders, now()))
+
+    @property
+    def spenders(self) -> dict[str, Loss]:
+        """What each spender who was named has spent: the simple sum of the prices of the releases."""
+        return spenders_of(self._book.entries())
 
     def history(self) -> list[Charge]:
         """All charges, oldest first, each with a status: "released", "failed", "lost", "pending" or "open".
@@ -126,7 +197,7 @@ class Budget(Verbs):
         entries = self._book.entries()
         status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
         return [
-            _line(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
+            line_of(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
             for entry in entries
             if entry.kind == "charge"
         ]
@@ -152,6 +223,8 @@ class Budget(Verbs):
         events: Sequence[Mapping[str, Any]] = (UNKNOWN_EVENT,),
         part: PartName | None = None,
         within: Within | None = None,
+        policies: Sequence[Mapping[str, Any]] = (),
+        normal: Normal | None = None,
     ) -> Receipt:
         """Charge a release, or refuse it and change nothing. A name that was released gets its stored answer for free.
 
@@ -160,17 +233,19 @@ class Budget(Verbs):
                 refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
                 failed; batch: whether the loss is that of several queries which were all fixed beforehand; events: the
                 mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
-                within: the earlier charge that paid for this release, if there is one
-        Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; ReleaseMismatch when the
-                name was used for another plan; ReleasePending; FailuresUnacknowledged; UnsupportedOperation for a
-                single release from a budget with accountant "pld"
+                within: the earlier charge that paid for this release, if there is one; policies: see `body_of`;
+                normal: what is known of the release besides its price
+        Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; CapExceeded;
+                ReleaseMismatch when the name was used for another plan; ReleasePending; FailuresUnacknowledged;
+                UnsupportedOperation for a single release from a budget with accountant "pld"
         """
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
             loss = loss + Loss.none(in_rho=True)
-        body = _body(loss, subject, query, name, plan, events)
+        body = body_of(loss, subject, query, name, plan, events, policies) | self._spent_by
         with self._book.write() as page:
-            self._check_subject(page, subject)
+            at = now()
+            self._check_subject(page.subject, subject)
             earlier, running = page.latest(name) if name is not None else None, False
             if earlier is None and name is not None:
                 check_plain(name)
@@ -178,25 +253,35 @@ class Budget(Verbs):
                 check_same(earlier, body)
                 running = is_pending(page, earlier.number)
                 again = refresh or (retry and page.result(earlier.number) is None)
-                answer = None if again else stored_answer(page, earlier, self._limit - page.spent)
+                answer = None if again else stored_answer(page, earlier, self._left(page.spent))
                 if answer is not None:
                     return answer
                 loss = loss if within is None else within.again(loss)
             check_failures(page.failures)
-            charged, parts = (loss, page.parts) if part is None else raised(page.parts, part, loss)
+            price = loss
             if within is not None:
-                charged, place = within.enter(page, loss)
-                body |= {"loss": texts_of(charged), "about": within.opening, "within": {**place}}
-            total = self._within_limit(page, charged)
-            page.spent, page.subject, page.parts = total, subject, parts
+                price, place = within.enter(page, loss)
+                body |= {"about": within.opening, "within": {**place}}
+            charged, parts = self._counted(page, price, None if within else normal, body), page.parts
             if part is not None:
-                body |= {"loss": texts_of(charged), "part": {**vars(part), "loss": texts_of(loss)}}
+                body["part"] = {**vars(part), "loss": texts_of(charged)}
+                charged, parts = raised(page.parts, part, charged)
+            body["loss"] = texts_of(charged)
+            enter(page, body, at)
+            total = self._within_limit(page, charged, loss)
+            page.spent, page.subject, page.parts = total, subject, parts
             if retry and running and earlier is not None:
-                page.append("lost", {"about": earlier.number, "by": _user()}, now())
-            entry = page.append("charge", body, now())
+                page.append("lost", {"about": earlier.number, "by": _user()}, at)
+            entry = page.append("charge", body, at)
             failures = page.failures
-        paid_before = earlier is not None
-        return Receipt(entry.number, entry.when, loss, self._limit - total, failures=failures, again=paid_before)
+        more = {"standing": self._standing(total, loss, normal)} if self.terms is Terms.EITHER else {}
+        return Receipt(entry.number, entry.when, loss, self._left(total), None, failures, earlier is not None, **more)
+
+    def _counted(self, page: Page, price: Loss, normal: Normal | None, body: dict[str, Any]) -> Loss:
+        """What the accountant counts for a price; the body of the entry gets both."""
+        counted = self._accountant.charged(page.spent, price, self._limit, normal)
+        body |= noted(price, counted, normal)
+        return counted
 
     def open(
         self,
@@ -207,11 +292,12 @@ class Budget(Verbs):
         name: str,
         plan: Mapping[str, Any],
         opens: Mapping[str, Any],
+        policies: Sequence[Mapping[str, Any]] = (),
     ) -> Entry:
         """Charge once, in advance, for later charges. If the name was charged before, return that charge for free.
 
-        Input:  loss: of all later charges together; subject: None if it is not known yet; query: in public words; name
-                and plan: the name and description of the charge; opens: the settings that later charges need
+        Input:  loss: of all later charges together; subject: None if it is not known yet; query, policies: as in
+                `charge`; name and plan: the name and description; opens: the settings that later charges need
         Output: the charge; its `body["opens"]` holds the settings of the first call
         Bound:  the later charges are one interactive mechanism of this loss. Other mechanisms are charged while it
                 runs. Losses in (ε, δ) and in ρ add up in this case too, in any order of questions
@@ -220,19 +306,28 @@ class Budget(Verbs):
         Errors: as `charge`
         """
         self._check_call(name, False, batch=False)
-        body = {**_body(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,)), "opens": {**opens}}
+        body = {**body_of(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,), policies), "opens": {**opens}}
+        body |= self._spent_by
         with self._book.write() as page:
+            at = now()
             if subject is not None:
-                self._check_subject(page, subject)
+                self._check_subject(page.subject, subject)
             earlier = page.latest(name)
             if earlier is not None:
                 check_same(earlier, body)
                 return earlier
             check_plain(name)
             check_failures(page.failures)
-            page.spent = self._within_limit(page, loss)
+            counted = self._counted(page, loss, None, body)
+            page.spent, body["loss"] = self._within_limit(page, counted, loss), texts_of(counted)
             page.subject = page.subject if subject is None else subject
-            return page.append("charge", body, now())
+            enter(page, body, at)
+            return page.append("charge", body, at)
+
+    @property
+    def _spent_by(self) -> dict[str, str]:
+        """What the body of a charge says of its spender."""
+        return {} if self._spender is None else {"spender": self._spender}
 
     def _check_call(self, name: str | None, refresh: bool, *, batch: bool) -> None:
         """Errors: UnsupportedOperation, InvalidArgument."""
@@ -245,12 +340,12 @@ class Budget(Verbs):
         if refresh and name is None:
             raise InvalidArgument("refresh=True pays again for a named release; give its name: name='...'.")
 
-    def _within_limit(self, page: Page, charged: Loss) -> Loss:
-        """The total spent after a charge. Errors: BudgetExceeded."""
-        total = self._accountant.total([page.spent, charged])
-        if total <= self._limit:
+    def _within_limit(self, page: Page, counted: Loss, price: Loss) -> Loss:
+        """The sums after a charge. Errors: BudgetExceeded."""
+        total = self._accountant.total([page.spent, counted])
+        if self._accountant.allows(total, self._limit):
             return total
-        raise BudgetExceeded(exceeded(charged, self._limit, self._limit - page.spent))
+        raise BudgetExceeded(exceeded(price, self._limit, self._left(page.spent)))
 
     def partition(self, plan: Mapping[str, Any], groups: int) -> tuple[str, str]:
         """Record a partition of a table, unless it is recorded already.
@@ -327,7 +422,7 @@ class Budget(Verbs):
             if not is_pending(page, earlier.number):
                 raise InvalidArgument(f"resolve: release {release!r} is not pending; see history().")
             page.append("lost", {"about": earlier.number, "by": by or _user()}, now())
-        return _line(earlier, "lost")
+        return line_of(earlier, "lost")
 
     def acknowledge_failures(self, by: str | None = None) -> int:
         """Record that somebody looked at the releases that failed after they were charged, so that charges go on.
@@ -349,27 +444,6 @@ class Budget(Verbs):
                 page.append("acknowledgement", {"failures": unacknowledged, "failed": failed, "by": who}, now())
         return unacknowledged
 
-    def plan(self, queries: Iterable[Any], **price: Any) -> Any:
-        """Price several queries together before any of them runs, to release them as one batch.
-
-        Input:  queries that this budget pays for; epsilon and delta, or rho and delta, for all of them together; noise
-                and ci as in a release; shares: a weight for each query
-        Output: a batch: `.cost`, `.noise`, and `.release(name=...)`, which charges once and returns a list of releases
-        Bound:  the queries are fixed together, so the tightest accounting of this budget applies: all Gaussian noise is
-                one mechanism; with accountant="pld" the joint distribution of all Laplace noise is used
-        Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
-
-        >>> import polars as pl, dpframe as dp
-        >>> budget = dp.Budget(epsilon=1.0)
-        >>> frame = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}).dp(unit="user", budget=budget)
-        >>> queries = [frame.count(max_rows=2), frame.mean("spend", bounds=(0, 10), max_rows=2)]
-        >>> plan = budget.plan(queries, epsilon=0.5, shares=[1, 3])
-        >>> rows, spend = plan.release()
-        >>> rows.table.columns, spend.table.columns, budget.spent
-        (['count'], ['spend'], Loss(epsilon=0.5, delta=0.0))
-        """
-        return registered("plan")(list(queries) if isinstance(queries, Iterable) else [], self, **price)
-
     def entries(self) -> list[Entry]:
         """Every entry of the book, oldest first."""
         return self._book.entries()
@@ -378,12 +452,27 @@ class Budget(Verbs):
         """The stored tables of the charges that one charge paid for in advance, by the number of the charge."""
         return self._book.tables(opening)
 
-    def _check_subject(self, page: Page, subject: str) -> None:
-        if page.subject not in (None, subject):
-            raise BudgetMismatch(another_subject(str(page.subject), subject))
+    def check_subject(self, subject: str) -> None:
+        """Check the name of the units of a table before it is asked; all else that does not fit, a release refuses.
+
+        Warns:  DpFrameWarning when another budget of the same ledger is about the same units. Errors: BudgetMismatch
+        """
+        try:
+            own, others = self._book.subjects(subject)
+        except LedgerError:
+            return
+        if own is not None and is_misnamed(own, subject):
+            self._check_subject(own, subject)
+        if others and own is None:
+            warn(second_budget(others, subject))
+
+    def _check_subject(self, own: str | None, subject: str) -> None:
+        if own is not None and own != subject:
+            raise BudgetMismatch(another_subject(own, subject))
 
     def __repr__(self) -> str:
-        return f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r})"
+        caps = "".join(f"; {cap}" for cap in self.caps)
+        return visible(f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r}{caps})")
 
     def __reduce__(self) -> Any:
         again = self._book.reopening()
@@ -392,7 +481,7 @@ class Budget(Verbs):
                 "A budget in memory cannot be pickled or copied, since each copy could be spent in full. A budget in a "
                 "ledger can be pickled: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
             )
-        return again
+        return again[0], (*again[1], self._spender)
 
 
 def _user() -> str:
@@ -401,41 +490,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # The user has no name on this machine.
         return "unknown"
-
-
-def check_failures(failures: Failures) -> None:
-    """Errors: FailuresUnacknowledged."""
-    if failures.unacknowledged >= UNACKNOWLEDGED:
-        raise FailuresUnacknowledged(
-            f"{failures.unacknowledged} releases failed after they were paid from this budget, see budget.history(). "
-            "Whether a release fails may depend on one row, and no noise hides that. Nothing was spent. Correct the "
-            "cause, such as a cast that fails for some cells, and type budget.acknowledge_failures() to go on."
-        )
-
-
-def _body(
-    loss: Loss,
-    subject: str,
-    query: str,
-    name: str | None,
-    plan: Mapping[str, Any] | None,
-    events: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
-    """The body of a charge's entry in the book."""
-    return {
-        "loss": texts_of(loss),
-        "subject": subject,
-        "query": query,
-        "name": name,
-        "plan": plan,
-        "fingerprint": None if plan is None else fingerprint(plan),
-        "events": [dict(event) for event in events],
-    }
-
-
-def _line(entry: Entry, status: str) -> Charge:
-    """The line of the history for a charge's entry."""
-    loss, body = loss_of(entry.body["loss"]), entry.body
-    price = body.get("within", {}).get("loss")
-    line = Charge(entry.when, body["query"], loss.epsilon, loss.delta, loss.rho, entry.name, status, entry.number)
-    return line._replace(paid_by=entry.about, price=None if price is None else loss_of(price))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Protocol
 
+from dpframe.budget.adaptive import MANY, GaussianDp, Normal
 from dpframe.budget.losses import RHO_UNIT, Loss, Terms, read_delta, read_epsilon, read_rho
 from dpframe.errors import InvalidPrice, UnsupportedOperation
 from dpframe.theory.formulas.loss import rho_within
@@ -22,11 +24,85 @@ class Accountant(Protocol):
     refuses_single: str
 
     def total(self, losses: Iterable[Loss]) -> Loss:
-        """The loss of all releases together."""
+        """The sums for all releases together."""
+        ...
+
+    def charged(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None = None) -> Loss:
+        """What a release of this price adds to the sums. Input: the sums so far; the limit; what is known besides."""
+        ...
+
+    def allows(self, total: Loss, limit: Loss) -> bool:
+        """Whether sums are within the limit."""
+        ...
+
+    def more(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None) -> int:
+        """How many more releases of this price are accepted, if no others come between them."""
+        ...
+
+    def shown(self, total: Loss, limit: Loss) -> Loss:
+        """The loss that the sums stand for."""
+        ...
+
+    def left(self, total: Loss, limit: Loss) -> Loss:
+        """The loss that may still be charged."""
+        ...
+
+    def part(self, total: Loss, share: Fraction, limit: Loss) -> Loss:
+        """The price of a share of the limit."""
+        ...
+
+    def each(self, total: Loss, number: int, limit: Loss) -> Loss:
+        """The price of each of so many equal releases, which together take all that is left."""
+        ...
+
+    def size(self, counted: Loss, total: Loss, limit: Loss) -> Fraction:
+        """What a charge has used of the ε or ρ of the limit; the sum over all charges is what was spent of it."""
         ...
 
 
-class Basic:
+class _Sums:
+    """An accountant whose sums are the loss itself, and are compared with the limit one by one."""
+
+    def charged(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None = None) -> Loss:
+        """The price."""
+        return price
+
+    def allows(self, total: Loss, limit: Loss) -> bool:
+        """Whether each sum is at most the limit."""
+        return total <= limit
+
+    def more(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None) -> int:
+        """How many more releases of this price are accepted."""
+        left = limit - spent
+        pairs = (
+            (left.exact_epsilon, price.exact_epsilon),
+            (left.exact_delta, price.exact_delta),
+            (left.exact_rho or Fraction(0), price.exact_rho or Fraction(0)),
+        )
+        return min((int(free // one) for free, one in pairs if one), default=MANY)
+
+    def shown(self, total: Loss, limit: Loss) -> Loss:
+        """The sums."""
+        return total
+
+    def left(self, total: Loss, limit: Loss) -> Loss:
+        """The limit without the sums."""
+        return limit - total
+
+    def part(self, total: Loss, share: Fraction, limit: Loss) -> Loss:
+        """The share of each number of the limit."""
+        return limit.share(share)
+
+    def each(self, total: Loss, number: int, limit: Loss) -> Loss:
+        """The same part of each number that is left."""
+        return (limit - total).share(Fraction(1, number))
+
+    def size(self, counted: Loss, total: Loss, limit: Loss) -> Fraction:
+        """Its ε or ρ."""
+        return counted.exact_epsilon if counted.exact_rho is None else counted.exact_rho
+
+
+class Basic(_Sums):
     """Sums of ε and of δ.
 
     Basic composition is a valid filter: it also holds if each release is chosen after the answers before it are seen,
@@ -47,7 +123,7 @@ class Basic:
         return sum(losses, Loss.none())
 
 
-class Zcdp:
+class Zcdp(_Sums):
     """Sums of ρ and of δ: zero-concentrated privacy, with δ for keys that come from the data.
 
     This is also a valid filter if queries and prices are chosen adaptively: the Rényi divergences of each order add up
@@ -68,7 +144,7 @@ class Zcdp:
         return sum(losses, Loss.none(in_rho=True))
 
 
-class Pld:
+class Pld(_Sums):
     """Privacy loss distributions within a batch that is fixed beforehand; sums of ε and δ over batches.
 
     A batch costs the joint loss of all its noise, which is less than the sum over its queries. Batches may be chosen
@@ -91,7 +167,7 @@ class Pld:
         return sum(losses, Loss.none())
 
 
-ACCOUNTANTS: dict[str, type[Accountant]] = {kind.name: kind for kind in (Basic, Zcdp, Pld)}
+ACCOUNTANTS: dict[str, type[Accountant]] = {kind.name: kind for kind in (Basic, Zcdp, Pld, GaussianDp)}
 
 
 def accountant_named(name: object) -> Accountant:
@@ -105,11 +181,13 @@ def accountant_named(name: object) -> Accountant:
 def read_limit(epsilon: object, delta: object, rho: object, accountant: object) -> tuple[Accountant, Loss]:
     """The accountant and the limit of a budget, as they were typed.
 
-    Input:  epsilon and delta, or rho and delta; accountant: a name, or None for "zcdp" with rho= and "basic" without
+    Input:  epsilon and delta, or rho and delta; accountant: a name, or None for "zcdp" with rho=, "gdp" with a δ and
+            "basic" with ε alone
     Errors: InvalidPrice, UnsupportedOperation, which say what to type
     """
-    rule = accountant_named(accountant if accountant is not None else "basic" if rho is None else "zcdp")
-    if rule.terms is Terms.EPSILON:
+    usual = "zcdp" if rho is not None else "gdp" if read_delta(delta) else "basic"
+    rule = accountant_named(accountant if accountant is not None else usual)
+    if rule.terms is not Terms.RHO:
         if rho is not None:
             raise UnsupportedOperation(
                 f"accountant={rule.name!r} counts ε and δ; give epsilon= and delta=, not rho=, or type "
@@ -117,6 +195,8 @@ def read_limit(epsilon: object, delta: object, rho: object, accountant: object) 
             )
         if epsilon is None:
             raise InvalidPrice("A budget needs its limit: dp.Budget(epsilon=1.0, delta=1e-6).")
+        if rule.terms is Terms.EITHER and not read_delta(delta):
+            raise InvalidPrice("accountant='gdp' needs a δ above 0: dp.Budget(epsilon=1.0, delta=1e-6).")
         return rule, Loss.limit(read_epsilon(epsilon), read_delta(delta))
     if epsilon is not None:
         raise UnsupportedOperation(

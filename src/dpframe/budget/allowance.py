@@ -1,10 +1,11 @@
-"""An allowance: a part of a budget that is charged in advance and divided over a number of nights."""
+"""An allowance: a part of a budget that is charged in advance and divided over a number of nights, or of periods."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from dpframe.budget import account
 from dpframe.budget.accountants import Accountant, accountant_named
 from dpframe.budget.entries import Charge, Entry, loss_of, texts_of
-from dpframe.budget.lengths import later, read_length
+from dpframe.budget.lengths import Periods, later, read_zone
 from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.budget.names import is_text
 from dpframe.budget.receipts import Page, Receipt, Stored
@@ -26,13 +27,12 @@ LONGEST = 100_000  # nights
 
 @dataclass(frozen=True)
 class Pace:
-    """The schedule of an allowance: its start, the length and number of its nights, and an equal share for each.
+    """The schedule of an allowance: its periods, which are called nights, their number, and an equal share for each.
 
     With `carry`, later nights may also spend the unspent part of earlier nights.
     """
 
-    start: dt.datetime
-    per: dt.timedelta
+    periods: Periods
     nights: int
     carry: bool
     accountant: Accountant
@@ -42,22 +42,32 @@ class Pace:
     def of(cls, opening: Entry) -> Pace:
         """The schedule from the entry of the charge that opened the allowance."""
         settings = opening.body["opens"]
-        start, per = dt.datetime.fromisoformat(settings["start"]), read_length(settings["per"], "per")
+        start = dt.datetime.fromisoformat(settings["start"])
+        periods = Periods.of(start, settings["per"], settings.get("zone"))
         limit = replace(loss_of(settings["limit"]), left=True)
-        return cls(start, per, settings["nights"], settings["carry"], accountant_named(settings["accountant"]), limit)
+        return cls(periods, settings["nights"], settings["carry"], accountant_named(settings["accountant"]), limit)
+
+    @property
+    def word(self) -> str:
+        """What one period is called in a message."""
+        return "month" if self.periods.months == 1 else "period" if self.periods.months else "night"
 
     @property
     def share(self) -> Loss:
         """The part of the limit for one night."""
-        return _part(self.limit, Fraction(1, self.nights))
+        return self.limit.share(Fraction(1, self.nights))
 
     def night(self, when: dt.datetime) -> int:
         """The number of the night at a time, from 0; negative before the first night."""
-        return math.floor((when - self.start) / self.per)
+        return self.periods.number(when)
 
     def begins(self, night: int) -> dt.datetime:
         """The time at which a night begins."""
-        return later(self.start, night, self.per, "allocate")
+        return self.periods.begins(night)
+
+    def day(self, night: int) -> dt.date:
+        """The day on which a night begins, in the time zone of the allowance."""
+        return self.begins(night).astimezone(self.periods.zone or dt.UTC).date()
 
     def left(self, losses: list[tuple[int, Loss]], night: int) -> Loss:
         """The loss that may still be spent in a night. `losses` are the charges so far, each with its night."""
@@ -65,21 +75,17 @@ class Pace:
         if night < 0 or (night >= self.nights and not self.carry):
             return self.limit - self.limit
         if self.carry:
-            return _part(self.limit, Fraction(min(night + 1, self.nights), self.nights)) - total(x for _, x in losses)
+            return self.limit.share(Fraction(min(night + 1, self.nights), self.nights)) - total(x for _, x in losses)
         return self.share - total(loss for at, loss in losses if at == night)
 
 
-def _part(loss: Loss, part: Fraction) -> Loss:
-    """A part of a limit, rounded down."""
-    if loss.exact_rho is not None:
-        return Loss.limit_rho(loss.exact_rho * part, loss.exact_delta * part)
-    return Loss.limit(loss.exact_epsilon * part, loss.exact_delta * part)
-
-
-def planned(terms: Terms, nights: int, *, epsilon: object, delta: object, rho: object) -> tuple[Loss, Accountant, Loss]:
+def planned(
+    terms: Terms, nights: int, *, epsilon: object, delta: object, rho: object, capped: bool = False
+) -> tuple[Loss, Accountant, Loss]:
     """The cost of an allowance, the accountant that adds up its charges, and the limit on their sum.
 
-    Input:  terms of the budget; the number of nights; the price that was typed
+    Input:  terms of the budget; the number of nights; the price that was typed; capped: whether the budget has caps,
+            which count what is typed, so that ε stays ε
     Bound:  charges in ρ that add up to at most `rho_within(ε, δ)` are (ε, δ)-private together, also if each depends on
             earlier answers. So an allowance of (ε, δ) counts ρ if one night then has less noise on a count: σ =
             √(n / 2ρ) for Gaussian noise, compared with √2·n / ε for Laplace noise
@@ -98,7 +104,7 @@ def planned(terms: Terms, nights: int, *, epsilon: object, delta: object, rho: o
         )
     amount, slack = read_epsilon(epsilon), read_delta(delta)
     cost = Loss.charged(amount, slack)
-    rho_limit = rho_within(amount, slack) if slack else Fraction(0)
+    rho_limit = rho_within(amount, slack) if slack and not capped else Fraction(0)
     if rho_limit and math.sqrt(nights / (2 * float(rho_limit))) < math.sqrt(2) * nights / float(amount):
         return cost, accountant_named("zcdp"), Loss.limit_rho(rho_limit, Fraction(0))
     return cost, accountant_named("basic"), Loss.limit(amount, slack)
@@ -135,11 +141,12 @@ def losses_of(lines: list[Entry]) -> list[tuple[int, Loss]]:
 def _why(pace: Pace, night: int, remaining: Loss) -> str:
     """The end of the message that a night has too little left: when nights begin or end, and what is left."""
     if night < 0:
-        return f"the first night begins at {pace.begins(0):%Y-%m-%d %H:%M} UTC."
+        return f"the first {pace.word} begins at {pace.begins(0):%Y-%m-%d %H:%M} UTC."
     if night >= pace.nights and not pace.carry:
-        return f"the last of {pace.nights} nights ended at {pace.begins(pace.nights):%Y-%m-%d %H:%M} UTC."
-    more = f" The next night begins at {pace.begins(night + 1):%Y-%m-%d %H:%M} UTC." if night + 1 < pace.nights else ""
-    return f"{remaining} is left of this night's part, which is {pace.share}.{more}"
+        return f"the last of {pace.nights} {pace.word}s ended at {pace.begins(pace.nights):%Y-%m-%d %H:%M} UTC."
+    next_begins = f" The next {pace.word} begins at {pace.begins(min(night, pace.nights) + 1):%Y-%m-%d %H:%M} UTC."
+    more = next_begins if night + 1 < pace.nights else ""
+    return f"{remaining} is left of this {pace.word}'s part, which is {pace.share}.{more}"
 
 
 class Allowance(Hints):
@@ -192,6 +199,10 @@ class Allowance(Hints):
         """The loss that may still be spent in this night."""
         return self._pace.left(self._losses, self._pace.night(account.now()))
 
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of its limit."""
+        return self.limit.share(share)
+
     @property
     def _losses(self) -> list[tuple[int, Loss]]:
         number = self._opening.number
@@ -203,11 +214,22 @@ class Allowance(Hints):
 
     def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
         """Charge a release to this night's part; see `Budget.charge`. Errors: BudgetExceeded, also for the night."""
+        options.pop("normal", None)  # its accountant adds up prices
         if self.terms is Terms.RHO and loss.exact_rho is None:
             loss = loss + Loss.none(in_rho=True)
         place = _Tonight(self._opening.number, self._pace)
         receipt = self._budget.charge(loss, subject, query, within=place, **options)
         return replace(receipt, remaining=self.remaining)
+
+    def check_subject(self, subject: str) -> None:
+        """Check that a table may be paid from this budget; see `Budget.check_subject`."""
+        self._budget.check_subject(subject)
+
+    def for_spender(self, spender: str) -> Allowance:
+        """The same, where all that is charged is spent by one spender; see `Budget.for_spender`."""
+        again = copy(self)
+        again._budget = self._budget.for_spender(spender)
+        return again
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
         """Store the released table with its charge."""
@@ -224,24 +246,28 @@ class Allowance(Hints):
     def __repr__(self) -> str:
         pace = self._pace
         ends = f"{pace.begins(pace.nights):%Y-%m-%d %H:%M}"
-        return (
-            f"Allowance({self.limit} over {pace.nights} nights until {ends} UTC: {self.share} each; spent {self.spent})"
+        parts = f"{pace.nights} {pace.word}s until {ends} UTC: {self.share} each"
+        return f"Allowance({self.limit} over {parts}; spent {self.spent})"
+
+
+def read_pace(nights: object, periods: object, carry: object) -> tuple[int, bool]:
+    """The number of periods and whether they carry over. Errors: InvalidArgument."""
+    number = nights if periods is None else periods
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= LONGEST:
+        raise InvalidArgument(
+            f"allocate: nights= is the number of nights, or of periods, from 1 to {LONGEST:,}, such as nights=90, or "
+            "per='1mo', periods=12."
         )
-
-
-def read_pace(per: object, nights: object, carry: object, start: object) -> tuple[str, int, bool, Any]:
-    """The schedule that was typed. Errors: InvalidArgument."""
-    read_length(per, "per")
-    if not isinstance(nights, int) or isinstance(nights, bool) or not 1 <= nights <= LONGEST:
-        raise InvalidArgument(f"allocate: nights= is the number of nights, from 1 to {LONGEST:,}, such as nights=90.")
+    if periods is not None and nights is not None:
+        raise InvalidArgument("allocate: periods= and nights= are the same; give one of them.")
     if not isinstance(carry, bool):
         raise InvalidArgument(
             "allocate: carry= is True or False: whether later nights may spend the unspent part of earlier ones."
         )
-    return str(per), nights, carry, None if start is None else _start(start)
+    return number, carry
 
 
-def _start(start: object) -> dt.datetime:
+def _start(start: object, zone: dt.tzinfo) -> dt.datetime:
     """The time at which the first night begins, in UTC. Errors: InvalidArgument."""
     if isinstance(start, str):
         try:
@@ -251,39 +277,57 @@ def _start(start: object) -> dt.datetime:
     if isinstance(start, dt.date) and not isinstance(start, dt.datetime):
         start = dt.datetime(start.year, start.month, start.day)
     if not isinstance(start, dt.datetime):
-        raise InvalidArgument("allocate: start= is the time (UTC) when the first night begins: start='2026-11-21'.")
-    offset = start.utcoffset() or dt.timedelta(0)
+        raise InvalidArgument(
+            "allocate: start= is the time (UTC, or of zone=) when the first night begins: start='2026-11-21'."
+        )
+    offset = (start if start.tzinfo is not None else start.replace(tzinfo=zone)).utcoffset() or dt.timedelta(0)
     return later(start.replace(tzinfo=dt.UTC), -1, offset, "allocate: start=")
 
 
 @offered("allocate")
 def allocate(
-    budget: account.Budget, per: object, nights: object, *, carry: object, start: object, name: object, **price: object
+    budget: account.Budget,
+    per: object,
+    nights: object,
+    *,
+    periods: object,
+    zone: str | None,
+    carry: object,
+    start: object,
+    name: object,
+    **price: object,
 ) -> Allowance:
     """An allowance of a budget; see `Budget.allocate`."""
     if not is_text(name):
         raise InvalidArgument("allocate: name= is a text that is not empty, such as name='nightly'.")
-    length, number, carries, begins = read_pace(per, nights, carry, start)
-    cost, accountant, limit = planned(budget.terms, number, **price)
+    number, carries = read_pace(nights, periods, carry)
+    clock = dt.UTC if zone is None else read_zone(zone)
+    today = account.now().astimezone(clock).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    begins = None if start is None else _start(start, clock)
+    pace = Periods.of(today if begins is None else begins, per, zone)
+    if begins is None:
+        pace = replace(pace, start=(today.replace(day=1) if pace.months else today).astimezone(dt.UTC))
+    pace.begins(number)  # the end of the last night is a time
+    cost, accountant, limit = planned(budget.terms, number, capped=bool(budget.caps), **price)
     typed = {argument: written_number(amount, argument) for argument, amount in price.items() if amount is not None}
-    plan = {"allowance": {"per": length, "nights": number, "carry": carries, "price": typed}}
-    midnight = account.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    first = midnight if begins is None else begins
-    later(first, number, read_length(length, "per"), "allocate")  # the end of the last night is a time
+    place = {} if zone is None else {"zone": zone}
+    plan = {"allowance": {"per": str(per), "nights": number, "carry": carries, "price": typed, **place}}
     settings = {
-        "per": length,
+        "per": str(per),
         "nights": number,
         "carry": carries,
-        "start": first.isoformat(),
+        "start": pace.start.isoformat(),
         "accountant": accountant.name,
         "limit": texts_of(limit),
+        **place,
     }
-    words = f"allowance {name!r}: {number} nights"
+    words = f"allowance {name!r}: {number} {'periods' if pace.months else 'nights'}"
     opening = budget.open(cost, None, words, name=f"allowance {name}", plan=plan, opens=settings)
     allowance = Allowance(budget, opening)
-    if begins is not None and allowance.pace.start != begins:
+    began = allowance.pace.periods.start
+    if begins is not None and began != begins:
         raise InvalidArgument(
-            f"allocate: {name!r} was made before, with the start {allowance.pace.start:%Y-%m-%d %H:%M} UTC. Leave "
-            "start= out, or give another name."
+            f"allocate: {name!r} was made before, with the start {began:%Y-%m-%d %H:%M} UTC. Leave start= out, or "
+            "give another name."
         )
     return allowance

@@ -1,15 +1,54 @@
-"""Releases whose name was charged before: return the stored answer, refuse, or allow the name to be paid again."""
+"""What came before a charge: failures that nobody looked at, and the earlier charge of its name.
+
+For a name there is the stored answer, a refusal, or the name may be paid again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from dpframe.budget.entries import Entry, loss_of, statement_of
+from dpframe.budget.adaptive import Normal
+from dpframe.budget.entries import (
+    Entry,
+    Failures,
+    fraction_of,
+    fraction_text,
+    loss_of,
+    price_of,
+    statement_of,
+    texts_of,
+)
 from dpframe.budget.losses import Loss
 from dpframe.budget.names import differences
 from dpframe.budget.receipts import Page, Receipt, Stored
-from dpframe.errors import ReleaseMismatch, ReleasePending
+from dpframe.errors import FailuresUnacknowledged, ReleaseMismatch, ReleasePending
+
+UNACKNOWLEDGED = 2  # After this number of unacknowledged failures, charges are refused.
+
+
+def check_failures(failures: Failures) -> None:
+    """Errors: FailuresUnacknowledged."""
+    if failures.unacknowledged >= UNACKNOWLEDGED:
+        raise FailuresUnacknowledged(
+            f"{failures.unacknowledged} releases failed after they were paid from this budget, see budget.history(). "
+            "Whether a release fails may depend on one row, and no noise hides that. Nothing was spent. Correct the "
+            "cause, such as a cast that fails for some cells, and type budget.acknowledge_failures() to go on."
+        )
+
+
+def noted(price: Loss, counted: Loss, normal: Normal | None) -> dict[str, Any]:
+    """What the body of a charge's entry says besides, if the account counts another loss than the price."""
+    if counted == price:
+        return {}
+    known = {} if normal is None else {"mu_squared": fraction_text(normal.mu_squared), "keys": normal.keys}
+    return {"price": texts_of(price), "normal": known}
+
+
+def priced(body: Mapping[str, Any]) -> tuple[Loss, Normal | None]:
+    """The price of a charge, and what was known of it besides, from the body of its entry."""
+    known = body.get("normal")
+    return price_of(body), Normal(fraction_of(known["mu_squared"]), known["keys"]) if known else None
 
 
 def check_same(earlier: Entry, body: Mapping[str, Any]) -> None:
@@ -37,7 +76,7 @@ def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None
     if result is not None:
         entry, data = result
         body = earlier.body
-        price = (body.get("part") or body.get("within") or body).get("loss", body["loss"])
+        price = body.get("price") or (body.get("part") or body.get("within") or body).get("loss", body["loss"])
         answer = Stored(data, statement_of(entry), entry.when)
         return Receipt(earlier.number, earlier.when, loss_of(price), remaining, answer)
     if page.is_lost(earlier.number):

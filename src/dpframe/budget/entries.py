@@ -8,7 +8,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -24,6 +24,8 @@ class Charge(NamedTuple):
     charge, "lost" if somebody marked the release as lost, and "pending" otherwise: the release is running, or it was
     interrupted or killed after it was charged. A charge that pays for later lines is "open", such as that of a series.
     `paid_by` is the number of the line that paid for this one in advance, and `price` is the cost within that line.
+    `spender` is who spent it, if that was said. `policies` are the policy files that the rows were under, each with its
+    hash: "visits.toml, sha256 ...".
     """
 
     when: dt.datetime
@@ -36,6 +38,8 @@ class Charge(NamedTuple):
     number: int = 0
     paid_by: int | None = None
     price: Loss | None = None
+    spender: str | None = None
+    policies: tuple[str, ...] = ()
 
 
 class Failures(NamedTuple):
@@ -50,8 +54,9 @@ class Entry:
     """One line of a book.
 
     `kind` is "open" (the limits), "charge", "result" (the table of a charge), "failure" (an error after a charge),
-    "lost" (a pending charge whose answer nobody will see), "acknowledgement" (of failures: how many, and by whom), or
-    "partition". Results, failures and losses name their charge by its number.
+    "lost" (a pending charge whose answer nobody will see), "acknowledgement" (of failures: how many, and by whom),
+    "partition", or "caps" (the new ones, and who changed them). Results, failures and losses name their charge by its
+    number.
     """
 
     number: int
@@ -74,6 +79,11 @@ class Entry:
     def name(self) -> str | None:
         """The name of a charge's release."""
         return self.body.get("name")
+
+    @property
+    def spender(self) -> str | None:
+        """Who spent a charge."""
+        return self.body.get("spender")
 
 
 def canonical(value: Any) -> str:
@@ -121,31 +131,44 @@ def statement_of(entry: Entry) -> Mapping[str, Any]:
     return words
 
 
-def texts_of(loss: Loss) -> dict[str, str | None]:
+def texts_of(loss: Loss) -> dict[str, Any]:
     """A loss as a dict of texts, each an exact fraction.
 
     >>> texts_of(Loss.charged(Fraction(1, 3), Fraction(0)))
     {'epsilon': '1/3', 'delta': '0/1', 'rho': None}
     """
-    rho = None if loss.exact_rho is None else _fraction(loss.exact_rho)
-    return {"epsilon": _fraction(loss.exact_epsilon), "delta": _fraction(loss.exact_delta), "rho": rho}
+    rho = None if loss.exact_rho is None else fraction_text(loss.exact_rho)
+    parts = {"mu_squared": loss.mu_squared, "split": loss.split}
+    more: dict[str, Any] = {name: fraction_text(part) for name, part in parts.items() if part is not None}
+    more |= {} if loss.simple is None else {"simple": texts_of(loss.simple)}
+    return {"epsilon": fraction_text(loss.exact_epsilon), "delta": fraction_text(loss.exact_delta), "rho": rho, **more}
 
 
-def _fraction(number: Fraction) -> str:
+def fraction_text(number: Fraction) -> str:
+    """An exact number as text."""
     return f"{number.numerator}/{number.denominator}"
 
 
-def loss_of(texts: Mapping[str, str | None]) -> Loss:
+def loss_of(texts: Mapping[str, Any]) -> Loss:
     """A loss from its texts. Errors: ValueError for what is no fraction.
 
     >>> loss_of({"epsilon": "1/3", "delta": "0/1", "rho": None})
     Loss(epsilon=0.3333333333333333, delta=0.0)
     """
-    rho = None if texts["rho"] is None else _number(texts["rho"])
-    return Loss(_number(texts["epsilon"]), _number(texts["delta"]), rho)
+    rho = None if texts["rho"] is None else fraction_of(texts["rho"])
+    mu_squared, split = (fraction_of(texts[name]) if name in texts else None for name in ("mu_squared", "split"))
+    loss = Loss(fraction_of(texts["epsilon"]), fraction_of(texts["delta"]), rho)
+    simple = loss_of(texts["simple"]) if "simple" in texts else None
+    return replace(loss, mu_squared=mu_squared, split=split, simple=simple)
 
 
-def _number(text: str | None) -> Fraction:
+def price_of(body: Mapping[str, Any]) -> Loss:
+    """The price of a charge in its own terms, from the body of its entry. An account may count another loss for it."""
+    return loss_of(body.get("price", body["loss"]))
+
+
+def fraction_of(text: str | None) -> Fraction:
+    """The number of such a text; None is 0. Errors: ValueError."""
     above, below = (text or "0/1").split("/")
     return Fraction(int(above), int(below))
 
@@ -158,3 +181,23 @@ def as_read_now(loss: Loss) -> Loss:
     """
     rho = None if loss.exact_rho is None else number_of(float(loss.exact_rho))
     return Loss(number_of(float(loss.exact_epsilon)), number_of(float(loss.exact_delta)), rho, left=loss.left)
+
+
+def line_of(entry: Entry, status: str) -> Charge:
+    """The line of the history for a charge's entry."""
+    loss, body = price_of(entry.body), entry.body
+    within = body.get("within", {}).get("loss")
+    return Charge(
+        entry.when,
+        body["query"],
+        loss.epsilon,
+        loss.delta,
+        loss.rho,
+        entry.name,
+        status,
+        entry.number,
+        paid_by=entry.about,
+        price=None if within is None else loss_of(within),
+        spender=entry.spender,
+        policies=tuple(f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ())),
+    )

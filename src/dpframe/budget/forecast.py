@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.budget import account
 from dpframe.budget.account import Budget
 from dpframe.budget.allowance import Pace, losses_of
-from dpframe.budget.entries import Entry, loss_of
+from dpframe.budget.entries import Entry, loss_of, price_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.verbs import offered, registered
 from dpframe.safe_text import visible
@@ -66,7 +66,8 @@ def forecast(budget: Budget) -> Forecast:
     """The forecast of a budget; see `Budget.forecast`."""
     entries, limit, at = budget.entries(), budget.limit, account.now()
     charges = [entry for entry in entries if entry.kind == "charge"]
-    payments = [(entry.when, _size(loss_of(entry.body["loss"])), "opens" in entry.body) for entry in charges]
+    sizes = budget.sizes([loss_of(entry.body["loss"]) for entry in charges])
+    payments = [(e.when, size, "opens" in e.body) for e, size in zip(charges, sizes, strict=True)]
     rows, words, last = _expected(payments, limit, at)
     lasts = {"budget": last}
     sentences = [words]
@@ -79,7 +80,7 @@ def forecast(budget: Budget) -> Forecast:
             rows += more
             lasts[opening.name or ""] = last
         else:
-            words = f"{opening.name}: {loss_of(opening.body['loss'])} paid for all of its periods, {len(lines)} added."
+            words = f"{opening.name}: {price_of(opening.body)} paid for all of its periods, {len(lines)} added."
         sentences.append(words)
     return Forecast(pl.DataFrame(rows, SCHEMA, orient="row"), tuple(sentences), lasts)
 
@@ -146,11 +147,11 @@ def _planned(
     first = max(night + 1, 0)
     for ahead in range(first, min(pace.nights, first + _LONGEST)):
         total += share
-        rows.append((of, pace.begins(ahead).date(), share, total, most, "planned"))
-    last = pace.begins(pace.nights - 1).date()
+        rows.append((of, pace.day(ahead), share, total, most, "planned"))
+    last = pace.day(pace.nights - 1)
     nights_left, tonight = max(pace.nights - max(night, 0), 0), pace.left(losses, night)
     words = (
-        f"{of}: {pace.nights} nights from {pace.begins(0).date()} to {last}, {pace.share} each; {nights_left} nights "
-        f"are left, and {tonight} of this night."
+        f"{of}: {pace.nights} {pace.word}s from {pace.day(0)} to {last}, {pace.share} each; {nights_left} {pace.word}s "
+        f"are left, and {tonight} of this {pace.word}."
     )
     return rows, words, last

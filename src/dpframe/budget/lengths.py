@@ -1,14 +1,20 @@
-"""Lengths of time in the form in which people type them: "1d", "12h", "7d", "night"."""
+"""Lengths of time in the form in which people type them: "1d", "12h", "7d", "night", and for a calendar "1mo"."""
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
+import zoneinfo
+from calendar import monthrange
+from dataclasses import dataclass
 
 from dpframe.errors import InvalidArgument, kind_of
 
 _UNITS = {"h": dt.timedelta(hours=1), "d": dt.timedelta(days=1), "w": dt.timedelta(weeks=1)}
 _WORDS = {"hour": "1h", "day": "1d", "night": "1d", "week": "1w"}
+_MONTHS = re.compile(r"([1-9][0-9]{0,5})mo")
+_MONTH = dt.timedelta(days=146_097 / 4800)  # the mean of 400 years
 _LENGTH = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 
 
@@ -40,3 +46,69 @@ def later(start: dt.datetime, number: int, length: dt.timedelta, what: str) -> d
             f"{what}: this reaches beyond the years 1 to 9999, which are all that a date can have. Begin earlier, or "
             "give fewer or shorter periods."
         ) from None
+
+
+def read_zone(name: object) -> zoneinfo.ZoneInfo:
+    """A time zone. Errors: InvalidArgument for one that this machine does not know."""
+    shown = repr(name) if isinstance(name, str) else kind_of(name)
+    try:
+        if isinstance(name, str):
+            return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        pass
+    raise InvalidArgument(
+        f"zone={shown}: this machine knows no such time zone. Type one such as zone='Europe/Vienna', or pip install "
+        "tzdata where the system has none."
+    )
+
+
+@dataclass(frozen=True)
+class Periods:
+    """Periods that follow one another from a start on: a length of time, or a number of calendar months.
+
+    In a time zone, days, weeks and months begin at the same time of the clock there, so that a day may have 23 or 25
+    hours. Months that begin on a 31st begin on the last day where there is none. Without a zone the clock is UTC.
+    """
+
+    start: dt.datetime
+    length: dt.timedelta  # of one; 0 for months
+    months: int = 0
+    zone: zoneinfo.ZoneInfo | None = None
+
+    @classmethod
+    def of(cls, start: dt.datetime, text: object, zone: str | None, name: str = "per") -> Periods:
+        """Periods as they were typed. Errors: InvalidArgument.
+
+        >>> months = Periods.of(dt.datetime(2026, 1, 31, tzinfo=dt.UTC), "1mo", None)
+        >>> months.begins(1).date(), months.begins(2).date(), months.number(dt.datetime(2026, 3, 30, tzinfo=dt.UTC))
+        (datetime.date(2026, 2, 28), datetime.date(2026, 3, 31), 1)
+        """
+        match = _MONTHS.fullmatch("1mo" if text == "month" else text) if isinstance(text, str) else None
+        length = dt.timedelta() if match else read_length(text, name)
+        return cls(start, length, int(match[1]) if match else 0, None if zone is None else read_zone(zone))
+
+    def begins(self, number: int) -> dt.datetime:
+        """The time at which a period begins, in UTC. Errors: InvalidArgument outside of the years 1 to 9999."""
+        if not self.months and (self.zone is None or self.length % dt.timedelta(days=1)):
+            return later(self.start, number, self.length, "allocate")
+        zone = self.zone or dt.UTC
+        clock = self.start.astimezone(zone).replace(tzinfo=None)
+        try:
+            if self.months:
+                years, month = divmod(clock.month - 1 + number * self.months, 12)
+                year, month = clock.year + years, month + 1
+                clock = clock.replace(year=year, month=month, day=min(clock.day, monthrange(year, month)[1]))
+            else:
+                clock += number * self.length
+            return clock.replace(tzinfo=zone).astimezone(dt.UTC)
+        except (OverflowError, ValueError, IndexError):
+            return later(self.start, 10**9, dt.timedelta(days=1), "allocate")  # which is refused
+
+    def number(self, when: dt.datetime) -> int:
+        """The number of the period at a time, from 0; negative before the start."""
+        number = math.floor((when - self.start) / (self.length or self.months * _MONTH))
+        while self.begins(number) > when:
+            number -= 1
+        while self.begins(number + 1) <= when:
+            number += 1
+        return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +14,7 @@ from dpframe.usage import warn
 
 MOST_EPSILON = 10
 MOST_DELTA = Fraction(1, 1000)
+_PEOPLE = "person of "  # how a subject begins that has a name for its people
 _USUAL_DELTA = 1e-6  # the δ at which a limit in ρ is converted to ε
 _MOST_UNITS = 10**15  # small enough that a δ far below 1 / _MOST_UNITS is not below the smallest price
 _SMALL_SHARE = 100  # A suggested δ is at most 1 / (_SMALL_SHARE · number of units).
@@ -82,25 +84,50 @@ def _smaller_delta(limit: Loss, least: int | None) -> float:
 def another_subject(own: str, other: str) -> str:
     """The message that a budget is about other units than a release, with the line to type.
 
-    >>> another_subject("unit 'id', add-remove", "unit 'user', add-remove").partition("protect: ")[2][:30]
-    "table.rename({'user': 'id'}), "
+    >>> another_subject("unit 'id', add-remove", "unit 'user', add-remove").partition("protected: ")[2][:43]
+    "table.rename({'user': 'id'}).dp(unit='id'),"
     """
     (unit, _, relation), other_unit = own.rpartition(", "), other.rpartition(", ")[0]
-    said = f"This budget protects {own}; the release is about {other}. Nothing was spent. "
+    said = f"This budget protects {own}; this table is about {other}. Nothing was spent. "
     if unit and unit == other_unit:
         return f"{said}Protect this table under the same relation: neighbors={relation!r}."
     names = [text.removeprefix("unit ") for text in (other_unit, unit)]
-    if any(text.count("'") != 2 or name == text for name, text in zip(names, (other_unit, unit), strict=True)):
-        line = f"protect this table with the same unit, {unit}"
+    if other_unit.startswith(_PEOPLE) and not unit.startswith(_PEOPLE):
+        line = f"leave people= out, and protect this table with {unit}: rename its columns before df.dp(...)"
+    elif unit.startswith(_PEOPLE):
+        line = f"say so where this table is protected: df.dp(unit=..., people={unit.removeprefix(_PEOPLE)})"
+    elif any(text.count("'") != 2 or name == text for name, text in zip(names, (other_unit, unit), strict=True)):
+        line = f"protect this table with the same unit, {unit}: rename its columns before df.dp(...)"
     else:
         renamed = "{" + ": ".join(names) + "}"
         line = (
-            f"give the column one name before dp.protect: table.rename({renamed}), in pandas "
-            f"table.rename(columns={renamed})"
+            f"give the column one name where it is protected: table.rename({renamed}).dp(unit={names[1]}), in pandas "
+            f"table.rename(columns={renamed}).dp(unit={names[1]})"
         )
     return (
         f"{said}If both name the same people, {line}. A second budget would double what these people can lose. Only "
         "other units, such as houses instead of people, take a budget of their own."
+    )
+
+
+def is_misnamed(own: str, other: str) -> bool:
+    """Whether units have one name each, as a column or as people, and different ones: `df.dp(...)` can mend that.
+
+    >>> is_misnamed("unit 'id', add-remove", "unit 'user', add-remove")
+    True
+    >>> is_misnamed("unit 'id', add-remove", "unit 'id', replace")
+    False
+    """
+    one, two = own.rpartition(", ")[0], other.rpartition(", ")[0]
+    return one != two and all(unit.count("'") == 2 for unit in (one, two))
+
+
+def second_budget(others: Sequence[str], subject: str) -> str:
+    """The warning that another budget of a ledger is about the same units."""
+    names = ", ".join(map(repr, others))
+    return (
+        f"This ledger has another budget about {subject}: {names}. What both spend adds up, and neither limit holds "
+        f"for these people. If they are the same people, pay from the one budget: ledger.budget({others[0]!r})."
     )
 
 

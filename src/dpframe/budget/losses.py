@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -14,15 +15,19 @@ from dpframe.errors import InvalidPrice, kind_of
 
 
 class Terms(StrEnum):
-    """The unit in which a budget counts losses, besides δ: ε, or the ρ of zero-concentrated privacy."""
+    """The unit in which a budget counts losses, besides δ: ε, or the ρ of zero-concentrated privacy.
+
+    A budget whose account takes prices in both has EITHER.
+    """
 
     EPSILON = "epsilon"
     RHO = "rho"
+    EITHER = "either"
 
     @property
     def sign(self) -> str:
         """The Greek letter, for messages and tables."""
-        return {Terms.EPSILON: "ε", Terms.RHO: "ρ"}[self]
+        return "ρ" if self is Terms.RHO else "ε"
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -125,7 +130,7 @@ def read_delta(value: object, name: str = "delta") -> Fraction:
     return price
 
 
-def _kept(number: Fraction, round_off: Callable[[Fraction], int]) -> Fraction:
+def kept(number: Fraction, round_off: Callable[[Fraction], int]) -> Fraction:
     """The number itself if it is a multiple of 1/GRID; otherwise the number rounded to 40 decimals."""
     return number if GRID % number.denominator == 0 else Fraction(round_off(number * DECIMALS), DECIMALS)
 
@@ -148,8 +153,10 @@ def _in_short(number: Fraction, *, down: bool) -> str:
 class Loss:
     """A privacy loss, (ε, δ) or (ρ, δ), in exact numbers.
 
-    `exact_rho` is None for a loss that is not counted in ρ. As a float and as text, a loss is rounded up in the last
-    digit shown. A limit, or the part of a limit that is not spent, has `left=True` and is rounded down.
+    `exact_rho` is None for a loss that is not counted in ρ. `mu_squared`, `split` and `simple`, the sum of prices,
+    belong to the account "gdp", see `dpframe.budget.adaptive`; elsewhere they are None. As a float and as text, a loss
+    is rounded up in the last digit shown. A limit, or the part of a limit that is not spent, has `left=True` and is
+    rounded down.
 
     Every charge is a multiple of 1/GRID. A decimal of up to 40 places, a fraction with a denominator up to 1,000, and a
     product of two of these are charged exactly; any other number is rounded up to 40 decimals. Sums are multiples of
@@ -169,6 +176,9 @@ class Loss:
     exact_delta: Fraction
     exact_rho: Fraction | None = None
     left: bool = field(default=False, compare=False)
+    mu_squared: Fraction | None = None
+    split: Fraction | None = None
+    simple: Loss | None = None
 
     @classmethod
     def none(cls, *, in_rho: bool = False) -> Loss:
@@ -178,22 +188,28 @@ class Loss:
     @classmethod
     def charged(cls, epsilon: Fraction, delta: Fraction) -> Loss:
         """The loss for a price: the price itself, or slightly more if it is not a multiple of 1/GRID."""
-        return cls(_kept(epsilon, math.ceil), _kept(delta, math.ceil))
+        return cls(kept(epsilon, math.ceil), kept(delta, math.ceil))
 
     @classmethod
     def charged_rho(cls, rho: Fraction, delta: Fraction) -> Loss:
         """The loss for a price in ρ: the price itself, or slightly more if it is not a multiple of 1/GRID."""
-        return cls(Fraction(0), _kept(delta, math.ceil), _kept(rho, math.ceil))
+        return cls(Fraction(0), kept(delta, math.ceil), kept(rho, math.ceil))
 
     @classmethod
     def limit(cls, epsilon: Fraction, delta: Fraction) -> Loss:
         """The loss that a limit allows: the limit itself, or slightly less if it is not a multiple of 1/GRID."""
-        return cls(_kept(epsilon, math.floor), _kept(delta, math.floor), left=True)
+        return cls(kept(epsilon, math.floor), kept(delta, math.floor), left=True)
 
     @classmethod
     def limit_rho(cls, rho: Fraction, delta: Fraction) -> Loss:
         """The loss that a limit on ρ allows: the limit itself, or slightly less if it is not a multiple of 1/GRID."""
-        return cls(Fraction(0), _kept(delta, math.floor), _kept(rho, math.floor), left=True)
+        return cls(Fraction(0), kept(delta, math.floor), kept(rho, math.floor), left=True)
+
+    def share(self, part: Fraction) -> Loss:
+        """A part of a limit, rounded down."""
+        if self.exact_rho is not None:
+            return Loss.limit_rho(self.exact_rho * part, self.exact_delta * part)
+        return Loss.limit(self.exact_epsilon * part, self.exact_delta * part)
 
     @property
     def epsilon(self) -> float:
@@ -211,13 +227,27 @@ class Loss:
         return None if self.exact_rho is None else _as_float(self.exact_rho, down=self.left)
 
     def __add__(self, other: Loss) -> Loss:
-        rho = None if self.exact_rho is None and other.exact_rho is None else self._rho + other._rho
-        return Loss(self.exact_epsilon + other.exact_epsilon, self.exact_delta + other.exact_delta, rho)
+        return self.joined(other, operator.add)
 
     def __sub__(self, other: Loss) -> Loss:
         """The part of this loss that remains after another loss; it is rounded down when it is shown."""
-        rho = None if self.exact_rho is None and other.exact_rho is None else self._rho - other._rho
-        return Loss(self.exact_epsilon - other.exact_epsilon, self.exact_delta - other.exact_delta, rho, left=True)
+        return replace(self.joined(other, operator.sub), left=True)
+
+    def joined(self, other: Loss, function: Callable[[Fraction, Fraction], Fraction]) -> Loss:
+        """A function of ε, δ, ρ and μ² of two losses, each by itself; None is 0 where the other loss has a number."""
+        both_none = self.simple is None and other.simple is None
+
+        def both(own: Fraction | None, its: Fraction | None) -> Fraction | None:
+            return None if own is None and its is None else function(own or Fraction(0), its or Fraction(0))
+
+        return Loss(
+            function(self.exact_epsilon, other.exact_epsilon),
+            function(self.exact_delta, other.exact_delta),
+            both(self.exact_rho, other.exact_rho),
+            mu_squared=both(self.mu_squared, other.mu_squared),
+            split=other.split if self.split is None else self.split,
+            simple=None if both_none else (self.simple or Loss.none()).joined(other.simple or Loss.none(), function),
+        )
 
     def __le__(self, other: Loss) -> bool:
         """Whether ε, ρ and δ are each at most those of the other loss. Two losses may be incomparable."""

@@ -19,16 +19,22 @@ from dpframe.errors import UnsupportedOperation
 class MemoryBook:
     """A book whose entries are in a list, under a lock. Tables are stored for releases that have a name."""
 
-    def __init__(self, accountant: Accountant, limit: Loss, at: dt.datetime) -> None:
+    def __init__(
+        self, accountant: Accountant, limit: Loss, at: dt.datetime, caps: Mapping[str, Any] | None = None
+    ) -> None:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._entries: list[Entry] = []
         self._data: dict[int, bytes] = {}
+        self._latest_of: dict[str, Entry] = {}
         self._spent = accountant.total([])
         self._subject: str | None = None
         self._parts: Parts = {}
         self._failures = Failures()
-        _MemoryPage(self).append("open", {"accountant": accountant.name, "limit": texts_of(limit)}, at)
+        self._caps = caps
+        recorded = {} if caps is None else {"caps": caps["caps"]}
+        first = {"accountant": accountant.name, "limit": texts_of(limit), **recorded}
+        _MemoryPage(self).append("open", first, at)
 
     @contextmanager
     def write(self) -> Iterator[_MemoryPage]:
@@ -42,7 +48,7 @@ class MemoryBook:
             page = _MemoryPage(self)
             yield page
             self._spent, self._subject, self._parts = page.spent, page.subject, page.parts
-            self._failures = page.failures
+            self._failures, self._caps = page.failures, page.caps
 
     def spent(self) -> Loss:
         """The loss that has been charged so far."""
@@ -53,6 +59,16 @@ class MemoryBook:
         """The number of releases that failed after they were charged."""
         with self._lock:
             return self._failures
+
+    def subjects(self, subject: str) -> tuple[str | None, list[str]]:
+        """Whose privacy the budget is about; a process has no list of its budgets."""
+        with self._lock:
+            return self._subject, []
+
+    def caps(self) -> Mapping[str, Any] | None:
+        """The caps and their sums."""
+        with self._lock:
+            return self._caps
 
     def entries(self) -> list[Entry]:
         """Every entry, oldest first."""
@@ -76,7 +92,7 @@ class _MemoryPage:
     def __init__(self, book: MemoryBook) -> None:
         self._book = book
         self.spent, self.subject, self.parts = book._spent, book._subject, book._parts
-        self.failures = book._failures
+        self.failures, self.caps = book._failures, book._caps
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         entries = self._book._entries
@@ -85,10 +101,15 @@ class _MemoryPage:
         if data is not None and entries[body["about"] - 1].name is not None:
             self._book._data[body["about"]] = data
         entries.append(entry)
+        if entry.spender is not None:
+            self._book._latest_of[entry.spender] = entry
         return entry
 
     def latest(self, name: str) -> Entry | None:
         return next((e for e in reversed(self._book._entries) if e.kind == "charge" and e.name == name), None)
+
+    def latest_of(self, spender: str) -> Entry | None:
+        return self._book._latest_of.get(spender)
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
         entry = self._about(number, "result")

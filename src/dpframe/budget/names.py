@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dpframe.budget.entries import canonical
+from dpframe.budget.entries import canonical, texts_of
+from dpframe.budget.losses import Loss
 from dpframe.errors import InvalidArgument
 
 SHOWN = 8  # differences in a message
@@ -52,6 +53,37 @@ def plain(name: str) -> str:
     return unicodedata.normalize("NFC", " ".join("".join(seen).split()))
 
 
+def is_near(name: str, other: str) -> bool:
+    """Whether one name may be a slip for the other: one or two letters are left out, added, wrong or exchanged.
+
+    Letters count alike in small and large, and so do blanks, hyphens and the like. Short names are near in one letter
+    from four letters on, in two from eight on. Names whose numbers differ are not near: "visits 2026", "visits 2027".
+
+    >>> is_near("ordres", "orders"), is_near("Orders", "orders"), is_near("visits-2026", "visits_2026")
+    (True, True, True)
+    >>> is_near("visits 2026", "visits 2027"), is_near("a", "b"), is_near("north", "south")
+    (False, False, False)
+    """
+    one, two = (re.sub(r"[\W_]+", " ", text.casefold()).strip() for text in (name, other))
+    if re.findall(r"\d+", one) != re.findall(r"\d+", two):
+        return False
+    longer = max(len(one), len(two))
+    return _slips(one, two) <= (2 if longer >= 8 else 1 if longer >= 4 else 0)
+
+
+def _slips(one: str, two: str) -> int:
+    """The fewest letters to leave out, add, replace, or exchange with the next one: optimal string alignment."""
+    before: list[int] = []
+    row = list(range(len(two) + 1))
+    for i, letter in enumerate(one):
+        last, before, row = before, row, [i + 1]
+        for j, other in enumerate(two):
+            row.append(min(before[j] + (letter != other), before[j + 1] + 1, row[j] + 1))
+            if i and j and letter == two[j - 1] and one[i - 1] == other:
+                row[-1] = min(row[-1], last[j - 1] + 1)
+    return row[-1]
+
+
 def check_plain(name: str) -> None:
     r"""Check the name of something new that is kept under it: two names that look alike would pass for one.
 
@@ -64,6 +96,28 @@ def check_plain(name: str) -> None:
             "by side, characters that nobody sees, or accents apart from their letters. Type "
             + (f"{alike!r}." if alike else "one with letters.")
         )
+
+
+def body_of(
+    loss: Loss,
+    subject: str,
+    query: str,
+    name: str | None,
+    plan: Mapping[str, Any] | None,
+    events: Sequence[Mapping[str, Any]],
+    policies: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """The body of a charge's entry in the book. Input: policies: names and hashes of policy files, if there are any."""
+    return {
+        "loss": texts_of(loss),
+        "subject": subject,
+        "query": query,
+        "name": name,
+        "plan": plan,
+        "fingerprint": None if plan is None else fingerprint(plan),
+        "events": [dict(event) for event in events],
+        **({"policies": [*policies]} if policies else {}),
+    }
 
 
 def differences(before: Any, after: Any) -> list[str]:

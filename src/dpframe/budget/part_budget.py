@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from fractions import Fraction
 from typing import Any
 
 from dpframe.budget.account import Budget
@@ -44,6 +46,10 @@ class PartBudget(Hints):
         """The loss that may still be charged to the whole budget."""
         return self._budget.remaining
 
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of the whole budget; see `Budget.part`."""
+        return self._budget.part(share, name)
+
     def history(self) -> Sequence[Any]:
         """Every charge of the whole budget."""
         return self._budget.history()
@@ -51,6 +57,12 @@ class PartBudget(Hints):
     def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
         """Charge a release about this part; see `Budget.charge`."""
         return self._budget.charge(loss, subject, query, part=self._part, **options)
+
+    def for_spender(self, spender: str) -> PartBudget:
+        """The same, where all that is charged is spent by one spender; see `Budget.for_spender`."""
+        again = copy(self)
+        again._budget = self._budget.for_spender(spender)
+        return again
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
         """Store the released table with its charge."""

@@ -4,13 +4,18 @@ A unit is in at most m parts of a partition. The releases about the other parts 
 is at most the sum over its own parts, which is at most m times the largest loss of a part.
 Source: McSherry 2009, doi:10.1145/1559845.1559850, theorem 4, for m = 1; basic composition over the m parts of a unit
 for more, separately for ε, δ and ρ.
+
+The account "gdp" holds if one of two sums holds: that of ε or that of μ². The loss of a unit is a vector of both, and
+grows only with releases about the whole table and about its own parts. Here the parts' vectors are replaced by their
+largest ε, δ and μ², each by itself. So whatever a sum of these says, it says of every part: the filter of every unit
+holds as long as this one does. The squares μ² of m parts add up too, adaptively, to at most m times the largest.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from dpframe.budget.entries import loss_of, texts_of
@@ -35,6 +40,7 @@ def opened(parts: Parts, partition: str, groups: int, salt: str) -> dict[str, An
 def raised(parts: Parts, part: PartName, loss: Loss) -> tuple[Loss, dict[str, Any]]:
     """The loss that a release about one part adds to the whole budget, and the parts after this release.
 
+    >>> from fractions import Fraction
     >>> parts = opened({}, "p", 2, "")
     >>> first, parts = raised(parts, PartName("p", "north"), Loss(Fraction(5), Fraction(0)))
     >>> second, parts = raised(parts, PartName("p", "south"), Loss(Fraction(3), Fraction(1)))
@@ -59,12 +65,9 @@ def compared(parts: Parts) -> dict[str, Any]:
 
 
 def _largest(losses: Any, nothing: Loss) -> Loss:
-    """The largest ε, the largest δ and the largest ρ of some losses."""
-    every = [*losses, nothing]
-    rho = None if nothing.exact_rho is None else max(loss.exact_rho or Fraction(0) for loss in every)
-    return Loss(max(loss.exact_epsilon for loss in every), max(loss.exact_delta for loss in every), rho)
+    """The largest ε, the largest δ, the largest ρ and the largest μ² of some losses."""
+    return functools.reduce(lambda one, other: one.joined(other, max), losses, nothing)
 
 
 def _times(loss: Loss, factor: int) -> Loss:
-    rho = None if loss.exact_rho is None else loss.exact_rho * factor
-    return Loss(loss.exact_epsilon * factor, loss.exact_delta * factor, rho)
+    return loss.joined(loss, lambda number, _: number * factor)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from dpframe.budget.entries import Entry, Failures
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
+from dpframe.budget.standing import Standing
 
 NO_FAILURES = Failures()
 
@@ -22,6 +23,7 @@ class Page(Protocol):
     subject: str | None
     parts: Parts
     failures: Failures
+    caps: Mapping[str, Any] | None  # caps and their sums; see `dpframe.budget.caps`
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         """Add an entry. The caller first sets the attributes above to the state after it; both are stored together."""
@@ -29,6 +31,10 @@ class Page(Protocol):
 
     def latest(self, name: str) -> Entry | None:
         """The last charge of this name."""
+        ...
+
+    def latest_of(self, spender: str) -> Entry | None:
+        """The last charge of this spender."""
         ...
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
@@ -63,6 +69,14 @@ class Book(Protocol):
         """The number of releases that failed after they were charged."""
         ...
 
+    def subjects(self, subject: str) -> tuple[str | None, list[str]]:
+        """Whose privacy the budget is about, None before the first charge; other budgets here that are about these."""
+        ...
+
+    def caps(self) -> Mapping[str, Any] | None:
+        """The caps and their sums; None without caps."""
+        ...
+
     def entries(self) -> list[Entry]:
         """Every entry, oldest first."""
         ...
@@ -72,7 +86,7 @@ class Book(Protocol):
         ...
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
-        """Function and arguments with which another process opens this book; None if it cannot."""
+        """Function and arguments, but for the spender, with which another process opens this book; or None."""
         ...
 
 
@@ -110,7 +124,7 @@ class Receipt:
     """A new charge, or the stored answer of an earlier charge, which costs nothing now.
 
     `failures` counts the failures of the whole budget at the time of the charge. `again` is whether the name had been
-    paid for before.
+    paid for before. `standing` is that of the budget after the charge, if its sums are not the loss itself.
     """
 
     number: int
@@ -120,3 +134,4 @@ class Receipt:
     stored: Stored | None = None
     failures: Failures = NO_FAILURES
     again: bool = False
+    standing: Standing | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from dpframe.errors import WrongCall
 from dpframe.usage import Hints
 
 _OFFERED: dict[str, Callable[..., Any]] = {}
@@ -28,6 +29,40 @@ def registered(verb: str) -> Callable[..., Any]:
 
 class Verbs(Hints):
     """The methods of a budget whose functions are registered."""
+
+    def each(self, number: int) -> Any:
+        """The price of each of so many equal releases."""
+        raise NotImplementedError
+
+    def plan(self, queries: Iterable[Any] | None = None, *, n: int | None = None, **price: Any) -> Any:
+        """Price several queries together before any of them runs, to release them as one batch.
+
+        With `n` and no queries: the price of each of n equal releases that take all that is left, one after another.
+
+        Input:  queries that this budget pays for; n: a number of releases; epsilon and delta, or rho and delta, for all
+                of them together; noise and ci as in a release; shares: a weight for each query
+        Output: with n, a price in ε or in ρ, whichever gives a count less noise. Otherwise a batch: `.cost`, `.noise`,
+                and `.release(name=...)`, which charges once and returns a list of releases
+        Bound:  the queries are fixed together, so the tightest accounting of this budget applies: all Gaussian noise is
+                one mechanism; with accountant="pld" the joint distribution of all Laplace noise is used
+        Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
+
+        >>> import polars as pl, dpframe as dp
+        >>> budget = dp.Budget(epsilon=1.0)
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}).dp(unit="user", budget=budget)
+        >>> queries = [frame.count(max_rows=2), frame.mean("spend", bounds=(0, 10), max_rows=2)]
+        >>> plan = budget.plan(queries, epsilon=0.5, shares=[1, 3])
+        >>> rows, spend = plan.release()
+        >>> rows.table.columns, spend.table.columns, budget.spent
+        (['count'], ['spend'], Loss(epsilon=0.5, delta=0.0))
+        """
+        if n is not None and not price and queries is None:
+            return self.each(n)
+        if queries is None:
+            raise WrongCall(
+                "plan: missing a required argument: 'queries'. Type budget.plan([query, ...], epsilon=0.1)."
+            )
+        return registered("plan")(list(queries) if isinstance(queries, Iterable) else [], self, **price)
 
     def series(
         self,
@@ -85,12 +120,17 @@ class Verbs(Hints):
         carry: bool = False,
         start: Any = None,
         name: str = "nightly",
+        periods: int | None = None,
+        zone: str | None = None,
     ) -> Any:
-        """Divide a part of this budget over a number of nights. A known name returns the allowance that it has.
+        """Divide a part of this budget over a number of nights, or of periods: `allocate("1mo", 12, epsilon=2)`.
 
-        Input:  per: the length of a night, "night" (a day), "12h", "1w"; nights: the number of nights; epsilon and
-                delta, or rho: the loss of all nights together, charged now; carry: whether later nights may spend the
-                unspent part of earlier nights; start: when the first night begins (UTC), by default today at 0:00; name
+        Input:  per: the length of a night, "night" (a day), "12h", "1w", or "1mo" for calendar months; nights: the
+                number of nights; epsilon and delta, or rho: the loss of all nights together, charged now; carry:
+                whether later nights may spend the unspent part of earlier nights; start: when the first night begins
+                (UTC, or in the zone), by default today at 0:00, for months on the first of this month; name: a known
+                one returns the allowance that it has; periods: another word for nights; zone: the time zone in whose
+                calendar days, weeks and months begin, such as "Europe/Vienna", by default UTC
         Output: an allowance, which pays for releases like a budget: `df.dp(unit=..., budget=allowance)`; `.share` is
                 the part of one night, and `.tonight` is the unspent part of this night
         Bound:  (ε, δ) or ρ for all releases of all nights. With a δ the releases are counted in ρ if a count of one
@@ -98,7 +138,17 @@ class Verbs(Hints):
         Errors: InvalidArgument, InvalidPrice, BudgetExceeded; ReleaseMismatch if the name has another allowance
         """
         return registered("allocate")(
-            self, per, nights, epsilon=epsilon, delta=delta, rho=rho, carry=carry, start=start, name=name
+            self,
+            per,
+            nights,
+            periods=periods,
+            zone=zone,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            carry=carry,
+            start=start,
+            name=name,
         )
 
     def forecast(self) -> Any:

@@ -127,8 +127,9 @@ def _version(path: Path) -> tuple[int, ...] | None:
 def check_unchanged(step: Step) -> None:
     """Refuse tables of files that were written since they were protected.
 
-    A release may read its rows several times: limits, bounds and keys first, and totals then. Each reading is paid for
-    and private by itself, but they would be about different rows. When files are written does not depend on a row.
+    A release may read its rows several times: limits, bounds and keys first, and totals then; a series reads those of
+    several periods. Each reading is paid for and private by itself, but they would be about different rows. When files
+    are written does not depend on a row.
 
     Errors: EngineError
     """

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import backend_named
 from dpframe.engine.forks import check_process
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Call, Node, show
+from dpframe.plan import Call, Node, Pattern, Task, show
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine, rewrites
 
@@ -34,6 +35,13 @@ def check_supported(step: steps.Step) -> None:
             f"{step.shown}: the tables are in different places ({', '.join(names)}), and dpframe does not move rows "
             "from one to another. Protect tables of one engine and one connection."
         )
+    for task in _searches(step):
+        if task not in engine.searches(sources[0].data.scan((), empty=True)):
+            raise UnsupportedOperation(
+                f"{step.shown}: str.{task} of a pattern: {engine.name} finds other matches there, or could fail on a "
+                "text. Compute the column before dp.protect(...), or protect a Polars table: dp.protect(pl.from_arrow("
+                "table), ...)."
+            )
     for dtype, subject in _types(step):
         why = engine.reason_against(dtype) if isinstance(step, combine.Join) else engine.reason_against_cast(dtype)
         if why:
@@ -45,16 +53,43 @@ def _types(step: steps.Step) -> Iterator[tuple[DType, str]]:
     if isinstance(step, combine.Join):
         for name, domain in step.public.schema:
             yield domain.dtype, f"the public column {name!r} of type"
-    elif isinstance(step, steps.Filter):
-        yield from _casts(step.condition._node)
+    for node in _written(step):
+        yield from _casts(node)
+
+
+def _written(step: steps.Step) -> Iterator[Node]:
+    """The expressions of a step."""
+    if isinstance(step, steps.Filter):
+        yield step.condition._node
     elif isinstance(step, rewrites.Rewrite):
-        for _, node in step.written:
-            yield from _casts(node)
+        yield from (node for _, node in step.written)
+
+
+_TASKS = {
+    "str.matches": Task.CONTAINS,
+    "str.extract": Task.EXTRACT,
+    "str.count_matches": Task.COUNT,
+    "str.replace_matches": Task.REPLACE,
+}
+
+
+def _searches(step: steps.Step) -> Iterator[Task]:
+    """What a step asks of patterns."""
+    pending = list(_written(step))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Call):
+            pending += node.args
+            if node.operation in _TASKS and isinstance(dict(node.options)["pattern"], Pattern):
+                yield _TASKS[node.operation]
 
 
 def _casts(node: Node) -> Iterator[tuple[DType, str]]:
     if isinstance(node, Call):
+        options = dict(node.options)
         if node.operation == "cast":
-            yield dict(node.options)["dtype"], "the type"
+            yield options["dtype"], "the type"
+        if options.get("zone") is not None:
+            yield nw.Datetime("us", options["zone"]), "the type"
         for arg in node.args:
             yield from _casts(arg)

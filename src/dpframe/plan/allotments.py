@@ -20,9 +20,11 @@ class Allotment:
     `share` is the weight where ρ is split. `pure` is the weight where ε is split over Laplace noise, if that weight
     differs. A total of weight 0 is not measured. A `hidden` total only finds the keys: its number is not released. A
     sum with a count `beside` it may be measured as a pair with that count, for the price of both: see
-    `theory.formulas.sensitivity.pairs`. `columns` is how many released columns follow from the total. It is a fraction
-    if a column needs several totals. `one_signed` is set if each unit adds numbers of one sign to listed groups, and
-    the released table is about single groups: cells may then share a part of their noise.
+    `theory.formulas.sensitivity.pairs`. The number of `rows` that both are about may be measured with them: then
+    `joint` is how far one unit moves all three, see `joint_l1` there. `columns` is how many released columns follow
+    from the total. It is a fraction if a column needs several totals. `one_signed` is set if each unit adds numbers of
+    one sign to listed groups, and the released table is about single groups: cells may then share a part of their
+    noise.
     """
 
     names: tuple[str, ...]
@@ -31,6 +33,9 @@ class Allotment:
     pure: Fraction | None = None
     hidden: bool = False
     beside: Allotment | None = None
+    rows: Allotment | None = None
+    sum: Allotment | None = None
+    joint: Fraction = Fraction(0)
     columns: Fraction = Fraction(1)
     one_signed: OneSigned | None = None
 

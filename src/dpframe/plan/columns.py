@@ -53,12 +53,21 @@ class ColumnDefaults(NamedTuple):
     """What `dp.protect` declared of a column: bounds, as they were typed, and public keys. See `plan.declared`.
 
     Values may lie outside of them: a question clips to these bounds and leaves out other keys. So a domain has neither.
-    `origin` is the line that declared them: a public table declares its own values.
+    `origin` is the line that declared them: a public table declares its own values. `file` is what a policy file says
+    of the column, and `locked` names what of it no question may widen: "bounds", "keys".
+    With dp.Auto() as bounds, each release chooses them.
     """
 
-    bounds: Bounds | None = None
+    bounds: Bounds | Auto | None = None
     keys: tuple[Scalar | None, ...] | None = None
     origin: str = "dp(...)"
+    file: ColumnDefaults | None = None
+    locked: tuple[str, ...] = ()
+
+    def origin_of(self, fact: str) -> str:
+        """Where the bounds or the keys come from: a policy file, or the line that declared them."""
+        said = None if self.file is None else getattr(self.file, fact)
+        return self.file.origin if self.file is not None and said == getattr(self, fact) else self.origin
 
 
 @dataclass(frozen=True)
@@ -90,10 +99,11 @@ def examples(table: Table) -> Examples:
     """What examples in messages are made of. No column is shown that identifies the unit."""
     shown = {name: column for name, column in table.columns.items() if not column.is_unit}
     limits = ("max_rows_per_group", "max_rows", "max_groups")
+    said = [table.defaults, *(lock.limits for lock in table.locks)]
     return Examples(
         [name for name, column in shown.items() if column.is_number],
         [name for name, column in shown.items() if not column.is_number],
-        [name for name in limits if getattr(table.defaults, name) is not None],
+        [name for name in limits if any(getattr(one, name) is not None for one in said)],
         [name for name, column in shown.items() if column.defaults.bounds is not None],
         [name for name, column in shown.items() if column.defaults.keys is not None],
     )
@@ -203,6 +213,33 @@ class Limits:
         return ", ".join(f"{name}={limit}" for name, limit in vars(self).items() if isinstance(limit, int))
 
 
+class Cap(NamedTuple):
+    """The most that releases may cost together."""
+
+    epsilon: float
+    delta: float = 0.0
+
+
+@dataclass(frozen=True)
+class Lock:
+    """What a policy file says of a whole table: see `dpframe.plan.policy`.
+
+    No question has wider limits than `limits`, nor keys of fewer units than `min_units`. `defaults` may be typed
+    otherwise, as in the file where an entry is marked so. `caps` are most prices by what they are for. `because` are
+    reasons by entry. `files` are the hashes of the files of keys.
+    """
+
+    file: str
+    sha256: str
+    limits: Limits = Limits()
+    min_units: int | None = None
+    defaults: Limits = Limits()
+    default_min_units: int | None = None
+    because: Mapping[str, str] = field(default_factory=dict)
+    caps: Mapping[str, Cap] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
 def _least(first: int | None, second: int | None) -> int | None:
     return min((x for x in (first, second) if x is not None), default=None)
 
@@ -215,7 +252,9 @@ class Table:
     empty, and `declared` is the largest number of rows that one person can have in this table. `limits` are enforced on
     the rows that reach the question. `single` says that no unit has more than one row. `everyone` says that every unit
     has at least one row. `defaults` are the limits of a question that types no others: see `plan.declared`.
-    `min_units` is the fewest units of a group found in the data, for a question that types no other number.
+    `min_units` is the fewest units of a group found in the data, for a question that types no other number. `people`
+    names the units, where several tables are about the same ones. `locks` are the policy files of all tables that the
+    rows come from.
     """
 
     columns: Mapping[str, Column]
@@ -228,6 +267,8 @@ class Table:
     versions: int = 0
     defaults: Limits = field(default_factory=Limits)
     min_units: int | None = None
+    people: str | None = None  # what the units of several tables are called
+    locks: tuple[Lock, ...] = ()
 
     def __post_init__(self) -> None:
         check_names(self.columns)

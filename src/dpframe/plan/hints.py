@@ -17,6 +17,11 @@ _COUNT_BY = "Type group_by('city', keys=[...], max_groups=1, max_rows_per_group=
 _TABLE = "head tail columns iloc loc shape sort_values sort filter nlargest nsmallest top_k query merge join describe"
 _IN_AGG = "An expression reads one row; an aggregate has a name: agg(m=dp.mean('x', bounds=(0, 100)))."
 
+NOT_RELEASED = (
+    "A query is not a number: nothing is released yet. Compute with what is released: query.release(epsilon=0.1)"
+    ".value, or .table where it has several."
+)
+
 MODULE = _table(
     {
         "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5), or leave keys= out.",
@@ -32,10 +37,15 @@ MODULE = _table(
 FRAME = _table(
     {
         "assign with_column insert": "Type with_columns(weekly=dp.col('wage') / dp.col('weeks')).",
-        "groupby": "Type group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).",
         "aggregate": "Type agg(n=dp.count(), m=dp.mean('x', bounds=(0, 100)), max_rows=5).",
         "query loc where mask": _FILTER,
-        "dropna": "Type drop_nulls('x').",
+        "dropna drop_null_and_nan drop_nans": "Type drop_nulls('x'); NaN is missing too.",
+        "drop_infinity replace_infinity": "Type filter(dp.col('x').is_between(-1e300, 1e300)), or clip('x', 0, 100).",
+        "enforce": "Limits are said once, dp(..., max_rows=20), or in a question: count(max_rows=20).",
+        "bin_column": "Type cut('x', [0, 18, 65]).",
+        "get_bounds": "Bounds are chosen inside a release: mean('x', bounds=dp.Auto(), max_rows=5).",
+        "privacy_id_count": "Type count_units().",
+        "with_row_index with_row_count": "Rows have no order here, and no number.",
         "fillna": "Type fill_null('x', 0).",
         "astype": "Type cast('x', 'float64').",
         "merge": "Type join(other, on='city').",
@@ -54,8 +64,8 @@ FRAME = _table(
         "agg(a=dp.mean('a', bounds=(0, 1)), b=dp.mean('b', bounds=(0, 1)), max_rows=5).",
         "drop_duplicates unique distinct duplicated": "Rows are not compared, so there is no drop_duplicates: make one "
         "row of each unit with per_unit(city=dp.first('city', by='when')), or count values with n_unique('x').",
-        "explode": "There is no explode: one row would become several. Do it before the table is protected, with "
-        "max_rows= in mind.",
+        "explode flat_map": "There is no explode: one row would become several. Do it before the table is protected, "
+        "with max_rows= in mind.",
         "shift diff rolling cumsum cum_sum pct_change rank": "Rows have no order here. Totals over time are those of "
         "group_by(dp.col('when').dt.date(), keys=[...], max_groups=7, max_rows_per_group=5), added up after release.",
         "append concat vstack extend union": "Type dp.concat([frame, other]).",
@@ -86,10 +96,11 @@ GROUPS = _table(
         "release": "Ask something first: .count().release(epsilon=0.1).",
     }
 )
+_NOT_YET = "Nothing is released yet: type .release(epsilon=0.1), and read its .table or .value."
 QUERY = _table(
     {
-        "table value values collect compute execute head to_pandas to_polars to_arrow to_csv to_parquet report "
-        "noise cost": "Nothing is released yet: type .release(epsilon=0.1), and read its .table or .value.",
+        "sort sort_values with_columns filter round table value values collect compute execute head": _NOT_YET,
+        "to_pandas to_polars to_arrow to_csv to_parquet report noise cost": _NOT_YET,
         "error errors": "Type .accuracy(epsilon=0.1).",
     }
 )
@@ -172,6 +183,7 @@ REGRESSION = _table(
 )
 EXPRESSION = _table(
     {
+        "is_finite is_infinite": "Type .is_between(-1e300, 1e300): infinities lie outside.",
         "isin": "Type .is_in([...]).",
         "isna isnull is_nan is_missing": "Type .is_null(); NaN is missing too.",
         "notna notnull is_not_nan": "Type .is_not_null().",
@@ -206,15 +218,22 @@ TEXT = _table(
     {
         "lower": "Type .str.to_lowercase().",
         "get": "Type .str.split(',').list.get(0) for a piece, or .str.slice(0, 1) for a character.",
-        "strip strip_chars strip_chars_start strip_chars_end strip_prefix strip_suffix lstrip rstrip title capitalize "
-        "titlecase to_titlecase": "There is none. Do it before the table is protected; of texts there are "
-        ".str.to_lowercase(), .str.slice(0, 3) and .str.replace_all(' ', '').",
+        "title capitalize titlecase to_titlecase": "There is none. Do it before the table is protected; of texts there "
+        "are .str.to_lowercase(), .str.slice(0, 3) and .str.replace_all(' ', '').",
+        "strip": "Type .str.strip_chars().",
+        "lstrip": "Type .str.strip_chars_start().",
+        "rstrip": "Type .str.strip_chars_end().",
+        "removeprefix": "Type .str.strip_prefix('a').",
+        "removesuffix": "Type .str.strip_suffix('a').",
         "cat concat join": "Type dp.concat_str(['a', 'b'], separator=' '), or dp.col('a') + dp.col('b').",
         "pad_start rjust": "Type .str.zfill(5) for zeros.",
         "strptime": "Type .str.to_date('%d.%m.%Y') or .str.to_datetime('%d.%m.%Y %H:%M').",
-        "replace_many extract extract_all findall find count count_matches match fullmatch contains_any": "There are "
-        "no patterns: type .str.replace_all('a', 'b'), "
-        ".str.contains('a') or .str.split(',').list.get(0).",
+        "count": "Type .str.count_matches('a').",
+        "match": "Type .str.contains('^(?:a|b)', regex=True).",
+        "fullmatch": "Type .str.contains('^(?:a|b)$', regex=True).",
+        "contains_any": "Type .str.contains('a|b', regex=True).",
+        "replace_many extract_all extract_many find findall": "Type .str.replace_all('a|b', 'c', regex=True), "
+        ".str.extract('id ([0-9]+)'), .str.count_matches('a') or .str.split(',').list.get(0).",
         "upper": "Type .str.to_uppercase().",
         "len": "Type .str.len_chars().",
         "startswith": "Type .str.starts_with('a').",
@@ -234,8 +253,8 @@ CALENDAR = _table(
         "isocalendar weekofyear iso_week": "Type .dt.week().",
         "strftime to_string": "Type .dt.date(), or a part such as .dt.month().",
         "time": "Type .dt.hour() and .dt.minute().",
-        "tz_convert convert_time_zone replace_time_zone tz_localize": "Do it before the table is protected: "
-        "table.with_columns(y=...).",
+        "tz_convert": "Type .dt.convert_time_zone('Europe/Berlin').",
+        "tz_localize": "Type .dt.replace_time_zone('Europe/Berlin').",
         "total_milliseconds total_microseconds total_nanoseconds": "Type .dt.total_seconds().",
     }
 )

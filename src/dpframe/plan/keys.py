@@ -21,13 +21,11 @@ from dpframe.plan.types import (
     GIVE,
     Kind,
     Scalar,
-    as_held,
     check_scalar,
     check_text,
     in_order,
     integer_range,
     kind,
-    plain,
     show,
 )
 
@@ -140,6 +138,20 @@ def _level(values: object, domain: ColumnDomain, name: str, call: str) -> tuple[
 
 
 def _column(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
+    """The keys of one column, of which each is a value that some row may have. Errors: InvalidArgument, WrongType."""
+    level, bounds = _level_of(values, domain, name, call), domain.bounds
+    whole = [x for x in level if isinstance(x, int)] if kind(domain.dtype) == Kind.INTEGER else []
+    if bounds is not None and whole and not bounds.lower <= min(whole) <= max(whole) <= bounds.upper:
+        low, high = int(bounds.lower), int(bounds.upper)
+        because = f" after {domain.origin}" if domain.origin else ""
+        raise InvalidArgument(
+            f"{call}: {name!r} is from {low} to {high}{because}, and some of its keys lie outside, where no row is. "
+            f"List keys from {low} to {high}, such as keys={{{name!r}: range({low}, {high + 1})}}."
+        )
+    return level
+
+
+def _level_of(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
     """The keys of one column; plain integers and texts, of which there may be millions, are checked together."""
     types, family = set(map(type, values)), kind(domain.dtype)
     if types == {str} and family == Kind.STRING and not isinstance(domain.dtype, nw.Enum):
@@ -157,7 +169,7 @@ def _column(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str)
 def _key(value: object, domain: ColumnDomain, name: str, call: str) -> Scalar | None:
     if (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType"):
         return None
-    value = check_scalar(as_held(plain(value), domain.dtype), domain.dtype, f"{call}: keys of {name!r}")
+    value = check_scalar(value, domain.dtype, f"{call}: keys of {name!r}")
     if value is None:
         return None
     family = kind(domain.dtype)

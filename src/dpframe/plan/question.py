@@ -8,7 +8,7 @@ unit's part of every total, and this bound gives the sensitivity of the total. T
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -20,12 +20,12 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_name
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.layout import Layout
 from dpframe.plan.moments import Covers, share_of, with_moments
-from dpframe.plan.statistics import Aggregate, Formula, Mode, ReleasedColumn
+from dpframe.plan.statistics import Aggregate, Formula, Mean, Mode, ReleasedColumn, Sum
 from dpframe.plan.steps import Step
-from dpframe.plan.totals import Total, units_total, weights_total
+from dpframe.plan.totals import Total, TotalKind, row_total, total_of_pair, units_total, weights_total
 from dpframe.plan.types import Kind, check_key, kind, show
 from dpframe.plan.unit_limits import UnitLimits
-from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, merged, pair_gains
+from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, joint_l1, merged, pair_gains
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,12 +261,34 @@ class Question:
             for (name, aggregate), (own, unit_limits) in zip(self.aggregates, self._limited, strict=True)
         )
         if self.covers is Covers.NOISE:
-            return outputs
+            return outputs if self.other is not None or self.undecided else self._sums_of_pairs(outputs)
         self._check_population()
         return tuple(
             with_moments(output, unit_limits, aggregate.typed).under(own)
             for output, (_, aggregate), (own, unit_limits) in zip(outputs, self.aggregates, self._limited, strict=True)
         )
+
+    def _sums_of_pairs(self, outputs: tuple[ReleasedColumn, ...]) -> tuple[ReleasedColumn, ...]:
+        """The released columns. A sum beside a mean of the same values is the sum and the count of the mean, added up.
+
+        So all three share one price: see `theory.formulas.sensitivity.pairs`. Where a unit may be in several listed
+        groups, the groups of a sum by itself may share noise, so it stays by itself.
+        """
+        together, means = list(outputs), dict[object, tuple[Total, Total]]()
+        for (_, aggregate), output in zip(self.aggregates, outputs, strict=True):
+            if isinstance(aggregate, Mean) and output.totals[-1][1].sensitivity.l0:
+                means[aggregate.column, aggregate.bounds, output.totals[0][1].limits] = (
+                    output.totals[0][1],
+                    output.totals[-1][1],
+                )
+        for i, ((_, aggregate), (_, unit_limits)) in enumerate(zip(self.aggregates, self._limited, strict=True)):
+            if not isinstance(aggregate, Sum) or aggregate.unit_bounds is not None:
+                continue
+            ((name, total),) = outputs[i].totals
+            pair = means.get((aggregate.column, aggregate.bounds, total.limits))
+            if pair is not None and (self.keys is None or total.sensitivity.l0 < 2):
+                together[i] = replace(outputs[i], totals=((name, total_of_pair(*pair, unit_limits, self.verb)),))
+        return tuple(together)
 
     @cached_property
     def _limited(self) -> tuple[tuple[Limits | None, UnitLimits], ...]:
@@ -349,7 +371,7 @@ class Question:
         read = self._with_pairs(shares)
         if self.cells and self.layout.is_long and self.covers is Covers.NOISE and not (self.chosen or self.undecided):
             read = one_signed_of_single_groups(read, self.outputs, self.cells, self.table.relation)
-        return read if self.other is None else (*read, *self._rest_totals(read))
+        return self._joined(read) if self.other is None else (*read, *self._rest_totals(read))
 
     def _with_pairs(self, read: Mapping[tuple[object, ...], Allotment]) -> tuple[Allotment, ...]:
         """Sums measured from the middle of their bounds, each as a pair with its count if that has less noise.
@@ -374,15 +396,54 @@ class Question:
                 partners |= {numerator.total.key, count.total.key}
         return tuple(by_key.values())
 
+    def _joined(self, read: tuple[Allotment, ...]) -> tuple[Allotment, ...]:
+        """Pairs of a sum and a count of values, with what may share their price beside them.
+
+        That is a sum that follows from the pair, and for the first pair also the number of rows. The latter must be
+        released as it is. A number that finds the keys, or that another statistic needs, is measured by itself.
+        """
+        by_key = {allotment.total.key: allotment for allotment in read}
+        apart = {total.key for output in self.outputs if not output.single for _, total in output.totals}
+        apart |= {self.threshold.key} if self.threshold is not None else set()
+        for output, (_, unit_limits) in zip(self.outputs, self._limited, strict=True):
+            pair = by_key[output.totals[0][1].key]
+            count = pair.beside.total if pair.beside is not None and pair.rows is None and pair.sum is None else None
+            if count is None:
+                continue
+            following = (p for p in read if p.total.follows == (pair.total, count))
+            pair = by_key[pair.total.key] = replace(pair, sum=next(following, None))
+            key = replace(row_total(unit_limits, self.verb), limits=count.limits).key
+            rows = by_key.get(key)
+            if rows is None or key in apart or not rows.total.sensitivity.l0 or count.kind is not TotalKind.VALUES:
+                continue
+            if count.columns == (pair.total.column,):
+                limits, one_row = unit_limits.contribution(self.verb), Fraction(2**count.fraction)
+                moved = joint_l1(limits, self.table.relation, one_row, self.cells)
+                by_key[pair.total.key] = replace(pair, rows=rows, joint=moved)
+                apart.add(key)
+        return tuple(by_key.values())
+
+    def with_followed(self, values: Sequence[Any]) -> list[tuple[Allotment, Any]]:
+        """Each total that rows are `read` for with its exact values, and each that follows from two of them."""
+        read = list(zip(self.read, values, strict=True))
+        exact = {allotment.total.key: one for allotment, one in read}
+        for allotment in self.allotments:
+            if allotment.total.follows is not None:
+                both = (exact[total.key].astype(object) for total in allotment.total.follows)
+                read.append((allotment, allotment.total.added_up(*both)))
+        return read
+
     def _rest_totals(self, read: tuple[Allotment, ...]) -> list[Allotment]:
         """The totals of all suppressed groups together.
 
         What a unit adds is either in a released group or in these totals. So these totals take no part of the price.
         """
         if self.keys is not None:
+            own = self.table.columns[self.by[0]].defaults
+            where = f"{own.origin}, which lists {self.by[0]!r}" if own.keys == self.keys.levels[0] else "it"
             raise InvalidArgument(
                 f"{self.verb.replace('{limit}', '...')}: other= collects what a threshold suppresses, and listed "
-                "keys are all released. Leave it out, or leave keys= out."
+                f"keys are all released. Leave other= out, or leave keys= out of {where}."
             )
         for (_, aggregate), output in zip(self.aggregates, self.outputs, strict=True):
             if not all(total.additive for _, total in output.totals):
@@ -422,8 +483,8 @@ class Question:
 
     @cached_property
     def read(self) -> tuple[Allotment, ...]:
-        """The noisy totals that rows are read for. Margins and totals of suppressed groups follow from these."""
-        return tuple(p for p in self.allotments if not p.total.merged and not p.total.collects)
+        """The noisy totals that rows are read for. Margins, suppressed groups and some sums follow from these."""
+        return tuple(p for p in self.allotments if not (p.total.merged or p.total.collects or p.total.follows))
 
     @cached_property
     def shape(self) -> tuple[int, int] | None:

@@ -204,8 +204,11 @@ GIVE = {  # what to type for each family, in words
 
 
 def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
-    """`value` as a plain Python value that a column of `dtype` can hold, or a typed error that names `what`."""
-    value = plain(value)
+    """`value` as a plain Python value that a column of `dtype` can hold, or a typed error that names `what`.
+
+    Dates and midnights stand for each other: see `as_held`.
+    """
+    value = as_held(plain(value), dtype)
     have, want = kind_of_scalar(value), kind(dtype)
     if not is_finite(value):
         raise InvalidArgument(f"{what}: numbers must be finite.")

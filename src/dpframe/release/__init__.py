@@ -9,8 +9,8 @@ from dpframe.release.kinds.marginals import MarginalsRelease
 from dpframe.release.kinds.series import Series
 from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.release.narrowing import has_room
-from dpframe.release.paying import Account
-from dpframe.release.run import release
+from dpframe.release.paying import Account, spent_by, subject_words
+from dpframe.release.run import bought, release
 from dpframe.release.shown import Release
 from dpframe.release.tune import (
     tuned,
@@ -25,7 +25,10 @@ __all__ = [
     "Series",
     "SyntheticRelease",
     "batch_of",
+    "bought",
     "has_room",
     "release",
+    "spent_by",
+    "subject_words",
     "tuned",
 ]

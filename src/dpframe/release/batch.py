@@ -15,7 +15,7 @@ from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan import BATCH, Question, render_text
 from dpframe.release.accuracy import check_ci, read_ci
 from dpframe.release.kinds import answer_kind
-from dpframe.release.paying import Account
+from dpframe.release.paying import Account, spent_by
 from dpframe.release.pricing import (
     Allocation,
     EpsilonPrice,
@@ -62,14 +62,16 @@ class Batch(Hints):
         ]
         return pl.concat(tables)
 
-    def release(self, name: str | None = None, *, refresh: bool = False) -> list[Release]:
+    def release(self, name: str | None = None, *, refresh: bool = False, spender: str | None = None) -> list[Release]:
         """Pay once, then answer every query, in order. With a name, the stored answers when it was released before.
 
+        Input:  name, refresh, spender as in `Query.release`
         Errors: as `Query.release`
         """
         questions = list(zip(self._asks, self._plans, strict=True))
         options: dict[str, Any] = {"name": name, "refresh": refresh, "batch": True}
-        answers: list[Release] = settled(questions, self._account, self.cost, self._price, **options)
+        account = spent_by(self._account, spender)
+        answers: list[Release] = settled(questions, account, self.cost, self._price, **options)
         return answers if self._ci is None else [answer.with_ci(self._ci) for answer in answers]
 
     def __reduce__(self) -> Any:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from dpframe import engine
-from dpframe.budget import Loss, Receipt, Stored, Terms
-from dpframe.plan import Question, unit_words
+from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, read_delta, read_epsilon
+from dpframe.errors import InvalidArgument, PolicyExceeded, UnsupportedOperation
+from dpframe.plan import Question, Table, unit_words
+from dpframe.plan.columns import Lock
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.safe_text import visible
+from dpframe.theory.formulas.loss import zcdp_to_epsilon
 
 _LOG = logging.getLogger("dpframe")
 T = TypeVar("T")
+
+
+CAPPED = ("spender", "day", "week", "month")  # caps of a policy file that a budget holds, beside that of one release
 
 
 class Recording(Protocol):
@@ -54,8 +61,14 @@ class Account(Recording, Protocol):
         retry: bool = False,
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (),
+        policies: Sequence[Mapping[str, Any]] = (),
+        normal: Normal | None = None,
     ) -> Receipt:
-        """Pay, or refuse and change nothing, or return the stored answer."""
+        """Pay, or refuse and change nothing, or return the stored answer. `policies` is there under policy files."""
+        ...
+
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of the limit; of a name that was charged for this share, the price that it had."""
         ...
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
@@ -63,9 +76,81 @@ class Account(Recording, Protocol):
         ...
 
 
+def spent_by(account: Any, spender: str | None) -> Any:
+    """An account, as it is spent by one spender if there is one. Errors: InvalidArgument for that of somebody else."""
+    if spender is not None and not hasattr(account, "for_spender"):
+        raise InvalidArgument("spender= is for a budget of dpframe: dp.Budget(...), or one in a ledger.")
+    return account if spender is None else account.for_spender(spender)
+
+
+def subject_words(source: Table) -> str:
+    """The subject of releases about a protected table: the unit and the neighbour relation."""
+    return f"{unit_words(source)}, {source.relation}"
+
+
 def subject_of(question: Question) -> str:
-    """The subject of a release: the unit and the neighbour relation."""
-    return f"{unit_words(source_of(question.step).table)}, {question.table.relation}"
+    """The subject of a release."""
+    return subject_words(source_of(question.step).table)
+
+
+def under_policy(questions: Iterable[Question], account: Account, cost: Loss) -> dict[str, Any]:
+    """What a charge says of the policy files that its questions are under, after their caps were held.
+
+    Output: {"policies": [{"file": ..., "sha256": ...}, ...]}, in which the hashes of files of keys and the caps that
+            the budget holds follow; empty without a policy
+    Errors: PolicyExceeded for a price above the cap of one release
+    """
+    locks: list[Lock] = []
+    files: list[dict[str, Any]] = []
+    for question in questions:
+        locks += [lock for lock in question.table.locks if lock not in locks]
+    for lock in locks:
+        if "release" in lock.caps:
+            _check_release(cost, lock)
+        caps, keys = handed_caps(account, lock), {**lock.files}
+        said = {"keys": keys, "caps": caps}
+        files.append(
+            {"file": lock.file, "sha256": lock.sha256, **{name: value for name, value in said.items() if value}}
+        )
+    return {"policies": files} if files else {}
+
+
+def handed_caps(account: Account, lock: Lock) -> dict[str, Any]:
+    """The caps of a policy file that the budget takes over with a charge, by what they are for.
+
+    See `dpframe.budget.caps.adopted`.
+
+    Errors: UnsupportedOperation for a budget in ρ, whose prices a cap in ε does not count
+    """
+    caps = {name: lock.caps[name]._asdict() for name in CAPPED if name in lock.caps}
+    if caps and account.terms is Terms.RHO:
+        raise UnsupportedOperation(
+            f"{lock.file}: [caps] of {', '.join(caps)} are in ε, and this budget counts in ρ. Nothing was spent. Pay "
+            "from a budget in ε: dp.Budget(epsilon=1.0, delta=1e-6)."
+        )
+    return caps
+
+
+def _check_release(cost: Loss, lock: Lock) -> None:
+    """Refuse a release that costs more than a policy file allows for one. Errors: PolicyExceeded."""
+    cap = lock.caps["release"]
+    most = Loss.limit(read_epsilon(cap.epsilon), read_delta(cap.delta))
+    priced, words = cost, str(cost)
+    if cost.exact_rho:  # in ε, at the δ that the cap leaves
+        left = float(most.exact_delta - cost.exact_delta)
+        if left <= 0:
+            raise PolicyExceeded(
+                f"This release costs {cost}. {lock.file} allows {most} for one release, and ρ has an ε only at a δ. "
+                "Nothing was spent. Pay from a budget in ε: dp.Budget(epsilon=1.0, delta=1e-6)."
+            )
+        epsilon = zcdp_to_epsilon(float(cost.rho or 0.0), left)
+        priced = Loss.charged(Fraction(epsilon), cost.exact_delta)
+        words = f"{cost}, which is ε = {epsilon:.6g} at δ = {left:.3g}"
+    if not priced <= most:
+        raise PolicyExceeded(
+            f"This release costs {words}. {lock.file} allows {most} for one release. Nothing was spent. Type a lower "
+            "price, or ask for less in one release."
+        )
 
 
 def described_origin(question: Question) -> dict[str, Any]:
@@ -86,8 +171,11 @@ def told(receipt: Receipt, name: str | None) -> dict[str, str]:
     return {}
 
 
-def recorded(account: Recording, receipt: Receipt, answer: Callable[[], T]) -> T:
-    """Read rows and draw noise for a charge. An error of any kind is recorded with the charge, and raised again.
+def recorded(account: Recording, receipt: Receipt, questions: Iterable[Question], answer: Callable[[], T]) -> T:
+    """Read the rows of questions and draw noise for a charge. An error is recorded with the charge, and raised again.
+
+    Files that were written meanwhile are an error too, see `engine.check_unchanged`, which is also called before the
+    charge.
 
     The user's own steps before `protect` (a strict cast, a query) may raise on a cell, and running out of memory may
     depend on the rows. If the failure cannot be recorded, the ledger's error is raised in place of the first one. An
@@ -96,10 +184,14 @@ def recorded(account: Recording, receipt: Receipt, answer: Callable[[], T]) -> T
     Storing the table happens elsewhere: the table is private, so a failure to store it reveals nothing.
     """
     try:
-        return answer()
+        result = answer()
+        for question in questions:
+            engine.check_unchanged(question.step)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # also panics of Polars
         problem = error
+    else:
+        return result
     account.fail(receipt)  # outside of the handler, so that the first error is not the context of the ledger's
     raise problem

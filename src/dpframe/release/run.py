@@ -10,10 +10,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from dpframe import engine
-from dpframe.budget import Loss, Receipt
+from dpframe.budget import Loss, Normal, Receipt, Terms
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan import (
@@ -36,8 +37,8 @@ from dpframe.release.auto import Seen, check_choice, choose, restored
 from dpframe.release.empty import warn_if_empty
 from dpframe.release.kinds import Record, answer_kind
 from dpframe.release.left_out import left_out
-from dpframe.release.paying import Account, described_origin, recorded, subject_of, told
-from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
+from dpframe.release.paying import Account, described_origin, recorded, subject_of, told, under_policy
+from dpframe.release.pricing import UNNAMED, GaussianPrice, NoisePlan, Price, described_price
 from dpframe.release.shown import (
     bias_words,
     loss_json,
@@ -71,10 +72,27 @@ def release(
             stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
     """
-    plan = answer_kind(question).noise(question, price)
+    price, plan = bought(question, price)
     cost = check_choice(question, price) if question.undecided else plan.cost
     (one,) = settled([(question, plan)], account, cost, price, name=name, refresh=refresh, retry=retry)
     return one
+
+
+def bought(question: Question, price: Price) -> tuple[Price, NoisePlan]:
+    """The noise that a price buys, and the price. What has no plan in μ² is paid in the ε that has this μ²."""
+    plan = answer_kind(question).noise(question, price)
+    if isinstance(price, GaussianPrice) and (question.undecided or plan.mu_squared is None):
+        return price.pure, answer_kind(question).noise(question, price.pure)
+    return price, plan
+
+
+def _normal(questions: Sequence[PricedQuestion]) -> Normal | None:
+    """What is known of questions besides their price; None if one is made of parts that depend on earlier answers."""
+    squares = [None if question.undecided else plan.mu_squared for question, plan in questions]
+    if None in squares:
+        return None
+    total = sum((square or Fraction(0) for square in squares), Fraction(0))
+    return Normal(total, any(question.private_keys for question, _ in questions))
 
 
 def settled(
@@ -108,9 +126,12 @@ def settled(
     events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
     options: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
     options |= {"retry": True} if retry else {}
+    options |= under_policy((question for question, _ in questions), account, cost)
+    options |= {"normal": _normal(questions)} if account.terms is Terms.EITHER else {}
     receipt = account.charge(cost, subjects.pop(), query, **options)
     if receipt.stored is None:
-        results = recorded(account, receipt, lambda: _answer_all(questions, account, receipt, price, name))
+        asked_for = [question for question, _ in questions]
+        results = recorded(account, receipt, asked_for, lambda: _answer_all(questions, account, receipt, price, name))
         questions, answers, reasons, statements = results
         record = account.store(receipt, packed(answers), {"releases": statements})
     else:
@@ -141,8 +162,6 @@ def _answer_all(
 ) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]]]:
     """The questions with chosen limits and bounds, their answers, derivations and statements. Rows are read here."""
     results = [_sealed_read(pair, price) for pair in questions]
-    for question, _ in questions:
-        engine.check_unchanged(question.step)
     reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
@@ -204,6 +223,7 @@ def _statement(
         "limit": loss_json(account.limit),
         "remaining": loss_json(receipt.remaining),
         "failures": receipt.failures._asdict(),
+        **({} if receipt.standing is None else receipt.standing.to_json()),
     }
     noise = noise_rows(question.outputs, plan)
     unit = unit_words(source_of(question.step).table)

@@ -14,9 +14,10 @@ from dpframe import engine
 from dpframe.budget import read_delta, read_epsilon
 from dpframe.errors import InvalidArgument, UnboundedContribution, UnsupportedOperation
 from dpframe.plan import Auto, Limits, Question, described
+from dpframe.plan.declared import check_limits
 from dpframe.plan.steps import check_limit
 from dpframe.release.auto import check_auto, expected_errors, judged_by, read_people, try_people
-from dpframe.release.paying import Account, described_origin, recorded, subject_of, told
+from dpframe.release.paying import Account, described_origin, recorded, subject_of, told, under_policy
 from dpframe.release.pricing import UNNAMED, Price
 from dpframe.release.stored import Answer, packed, unpacked
 
@@ -44,6 +45,8 @@ def tuned(
     Errors: those of a release, before anything is read
     """
     limits = _choices(grid)
+    for choice in limits:
+        check_limits(choice, question.table, "tune")
     _check(question)
     free = replace(question, given=Limits(auto=Auto(scaled=False)), chosen=None)
     check_auto(price)
@@ -58,11 +61,13 @@ def tuned(
                 "tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
             ) from None
     also = sorted({histogram for choice in limits for histogram in judged_by(choice)})
+    engine.check_unchanged(free.step)
     try_people(free, release_price, also)
     plan = None if name is None else _description(free, limits, price, release_price)
     words = f"tune of {', '.join(output.name for output in question.outputs)}"
+    cost = price.loss(delta=False)
     receipt = account.charge(
-        price.loss(delta=False),
+        cost,
         subject_of(question),
         words,
         name=name,
@@ -70,6 +75,7 @@ def tuned(
         refresh=refresh,
         batch=False,
         events=[UNNAMED],
+        **under_policy([question], account, cost),
     )
     told(receipt, name)
     if receipt.stored is not None:
@@ -79,7 +85,7 @@ def tuned(
         unit_sizes = engine.sealed(lambda: read_people(free, price, release_price, also))
         return _table(free, limits, expected_errors(free, unit_sizes, release_price, limits))
 
-    table = recorded(account, receipt, answer)
+    table = recorded(account, receipt, [free], answer)
     account.store(receipt, packed([Answer(table, {})]), {"tune": words, "drawn": dt.datetime.now(dt.UTC).isoformat()})
     return table
 

@@ -266,3 +266,38 @@ def test_p_values_of_equal_groups_are_uniform_or_larger(shape, epsilon):
 
 def test_p_values_that_are_too_small_are_noticed():
     assert too_small("normal", 100, copies=10)
+
+
+def rejected(rate, sizes, epsilon, *, other=None, pairs=1000):
+    """Of pairs of groups of these sizes and rates, how many differences a test at 5% calls different from 0."""
+    draw = np.random.default_rng(3)
+    g = np.repeat(np.arange(2 * pairs), np.tile(sizes, pairs))
+    x = draw.random(len(g)) < np.where(g % 2, rate if other is None else other, rate)
+    table, budget = pl.DataFrame({"u": np.arange(len(g)), "g": g, "x": x}), dp.Budget(epsilon=epsilon)
+    frame = dp.protect(table, unit="u", budget=budget, max_rows=1)
+    asked = frame.group_by("g", keys=list(range(2 * pairs))).agg(v=dp.mean("x"))
+    numbers = asked.release(epsilon=epsilon, covers="population")._numbers
+    even, odd = range(0, 2 * pairs, 2), range(1, 2 * pairs, 2)
+    low, high = Differences(numbers, numbers.outputs[0], even, odd, apart=True).interval(0.05)
+    return int(np.sum((low > 0) | (high < 0)))
+
+
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize("epsilon", [0.5, 2, 10])
+@pytest.mark.parametrize("sizes", [(30, 1000), (30, 30), (100, 1000)], ids=str)
+@pytest.mark.parametrize("rate", [0.02, 0.05, 0.2, 0.5])
+def test_equal_rates_are_rarely_called_different(rate, sizes, epsilon):
+    """Of 1,000 tests at 6% more than 101 reject with probability below 1e-6."""
+    assert rejected(rate, sizes, epsilon) <= 101
+
+
+def test_rates_that_differ_are_still_seen():
+    """In small groups with the higher rate, the interval has the variance of the group itself."""
+    assert rejected(0.4, (30, 1000), 10, other=0.1, pairs=200) > 150
+
+
+@pytest.mark.usefixtures("same_noise")
+def test_a_group_without_a_case_seems_to_have_no_variance(monkeypatch):
+    """The negative control: each group's own variance alone, with which 12% are rejected."""
+    monkeypatch.setattr(Differences, "_is_rate", False)
+    assert rejected(0.05, (30, 1000), 10) > 101

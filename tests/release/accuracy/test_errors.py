@@ -73,6 +73,8 @@ def exact_coverage(drawn, measure, error):
     if drawn.label == "paired_laplace":  # two real Laplace noises, on a grid that is fine beside them
         t = last / drawn.scale
         return 1 - (1 + t / 2) * math.exp(-t)
+    if drawn.label == "joint_laplace":  # several real Laplace noises
+        return 1 - 2 * drawn.mechanism.tail(last - 0.5)
     return 1 - 2 * family_tail(drawn.label, drawn.scale, last)
 
 

@@ -237,7 +237,7 @@ def test_keys_come_out_whatever_the_budget_counts(budget, price):
     pure = "rho" not in price and "noise" not in price
     assert row["mechanism"] in (("truncated_geometric",) if pure else ("truncated_geometric", "gaussian"))
     assert 1 <= row["threshold"] <= 10
-    assert budget.spent.delta == 1e-7
+    assert out.cost.delta == 1e-7
     assert "optimal rule" in str(out.report())
     rule = "the optimal rule (truncated_geometric)" if row["mechanism"] == "truncated_geometric" else "a noisy count"
     assert f"Keys were found by {rule}" in out.report().to_html()

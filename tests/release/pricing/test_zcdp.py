@@ -258,7 +258,8 @@ def test_the_statement_has_what_a_reviewer_asks_for(tmp_path):
     report = out.report()
     for words in (
         "ε = 1, δ = 1e-06", "approximate differential privacy", "unit 'id' joins or leaves", "enforced", "[0, 10]",
-        "laplace", "threshold", "Accountant basic", "ε = 2, δ = 9e-06 of ε = 3, δ = 1e-05 remains", "'by city'",
+        "laplace", "threshold", "Accountant gdp", "ε = 1, δ = 1e-06 of ε = 3, δ = 1e-05 is spent",
+        "2 more like the last fit", "'by city'",
         "Central model", "polars", "800-226", "Not covered", "bias",
     ):  # fmt: skip
         assert words in report, words

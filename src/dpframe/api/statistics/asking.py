@@ -6,26 +6,30 @@ limit on rows, and those of groups take none. The accessor `df.dp` has the metho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic, Self
 
 from dpframe import engine
-from dpframe.api.arguments import RowLimits, read_name, read_row_limits
+from dpframe.api.arguments import Columns, RowLimits, read_name, read_row_limits, read_several
 from dpframe.api.query import Query
 from dpframe.engine import Table_co
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, UnknownColumn
 from dpframe.plan import Aggregate, Key, Keys, Layout, Limits, Question, Table, examples
 from dpframe.plan.declared import completed, limits_of, min_units_of
 from dpframe.plan.steps import Step
 from dpframe.release import Account
-from dpframe.usage import Examples, Hints
+from dpframe.usage import Examples, Hints, NoNumber
 
 
-class AskedFrame(Hints, Generic[Table_co]):
+class AskedFrame(NoNumber, Hints, Generic[Table_co]):
     """A protected frame: a plan step and what pays."""
 
     __slots__ = ("_budget", "_step")
+    _instead = (
+        "A protected frame is not a number. Compute columns in a step, with_columns(double=dp.col('wage') * 2), and "
+        "ask for a number: mean('wage', bounds=(0, 100), max_rows=5).release(epsilon=0.1).value."
+    )
 
     def __init__(self, step: Step, budget: Account | None) -> None:
         _ = step.table  # refuse now what cannot be
@@ -38,7 +42,7 @@ class AskedFrame(Hints, Generic[Table_co]):
     def _then(self, step: Step) -> Self:
         return type(self)(step, self._budget)
 
-    def _only(self, column: str | None, verb: str) -> str:
+    def _only(self, column: object, verb: str) -> str:
         if column is not None:
             return read_name(column, verb)
         names = [name for name, c in self._step.table.columns.items() if not c.is_unit]
@@ -49,14 +53,21 @@ class AskedFrame(Hints, Generic[Table_co]):
     def _ask(
         self,
         statistic: Callable[..., Aggregate],
-        column: str | None,
+        column: Columns | None,
         *typed: object,
         limits: RowLimits,
+        also: str = "",
         **named: object,
     ) -> Query[Table_co]:
-        """A statistic of a column, or of the only one there is."""
-        name = self._only(column, statistic.__name__)
-        return self._one(name, statistic(name, *typed, **named), read_row_limits(**limits))
+        """A statistic of a column, of several, or of the only one there is; `also` is what else was typed."""
+        verb, read = statistic.__name__, read_row_limits(**limits)
+        if (names := read_several(column, verb, self._step.table.columns)) is not None:
+            also = also or ("..., " if any(x is not None for x in typed) else "")
+            line = f"{verb}([{', '.join(map(repr, names))}], {also}{{limit}})"
+            return self._query(_each(statistic, names, typed, named), read, verb=line)
+        name = self._only(column, verb)
+        aggregate = statistic(name, *typed, **named)
+        return self._one(name, aggregate, read, f"{verb}({name!r}, {also}{{limit}})" if also else None)
 
     def _one(self, name: str, aggregate: Aggregate, limits: Limits, line: str | None = None) -> Query[Table_co]:
         verb = f"{aggregate.typed[:-1]}{'' if aggregate.typed.endswith('()') else ', '}{{limit}})"
@@ -83,10 +94,11 @@ class AskedFrame(Hints, Generic[Table_co]):
         return Query(asked, self._budget)
 
 
-class AskedGroups(Hints, Generic[Table_co]):
+class AskedGroups(NoNumber, Hints, Generic[Table_co]):
     """Groups of a protected frame: a question without aggregates, what pays, and which columns are keys now."""
 
     __slots__ = ("_budget", "_groups", "_written")
+    _instead = "Groups are not numbers. Ask them: .mean('wage', bounds=(0, 100)).release(epsilon=0.1).table."
 
     def __init__(self, groups: Question, budget: Account | None, written: frozenset[str] = frozenset()) -> None:
         """`groups` is a question without aggregates; `written` are columns whose values a key has replaced."""
@@ -97,10 +109,13 @@ class AskedGroups(Hints, Generic[Table_co]):
         return examples(self._groups.step.table)
 
     def _ask(
-        self, statistic: Callable[..., Aggregate], column: str, *typed: object, **named: object
+        self, statistic: Callable[..., Aggregate], column: Columns, *typed: object, **named: object
     ) -> Query[Table_co]:
-        """A statistic of a column."""
-        return self._query(((column, statistic(column, *typed, **named)),))
+        """A statistic of a column, or of several."""
+        names = read_several(column, statistic.__name__, self._groups.table.columns, self._groups.by)
+        if names is not None:
+            return self._query(_each(statistic, names, typed, named))
+        return self._query(((column, statistic(column, *typed, **named)),))  # type: ignore[arg-type]
 
     def _query(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query[Table_co]:
         for _, aggregate in aggregates:
@@ -111,6 +126,23 @@ class AskedGroups(Hints, Generic[Table_co]):
                     f"another name: group_by((...).alias('{name}_key'), ...)."
                 )
         return Query(replace(self._groups, aggregates=_columns(aggregates, self._groups.table)), self._budget)
+
+
+def _each(
+    statistic: Callable[..., Aggregate], names: Sequence[str], typed: Sequence[object], named: Mapping[str, object]
+) -> tuple[tuple[str, Aggregate], ...]:
+    """A statistic of each of several columns. An argument that is a dict has the columns' own."""
+    for argument in (*typed, *named.values()):
+        if isinstance(argument, Mapping) and (other := [name for name in argument if name not in names]):
+            raise UnknownColumn(f"{statistic.__name__}: a dict names {other[0]!r}, which is not asked about.")
+
+    def own(argument: object, name: str) -> object:
+        return argument.get(name) if isinstance(argument, Mapping) else argument
+
+    return tuple(
+        (name, statistic(name, *(own(x, name) for x in typed), **{key: own(x, name) for key, x in named.items()}))
+        for name in names
+    )
 
 
 def _columns(aggregates: Iterable[tuple[str, Aggregate]], table: Table) -> tuple[tuple[str, Aggregate], ...]:

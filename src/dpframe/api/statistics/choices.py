@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Unpack
 
 from dpframe.api.arguments import (
+    Columns,
     GroupLimits,
     OwnLimits,
     Pair,
+    Pairs,
     RowLimits,
     read_bounds,
     read_limits,
@@ -19,7 +21,6 @@ from dpframe.api.arguments import (
     read_own,
     read_points,
     read_rank,
-    read_row_limits,
     read_share,
     read_values,
     typed_too,
@@ -71,7 +72,7 @@ def quantile(
     >>> 0 <= query.release(epsilon=0.5).value <= 10
     True
     """
-    own = read_own(limits)
+    own, q = read_own(limits), q.tolist() if hasattr(q, "tolist") else q  # of an array
     if not isinstance(q, (list, tuple)):
         return _quantile(column, read_rank(q), bounds, share, "quantile", own)
     ranks = [read_rank(x) for x in q]
@@ -206,6 +207,9 @@ def _pick(column: str, by: str, verb: str) -> Aggregate:
     return Pick(Fraction(1), name, read_name(by, f"{verb}({name!r}): by="), verb == "last")
 
 
+Points = Sequence[Any] | Mapping[str, Sequence[Any]]  # of one column, or of each of several
+
+
 class FrameChoices(AskedFrame[Table_co]):
     """Methods of a protected frame: quantiles, distribution functions and most frequent values."""
 
@@ -213,50 +217,50 @@ class FrameChoices(AskedFrame[Table_co]):
 
     def quantile(
         self,
-        column: str | None = None,
+        column: Columns | None = None,
         q: float | Sequence[float] = 0.5,
-        bounds: Pair | None = None,
+        bounds: Pairs | None = None,
         **limits: Unpack[RowLimits],
     ) -> Query[Table_co]:
         """One or several quantiles of a column (the only one may be left out); see `dp.quantile`.
 
         Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
         """
-        name = self._only(column, "quantile")
-        line = f"quantile({name!r}, {typed_too(q=q, bounds=bounds)}{{limit}})"
-        return self._one(name, quantile(name, q, bounds), read_row_limits(**limits), line)
+        return self._ask(quantile, column, q, bounds, limits=limits, also=typed_too(q=q, bounds=bounds))
 
     def cdf(
-        self, column: str, points: Sequence[Any], bounds: Pair | None = None, **limits: Unpack[RowLimits]
+        self,
+        column: Columns,
+        points: Points,
+        bounds: Pairs | None = None,
+        **limits: Unpack[RowLimits],
     ) -> Query[Table_co]:
         """The part of a column's values that are at most each point; see `dp.cdf`.
 
         Columns are named after the column and the point: `spend_10`, `spend_50`.
         """
-        name = read_name(column, "cdf")
-        line = f"cdf({name!r}, {typed_too(points=points, bounds=bounds)}{{limit}})"
-        return self._one(name, cdf(name, points, bounds), read_row_limits(**limits), line)
+        return self._ask(cdf, column, points, bounds, limits=limits, also=typed_too(points=points, bounds=bounds))
 
     def median(
-        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
+        self, column: Columns | None = None, bounds: Pairs | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """Median of a column (the only one may be left out); see `dp.median`."""
         return self._ask(median, column, bounds, limits=limits)
 
     def min(
-        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
+        self, column: Columns | None = None, bounds: Pairs | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """A value that hardly any row is below; see `dp.min`."""
         return self._ask(min, column, bounds, limits=limits)
 
     def max(
-        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
+        self, column: Columns | None = None, bounds: Pairs | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """A value that hardly any row is above; see `dp.max`."""
         return self._ask(max, column, bounds, limits=limits)
 
     def mode(
-        self, column: str | None = None, keys: Iterable[Any] | None = None, **limits: Unpack[RowLimits]
+        self, column: Columns | None = None, keys: Iterable[Any] | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """The most frequent of the listed values of a column (the only one may be left out); see `dp.mode`."""
         return self._ask(mode, column, keys, limits=limits)
@@ -324,27 +328,29 @@ class GroupChoices(AskedGroups[Table_co]):
 
     __slots__ = ()
 
-    def quantile(self, column: str, q: float | Sequence[float] = 0.5, bounds: Pair | None = None) -> Query[Table_co]:
+    def quantile(
+        self, column: Columns, q: float | Sequence[float] = 0.5, bounds: Pairs | None = None
+    ) -> Query[Table_co]:
         """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
         return self._ask(quantile, column, q, bounds)
 
-    def cdf(self, column: str, points: Sequence[Any], bounds: Pair | None = None) -> Query[Table_co]:
+    def cdf(self, column: Columns, points: Points, bounds: Pairs | None = None) -> Query[Table_co]:
         """The part of a column's values that are at most each point, per group; see `dp.cdf`."""
         return self._ask(cdf, column, points, bounds)
 
-    def median(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+    def median(self, column: Columns, bounds: Pairs | None = None) -> Query[Table_co]:
         """Median of a column per group; see `dp.median`."""
         return self._ask(median, column, bounds)
 
-    def min(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+    def min(self, column: Columns, bounds: Pairs | None = None) -> Query[Table_co]:
         """A value that hardly any row is below, per group; see `dp.min`."""
         return self._ask(min, column, bounds)
 
-    def max(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+    def max(self, column: Columns, bounds: Pairs | None = None) -> Query[Table_co]:
         """A value that hardly any row is above, per group; see `dp.max`."""
         return self._ask(max, column, bounds)
 
-    def mode(self, column: str, keys: Iterable[Any] | None = None) -> Query[Table_co]:
+    def mode(self, column: Columns, keys: Iterable[Any] | None = None) -> Query[Table_co]:
         """The most frequent of the listed values of a column per group; see `dp.mode`."""
         return self._ask(mode, column, keys)
 

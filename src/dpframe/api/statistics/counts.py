@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from dpframe.api.arguments import OwnLimits, RowLimits, read_name, read_own, read_row_limits, read_share
+from dpframe.api.arguments import Columns, OwnLimits, RowLimits, read_name, read_own, read_row_limits, read_share
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.engine import Table_co
@@ -72,15 +72,17 @@ class FrameCounts(AskedFrame[Table_co]):
 
     __slots__ = ()
 
-    def count(self, column: str | None = None, **limits: Unpack[RowLimits]) -> Query[Table_co]:
+    def count(self, column: Columns | None = None, **limits: Unpack[RowLimits]) -> Query[Table_co]:
         """Number of rows, or of the values of a column that are not missing; see `dp.count`."""
-        return self._one("count" if column is None else column, count(column), read_row_limits(**limits))
+        if column is not None:
+            return self._ask(count, column, limits=limits)
+        return self._one("count", count(), read_row_limits(**limits))
 
     def count_units(self) -> Query[Table_co]:
         """Number of distinct units; see `dp.count_units`."""
         return self._one("count_units", count_units(), Limits())
 
-    def n_unique(self, column: str | None = None, **limits: Unpack[RowLimits]) -> Query[Table_co]:
+    def n_unique(self, column: Columns | None = None, **limits: Unpack[RowLimits]) -> Query[Table_co]:
         """Number of different values of a column (the only one may be left out); see `dp.n_unique`."""
         return self._ask(n_unique, column, limits=limits)
 
@@ -90,14 +92,14 @@ class GroupCounts(AskedGroups[Table_co]):
 
     __slots__ = ()
 
-    def count(self, column: str | None = None) -> Query[Table_co]:
+    def count(self, column: Columns | None = None) -> Query[Table_co]:
         """Rows per group, or values of a column that are not missing; see `dp.count`."""
-        return self._query((("count" if column is None else column, count(column)),))
+        return self._query((("count", count()),)) if column is None else self._ask(count, column)
 
     def count_units(self) -> Query[Table_co]:
         """Distinct units per group; see `dp.count_units`."""
         return self._query((("count_units", count_units()),))
 
-    def n_unique(self, column: str) -> Query[Table_co]:
+    def n_unique(self, column: Columns) -> Query[Table_co]:
         """Different values of a column per group; see `dp.n_unique`."""
         return self._ask(n_unique, column)

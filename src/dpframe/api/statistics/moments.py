@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from dpframe.api.arguments import OwnLimits, Pair, RowLimits, read_bounds, read_name, read_own, read_share
+from dpframe.api.arguments import (
+    Columns,
+    OwnLimits,
+    Pair,
+    Pairs,
+    RowLimits,
+    read_bounds,
+    read_name,
+    read_own,
+    read_share,
+)
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.engine import Table_co
@@ -125,7 +135,7 @@ def var(
     return _spread(column, bounds, ddof, share, Var, read_own(limits))
 
 
-@statistic("'wage', bounds=(0, 100)", elsewhere="stddev")
+@statistic("'wage', bounds=(0, 100)", elsewhere="stddev stdev")
 def std(
     column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float = 1, **limits: Unpack[OwnLimits]
 ) -> Aggregate:
@@ -224,9 +234,9 @@ class FrameMoments(AskedFrame[Table_co]):
 
     def sum(
         self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        unit_bounds: Pair | None = None,
+        column: Columns | None = None,
+        bounds: Pairs | None = None,
+        unit_bounds: Pairs | None = None,
         **limits: Unpack[RowLimits],
     ) -> Query[Table_co]:
         """Sum of a column (the only one may be left out); see `dp.sum`."""
@@ -234,8 +244,8 @@ class FrameMoments(AskedFrame[Table_co]):
 
     def mean(
         self,
-        column: str | None = None,
-        bounds: Pair | None = None,
+        column: Columns | None = None,
+        bounds: Pairs | None = None,
         *,
         weights: str | None = None,
         weight_bounds: Pair | None = None,
@@ -245,31 +255,31 @@ class FrameMoments(AskedFrame[Table_co]):
         return self._ask(mean, column, bounds, weights=weights, weight_bounds=weight_bounds, limits=limits)
 
     def var(
-        self, column: str | None = None, bounds: Pair | None = None, *, ddof: int = 1, **limits: Unpack[RowLimits]
+        self, column: Columns | None = None, bounds: Pairs | None = None, *, ddof: int = 1, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """Variance of a column (the only one may be left out); see `dp.var`."""
         return self._ask(var, column, bounds, ddof=ddof, limits=limits)
 
     def std(
-        self, column: str | None = None, bounds: Pair | None = None, *, ddof: int = 1, **limits: Unpack[RowLimits]
+        self, column: Columns | None = None, bounds: Pairs | None = None, *, ddof: int = 1, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """Standard deviation of a column (the only one may be left out); see `dp.std`."""
         return self._ask(std, column, bounds, ddof=ddof, limits=limits)
 
     def skew(
-        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
+        self, column: Columns | None = None, bounds: Pairs | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """Skewness of a column (the only one may be left out); see `dp.skew`."""
         return self._ask(skew, column, bounds, limits=limits)
 
     def kurtosis(
-        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
+        self, column: Columns | None = None, bounds: Pairs | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """Kurtosis of a column (the only one may be left out); see `dp.kurtosis`."""
         return self._ask(kurtosis, column, bounds, limits=limits)
 
     def geometric_mean(
-        self, column: str | None = None, bounds: Pair | None = None, **limits: Unpack[RowLimits]
+        self, column: Columns | None = None, bounds: Pairs | None = None, **limits: Unpack[RowLimits]
     ) -> Query[Table_co]:
         """Geometric mean of a column (the only one may be left out); see `dp.geometric_mean`."""
         return self._ask(geometric_mean, column, bounds, limits=limits)
@@ -280,14 +290,14 @@ class GroupMoments(AskedGroups[Table_co]):
 
     __slots__ = ()
 
-    def sum(self, column: str, bounds: Pair | None = None, unit_bounds: Pair | None = None) -> Query[Table_co]:
+    def sum(self, column: Columns, bounds: Pairs | None = None, unit_bounds: Pairs | None = None) -> Query[Table_co]:
         """Sum of a column per group; see `dp.sum`."""
         return self._ask(sum, column, bounds, unit_bounds)
 
     def mean(
         self,
-        column: str,
-        bounds: Pair | None = None,
+        column: Columns,
+        bounds: Pairs | None = None,
         *,
         weights: str | None = None,
         weight_bounds: Pair | None = None,
@@ -295,22 +305,22 @@ class GroupMoments(AskedGroups[Table_co]):
         """Mean of a column per group; see `dp.mean`."""
         return self._ask(mean, column, bounds, weights=weights, weight_bounds=weight_bounds)
 
-    def var(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query[Table_co]:
+    def var(self, column: Columns, bounds: Pairs | None = None, *, ddof: int = 1) -> Query[Table_co]:
         """Variance of a column per group; see `dp.var`."""
         return self._ask(var, column, bounds, ddof=ddof)
 
-    def std(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query[Table_co]:
+    def std(self, column: Columns, bounds: Pairs | None = None, *, ddof: int = 1) -> Query[Table_co]:
         """Standard deviation of a column per group; see `dp.std`."""
         return self._ask(std, column, bounds, ddof=ddof)
 
-    def skew(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+    def skew(self, column: Columns, bounds: Pairs | None = None) -> Query[Table_co]:
         """Skewness of a column per group; see `dp.skew`."""
         return self._ask(skew, column, bounds)
 
-    def kurtosis(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+    def kurtosis(self, column: Columns, bounds: Pairs | None = None) -> Query[Table_co]:
         """Kurtosis of a column per group; see `dp.kurtosis`."""
         return self._ask(kurtosis, column, bounds)
 
-    def geometric_mean(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+    def geometric_mean(self, column: Columns, bounds: Pairs | None = None) -> Query[Table_co]:
         """Geometric mean of a column per group; see `dp.geometric_mean`."""
         return self._ask(geometric_mean, column, bounds)

@@ -22,6 +22,8 @@ Reopening = tuple[Callable[..., Any], tuple[Any, ...]]
 
 B = sa.bindparam
 STATE = sa.select(BUDGETS).where(BUDGETS.c.name == B("b")).with_for_update()
+CAPS = sa.select(BUDGETS.c.caps).where(BUDGETS.c.name == B("b"))
+SUBJECTS = sa.select(BUDGETS.c.name, BUDGETS.c.subject).where(BUDGETS.c.subject != "").order_by(BUDGETS.c.name)
 SPENT = sa.select(BUDGETS.c.spent).where(BUDGETS.c.name == B("b"))
 FAILURES = sa.select(BUDGETS.c.failures, BUDGETS.c.acknowledged).where(BUDGETS.c.name == B("b"))
 HASH = sa.select(ENTRIES.c.hash).where(ENTRIES.c.budget == B("b"), ENTRIES.c.number == B("n"))
@@ -37,7 +39,9 @@ WRITTEN = (
 )
 ALL = sa.select(ENTRIES).where(ENTRIES.c.budget == B("b")).order_by(ENTRIES.c.number)
 LATEST = ALL.where(ENTRIES.c.name == B("called")).order_by(None).order_by(ENTRIES.c.number.desc()).limit(1)
-BEFORE, CHARGES = ENTRIES.alias("before"), ENTRIES.alias("charges")
+BEFORE, CHARGES, OTHERS = ENTRIES.alias("before"), ENTRIES.alias("charges"), ENTRIES.alias("others")
+LAST_OF = sa.select(sa.func.max(OTHERS.c.number)).where(OTHERS.c.budget == B("b"), OTHERS.c.spender == B("who"))
+OF_SPENDER = ALL.where(ENTRIES.c.number == LAST_OF.scalar_subquery()).order_by(None)
 STORED = (  # results, each with its table and the hash of the entry before it
     sa.select(ENTRIES, DATA.c.data, BEFORE.c.hash.label("before"))
     .join(DATA, sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.about))
@@ -52,7 +56,7 @@ ABOUT = sa.select(ENTRIES.c.number).where(
     ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == B("kind")
 )
 MEMBERS = ALL.where(ENTRIES.c.about == B("n"), ENTRIES.c.kind == "charge")
-STATES = ("spent", "subject", "parts", "number", "head", "at", "failures", "acknowledged")
+STATES = ("spent", "subject", "parts", "number", "head", "at", "failures", "acknowledged", "caps")
 ADD, KEEP = ENTRIES.insert(), DATA.insert()
 MOVE = BUDGETS.update().where(BUDGETS.c.name == B("b")).values({key: B(f"to_{key}") for key in STATES})
 
@@ -99,6 +103,11 @@ def answer_of(name: str, row: Any) -> tuple[Entry, bytes]:
 def failures_of(row: Any) -> Failures:
     """The failures of a budget, from its row."""
     return Failures(row.failures, row.failures - row.acknowledged)
+
+
+def caps_of(row: Any) -> Mapping[str, Any] | None:
+    """The caps of a budget with their sums, from its row."""
+    return None if row.caps is None else {**json.loads(row.caps)}
 
 
 TEXTS: dict[tuple[str, int], tuple[str, list[str] | None]] = {}
@@ -166,6 +175,18 @@ class LedgerBook:
         with self._store.transaction() as connection, readable(self._name):
             return failures_of(connection.execute(FAILURES, {"b": self._name}).one())
 
+    def subjects(self, subject: str) -> tuple[str | None, list[str]]:
+        """Whose privacy the budget is about, and the other budgets of the ledger that are about these."""
+        with self._store.transaction() as connection:
+            subjects = {row.name: row.subject for row in connection.execute(SUBJECTS)}
+        own, unit = subjects.pop(self._name, None), subject.rpartition(", ")[0]
+        return own, [name for name, other in subjects.items() if other.rpartition(", ")[0] == unit]
+
+    def caps(self) -> Mapping[str, Any] | None:
+        """The caps and their sums."""
+        with self._store.transaction() as connection, readable(self._name):
+            return caps_of(connection.execute(CAPS, {"b": self._name}).one())
+
     def entries(self) -> list[Entry]:
         """Every entry, oldest first."""
         with self._store.transaction() as connection, readable(self._name):
@@ -195,7 +216,7 @@ class LedgerPage:
         with readable(name):
             self.spent, self.subject = loss_of(json.loads(row.spent)), row.subject
             self.parts: Parts = {**json.loads(row.parts)}
-            self.failures = failures_of(row)
+            self.failures, self.caps = failures_of(row), caps_of(row)
             self.number, self.head, self._at = int(row.number), row.head, row.at
             dt.datetime.fromisoformat(self._at)
         with quick(connection, NEWEST, {"b": name, "n": self.number}) as found:
@@ -225,7 +246,7 @@ class LedgerPage:
             )
         number, time, text = self.number + 1, at.isoformat(timespec="microseconds"), canonical(body)
         entry = Entry(number, kind, time, body, chained(self.head, number, kind, time, text))
-        content = {"body": text, "hash": entry.hash, "name": entry.name, "about": entry.about}
+        content = {"body": text, "hash": entry.hash, "name": entry.name, "about": entry.about, "spender": entry.spender}
         add = {"budget": self._name, "number": entry.number, "kind": kind, "at": entry.at, **content}
         self._one_row(quick(self._connection, ADD, add))
         if data is not None:
@@ -235,7 +256,7 @@ class LedgerPage:
         move = {"to_spent": canonical(texts_of(self.spent)), "to_subject": self.subject, "to_number": self.number}
         failed, unacknowledged = self.failures
         move |= {"to_parts": canonical(self.parts), "to_failures": failed, "to_acknowledged": failed - unacknowledged}
-        move |= {"to_head": self.head, "to_at": self._at}
+        move |= {"to_head": self.head, "to_at": self._at, "to_caps": self.caps and canonical(self.caps)}
         self._one_row(quick(self._connection, MOVE, {"b": self._name, **move}))
         self._moved_to = {key.removeprefix("to_"): value for key, value in move.items()}
         return entry
@@ -262,6 +283,12 @@ class LedgerPage:
     def latest(self, name: str) -> Entry | None:
         """The last charge of this name."""
         row = self._connection.execute(LATEST, {"b": self._name, "called": name}).first()
+        with readable(self._name):
+            return None if row is None else entry_of(row)
+
+    def latest_of(self, spender: str) -> Entry | None:
+        """The last charge of this spender."""
+        row = quick(self._connection, OF_SPENDER, {"b": self._name, "who": spender}).first()
         with readable(self._name):
             return None if row is None else entry_of(row)
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
+from dpframe.budget.caps import begun, changed, read_caps, read_spender
 from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, sealed, texts_of
 from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.limits import read_min_units, warn_of_weak
-from dpframe.budget.losses import Loss
-from dpframe.budget.names import check_plain, is_text
+from dpframe.budget.losses import Loss, Terms
+from dpframe.budget.names import check_plain, is_near, is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
 from dpframe.safe_text import visible
 from dpframe.usage import LEDGER, Hints, explains
@@ -102,20 +103,33 @@ class Ledger(Hints):
         accountant: str | None = None,
         *,
         min_units: int | None = None,
+        caps: Any = None,
+        spender: str | None = None,
+        create: bool = False,
     ) -> account.Budget:
         """Make a budget of this name, or open it again. To open it, the name is enough.
 
-        Input:  name; epsilon and delta, or rho and delta, accountant and min_units as in `dp.Budget`
+        Input:  name; epsilon and delta, or rho and delta, accountant, min_units and caps as in `dp.Budget`; spender:
+                who spends what is charged by this object, for a cap of each spender and for the history. Nothing proves
+                who it is, and nobody is taken for one who was not named; create: make a new budget, also when its name
+                is nearly that of another one
         Output: Budget
         Warns:  DpFrameWarning when it is made with a limit that protects little; not when it is opened again
-        Errors: BudgetMismatch if it was made with another limit or accountant; InvalidPrice, LedgerError
+        Errors: BudgetMismatch if it was made with another limit, accountant or caps, or if there is none of this name
+                and one of nearly this name; InvalidPrice, LedgerError
         """
         if not is_text(name):
             raise InvalidArgument("A budget has a name: ledger.budget('visits-2026', epsilon=1.0).")
+        if not isinstance(create, bool):
+            raise InvalidArgument(
+                "create= is True or False: whether a name that is nearly another one is a new budget."
+            )
         typed = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
-        state = self._state(name)
+        capped = read_caps(caps, (typed[0] if typed is not None else accountant_named("basic")).terms)
+        state, who = self._state(name), read_spender(spender)
         if state is None:
             check_plain(name)
+            self._check_near(name, create=create)
         if state is None and typed is None:
             raise InvalidPrice(
                 f"There is no budget {name!r} yet. To make it, give its limit: ledger.budget({name!r}, epsilon=1.0)."
@@ -123,20 +137,54 @@ class Ledger(Hints):
         least = read_min_units(min_units)
         if state is None and typed is not None:
             warn_of_weak(typed[1], least, f"ledger.budget({name!r}, {{}})")
-            self._make(name, typed[0].name, texts_of(typed[1]))
+            self._make(name, typed[0].name, texts_of(typed[1]), capped)
             state = self._state(name)
         assert state is not None
-        kind, limit, last_entry = state
+        kind, limit, last_entry, caps_now = state
+        if typed is not None and accountant is None and rho is None and accountant_named(kind).terms is not Terms.RHO:
+            typed = accountant_named(kind), typed[1]  # a budget keeps the account that it was made with
         if typed is not None and (typed[0].name != kind or typed[1] not in (limit, as_read_now(limit))):
             raise BudgetMismatch(
                 f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is opened with {typed[1]} and "
                 f"{typed[0].name!r}. A limit cannot be changed: type ledger.budget({name!r}), or choose another name."
             )
+        _check_caps(name, caps_now, read_caps(caps, accountant_named(kind).terms))
         again = (_reopened, (*self._opened, name))
         from dpframe.budget.ledger.book import LedgerBook
 
         book = LedgerBook(self._store, name, self._witness, self._skew, again, last_entry)
-        return account.Budget.kept_in(book, accountant_named(kind), limit)
+        return account.Budget.kept_in(book, accountant_named(kind), limit, who)
+
+    def change_caps(self, budget: str, caps: Any, by: str) -> None:
+        """Change the caps of a budget, for all who charge it. The ledger records the new ones, when, and by whom.
+
+        Input:  budget: its name; caps: all caps that hold from now on, `dp.Caps(...)` or a dict; by: who changes them
+        Bound:  the budget's limit stays, and so do the sums: what was spent today still counts today. Caps of a budget
+                that had none count periods from now on, and what each spender ever spent
+        Errors: InvalidArgument, InvalidPrice, LedgerError; UnsupportedOperation for another time zone
+        """
+        if not is_text(by):
+            raise InvalidArgument("by= is the name of whoever changes the caps: ledger.change_caps(..., by='Ada').")
+        changing = self.budget(budget)
+        recorded = read_caps(caps, changing.terms)
+        if recorded is None:
+            raise InvalidArgument("change_caps: give the caps that hold from now on: dp.Caps(day=1).")
+        with changing._book.write() as page:
+            at = account.now()
+            page.caps = changed(page.caps, recorded, at)
+            page.append("caps", {"caps": recorded, "by": by}, at)
+
+    def _check_near(self, name: str, *, create: bool) -> None:
+        """Refuse a new name that is nearly that of a budget: it would be a second budget. Errors: BudgetMismatch."""
+        names = self.budgets()
+        near = [other for other in names if is_near(name, other)]
+        if near and not create:
+            raise BudgetMismatch(
+                f"There is no budget {name!r} in this ledger, and there is {near[0]!r}; its budgets are "
+                f"{', '.join(map(repr, names))}. A second budget about the same people doubles what they can lose. "
+                f"Type ledger.budget({near[0]!r}); or, to make another budget all the same, "
+                f"ledger.budget({name!r}, ..., create=True)."
+            )
 
     def budgets(self) -> list[str]:
         """Names of the budgets, in order."""
@@ -147,8 +195,8 @@ class Ledger(Hints):
         with self._store.transaction() as connection:
             return list(connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)).scalars())
 
-    def _state(self, name: str) -> tuple[str, Loss, tuple[int, str]] | None:
-        """Accountant, limit, and the last entry."""
+    def _state(self, name: str) -> tuple[str, Loss, tuple[int, str], Any] | None:
+        """Accountant, limit, the last entry, and the caps."""
         import sqlalchemy as sa
 
         from dpframe.budget.ledger.book import readable
@@ -161,16 +209,18 @@ class Ledger(Hints):
             self._store.check_whole(connection, name, row.number)
         with readable(name):
             limit = replace(loss_of(json.loads(row.allowed)), left=True)
-        return row.accountant, limit, (row.number, row.head)
+            caps = None if row.caps is None else json.loads(row.caps)["caps"]
+        return row.accountant, limit, (row.number, row.head), caps
 
-    def _make(self, name: str, kind: str, limit: dict[str, str | None]) -> None:
+    def _make(self, name: str, kind: str, limit: dict[str, str | None], caps: dict[str, Any] | None) -> None:
         """Write the first entry of a new budget, unless another process has done so already."""
         import sqlalchemy as sa
 
         from dpframe.budget.ledger.tables import BUDGETS, ENTRIES
 
         at = account.now().isoformat(timespec="microseconds")
-        first = sealed(GENESIS, 1, "open", at, {"accountant": kind, "budget": name, "limit": limit})
+        body = {"accountant": kind, "budget": name, "limit": limit, **({} if caps is None else {"caps": caps})}
+        first = sealed(GENESIS, 1, "open", at, body)
         nothing = texts_of(accountant_named(kind).total([]))
         row = {
             "name": name,
@@ -178,6 +228,7 @@ class Ledger(Hints):
             "allowed": canonical(limit),
             "spent": canonical(nothing),
             "parts": "{}",
+            "caps": None if caps is None else canonical(begun(caps)),
         }
         with self._store.transaction(write=True) as connection:
             self._store._one_at_a_time(connection)
@@ -189,8 +240,8 @@ class Ledger(Hints):
                     "was spent, so it is not made anew. Put the latest ledger back."
                 )
             connection.execute(BUDGETS.insert().values(**row, number=1, head=first.hash, at=at))
-            body = {"budget": name, "number": 1, "kind": "open", "at": at, "body": canonical(first.body)}
-            connection.execute(ENTRIES.insert().values(**body, hash=first.hash))
+            line = {"budget": name, "number": 1, "kind": "open", "at": at, "body": canonical(first.body)}
+            connection.execute(ENTRIES.insert().values(**line, hash=first.hash))
         if self._witness is not None:
             self._witness.advance(self._store.id, name, 1, first.hash)
 
@@ -241,6 +292,19 @@ class Ledger(Hints):
         return visible(f"Ledger({self._store.place})")
 
 
-def _reopened(where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str) -> account.Budget:
+def _check_caps(name: str, now: Any, typed: dict[str, Any] | None) -> None:
+    """Refuse other caps than a budget has. Errors: BudgetMismatch."""
+    if typed is not None and typed != now:
+        raise BudgetMismatch(
+            f"Budget {name!r} has other caps than these. They are fixed when it is made, and nobody who opens it "
+            f"changes them: type ledger.budget({name!r}) without caps=. Whoever looks after the ledger changes "
+            f"them for all, and the ledger records it: ledger.change_caps({name!r}, caps, by='Ada')."
+        )
+
+
+def _reopened(
+    where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str, spender: str | None
+) -> account.Budget:
     """The budget of an unpickled object, in another process."""
-    return Ledger(where, witness=witness, create=False, timeout=timeout, clock_skew=skew).budget(name)
+    ledger = Ledger(where, witness=witness, create=False, timeout=timeout, clock_skew=skew)
+    return ledger.budget(name, spender=spender)

@@ -21,7 +21,12 @@ from dpframe.budget.ledger.witness import Witness
 from dpframe.errors import LedgerDamaged, LedgerUnavailable
 
 LOGLESS = 4  # the first format that is kept without a write-ahead log
-INDEXES = ("dpframe_entries_name", "dpframe_entries_about", "sqlite_autoindex_dpframe_entries_1")
+INDEXES = (
+    "dpframe_entries_name",
+    "dpframe_entries_about",
+    "dpframe_entries_spender",
+    "sqlite_autoindex_dpframe_entries_1",
+)
 INHERITED: list[Any] = []  # engines of the parent process of a fork; closing them would close the parent's files
 
 
@@ -116,7 +121,7 @@ class Store:
                     "one does not read it. Go on with that version: a new ledger would not know what was spent."
                 )
             if row.format < FORMAT:
-                self._bring_forward(connection)
+                self._bring_forward(connection, row.format)
             self.id = row.id
             recorded = connection.execute(sa.select(LEDGER.c.witness)).scalar()
             self._bind(connection, witness, recorded, had=bool(row.witnessed), new_witness=new_witness)
@@ -175,13 +180,16 @@ class Store:
         )
         connection.execute(LEDGER.update().values(witnessed=True, witness=own))
 
-    def _bring_forward(self, connection: sa.Connection) -> None:
-        """Convert a ledger of the format before to this one, under the lock, in the transaction that opens it.
+    def _bring_forward(self, connection: sa.Connection, earlier: int) -> None:
+        """Convert a ledger of an earlier format to this one, under the lock, in the transaction that opens it.
 
-        Entries and their hashes do not change. The row of the ledger gets the id of its witness, which format 3 did not
-        record.
+        Entries and their hashes do not change. Format 3 did not record the id of the witness, and format 4 had neither
+        caps nor spenders.
         """
-        connection.exec_driver_sql(f"ALTER TABLE {LEDGER.name} ADD COLUMN {LEDGER.c.witness.name} TEXT")
+        columns = (BUDGETS.c.caps, ENTRIES.c.spender, *((LEDGER.c.witness,) if earlier < LOGLESS else ()))
+        for column in columns:
+            connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} TEXT")
+        next(index for index in ENTRIES.indexes if index.name == "dpframe_entries_spender").create(connection)
         connection.execute(LEDGER.update().values(format=FORMAT))
 
     def check_whole(self, connection: sa.Connection, name: str, number: int) -> None:

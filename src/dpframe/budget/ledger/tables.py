@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 # The version of these tables and of the numbers in them. A ledger of a later format is refused, and of an earlier one
-# than EARLIEST. 4: SQLite without a write-ahead log, the id of the witness, the time of the last entry.
-FORMAT, EARLIEST = 4, 3
+# than EARLIEST. 4: SQLite without a write-ahead log, the id of the witness, the time of the last entry. 5: caps and
+# spenders.
+FORMAT, EARLIEST = 5, 3
 
 METADATA = sa.MetaData()
 
@@ -35,6 +36,7 @@ BUDGETS = sa.Table(
     sa.Column("at", sa.Text, nullable=False),
     sa.Column("failures", sa.Integer, nullable=False, server_default="0"),  # releases that failed after the charge
     sa.Column("acknowledged", sa.Integer, nullable=False, server_default="0"),  # failures that were acknowledged
+    sa.Column("caps", sa.Text),  # caps and what is spent of them, as JSON
 )
 
 ENTRIES = sa.Table(
@@ -48,8 +50,10 @@ ENTRIES = sa.Table(
     sa.Column("hash", sa.Text, nullable=False),
     sa.Column("name", sa.Text),  # of a charge, for look-up
     sa.Column("about", sa.Integer),  # the charge of a result or a failure, for look-up
+    sa.Column("spender", sa.Text),  # of a charge, for look-up
     sa.Index("dpframe_entries_name", "budget", "name"),
     sa.Index("dpframe_entries_about", "budget", "about"),
+    sa.Index("dpframe_entries_spender", "budget", "spender", "number"),
 )
 
 DATA = sa.Table(

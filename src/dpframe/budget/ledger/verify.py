@@ -10,9 +10,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dpframe.budget import caps
 from dpframe.budget.accountants import Accountant, accountant_named
 from dpframe.budget.entries import GENESIS, Entry, Failures, chained, digest_of, loss_of
-from dpframe.budget.ledger.book import HASH, UNREADABLE, B, entry_of, failures_of
+from dpframe.budget.ledger.book import HASH, UNREADABLE, B, caps_of, entry_of, failures_of
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.tables import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.witness import Witness
@@ -150,6 +151,8 @@ class _Reading:
     parts: Parts = field(default_factory=dict)
     openings: dict[int | None, Mapping[str, Any]] = field(default_factory=dict)  # charges that pay for later ones
     within: dict[int | None, Loss] = field(default_factory=dict)  # what was spent of each of these
+    caps: caps.State | None = None  # the caps with their sums
+    spenders: dict[str, Loss] = field(default_factory=dict)  # what each spender spent
     subject: str | None = None  # of the last charge whose subject is known
     at: str = ""  # the time of the last entry
     latest: str = ""  # the latest time of an entry
@@ -164,11 +167,14 @@ class _Reading:
             return
         entry = entry_of(row)
         self.place, self.head, self.at, self.latest = place, row.hash, entry.at, max(self.latest, entry.at)
-        if (row.name, row.about) != (entry.name, entry.about):
+        if (row.name, row.about, row.spender) != (entry.name, entry.about, entry.spender):
             self.problems.append(f"entry {place} is indexed under another name than its own")
         match entry.kind:
             case "open":
                 self.opening = self.opening or entry.body
+                self.caps = caps.begun(entry.body.get("caps"))
+            case "caps":
+                self.caps = caps.changed(self.caps, entry.body["caps"], entry.when)
             case "charge":
                 self._charge(place, entry, accountant)
             case "partition":
@@ -195,6 +201,7 @@ class _Reading:
         self.charged.add(place)
         self.total = accountant.total([self.total, loss])
         self.subject = entry.body.get("subject") or self.subject
+        self._capped(place, entry)
         if "opens" in entry.body:
             self.openings[place] = entry.body["opens"]
         if "within" in entry.body:
@@ -207,6 +214,20 @@ class _Reading:
             added, self.parts = raised(self.parts, part, loss_of(body["loss"]))
         if added != loss:
             self.problems.append(f"charge {place} is not the loss that its part of a partition adds")
+
+    def _capped(self, place: int, entry: Entry) -> None:
+        """Add a charge to the sums of its spender and of the caps."""
+        price, spender, before = caps.own_price(entry.body), entry.spender, Loss.none()
+        if spender is not None:
+            before = self.spenders.get(spender, before)
+            self.spenders[spender] = before + price
+            if loss_of(entry.body["by_spender"]) != self.spenders[spender]:
+                self.problems.append(f"charge {place} has another sum of its spender than the charges add up to")
+        if self.caps is not None:
+            sums = caps.Sums.of(self.caps, before, entry.when)
+            if sums.exceeded(price) or (spender is None and caps.needs_spender(self.caps, price)):
+                self.problems.append(f"charge {place} is above a cap")
+            self.caps = sums.after(price)
 
     def _within(self, place: int, entry: Entry) -> None:
         """Add a charge that an earlier one paid for in advance."""
@@ -235,6 +256,8 @@ class _Reading:
             self.problems.append("the losses of partitions in its row are not those that its charges add up to")
         if failures_of(state) != self.failures:
             self.problems.append("the numbers of failures in its row are not those of its entries")
+        if caps_of(state) != self.caps:
+            self.problems.append("the sums of its caps in its row are not those that its charges add up to")
         if state.subject != self.subject:
             self.problems.append(f"its row is about {state.subject!r}, and its charges are about {self.subject!r}")
         if state.at not in (self.at, self.latest):  # formats before 4 wrote the latest time
@@ -258,6 +281,6 @@ class _Reading:
         row_total = loss_of(json.loads(state.spent))
         if row_total != self.total:
             problems.append(f"its row says {row_total} was spent, and the charges add up to {self.total}")
-        if not row_total <= limit:
+        if not accountant_named(state.accountant).allows(row_total, limit):
             problems.append(f"more than its limit was spent: {row_total} of {limit}")
         return problems

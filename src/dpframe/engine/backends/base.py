@@ -11,7 +11,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.tables import Data
-from dpframe.plan import ColumnDomain
+from dpframe.plan import ColumnDomain, Ends, Search, Task
 
 Frame = nw.LazyFrame[Any]
 
@@ -243,7 +243,10 @@ class Backend(ABC):
 
     @abstractmethod
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        """Add a part of a date or time: "year" to "minute" or "days" since 1970 as Int64, or the "text" of a date."""
+        """Add a part of a date or time: "year" to "minute" or "days" since 1970 as Int64, or the "text" of a date.
+
+        Of a time with a zone, also the "offset": the seconds that its clock is ahead of UTC.
+        """
 
     @abstractmethod
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
@@ -256,6 +259,22 @@ class Backend(ABC):
     @abstractmethod
     def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
         """The piece of a text between separators, by its number from 0, or from -1 at the end; null where none is."""
+
+    @abstractmethod
+    def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
+        """Add what is asked of the matches of a pattern in the texts of a column: a Boolean, a number or a text.
+
+        The time of an engine's own regular expressions must not grow faster than the text, and no text makes them fail.
+        Of matches at one place, it is the one that is tried first. `searches` has been asked before.
+        """
+
+    def searches(self, rows: Any) -> frozenset[Task]:
+        """What can be asked of patterns here. Input: rows: the native table without its rows."""
+        return frozenset(Task)
+
+    @abstractmethod
+    def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
+        """Add the texts of a column without some characters at their ends."""
 
     def ending(self, frame: Frame, column: str, offset: int, length: int, into: str) -> Frame:
         """Characters of a text from a place at its end on, -1 being the last; places before the first one count."""

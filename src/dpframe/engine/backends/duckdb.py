@@ -12,6 +12,7 @@ import polars as pl
 from duckdb import ColumnExpression, DuckDBPyRelation, SQLExpression
 from narwhals.dtypes import DType
 
+from dpframe.engine.attended import attended
 from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import (
     MOST_ROWS,
@@ -24,7 +25,7 @@ from dpframe.engine.backends.sql import (
 from dpframe.engine.letters import ALIKE, letters
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, kind
+from dpframe.plan import Kind, Search, Task, kind
 
 _DAY = "DATE '1970-01-01'"
 _PARTS = {
@@ -37,6 +38,7 @@ _PARTS = {
     "minute": "minute({0})",
     "days": f"CAST({{0}} AS DATE) - {_DAY}",
     "text": "CAST({0} AS VARCHAR)",
+    "offset": "(epoch_us({0}) - {1}) // 1000000",
 }
 _TYPES = {
     "Int8": "TINYINT",
@@ -47,6 +49,16 @@ _TYPES = {
     "UInt16": "USMALLINT",
     "UInt32": "UINTEGER",
     "UInt64": "UBIGINT",
+}
+
+
+# RE2 reads a pattern, in a time that grows as the text does. Its group is an empty text where nothing matches.
+_SEARCHES = {
+    Task.CONTAINS: "regexp_matches({text}, {pattern})",
+    Task.EXTRACT: "CASE WHEN regexp_matches({text}, {pattern}) THEN regexp_extract({text}, {pattern}, {group}) END",
+    Task.COUNT: "CAST(len(regexp_extract_all({text}, {pattern})) AS BIGINT)",
+    Task.REPLACE: "regexp_replace({text}, {pattern}, {value})",
+    Task.REPLACE_ALL: "regexp_replace({text}, {pattern}, {value}, 'g')",
 }
 
 
@@ -130,8 +142,7 @@ class _DuckDB(TextSqlBackend):
         return nw.from_native(rows.select(*others, SQLExpression(sql).alias(into)))
 
     def text(self, value: str) -> str:
-        digits = "".join(rf"\x{byte:02x}" for byte in value.encode())
-        return f"decode('{digits}'::BLOB)"
+        return _text(value)
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """The hash of a hash: DuckDB combines hashes of several values by a product and xor, which mixes too little."""
@@ -160,6 +171,9 @@ class _DuckDB(TextSqlBackend):
             frame, f"CASE WHEN {alike} THEN {own} ELSE translate({column}, '{have}', '{want}') END", into
         )
 
+    def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
+        return self.computed(frame, searched_of(column, search), into)
+
     def settled(self, frame: Frame) -> Frame:
         rows: DuckDBPyRelation = frame.to_native()
         return nw.from_native(rows.limit(MOST_ROWS))
@@ -173,6 +187,18 @@ class _DuckDB(TextSqlBackend):
     def moment_of(self, column: str, zone: str | None) -> str:
         time = f"make_timestamp({column})"
         return time if zone is None else f"timezone('{zone}', timezone('UTC', {time}))"
+
+
+def _text(value: str) -> str:
+    """SQL of a text, by its bytes: SQL has no zero byte."""
+    digits = "".join(rf"\x{byte:02x}" for byte in value.encode())
+    return f"decode('{digits}'::BLOB)"
+
+
+def searched_of(text: str, search: Search) -> str:
+    """SQL for what is asked of the matches of a pattern. Input: text: SQL of the text."""
+    pattern, value = _text(search.pattern.written(r"\b")), _text(search.value)
+    return _SEARCHES[search.task].format(text=text, pattern=pattern, value=value, group=search.group)
 
 
 def _check_macros(rows: DuckDBPyRelation) -> None:
@@ -293,7 +319,10 @@ def _totals(rows: DuckDBPyRelation, *, empty: bool = False) -> pl.DataFrame:
 
 
 def _read(rows: DuckDBPyRelation) -> pl.DataFrame:
-    table = pl.from_arrow(rows.to_arrow_table() if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table())
+    """The table of a query. A relation of DuckDB 1 does not say which connection is to be interrupted."""
+    stop = getattr(getattr(rows, "_con", None), "interrupt", None)
+    read = rows.to_arrow_table if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table
+    table = pl.from_arrow(attended(read, stop))
     assert isinstance(table, pl.DataFrame)
     return table
 

@@ -36,7 +36,7 @@ from dpframe.engine.backends.ibis_checks import (
 from dpframe.engine.backends.sql import MOST_CONSTANTS, SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import ColumnDomain, Kind, kind
+from dpframe.plan import ColumnDomain, Ends, Kind, Search, Task, kind
 
 # From Ibis' name of a database to the module of its dialect, in this folder.
 _DIALECTS: Mapping[str, str] = {
@@ -168,6 +168,16 @@ class Dialect:
     def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
         """A piece of a text between separators. Errors: UnsupportedOperation where nobody has tried it."""
         raise UnsupportedOperation(_UNTRIED.format("str.split", "table.s.split(',')[0]"))
+
+    searches: frozenset[Task] = frozenset()  # what is asked of patterns in this database
+
+    def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
+        """What is asked of the matches of a pattern in a text; see `Backend`."""
+        raise NotImplementedError
+
+    def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
+        """A text without some characters at its ends. Errors: UnsupportedOperation where nobody has tried it."""
+        raise UnsupportedOperation(_UNTRIED.format("str.strip_chars", "table.s.strip()"))
 
     def ending(self, value: ibis.Value, offset: int, length: int) -> ibis.Value:
         """Characters of a text from a place at its end on."""
@@ -333,6 +343,17 @@ class _Ibis(SqlBackend):
     def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
         rows = frame.to_native()
         return _with(rows, _dialect(rows).replaced(rows[column], *change, every=every), into)
+
+    def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
+        rows = frame.to_native()
+        return _with(rows, _dialect(rows).searched(rows[column], search), into)
+
+    def searches(self, rows: Any) -> frozenset[Task]:
+        return _dialect(rows).searches
+
+    def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
+        rows = frame.to_native()
+        return _with(rows, _dialect(rows).stripped(rows[column], characters, ends), into)
 
     def ending(self, frame: Frame, column: str, offset: int, length: int, into: str) -> Frame:
         rows = frame.to_native()

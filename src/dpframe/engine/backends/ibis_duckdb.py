@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, Signature
 
 import ibis
 import ibis.expr.datatypes as datatypes
@@ -11,33 +12,37 @@ import polars as pl
 import sqlglot.expressions as sge
 from narwhals.dtypes import DType
 
+from dpframe.engine.attended import attended
 from dpframe.engine.backends.duckdb import INFINITE, MAGNITUDE, check_macros, check_statistics
 from dpframe.engine.backends.ibis import Dialect, forgotten
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.sql import MOST_ROWS
 from dpframe.engine.letters import ALIKE, letters
-from dpframe.plan import Kind, kind
+from dpframe.plan import Ends, Kind, Search, Task, kind
 
 
-def _function(name: str, source: str, target: str) -> Callable[[ibis.Value], ibis.Value]:
-    """A function of the database, by its name and its types of argument and result."""
+def _function(name: str, *types: str) -> Callable[..., ibis.Value]:
+    """A function of the database, by its name, the types of its arguments and, at last, that of its result."""
 
-    def column(value: ibis.Value) -> ibis.Value:
+    def column() -> ibis.Value:
         raise NotImplementedError
 
-    signature = (ibis.dtype(source),), ibis.dtype(target)
-    return ibis.udf.scalar.builtin(column, name=name, signature=signature)
+    given = [Parameter(f"a{i}", Parameter.POSITIONAL_ONLY) for i in range(len(types) - 1)]
+    column.__signature__ = Signature(given)  # type: ignore[attr-defined]
+    *arguments, result = map(ibis.dtype, types)
+    return ibis.udf.scalar.builtin(column, name=name, signature=(tuple(arguments), result))
 
 
-def _split_part(value: ibis.Value, by: ibis.Value, number: ibis.Value) -> ibis.Value:
-    raise NotImplementedError
-
-
-_PIECE = ibis.udf.scalar.builtin(
-    _split_part,
-    name="split_part",
-    signature=((ibis.dtype("string"), ibis.dtype("string"), ibis.dtype("int64")), ibis.dtype("string")),
-)
+_PIECE = _function("split_part", "string", "string", "int64", "string")
+_TRIMMED = {
+    ends: _function(name, "string", "string", "string")
+    for ends, name in ((Ends.BOTH, "trim"), (Ends.START, "ltrim"), (Ends.END, "rtrim"))
+}
+_MATCHES = _function("regexp_matches", "string", "string", "boolean")
+_EXTRACTED = _function("regexp_extract", "string", "string", "int32", "string")
+_ALL = _function("regexp_extract_all", "string", "string", "array<string>")
+_FIRST_REPLACED = _function("regexp_replace", "string", "string", "string", "string")
+_REPLACED = _function("regexp_replace", "string", "string", "string", "string", "string")
 _ENCODED, _DECODED = _function("encode", "string", "binary"), _function("decode", "binary", "string")
 _TRIED = _function("try", "string", "string")
 _BITS = datatypes.Unknown(raw_type=sge.DataType(this=sge.DataType.Type.BIT))
@@ -49,6 +54,8 @@ def _text(value: str) -> ibis.Value:
 
 
 class _DuckDBDialect(Dialect):
+    searches = frozenset(Task)
+
     def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """A column of a type that dpframe does not read can be read as text, after a cast by the user."""
         _check_macros(table)
@@ -116,6 +123,23 @@ class _DuckDBDialect(Dialect):
         least = index if index >= 0 else -index - 1
         return ibis.cases((many >= least, _PIECE(value, separator, number)))
 
+    def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
+        """See `duckdb.searched_of`."""
+        pattern = _text(search.pattern.written(r"\b"))
+        match search.task:
+            case Task.EXTRACT:
+                return ibis.cases((_MATCHES(value, pattern), _EXTRACTED(value, pattern, search.group)))
+            case Task.COUNT:
+                return _ALL(value, pattern).length().cast("int64")
+            case Task.REPLACE:
+                return _FIRST_REPLACED(value, pattern, _text(search.value))
+            case Task.REPLACE_ALL:
+                return _REPLACED(value, pattern, _text(search.value), ibis.literal("g"))
+        return _MATCHES(value, pattern)
+
+    def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
+        return _TRIMMED[ends](value, _text(characters))
+
     def ending(self, value: ibis.Value, offset: int, length: int) -> ibis.Value:
         start = value.length() + offset
         return value.substr(ibis.greatest(start, 0), ibis.greatest(ibis.least(start, 0) + length, 0))
@@ -130,7 +154,8 @@ class _DuckDBDialect(Dialect):
         types = rows.schema().items()
         sums = {name: rows[name].cast("decimal(38, 0)").cast("int64") for name, dtype in types if dtype.is_int64()}
         try:
-            return super().read(rows.mutate(**sums) if sums else rows)
+            narrow, read = rows.mutate(**sums) if sums else rows, super().read
+            return attended(lambda: read(narrow), database_of(rows).con.interrupt)
         finally:
             forgotten(rows, database_of(rows).con.unregister)
 

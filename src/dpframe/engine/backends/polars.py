@@ -13,6 +13,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
+from dpframe.engine.attended import attended
 from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame, Selection
 from dpframe.engine.backends.runs import kept_partials
@@ -20,7 +21,7 @@ from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of, versions
 from dpframe.engine.own_types import polars_types
 from dpframe.engine.tables import Data, domain_of, polars_dtype
-from dpframe.plan import ColumnDomain, Kind, Unread, kind
+from dpframe.plan import ColumnDomain, Ends, Kind, Search, Task, Unread, kind
 
 
 class PolarsBackend(Backend):
@@ -49,7 +50,9 @@ class PolarsBackend(Backend):
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native: list[pl.LazyFrame] = [frame.to_native() for frame in frames]
         engine: Literal["streaming", "auto"] = "streaming" if streaming else "auto"
-        return [native[0].collect(engine=engine)] if len(native) == 1 else pl.collect_all(native, engine=engine)
+        if len(native) == 1:
+            return [attended(lambda: native[0].collect(engine=engine))]
+        return attended(lambda: pl.collect_all(native, engine=engine))
 
     def collect_few(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         native: list[pl.LazyFrame] = [frame.to_native() for frame in frames]
@@ -138,6 +141,10 @@ class PolarsBackend(Backend):
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         zone = getattr(dtype, "time_zone", None)
+        if part == "offset":
+            moment = pl.col(column).dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+            ahead = (_clock(pl.col(column), str(zone)) - moment).dt.total_seconds()
+            return nw.from_native(frame.to_native().with_columns(ahead.alias(into)))
         if zone is not None and part != "text":
             native: pl.LazyFrame = frame.to_native()
             frame = nw.from_native(native.with_columns(_clock(pl.col(column), zone).alias(column)))
@@ -161,6 +168,27 @@ class PolarsBackend(Backend):
         native: pl.LazyFrame = frame.to_native()
         result = pl.col(column).str.split(by).list.get(index, null_on_oob=True)
         return nw.from_native(native.with_columns(result.alias(into)))
+
+    def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
+        text, pattern = pl.col(column).str, search.pattern.written(r"(?-u:\b)")
+        match search.task:
+            case Task.CONTAINS:
+                value = text.contains(pattern)
+            case Task.EXTRACT:
+                value = text.extract(pattern, search.group)
+            case Task.COUNT:
+                value = text.count_matches(pattern).cast(pl.Int64)
+            case Task.REPLACE:
+                value = text.replace(pattern, search.value)
+            case Task.REPLACE_ALL:
+                value = text.replace_all(pattern, search.value)
+        native: pl.LazyFrame = frame.to_native()
+        return nw.from_native(native.with_columns(value.alias(into)))
+
+    def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
+        native: pl.LazyFrame = frame.to_native()
+        strip = getattr(pl.col(column).str, f"strip_chars{ends}")
+        return nw.from_native(native.with_columns(strip(characters).alias(into)))
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         return frame.with_columns((nw.col(column) // by).alias(into))

@@ -17,16 +17,28 @@ from narwhals.dtypes import DType
 from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 
+from dpframe.engine.automaton import Automaton, automaton
 from dpframe.engine.backends.base import Frame, Reached, Work
 from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, integer_range, kind
+from dpframe.plan import Kind, Search, Task, integer_range, kind
 
 _SMALL = 100_000  # a public table of at most this many rows is copied to each worker
 _MADE_UP = 2**40  # rows for a plan: so many that Spark plans no broadcast of them
 _FEW = 8  # at most this many runs of whole numbers are written as ranges
+
+
+def _micro(value: str) -> str:
+    """Microseconds since 1970 of a time without a zone, from its parts, which do not depend on the session's zone."""
+    day = f"CAST(unix_date(CAST({value} AS DATE)) AS BIGINT) * 86400000000"
+    clock = f"hour({value}) * 3600000000L + minute({value}) * 60000000L"
+    second = f"CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT)"
+    years = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
+    return f"CASE WHEN {value} BETWEEN {years} THEN {day} + {clock} + {second} END"
+
+
 _PARTS = {
     "year": "year({0})",
     "month": "month({0})",
@@ -37,6 +49,7 @@ _PARTS = {
     "minute": "minute({0})",
     "days": "unix_date(CAST({0} AS DATE))",
     "text": "CAST({0} AS STRING)",
+    "offset": f"({_micro('{0}')} - {{1}}) div 1000000",
 }
 _NEEDED = {"spark.sql.retainGroupColumns": "true"}
 _BROADCASTS = ("BroadcastExchange", "SortMergeJoin", "ShuffledHashJoin")
@@ -202,6 +215,26 @@ class _Spark(TextSqlBackend):
         have, want = letters(capital=capital)
         return self.computed(frame, f"translate({column}, '{have}', '{want}')", into)
 
+    def searches(self, rows: Any) -> frozenset[Task]:
+        return frozenset((Task.CONTAINS,))
+
+    def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
+        """A table of states, which is read once for each character.
+
+        Java's own regular expressions can take forever, and leave their stack on a long text, which fails the query.
+        """
+        return self.computed(frame, self._found(column, automaton(search.pattern)), into)
+
+    def _found(self, text: str, table: Automaton) -> str:
+        """SQL that begins in state 1, and puts each character's class into the row of the state. State 0 is a match."""
+        edges = " ".join(f"WHEN c < {self.text(chr(edge))} THEN {i}" for i, edge in enumerate(table.edges))
+        width = len(table.edges) + 1
+        place = f"CASE {edges} ELSE {width - 1} END" if edges else "0"
+        rows = ", ".join(str(state) for row in table.rows for state in row)
+        step = f"CASE WHEN c = '' THEN s ELSE get(array({rows}), s * {width} + {place}) END"
+        ends = ", ".join(str(end).lower() for end in table.ends)
+        return f"get(array({ends}), aggregate(split({text}, ''), 1, (s, c) -> {step}))"
+
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         below = f"CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END"
         return self.computed(frame, f"{column} div {by} - {below}", into)
@@ -253,15 +286,6 @@ def _held(name: str, dtype: DType, has_zone: bool) -> str:
     if family == Kind.DATETIME:
         return f"unix_micros({name})" if has_zone else _micro(name)
     return f"try_validate_utf8(CAST({name} AS STRING COLLATE UTF8_BINARY))" if family == Kind.STRING else name
-
-
-def _micro(value: str) -> str:
-    """Microseconds since 1970 of a time without a zone, from its parts, which do not depend on the session's zone."""
-    day = f"CAST(unix_date(CAST({value} AS DATE)) AS BIGINT) * 86400000000"
-    clock = f"hour({value}) * 3600000000L + minute({value}) * 60000000L"
-    second = f"CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT)"
-    years = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
-    return f"CASE WHEN {value} BETWEEN {years} THEN {day} + {clock} + {second} END"
 
 
 def _runs(values: Sequence[int]) -> list[tuple[int, int]]:

@@ -25,7 +25,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import domain_of
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, ColumnDomain, Kind, kind, show, ticks
+from dpframe.plan import TIMES, ColumnDomain, Ends, Kind, kind, show, ticks
 
 _LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, every float is a whole number
 MOST_ROWS = 2**62  # more than any table has
@@ -53,6 +53,14 @@ def piece_of(text: str, by: str, size: int, index: int, div: str) -> str:
     place = {"text": text, "by": by, "size": size}
     number = str(index + 1) if index >= 0 else FROM_END.format(**place, div=div, place=index + 2)
     return PIECE.format(**place, least=index if index >= 0 else -index - 1, number=number)
+
+
+_TRIMMED = {Ends.BOTH: "BOTH", Ends.START: "LEADING", Ends.END: "TRAILING"}
+
+
+def stripped_of(text: str, characters: str, ends: Ends) -> str:
+    """SQL for a text without some characters at its ends. Input: SQL for the text and the characters."""
+    return f"TRIM({_TRIMMED[ends]} {characters} FROM {text})"
 
 
 class SqlBackend(Backend):
@@ -204,13 +212,16 @@ class TextSqlBackend(SqlBackend):
     def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
         return self.computed(frame, piece_of(column, self.text(by), len(by), index, self.whole_division), into)
 
+    def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
+        return self.computed(frame, stripped_of(column, self.text(characters), ends), into)
+
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         if kind(dtype) == Kind.DATE:
             value = self.day_of(column)
         else:
             frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
             value = self.moment_of(column, getattr(dtype, "time_zone", None))
-        sql = self.parts[part].format(value)
+        sql = self.parts[part].format(value, column)
         return self.computed(frame, sql if part == "text" else f"CAST({sql} AS BIGINT)", into)
 
 

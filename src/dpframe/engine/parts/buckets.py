@@ -28,6 +28,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from dpframe.engine.attended import attended
 from dpframe.engine.parts.sums import Build, collected, comparable, together
 from dpframe.engine.tables import Data
 from dpframe.plan import Question
@@ -83,7 +84,7 @@ def _height(source: Source) -> int:
     assert isinstance(source.unit, tuple)
     rows: pl.LazyFrame = source.data.scan(source.unit[:1] if source.data.kind == "polars" else ())
     height = rows.select(pl.len())
-    return 0 if "PYTHON" in height.explain() else int(height.collect().item())
+    return 0 if "PYTHON" in height.explain() else int(attended(height.collect).item())
 
 
 def _part(question: Question, number: int, of: int) -> Question:

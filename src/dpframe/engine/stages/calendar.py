@@ -9,7 +9,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.stages.operands import Columns, Lower, Operands
 from dpframe.engine.stages.values import TICKS, in_calendar, in_timedelta
-from dpframe.plan import Every, Kind, Window, kind
+from dpframe.plan import Every, Kind, Window, in_zone, kind
 
 _FIRST = -(2**63)
 _DAY = 86_400  # seconds
@@ -124,6 +124,12 @@ def _moved(here: Columns, value: nw.Expr, by: nw.Expr, dtype: DType) -> nw.Expr:
     return here.engine.from_ticks(here.hold(in_calendar(here.hold(there), dtype)), dtype)
 
 
+def _clock(here: Columns, on: Operands) -> nw.Expr:
+    """A time as the clock of its zone shows it. Zones differ from UTC by whole seconds."""
+    value, local = here.hold(on.value), in_zone(on.dtype, None)
+    return _moved(here, value, here.part(value, on.dtype, "offset") * TICKS[local.time_unit], local)
+
+
 def _later(here: Columns, on: Operands) -> nw.Expr:
     return _moved(here, here.hold(on.value), on.values[1], on.dtype)
 
@@ -139,9 +145,10 @@ CALENDAR: Mapping[str, Lower] = {
     "dt.quarter": _quarter,
     "dt.month_start": _month_start,
     "dt.month_end": _month_end,
-    "dt.truncate": _truncate,
+    "window": _truncate,
     "dt.offset_by": _offset,
     "ticks": lambda _, on: on.value.cast(nw.Int64),
     "later": _later,
+    "dt.clock": _clock,
     "from_ticks": _from_ticks,
 }

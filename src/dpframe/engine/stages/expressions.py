@@ -26,6 +26,8 @@ from dpframe.plan import (
     TIMES,
     ColumnDomain,
     Kind,
+    Search,
+    Task,
     integer_range,
     kind,
     ticks,
@@ -285,14 +287,36 @@ def _concat(here: Columns, on: Operands) -> nw.Expr:
     return here.held(nw.concat_str([fits, *texts[1:]]))
 
 
-def _replace(here: Columns, on: Operands) -> nw.Expr:
-    """Null where the text could become too long: engines fail there."""
-    old, new = on.options["old"], on.options["new"]
+def _growing(here: Columns, on: Operands, least: int) -> nw.Expr:
+    """The text, null where it could become too long with others in place of parts of it: engines fail there."""
     value = here.hold(here.read(on.value))
-    growth = -(-len(new) // len(old))
-    if growth > 1:
-        value = nw.when(value.str.len_chars() <= LONGEST_TEXT // growth).then(value)
-    return here.held(here.replaced(value, old, new, every=on.options["every"]))
+    growth = -(-len(on.options["new"]) // least)
+    return nw.when(value.str.len_chars() <= LONGEST_TEXT // growth).then(value) if growth > 1 else value
+
+
+def _replace(here: Columns, on: Operands) -> nw.Expr:
+    old, new = on.options["old"], on.options["new"]
+    return here.held(here.replaced(_growing(here, on, len(old)), old, new, every=on.options["every"]))
+
+
+def _replace_matches(here: Columns, on: Operands) -> nw.Expr:
+    pattern, task = on.options["pattern"], Task.REPLACE_ALL if on.options["every"] else Task.REPLACE
+    value = _growing(here, on, pattern.least)
+    return here.held(here.searched(value, Search(task, pattern, value=on.options["new"])))
+
+
+def _search(task: Task) -> Lower:
+    """A search whose result is no text."""
+    return lambda here, on: here.searched(here.read(on.value), Search(task, on.options["pattern"]))
+
+
+def _extract(here: Columns, on: Operands) -> nw.Expr:
+    search = Search(Task.EXTRACT, on.options["pattern"], on.options["group"])
+    return here.held(here.searched(here.read(on.value), search))
+
+
+def _strip(here: Columns, on: Operands) -> nw.Expr:
+    return here.held(here.stripped(here.read(on.value), on.options["characters"], on.options["ends"]))
 
 
 def _split(here: Columns, on: Operands) -> nw.Expr:
@@ -338,6 +362,11 @@ LOWERED: Mapping[str, Lower] = {
     "concat": _concat,
     "str.replace": _replace,
     "str.split": _split,
+    "str.matches": _search(Task.CONTAINS),
+    "str.count_matches": _search(Task.COUNT),
+    "str.extract": _extract,
+    "str.replace_matches": _replace_matches,
+    "str.strip_chars": _strip,
     "str.head": _text(lambda s, o: s.head(o["n"])),
     "dt.year": _part("year"),
     "dt.month": _part("month"),

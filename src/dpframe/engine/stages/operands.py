@@ -11,7 +11,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.values import int64
-from dpframe.plan import ColumnDomain, Kind, kind
+from dpframe.plan import ColumnDomain, Ends, Kind, Search, kind
 
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
 # Forms of the texts that can be converted, in the syntax that the regular expressions of all engines share: an
@@ -143,6 +143,14 @@ class Columns:
     def replaced(self, value: nw.Expr, old: str, new: str, *, every: bool) -> nw.Expr:
         """A text with other characters in place of some, through the engine's own function."""
         return self._through(value, lambda frame, a, b: self.engine.replaced(frame, a, (old, new), every, b))
+
+    def searched(self, value: nw.Expr, search: Search) -> nw.Expr:
+        """What is asked of the matches of a pattern, through the engine's own function."""
+        return self._through(value, lambda frame, a, b: self.engine.searched(frame, a, search, b))
+
+    def stripped(self, value: nw.Expr, characters: str, ends: Ends) -> nw.Expr:
+        """A text without some characters at its ends, through the engine's own function."""
+        return self._through(value, lambda frame, a, b: self.engine.stripped(frame, a, characters, ends, b))
 
     def piece(self, value: nw.Expr, by: str, index: int) -> nw.Expr:
         """A piece of a text between separators, through the engine's own function."""

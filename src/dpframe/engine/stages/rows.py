@@ -153,11 +153,11 @@ def _(step: rewrites.Rewrite, live: frozenset[str], empty: bool) -> Frame:
     somebody may type. An engine's cost of planning grows with the square of its subqueries within each other.
     """
     run = _run(step, live)
-    first = run[0].step.before
+    first = run[0].step.since
     rows = lowered(first, run[0].inputs, empty)
     here = Lowering(first.table, rows, [*unit_names(first.table), *run[0].inputs])
     for part, later in zip(run, [*(part.inputs for part in run[1:]), live], strict=True):
-        here.write(part.step.before.table, part.columns, later)
+        here.write(part.step.since.table, part.columns, later)
     columns = here.written
     if not columns:
         return here.frame
@@ -166,9 +166,7 @@ def _(step: rewrites.Rewrite, live: frozenset[str], empty: bool) -> Frame:
     )
     # Columns of computed columns: see `Backend.settled`. Others, and filters on them, may be moved to the files.
     plain = {column.id for source in sources_of(step) for column in source.table.columns.values()}
-    read = {
-        version for part in run for node in part.columns.values() for version in _read(node, part.step.before.table)
-    }
+    read = {version for part in run for node in part.columns.values() for version in _read(node, part.step.since.table)}
     written = {version for part in run for version in part.columns}
     return computed if here.frame is rows and read - written <= plain else here.engine.settled(computed)
 
@@ -186,7 +184,7 @@ def _run(step: steps.Step, live: frozenset[str]) -> list[_Part]:
     run: list[_Part] = []
     times, depth = Counter(live), 0  # how often each version stands in the expressions of the columns in the end
     while isinstance(step, rewrites.Rewrite):
-        table = step.before.table
+        table = step.since.table
         written = {step.table.columns[name].id: node for name, node in step.written}
         columns = {into: node for into, node in written.items() if into in live}
         depth += max((node.depth for node in columns.values() if isinstance(node, Call)), default=0)
@@ -198,7 +196,7 @@ def _run(step: steps.Step, live: frozenset[str]) -> list[_Part]:
             break
         live = live.difference(columns).union(*(_read(node, table) for node in columns.values()))
         run.insert(0, _Part(step, columns, live))
-        step, times = step.before, before
+        step, times = step.since, before
         while isinstance(step, _UNCHANGED) and step.parent is not None:
             step = step.parent
     return run

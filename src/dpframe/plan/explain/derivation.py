@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import zip_longest
 
 from dpframe.plan.allotments import Allotment
-from dpframe.plan.columns import Auto, Column, ColumnDefaults, Limits, Table
+from dpframe.plan.columns import Auto, Column, ColumnDefaults, Limits, Lock, Table
 from dpframe.plan.declared import facts_of
 from dpframe.plan.explain.sentences import released_groups
 from dpframe.plan.grid import Product
@@ -29,7 +33,8 @@ class Derivation(Hints):
     `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys` says which groups
     appear; `totals` has (name, total, bounds and where they come from, l0, l1, l2, linf); `typed` has the lines of
     `steps` with all values of their lists, of which people are shown a few. `words` has (column, what it is, as people
-    say it), and `where` the conditions of the filters. `work` says on Spark what a release does there.
+    say it), and `where` the conditions of the filters. `work` says on Spark what a release does there. `policies` are
+    the policy files that the rows are under.
     """
 
     title: str
@@ -40,20 +45,24 @@ class Derivation(Hints):
     words: tuple[tuple[str, str], ...] = ()
     where: tuple[str, ...] = ()
     work: str = ""
+    policies: tuple[Lock, ...] = ()
 
     STEPS = ("step", "one unit has", "known of the columns")
     MEASURES = ("noisy total", "made of", "bounds", "l0", "l1", "l2", "linf")
 
     def __str__(self) -> str:
         tables = render_text(self.STEPS, self.steps), render_text(self.MEASURES, self.totals)
-        parts = [self.title, tables[0], self.keys, tables[1], *([self.work] if self.work else [])]
+        policies = map(policy_words, self.policies)
+        parts = [self.title, *policies, tables[0], self.keys, tables[1], *([self.work] if self.work else [])]
         return "\n\n".join(visible(part, keep="\n") for part in parts)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return (
-            f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>{render_html(self.STEPS, self.steps)}"
+            f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>"
+            f"{''.join(f'<p>{escape(policy_words(lock))}</p>' for lock in self.policies)}"
+            f"{render_html(self.STEPS, self.steps)}"
             f"<p>{escape(self.keys)}</p>{render_html(self.MEASURES, self.totals)}"
             f"{f'<p>{escape(self.work)}</p>' if self.work else ''}</div>"
         )
@@ -68,7 +77,14 @@ def derivation(question: Question, also: str = "") -> Derivation:
     totals = tuple(_measure(question, p) for p in question.allotments)
     words = tuple((name, aggregate.words) for name, aggregate in question.aggregates)
     where = tuple(_condition(step) for step in lineage(question.step) if isinstance(step, Filter))
-    return Derivation(_title(question.step), steps, keys, totals, full_lines, words, where)
+    locks = question.table.locks
+    return Derivation(_title(question.step), steps, keys, totals, full_lines, words, where, policies=locks)
+
+
+def policy_words(lock: Lock) -> str:
+    """A policy file in a sentence: its name, its hash, and the reasons that it states."""
+    reasons = "".join(f" {name}: {reason}." for name, reason in lock.because.items())
+    return f"Policy: {lock.file}, sha256 {lock.sha256}. What is typed may only be stricter.{reasons}"
 
 
 def _condition(step: Filter) -> str:
@@ -121,7 +137,9 @@ def _title(step: Step) -> str:
 
 
 def unit_words(table: Table) -> str:
-    """The unit in words: the identifier columns, or the declared rows."""
+    """The unit in words: what the people are called, or else the identifier columns, or the declared rows."""
+    if table.people is not None:
+        return f"person of {table.people!r}"
     names = ", ".join(f"'{name}'" for name, column in table.columns.items() if column.is_unit)
     if table.unit:
         return f"unit {names}" if names else "unit (its identifier travels hidden)"
@@ -158,16 +176,35 @@ def _declared(question: Question) -> str:
     """What of a question's arguments is as the table declares it, after a semicolon; empty where nothing is."""
     table, levels = question.table, () if question.keys is None else question.keys.levels
     given = vars(question.given).items()
-    limits = [name for name, limit in given if limit is not None and limit == getattr(table.defaults, name)]
-    limits += ["min_units"] if question.min_units is not None and question.min_units == table.min_units else []
-    facts = [(ColumnDefaults().origin, name) for name in limits]
+    limits = {name: limit for name, limit in given if limit is not None and limit == getattr(table.defaults, name)}
+    asked = vars(Limits(question.limits.max_rows) if not question.limits_groups else question.limits).items()
+    for lock in table.locks:
+        limits |= {name: limit for name, limit in asked if limit is not None and limit == getattr(lock.limits, name)}
+    limits |= {"min_units": question.min_units} if question.min_units in (table.min_units, *_least(table)) else {}
+    limits.pop("auto", None)
+    limits = {name: limit for name, limit in limits.items() if limit is not None}
+    facts = [(_said_in(table, name, limit), name) for name, limit in limits.items()]
     listed = [(table.columns[name].defaults, name, level) for name, level in zip(question.by, levels, strict=False)]
-    facts += [(declared.origin, f"keys of {name!r}") for declared, name, level in listed if declared.keys == level]
+    facts += [(d.origin_of("keys"), f"keys of {name!r}") for d, name, level in listed if d.keys == level]
     facts += [fact for _, aggregate in question.aggregates for fact in facts_of(aggregate, table)]
     lines: dict[str, list[str]] = {}
     for origin, words in dict.fromkeys(facts):
         lines.setdefault(origin, []).append(words)
     return "".join(f"; declared by {origin}: {', '.join(words)}" for origin, words in lines.items())
+
+
+def _least(table: Table) -> list[int | None]:
+    """The fewest units of a group that policy files lock."""
+    return [lock.min_units for lock in table.locks]
+
+
+def _said_in(table: Table, name: str, limit: object) -> str:
+    """Where a limit of a question comes from: a policy file, or the line that declared it."""
+    for lock in table.locks:
+        said = (lock.min_units, lock.default_min_units)
+        if limit in (said if name == "min_units" else (getattr(lock.limits, name), getattr(lock.defaults, name))):
+            return lock.file
+    return ColumnDefaults().origin
 
 
 def _at_ask(question: Question) -> str:
@@ -234,7 +271,9 @@ def _known(column: Column) -> str:
         parts.append(f"in [{ends}]")
     if domain.keys is not None:
         parts.append(f"{counted(len(domain.keys), 'public key')}")
-    if declared.bounds is not None:
+    if isinstance(declared.bounds, Auto):
+        parts.append("clipped to bounds that each release chooses")
+    elif declared.bounds is not None:
         parts.append(f"clipped to {declared.bounds} where it is asked")
     if declared.keys is not None:
         parts.append(f"{counted(len(declared.keys), 'declared key')}")
@@ -339,11 +378,26 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
 
 
 def render_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in plain text."""
+    """A table in plain text. In a terminal, cells are wrapped where the table would be wider than it is."""
     table = [tuple(map(visible, row)) for row in (header, *rows)]
     widths = [max(len(row[i]) for row in table) for i in range(len(header))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
+    room = shutil.get_terminal_size().columns - 2 * len(widths) + 2 if sys.stdout.isatty() else sum(widths)
+    while sum(widths) > room and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    lines = [line for row in table for line in _wrapped(row, widths)]
+    head = len(_wrapped(table[0], widths))
+    return "\n".join([*lines[:head], "  ".join("─" * width for width in widths), *lines[head:]])
+
+
+def _wrapped(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """A row of a table as lines of text."""
+    fitted = zip(row, widths, strict=True)
+    cells = [textwrap.wrap(cell, width) if len(cell) > width else [cell] for cell, width in fitted]
+    lines = zip_longest(*cells, fillvalue="")
+    return ["  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+_NARROWEST = 12  # characters of a column that is wrapped
 
 
 def render_html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

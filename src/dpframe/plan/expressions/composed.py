@@ -15,8 +15,9 @@ from dpframe.plan.columns import ColumnDomain, Table
 from dpframe.plan.expressions.choices import case
 from dpframe.plan.expressions.expression import Expr
 from dpframe.plan.nodes import UNLIMITED, Call, Literal, Node, domain
-from dpframe.plan.operations import DIVISIBLE, TOTALS, difference_type
+from dpframe.plan.operations import DIVISIBLE, TOTALS, Every, Pattern, Window, difference_type, in_zone, is_local
 from dpframe.plan.operations.rules import Options
+from dpframe.plan.operations.values import MOMENTS
 from dpframe.plan.types import TIMES, Kind, kind
 
 Composition = Callable[[Sequence[Expr], Sequence[ColumnDomain], Options], Expr | None]
@@ -90,9 +91,69 @@ def _ticks_in(value: Expr, source: DType, target: DType) -> Expr:
     return ticks * (want // have) if want > have else ticks // (have // want)
 
 
+def _of_moments(operation: str) -> Composition:
+    """A comparison of a date and a time: that of the date's midnight."""
+
+    def compared(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr | None:
+        kinds = [kind(d.dtype) for d in domains]
+        if set(kinds) != set(MOMENTS):
+            return None
+        first, second = (x.cast(nw.Datetime()) if k == Kind.DATE else x for x, k in zip(args, kinds, strict=True))
+        return first._call(operation, second)
+
+    return compared
+
+
 def _second(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    per_second = _PER_DAY[getattr(domains[0].dtype, "time_unit", "us")] // _DAY
-    return args[0]._call("ticks") // per_second % 60
+    return _clock(args[0], domains[0].dtype)._call("ticks") // (_per_day(domains[0].dtype) // _DAY) % 60
+
+
+def _per_day(dtype: DType) -> int:
+    return _PER_DAY[getattr(dtype, "time_unit", "us")]
+
+
+def _clock(time: Expr, dtype: DType) -> Expr:
+    """The time that the clock of its zone shows, without a zone."""
+    return time if getattr(dtype, "time_zone", None) is None else time._call("dt.clock")
+
+
+def _convert_zone(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    return args[0].cast(in_zone(domains[0].dtype, options["zone"]))
+
+
+def _replace_zone(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    local = _clock(args[0], domains[0].dtype)
+    return local if options["zone"] is None else _localized(local, domains[0].dtype, options["zone"])
+
+
+def _localized(local: Expr, dtype: DType, zone: str) -> Expr:
+    """The moment at which the clock of a zone shows a time; null where it shows it never, or twice.
+
+    Clocks change once in two days at most. So the clock is as far from UTC as it is a day before or a day behind, and
+    each of the two is tried: a moment is right if the clock shows the time then.
+    """
+    target, day = in_zone(dtype, zone), _per_day(dtype)
+
+    def offset(by: int) -> Expr:
+        beside = local._call("later", by).cast(target)
+        return beside._call("dt.clock")._call("ticks") - beside._call("ticks")
+
+    offsets = offset(-day), offset(day)
+    moments = [local._call("later", -by).cast(target) for by in offsets]
+    before, behind = (moment._call("dt.clock") == local for moment in moments)
+    alone = before & (~behind | (offsets[0] == offsets[1]))
+    return _chosen((alone, moments[0]), (~before & behind, moments[1]), other=None)
+
+
+def _truncated(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    """In a zone, by its clock. Windows within an hour begin as long ago as the clock says."""
+    dtype, every = domains[0].dtype, Every.read(options["every"])
+    if not is_local(dtype):
+        return args[0]._call("window", every=options["every"])
+    local = _clock(args[0], dtype)
+    if every.window is Window.CLOCK and _SECONDS["h"] % every.seconds == 0:
+        return args[0]._call("later", -(local._call("ticks") % (every.seconds * (_per_day(dtype) // _DAY))))
+    return _localized(local._call("window", every=options["every"]), dtype, str(getattr(dtype, "time_zone", "")))
 
 
 def _total(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
@@ -114,6 +175,25 @@ def _zfill(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Optio
         signed = text.str.starts_with("-") | text.str.starts_with("+")
         branches.append((signed, Expr(Call("concat", (text.str.head(1)._node, rest._node)))))
     return _chosen(*branches, other=padded(text, length))
+
+
+def _counted(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr | None:
+    """Characters are counted by what is lost without them; a pattern is counted by the engine."""
+    (text,), literal = args, options["pattern"]
+    if isinstance(literal, Pattern):
+        return None
+    lost = text.str.len_chars() - text.str.replace_all(literal, "", literal=True).str.len_chars()
+    return lost // len(literal)
+
+
+def _without_prefix(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    (text,), start = args, options["literal"]
+    return _chosen((text.str.starts_with(start), text.str.slice(len(start))), other=text)
+
+
+def _without_suffix(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+    (text,), end = args, options["literal"]
+    return _chosen((text.str.ends_with(end), text.str.head(-len(end))), other=text) if end else text
 
 
 def _to_time(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
@@ -141,10 +221,17 @@ COMPOSED: Mapping[str, Composition] = {
     "modulo_by": lambda args, *_: _divided(args)[1],
     "add": _sum,
     "subtract": lambda args, domains, _: _moved(args, domains, -1),
+    **{name: _of_moments(name) for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
     "dt.second": _second,
+    "dt.convert_time_zone": _convert_zone,
+    "dt.replace_time_zone": _replace_zone,
+    "dt.truncate": _truncated,
     **dict.fromkeys((f"dt.total_{name}" for name in TOTALS.values()), _total),
     "concat_str": _concat,
     "str.zfill": _zfill,
+    "str.count_matches": _counted,
+    "str.strip_prefix": _without_prefix,
+    "str.strip_suffix": _without_suffix,
     "str.to_date": lambda args, domains, options: _to_time(args, domains, {**options, "clock": False}),
     "str.to_datetime": lambda args, domains, options: _to_time(args, domains, {**options, "clock": True}),
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import update_wrapper
+from typing import Any, NoReturn
 
 import polars as pl
 
@@ -60,6 +61,17 @@ class Expr(Hints):
             "An expression has no truth value before it meets a row: combine conditions with & | ~ and brackets, "
             "as in (dp.col('age') >= 18) & (dp.col('age') < 65), and use is_in([...]) for membership."
         )
+
+    def __getitem__(self, *_: object) -> NoReturn:
+        raise UnsupportedOperation(
+            "An expression stands for one value in each row. Of texts, type .str.slice(0, 1). Rows are kept by "
+            "frame.filter(dp.col('x') > 0)."
+        )
+
+    __round__ = __getitem__
+
+    def __abs__(self) -> Expr:
+        return self.abs()
 
     def __iter__(self) -> Any:
         raise UnsupportedOperation("An expression cannot be looped over; it stands for one value in each row.")
@@ -291,12 +303,12 @@ class Expr(Hints):
 
         A null that is listed is a value too. Values that are not listed stay.
         """
-        return Expr(mapped(self._node, _nodes(mapping, "replace"), self._node, "replace"), self._name)
+        return Expr(mapped(self._node, _nodes(mapping, "replace"), self._node, "replace"), _name_of(self))
 
     def replace_strict(self, mapping: Mapping[Any, object], *, default: object = None) -> Expr:
         """The values that a mapping lists, and a default for all others; without a default they are missing."""
         call = "replace_strict"
-        return Expr(mapped(self._node, _nodes(mapping, call), node_of(default), call), self._name)
+        return Expr(mapped(self._node, _nodes(mapping, call), node_of(default), call), _name_of(self))
 
     def cast(self, dtype: object) -> Expr:
         """Another type; a value that does not convert is null."""
@@ -357,18 +369,23 @@ def output_name(expr: Expr, call: str) -> str:
 
     Errors: InvalidArgument where it begins with a constant
     """
-    node: Node = expr._node
-    while isinstance(node, Call):
-        node = node.args[1 if node.operation == "case" else 0]
-    name = expr._name or (node.name if isinstance(node, Name) else None)
+    name = _name_of(expr)
     if name is None:
         raise InvalidArgument(f"{call}: name the new column, as in (1 + dp.col('x')).alias('more').")
     return name
 
 
+def _name_of(expr: Expr) -> str | None:
+    """The alias of an expression, or the name of its first column; None where it begins with a constant."""
+    node: Node = expr._node
+    while isinstance(node, Call):
+        node = node.args[1 if node.operation == "case" else 0]
+    return expr._name or (node.name if isinstance(node, Name) else None)
+
+
 @door
 def col(name: str) -> Expr:
-    """A column of the row, by name.
+    """A column of the row, by name: `dp.col("age")`, or `dp.col.age` as in Polars.
 
     >>> (col("age") >= 18) & col("city").is_in(["Aachen", "Bonn"])
     dp.Expr: ((age >= 18) & city.is_in(['Aachen', 'Bonn']))
@@ -376,6 +393,20 @@ def col(name: str) -> Expr:
     if not isinstance(name, str):
         raise InvalidArgument("dp.col takes the name of a column.")
     return Expr(Name(name))
+
+
+class _Columns:
+    """`col("x")`, and `col.x` as in Polars."""
+
+    __call__ = staticmethod(col)
+
+    def __getattr__(self, name: str) -> Expr:
+        if name.startswith("_"):
+            raise AttributeError(f"dp.col has no attribute {name!r}")
+        return col(name)
+
+
+columns = update_wrapper(_Columns(), col)
 
 
 @door

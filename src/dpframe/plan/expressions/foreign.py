@@ -65,12 +65,15 @@ _PLAIN = {
     **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("year", "quarter", "month", "week", "day", "date")},
     **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("hour", "minute", "second")},
 }
+_ENDS = {"": "", "Start": "_start", "End": "_end"}
 # Functions whose arguments after the first are constants, and none of whose options matters.
 _LISTED = {
     **{"Pow.Generic": "pow", "FillNull": "fill_null", "TemporalExpr.Truncate": "dt.truncate"},
     **{"StringExpr.StartsWith": "str.starts_with", "StringExpr.EndsWith": "str.ends_with"},
     **{"StringExpr.Slice": "str.slice", "StringExpr.Head": "str.head"},
     **{"StringExpr.Tail": "str.tail", "StringExpr.ZFill": "str.zfill", "TemporalExpr.OffsetBy": "dt.offset_by"},
+    **{f"StringExpr.StripChars{ends}": f"str.strip_chars{sign}" for ends, sign in _ENDS.items()},
+    **{"StringExpr.StripPrefix": "str.strip_prefix", "StringExpr.StripSuffix": "str.strip_suffix"},
     "ListExpr.Get": "get",
 }
 
@@ -87,9 +90,8 @@ class Reader(NamedTuple):
 
     def read(self, expr: pl.Expr) -> Any:
         """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
-        tree = tree_of(expr)
-        name = polars_name(tree)
-        result = self.tree(tree)
+        name = expr.meta.output_name(raise_if_undetermined=False)
+        result = self.tree(tree_of(expr))
         return result if name is None else result.alias(name)
 
     def tree(self, tree: Tree) -> Any:
@@ -111,10 +113,16 @@ class Reader(NamedTuple):
                 return self._signed(sign, left, right)
             case {"Cast": {"expr": inner, "dtype": _}}:
                 return self.lit(constant_of(tree)) if _is_constant(inner) else self._read(inner).cast(_dtype(tree))
+            case {"Function": {"input": [{"Ternary": choice}, filler], "function": "FillNull"}} if _fills_nan(
+                choice, filler
+            ):
+                return self._read(choice["truthy"]).fill_null(constant_of(filler))
+            case {"Ternary": {"truthy": filled} as choice} if _fills_nan(choice, _filler_of(filled)):
+                return self._read(filled)
             case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
                 return self._choice([(condition, yes)], no)
             case {"Function": {"input": [first, *rest], "function": function}}:
-                name, options = _called(function)
+                name, options = called(function)
                 return self._function(name, options, self._read(first), rest)
             case {"Agg": _} | "Len":
                 raise UnsupportedOperation(
@@ -160,11 +168,6 @@ class Reader(NamedTuple):
         return _optional(name, options, value, read)
 
 
-def polars_name(tree: Tree) -> str | None:
-    """The last name that an expression was given; None for the name of its column."""
-    return str(tree["Alias"][1]) if isinstance(tree, dict) and "Alias" in tree else None
-
-
 def tree_of(expr: pl.Expr) -> Tree:
     """What Polars writes down of an expression. Errors: UnsupportedOperation."""
     try:
@@ -174,6 +177,23 @@ def tree_of(expr: pl.Expr) -> Tree:
     except Exception:  # of a Python function, for example, which Polars cannot write down
         problem = _unknown("a Python function")
     raise problem
+
+
+def _fills_nan(choice: Tree, filler: Tree | None) -> bool:
+    """Whether a choice is `fill_nan`, of the value that nulls get too. NaN and null are both missing here."""
+    match choice["predicate"]:
+        case {"BinaryExpr": {"left": {"Function": {"function": {"Boolean": "IsNotNan"}}}, "op": "Or"}}:
+            value = choice["falsy"]
+            return filler is not None and _is_constant(value) and constant_of(value) == constant_of(filler)
+    return False
+
+
+def _filler_of(tree: Tree) -> Tree | None:
+    """What `fill_null` of a constant fills in; None for another expression."""
+    match tree:
+        case {"Function": {"input": [_, filler], "function": "FillNull"}} if _is_constant(filler):
+            return filler
+    return None
 
 
 def _too_deep() -> UnsupportedOperation:
@@ -186,18 +206,22 @@ def _too_deep() -> UnsupportedOperation:
 def _unknown(what: str, name: str = "") -> UnsupportedOperation:
     """The refusal of a part of an expression. Input: what it is; name: of the function, with its family before it."""
     family, _, own = name.rpartition(".")
-    snake = re.sub("(?<!^)(?=[A-Z])", "_", own.partition(".")[0]).lower()
-    advice = _TABLES.get(family, EXPRESSION).get(snake)
+    advice = _TABLES.get(family, EXPRESSION).get(snake(own.partition(".")[0]))
     return UnsupportedOperation(
         f"Of this Polars expression, {what} has no counterpart among row expressions. "
         + (advice or "Compute the column before: dp.protect(table.with_columns(y=...), unit='user_id').")
     )
 
 
+def snake(name: str) -> str:
+    """A name of Polars' Rust code as Python has it: `n_unique` of `NUnique`."""
+    return re.sub("(?<!^)(?=[A-Z])", "_", name).lower()
+
+
 _TABLES = {"StringExpr": TEXT, "TemporalExpr": CALENDAR}
 
 
-def _called(function: Tree) -> tuple[str, Mapping[str, Any]]:
+def called(function: Tree) -> tuple[str, Mapping[str, Any]]:
     """A function's name, with its family before it, and its options."""
     parts: list[str] = []
     while isinstance(function, dict) and len(function) == 1 and next(iter(function))[:1].isupper():
@@ -226,9 +250,17 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
         case "Boolean.IsBetween", {"closed": str(closed)}, [low, high]:
             return value.is_between(low, high, closed.lower())
         case "StringExpr.Contains", {"literal": literal}, [text]:
-            return value.str.contains(text, literal=literal)
+            return value.str.contains(_of_ascii(text, literal), literal=literal, regex=not literal)
+        case "StringExpr.CountMatches", {"flag": bool(literal)}, [text]:
+            return value.str.count_matches(_of_ascii(text, literal), literal=literal, regex=not literal)
+        case "StringExpr.Extract", {"flag": int(group)}, [text]:
+            return value.str.extract(_of_ascii(text), group)
         case "StringExpr.Replace", {"literal": literal, "n": n}, [old, new]:
-            return value.str.replace(old, new, literal=literal, n=n)
+            return value.str.replace(_of_ascii(old, literal), new, literal=literal, regex=not literal, n=n)
+        case "TemporalExpr.ConvertTimeZone", {"inner": zone} | {"flag": zone}, []:
+            return value.dt.convert_time_zone(zone)
+        case "TemporalExpr.ReplaceTimeZone", {"flag": [zone, "Raise" | "Null"]}, ["raise" | "null"]:
+            return value.dt.replace_time_zone(zone["inner"] if isinstance(zone, dict) else zone)
         case "StringExpr.Strptime", _, _ if (found := _strptime(options)) is not None:
             return getattr(value.str, found[0])(found[1])
         case "Replace", _, [old, new]:
@@ -242,6 +274,17 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
         case "StringExpr.Split", {"flag": False}, [by]:  # not inclusive
             return value.str.split(by, literal=True)
     raise _unknown(f"{name.rpartition('.')[2]}, as it is asked," if name else "a function", name)
+
+
+def _of_ascii(pattern: Any, literal: bool = False) -> Any:
+    r"""A pattern that has no \w or \b: in Polars these are about the letters of all scripts."""
+    if not literal and isinstance(pattern, str) and re.search(r"(?<!\\)(\\\\)*\\[wWb]", pattern):
+        raise UnsupportedOperation(
+            rf"Of this Polars expression, the pattern {pattern!r} has \w or \b, which are about the letters of all "
+            "scripts in Polars and those of ASCII here. Type the letters that are meant, as in [A-Za-z0-9_], or the "
+            "same with dp.col('x') and regex=True, if letters of ASCII are meant."
+        )
+    return pattern
 
 
 def _pairs(old: list[Any], new: list[Any]) -> dict[Any, Any]:
@@ -291,16 +334,16 @@ def _several_constants(tree: Tree) -> list[Any]:
 def _computed(tree: Tree) -> pl.Series:
     if not _is_constant(tree):
         raise _unknown("an argument that is no constant")
-    return pl.select(_expression(tree)).to_series()
+    return pl.select(expression_of(tree)).to_series()
 
 
 def _dtype(tree: Tree) -> Any:
     """The type that a cast is to, by that of a constant that is cast so."""
     one = {"Cast": {**tree["Cast"], "expr": {"Literal": {"Dyn": {"Int": 1}}}}}
-    return next(iter(pl.LazyFrame().select(_expression(one)).collect_schema().values()))
+    return next(iter(pl.LazyFrame().select(expression_of(one)).collect_schema().values()))
 
 
-def _expression(tree: Tree) -> pl.Expr:
+def expression_of(tree: Tree) -> pl.Expr:
     """A node as Polars reads it again, which some versions do not do with every constant."""
     try:
         read = pl.Expr.deserialize(io.StringIO(json.dumps(tree)), format="json")

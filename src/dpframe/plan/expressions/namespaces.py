@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import zoneinfo
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.hints import CALENDAR, PIECES, TEXT
-from dpframe.plan.operations import TOTALS, Every, Form
+from dpframe.plan.operations import TOTALS, WHITE_SPACE, Ends, Every, Form, Pattern
 from dpframe.plan.types import as_dtype, check_text, real
 from dpframe.usage import Hints
 
@@ -20,10 +23,12 @@ class Called(Protocol):
 
 E = TypeVar("E", bound=Called)
 _PLACES = 2**31 - 1  # of a character, as engines count them
+_ZONE = re.compile("UTC|[A-Z][A-Za-z]+(/[A-Za-z0-9_+-]+)+")  # those that all engines know
 _PIECES = 2**20  # of a text that are looked at
 _ZEROS = 100  # of a text that is filled up
 _LONG = 100  # times the characters that are replaced
 _SIGNS = frozenset(r"\.^$*+?{}[]()|")  # of a regular expression
+_GROUPS = frozenset("$\\")  # of a text that puts groups of a match back in
 
 
 def _word(value: object, what: str) -> str:
@@ -33,22 +38,40 @@ def _word(value: object, what: str) -> str:
     return value
 
 
-def _literally(value: object, call: str, literal: object, rest: str = "", also: str = "") -> str:
-    """Characters to look for in a text, which other libraries may read as a pattern: a regular expression.
+def _looked_for(
+    value: object, call: str, literal: object, regex: object, rest: str = "", also: str = ""
+) -> str | Pattern:
+    """Characters to look for in a text, or a pattern: a regular expression.
 
-    Input:  value: the characters; call: the method; literal: whether literal=True was typed; rest: the other arguments
-            as they were typed; also: further signs that are not taken literally elsewhere
-    Errors: InvalidArgument; UnsupportedOperation for signs of a pattern without literal=True, with the line to type
+    Input:  value: what was typed; call: the method; literal, regex: what the two arguments are, regex None if it was
+            not typed; rest: the other arguments as they were typed; also: further signs that are not taken literally
+            elsewhere
+    Errors: InvalidArgument; UnsupportedOperation for signs of a pattern without literal=True or regex=True, with both
+            lines to type, and for a pattern that engines do not read alike
     """
     text = _word(value, call)
-    if not isinstance(literal, bool):
-        raise InvalidArgument(f"{call}: literal= is True or False.")
-    if not literal and not _SIGNS.isdisjoint(text + also):
-        raise UnsupportedOperation(
-            f"{call}: {text!r} has signs of a pattern, and there are no patterns here. If just these characters are "
-            f"meant, type .{call}({text!r}{rest}, literal=True)."
+    if not isinstance(literal, bool) or not (regex is None or isinstance(regex, bool)) or (literal and regex):
+        raise InvalidArgument(f"{call}: literal= and regex= are True or False, and not both True.")
+    has_signs = not _SIGNS.isdisjoint(text)
+    if regex:
+        return Pattern.read(text, call) if has_signs else text
+    if literal or regex is False or (not has_signs and _SIGNS.isdisjoint(also)):
+        return text
+    typed = f".{call}({text!r}{rest}"
+    raise UnsupportedOperation(
+        f"{call}: {text!r} has signs of a pattern. If it is one, type {typed}, regex=True); if just these characters "
+        f"are meant, type {typed}, literal=True)."
+    )
+
+
+def _never_empty(pattern: str | Pattern, call: str) -> str | Pattern:
+    """Refuse what is found where nothing stands: engines count these places differently. Errors: InvalidArgument."""
+    if not (pattern.least if isinstance(pattern, Pattern) else pattern):
+        raise InvalidArgument(
+            f"{call}: {str(pattern)!r} also matches no characters at all. Each match needs one, as in {call}('a+', "
+            "regex=True)."
         )
-    return text
+    return pattern
 
 
 @dataclass(frozen=True)
@@ -70,9 +93,63 @@ class TextNamespace(Hints, Generic[E]):
         """Number of characters."""
         return self._expr._call("str.len_chars")
 
-    def contains(self, pattern: str, *, literal: bool = False) -> E:
-        """Whether the text contains these characters. A pattern is refused; with literal=True nothing is a pattern."""
-        return self._expr._call("str.contains", literal=_literally(pattern, "str.contains", literal))
+    def contains(self, pattern: str, *, literal: bool = False, regex: bool | None = None) -> E:
+        """Whether the text contains some characters, or a match of a pattern: `str.contains("fall|pain", regex=True)`.
+
+        A pattern is a regular expression of those that mean the same on every engine; see the page on row expressions.
+        Signs of a pattern are refused without regex=True, or literal=True, with which nothing is one.
+        """
+        found = _looked_for(pattern, "str.contains", literal, regex)
+        if isinstance(found, Pattern):
+            return self._expr._call("str.matches", pattern=found)
+        return self._expr._call("str.contains", literal=found)
+
+    def extract(self, pattern: str, group_index: int = 1, *, regex: bool = True) -> E:
+        """A group of the first match of a pattern: `str.extract("ward ([0-9]+)")`; null where nothing matches.
+
+        Of several matches at one place it is that which is tried first, as in Polars and Python. `group_index=0` is the
+        whole match. A group is in every match, once: it stands in no other repetition or alternative.
+        """
+        call, number = "str.extract", real(group_index)
+        if not isinstance(number, int) or not 0 <= number < _LONG or regex is not True:
+            raise InvalidArgument(
+                f"{call} takes a pattern and the number of a group, as in {call}('ward ([0-9]+)', 1)."
+            )
+        found = Pattern.read(_word(pattern, call), call)
+        found.check_group(number, call)
+        return self._expr._call(call, pattern=found, group=number)
+
+    def count_matches(self, pattern: str, *, literal: bool = False, regex: bool | None = None) -> E:
+        """How often some characters, or matches of a pattern, stand one behind the other in a text."""
+        call = "str.count_matches"
+        return self._expr._call(call, pattern=_never_empty(_looked_for(pattern, call, literal, regex), call))
+
+    def strip_chars(self, characters: str | None = None) -> E:
+        """The text without some characters at both ends, in any order; without white space by default."""
+        return self._stripped(characters, Ends.BOTH)
+
+    def strip_chars_start(self, characters: str | None = None) -> E:
+        """The text without some characters at its start; see `strip_chars`."""
+        return self._stripped(characters, Ends.START)
+
+    def strip_chars_end(self, characters: str | None = None) -> E:
+        """The text without some characters at its end; see `strip_chars`."""
+        return self._stripped(characters, Ends.END)
+
+    def _stripped(self, characters: str | None, ends: Ends) -> E:
+        call = f"str.strip_chars{ends}"
+        listed = WHITE_SPACE if characters is None else _word(characters, call)
+        if not 1 <= len(listed) <= _LONG:
+            raise InvalidArgument(f"{call} takes 1 to {_LONG} characters, as in {call}('.,;').")
+        return self._expr._call("str.strip_chars", characters="".join(dict.fromkeys(listed)), ends=ends)
+
+    def strip_prefix(self, prefix: str) -> E:
+        """The text without these characters at its start, where it has them."""
+        return self._expr._call("str.strip_prefix", literal=_word(prefix, "str.strip_prefix"))
+
+    def strip_suffix(self, suffix: str) -> E:
+        """The text without these characters at its end, where it has them."""
+        return self._expr._call("str.strip_suffix", literal=_word(suffix, "str.strip_suffix"))
 
     def starts_with(self, literal: str) -> E:
         """Whether the text starts with these characters."""
@@ -119,26 +196,34 @@ class TextNamespace(Hints, Generic[E]):
             raise InvalidArgument(f"str.zfill takes a length from 1 to {_ZEROS}, as in str.zfill(5).")
         return self._expr._call("str.zfill", length=most)
 
-    def replace(self, pattern: str, value: str, *, literal: bool = False, n: int = 1) -> E:
+    def replace(self, pattern: str, value: str, *, literal: bool = False, regex: bool | None = None, n: int = 1) -> E:
         """Other characters in place of some: the first time, as in Polars; n=-1 for each time.
 
-        A pattern is refused; with literal=True nothing is a pattern. Null where the text, of n characters, could become
-        longer than 2^24: n times the growth, rounded up.
+        With regex=True, in place of the matches of a pattern, each of at least one character; with literal=True nothing
+        is a pattern. Null where the text, of n characters, could become longer than 2^24: n times the growth of the
+        shortest match, rounded up.
         """
         if n not in (1, -1):
             raise InvalidArgument(
                 "str.replace: type str.replace('a', 'b') for the first 'a', and str.replace_all('a', 'b') for each."
             )
-        return self._replaced("str.replace", pattern, value, literal, every=n == -1)
+        return self._replaced("str.replace", pattern, value, literal, regex, every=n == -1)
 
-    def replace_all(self, pattern: str, value: str, *, literal: bool = False) -> E:
+    def replace_all(self, pattern: str, value: str, *, literal: bool = False, regex: bool | None = None) -> E:
         """Other characters in place of some, each time; see `replace`."""
-        return self._replaced("str.replace_all", pattern, value, literal, every=True)
+        return self._replaced("str.replace_all", pattern, value, literal, regex, every=True)
 
-    def _replaced(self, call: str, pattern: str, value: str, literal: bool, *, every: bool) -> E:
+    def _replaced(self, call: str, pattern: str, value: str, literal: bool, regex: bool | None, *, every: bool) -> E:
         want = _word(value, call)
-        have = _literally(pattern, call, literal, f", {want!r}", "$" * ("$" in want))  # "$1" is a part of a match
-        if not have or len(want) > _LONG * len(have):
+        have = _looked_for(pattern, call, literal, regex, f", {want!r}", "$" * ("$" in want))
+        if regex and not _GROUPS.isdisjoint(want):
+            raise UnsupportedOperation(
+                f"{call}: {want!r} would put groups of the match back in, which is not offered. Take a group with "
+                "str.extract('ward ([0-9]+)'), and join texts with dp.concat_str(['a', 'b'])."
+            )
+        if isinstance(have, Pattern) and _never_empty(have, call) and len(want) <= _LONG * have.least:
+            return self._expr._call("str.replace_matches", pattern=have, new=want, every=every)
+        if not have or isinstance(have, Pattern) or len(want) > _LONG * len(have):
             raise InvalidArgument(
                 f"{call}: the first text has at least one character, and the second at most {_LONG} times as many, as "
                 "in str.replace('St.', 'Street')."
@@ -170,10 +255,28 @@ class TextNamespace(Hints, Generic[E]):
         A separator of one character is that character. A longer one could be a pattern, as in pandas, and is refused if
         it has signs of one; with literal=True nothing is a pattern.
         """
-        single = isinstance(by, str) and len(by) == 1
-        if not _literally(by, "str.split", literal is True or (single and literal is False) or literal):
+        text = _word(by, "str.split")
+        if not isinstance(literal, bool):
+            raise InvalidArgument("str.split: literal= is True or False.")
+        if not literal and len(text) > 1 and not _SIGNS.isdisjoint(text):
+            raise UnsupportedOperation(
+                f"str.split: {text!r} has signs of a pattern, and a text is split by characters alone. If just these "
+                f"are meant, type .str.split({text!r}, literal=True)."
+            )
+        if not text:
             raise InvalidArgument("str.split takes a separator of at least one character, as in str.split(',').")
         return Pieces(self._expr, by)
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(zoneinfo.available_timezones())
+
+
+def _zone(typed: object, call: str) -> str:
+    if not isinstance(typed, str) or typed not in _zones() or not _ZONE.fullmatch(typed):
+        raise InvalidArgument(f"{call} takes the name of a zone, as in {call}('Europe/Berlin') or {call}('UTC').")
+    return typed
 
 
 def _place(value: float | None) -> bool:
@@ -270,8 +373,10 @@ class CalendarNamespace(Hints, Generic[E]):
         """The start of the window that holds a date or time: `dt.truncate("1w")` is the Monday of its week.
 
         Input:  every: a number of weeks, months, quarters or years, "2w", "1mo", "1q", "1y", or of days, hours, minutes
-                or seconds, "1d", "6h", "15m", "30s". Windows are counted from 1970-01-01, weeks from 1970-01-05
-        Output: the column's type. Null where the window begins before the year 1
+                or seconds, "1d", "6h", "15m", "30s". Windows are counted from 1970-01-01, weeks from 1970-01-05, by the
+                clock of the column's zone
+        Output: the column's type. Null where the window begins before the year 1; in a zone, also where its clocks
+                never show the start of a window of more than an hour, or show it twice
         """
         Every.read(every)
         return self._expr._call("dt.truncate", every=every)
@@ -302,6 +407,19 @@ class CalendarNamespace(Hints, Generic[E]):
 
     def _total(self, unit: str) -> E:
         return self._expr._call(f"dt.total_{TOTALS[unit]}", unit=unit)
+
+    def convert_time_zone(self, time_zone: str) -> E:
+        """The same moment on the clock of another zone, "Europe/Berlin"; a time without a zone is one of UTC."""
+        return self._expr._call("dt.convert_time_zone", zone=_zone(time_zone, "dt.convert_time_zone"))
+
+    def replace_time_zone(self, time_zone: str | None) -> E:
+        """The time that the clock shows, as one of another zone, or with None of no zone.
+
+        Null where clocks of that zone never show the time, or show it twice, when they are put forward or back; and
+        within two days of the ends of the years 1 to 9999.
+        """
+        call = "dt.replace_time_zone"
+        return self._expr._call(call, zone=None if time_zone is None else _zone(time_zone, call))
 
     def ordinal_day(self) -> E:
         """Day of the year, 1 to 366."""

@@ -10,10 +10,26 @@ from collections.abc import Mapping
 from dpframe.plan.operations.elementary import ELEMENTARY
 from dpframe.plan.operations.numbers import DIVISIBLE, OF_NUMBERS
 from dpframe.plan.operations.parts import LONGEST_TEXT, OF_PARTS, Form
+from dpframe.plan.operations.patterns import (
+    OF_PATTERNS,
+    WHITE_SPACE,
+    WORD,
+    Chain,
+    Chars,
+    Choice,
+    Ends,
+    Group,
+    Mark,
+    Part,
+    Pattern,
+    Repeat,
+    Search,
+    Task,
+)
 from dpframe.plan.operations.rules import Operation, overflows
 from dpframe.plan.operations.series import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
 from dpframe.plan.operations.values import OF_VALUES, cast_domain, clip_domain, fill_domain
-from dpframe.plan.operations.windows import OF_WINDOWS, TOTALS, Every, Window, difference_type
+from dpframe.plan.operations.windows import OF_WINDOWS, TOTALS, Every, Window, difference_type, in_zone, is_local
 
 __all__ = [
     "DIVISIBLE",
@@ -22,19 +38,34 @@ __all__ = [
     "LONGEST_TEXT",
     "OPERATIONS",
     "TOTALS",
+    "WHITE_SPACE",
+    "WORD",
+    "Chain",
+    "Chars",
+    "Choice",
+    "Ends",
     "Every",
     "Floats",
     "Form",
+    "Group",
+    "Mark",
     "Operation",
+    "Part",
+    "Pattern",
+    "Repeat",
+    "Search",
+    "Task",
     "Window",
     "cast_domain",
     "clip_domain",
     "difference_type",
     "exponential",
     "fill_domain",
+    "in_zone",
+    "is_local",
     "log1p",
     "logarithm",
     "overflows",
 ]
 
-OPERATIONS: Mapping[str, Operation] = {**OF_NUMBERS, **ELEMENTARY, **OF_VALUES, **OF_PARTS, **OF_WINDOWS}
+OPERATIONS: Mapping[str, Operation] = {**OF_NUMBERS, **ELEMENTARY, **OF_VALUES, **OF_PARTS, **OF_PATTERNS, **OF_WINDOWS}

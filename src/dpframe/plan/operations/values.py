@@ -19,7 +19,8 @@ from dpframe.plan.types import GIVE, TIMES, Kind, Null, Scalar, check_scalar, in
 
 def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     first, second = (kind(a.dtype) for a in args)
-    if Kind.OTHER in (first, second) or not (first == second or (first in NUMBERS and second in NUMBERS)):
+    alike = first == second or any({first, second} <= set(family) for family in (NUMBERS, MOMENTS))
+    if Kind.OTHER in (first, second) or not alike:
         types = " with ".join(show(a.dtype) for a in args)
         raise WrongType(f"{call}: cannot compare {types}.{_comparison({first, second})}")
     if any(isinstance(a.dtype, nw.UInt128) for a in args) and any(map(_signed, args)):
@@ -28,11 +29,19 @@ def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> Colum
             "dp.col('x').cast('float64')."
         )
     if len({getattr(a.dtype, "time_zone", None) is None for a in args}) > 1:
+        if Kind.DATE in (first, second):
+            raise WrongType(
+                f"{call}: a date does not compare with a time that has a zone. Compare the day in that zone: "
+                "dp.col('x').dt.date() >= datetime.date(2026, 1, 31)."
+            )
         raise WrongType(
             f"{call}: a time with a zone does not compare with one that has none; that of a time as typed is "
             "tzinfo=datetime.timezone.utc."
         )
     return ColumnDomain(nw.Boolean(), nullable(args), Bounds(0, 1))
+
+
+MOMENTS = (Kind.DATE, Kind.DATETIME)  # a date compares with a time as its midnight
 
 
 def _signed(column: ColumnDomain) -> bool:
@@ -43,8 +52,6 @@ def _signed(column: ColumnDomain) -> bool:
 
 def _comparison(families: set[str]) -> str:
     """What to type to compare values of two families, as the end of a message."""
-    if families == {Kind.DATE, Kind.DATETIME}:
-        return " Cast one before, as in dp.col('x').cast('datetime')."
     if Kind.STRING in families and families & set(NUMBERS):
         return " Cast one before, as in dp.col('x').cast('float64')."
     kinds = sorted(families & {*TIMES, "boolean"})

@@ -88,21 +88,55 @@ def _on_one_clock(call: str, column: ColumnDomain, every: Every) -> DType:
     dtype = column.dtype
     if kind(dtype) == Kind.DATE and every.seconds % _DAY:
         raise WrongType(f"{call}: a date has no clock: give days, such as '1d', or cast it to 'datetime'.")
-    if getattr(dtype, "time_zone", None) not in (None, "UTC"):
+    if is_local(dtype):
         raise WrongType(
-            f"{call}: where clocks change in spring, an hour is missing, and a window could begin in it. Type "
-            ".dt.date() first, as in dp.col('x').dt.date().dt.truncate('1w')."
+            f"{call}: where clocks change in spring, an hour is missing. Type .dt.date() first, or .dt.replace_time_zone(None) for the time "
+            "that the clock shows, as in dp.col('x').dt.replace_time_zone(None).dt.month_start()."
         )
     if getattr(dtype, "time_unit", "") == "s":
         raise WrongType(f"{call}: times in seconds are not held alike everywhere. Cast it to 'datetime' first.")
     return dtype
 
 
+def is_local(dtype: DType) -> bool:
+    """Whether a type of times has a zone whose clocks may change."""
+    return getattr(dtype, "time_zone", None) not in (None, "UTC")
+
+
+def in_zone(dtype: DType, zone: str | None) -> nw.Datetime:
+    """A type of times in another zone, or without one."""
+    return nw.Datetime(dtype.time_unit if isinstance(dtype, nw.Datetime) else "us", zone)
+
+
 def _truncated(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    """In a zone, a window begins where the clock shows its start, which is a day from the same time in UTC at most."""
     every = Every.read(options.get("every", "1mo"))
-    dtype = _on_one_clock(call, args[0], every)
-    bounds = args[0].bounds and Bounds(args[0].bounds.lower - every.days * _per_day(dtype), args[0].bounds.upper)
+    zone = is_local(args[0].dtype) and "every" in options
+    dtype = _timed(call, args[0]) if zone else _on_one_clock(call, args[0], every)
+    lower, upper = (every.days + 2 * zone) * _per_day(dtype), 2 * zone * _per_day(dtype)
+    bounds = args[0].bounds and Bounds(args[0].bounds.lower - lower, args[0].bounds.upper + upper)
     return ColumnDomain(dtype, True, bounds)
+
+
+def _timed(call: str, column: ColumnDomain) -> DType:
+    """The type of a column of times that are held alike everywhere. Errors: WrongType."""
+    need(call, column, Kind.DATETIME)
+    if getattr(column.dtype, "time_unit", "") == "s":
+        raise WrongType(f"{call}: times in seconds are not held alike everywhere. Cast it to 'datetime' first.")
+    return column.dtype
+
+
+def _rezoned(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    """The same moment on another clock."""
+    return ColumnDomain(in_zone(_timed(call, args[0]), options["zone"]), True, args[0].bounds)
+
+
+def _relabelled(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    """The same clock, of another zone or of none. Clocks differ from UTC by a day at most."""
+    dtype = _timed(call, args[0])
+    spare = 2 * _per_day(dtype)
+    bounds = args[0].bounds and Bounds(args[0].bounds.lower - spare, args[0].bounds.upper + spare)
+    return ColumnDomain(in_zone(dtype, options.get("zone")), True, bounds)
 
 
 def _moved(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
@@ -116,9 +150,8 @@ def _moved(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
 
 
 def _second(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    need(call, args[0], Kind.DATETIME)
-    _on_one_clock(call, args[0], Every(Window.CLOCK, 1))
-    return ColumnDomain(nw.Int64(), args[0].nullable, Bounds(0, 59))
+    _timed(call, args[0])
+    return ColumnDomain(nw.Int64(), args[0].nullable or is_local(args[0].dtype), Bounds(0, 59))
 
 
 def _total(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
@@ -176,7 +209,11 @@ def moved(call: str, args: Sequence[ColumnDomain], options: Options, sign: int) 
 OF_WINDOWS: Mapping[str, Operation] = {
     "dt.date": Operation("{0}.dt.date()", _date),
     "dt.month_start": Operation("{0}.dt.month_start()", _truncated),
-    "dt.truncate": Operation("{0}.dt.truncate({every!r})", _truncated),
+    "dt.truncate": Operation("{0}.dt.truncate({every!r})", _truncated, depth=16, size=32),
+    "window": Operation("{0}.dt.truncate({every!r})", _truncated),
+    "dt.convert_time_zone": Operation("{0}.dt.convert_time_zone({zone!r})", _rezoned),
+    "dt.replace_time_zone": Operation("{0}.dt.replace_time_zone({zone!r})", _relabelled, depth=15, size=30),
+    "dt.clock": Operation("{0}.dt.replace_time_zone(None)", _relabelled),
     "dt.month_end": Operation("{0}.dt.month_end()", _moved),
     "dt.offset_by": Operation("{0}.dt.offset_by({by!r})", _moved),
     "dt.second": Operation("{0}.dt.second()", _second, depth=4, size=4),

@@ -15,7 +15,7 @@ from typing import Any
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import nodes
 from dpframe.plan.columns import ColumnDomain, Limits, Table
-from dpframe.plan.declared import Declared
+from dpframe.plan.declared import Declared, check_limits
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.types import Kind, kind, listed, real, show
@@ -113,6 +113,7 @@ class Source(Step):
     relation: Relation
     origin: Any = None  # what data= said: which rows these are, for the name of a release
     declared: Declared = Declared()  # noqa: RUF009  (it is frozen)
+    people: str | None = None
 
     @cached_property
     def table(self) -> Table:
@@ -124,6 +125,7 @@ class Source(Step):
                 )
             rows = self.unit.max_rows
             table = Table({}, (), self.relation, rows, single=rows == 1, min_units=self.declared.min_units)
+            table = replace(table, people=self.people)
             return table.with_versions(self.schema).with_defaults(self.declared.columns)
         table = Table({}, (), self.relation, defaults=self.declared.limits, min_units=self.declared.min_units)
         table = table.with_versions(self.schema).with_defaults(self.declared.columns)
@@ -133,7 +135,8 @@ class Source(Step):
             if kind(column.domain.dtype) == Kind.OTHER:
                 raise WrongType(f"unit={name!r}: a column of type {show(column.domain.dtype)} cannot identify a unit.")
             columns[name] = replace(column, is_unit=True)
-        return replace(table, columns=columns, unit=tuple(columns[name] for name in self.unit))
+        unit = tuple(columns[name] for name in self.unit)
+        return replace(table, columns=columns, unit=unit, people=self.people)
 
     @property
     def typed(self) -> str:
@@ -146,7 +149,8 @@ class Source(Step):
     def _line(self, *, short: bool) -> str:
         unit = self.unit if isinstance(self.unit, Rows) else self.unit[0] if len(self.unit) == 1 else self.unit
         text = unit.typed if isinstance(unit, Rows) else repr(unit)
-        return f"dp(unit={text}, neighbors={self.relation!r}{self.declared.arguments(short=short)})"
+        people = "" if self.people is None else f", people={self.people!r}"
+        return f"dp(unit={text}{people}, neighbors={self.relation!r}{self.declared.arguments(short=short)})"
 
 
 def not_the_unit(table: Table, name: str, call: str) -> None:
@@ -313,6 +317,7 @@ class Bound(Step):
     @cached_property
     def table(self) -> Table:
         table = self.before.table
+        check_limits(self.limits, table, "bound")
         if not table.unit:
             raise UnsupportedOperation(
                 "bound: without an identifier column nobody can tell whose rows to limit; dp.Rows(k) is the limit. "

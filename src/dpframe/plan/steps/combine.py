@@ -21,6 +21,7 @@ from dpframe.plan.columns import Bounds, Column, ColumnDefaults, ColumnDomain, L
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
 from dpframe.plan.steps.features import Feature, Pick, feature
+from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.plan.types import Kind, Scalar, kind, show
 
 How = Literal["inner", "left"]
@@ -118,7 +119,7 @@ def _limits(*plans: Step, single: bool) -> Limits:
     limits = Limits(max_rows=1) if single else Limits()
     for step in plans:
         for earlier in lineage(step):
-            limits = limits.and_also(earlier.limits) if isinstance(earlier, Bound) else limits
+            limits = limits.and_also(earlier.limits) if isinstance(earlier, (Bound, UnderPolicy)) else limits
             limits = limits.and_also(_limits(*earlier.others, single=False))
     return limits
 
@@ -217,6 +218,11 @@ def same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]
         raise UnsupportedOperation(
             f"{call}: the tables have different units, {one.unit} and {two.unit}. Name the identifying columns alike "
             "before the tables are protected."
+        )
+    if one.people != two.people:
+        raise UnsupportedOperation(
+            f"{call}: the tables have units of different names, people={one.people!r} and people={two.people!r}. If "
+            "they are the same people, protect both with the same people=."
         )
     if one.relation != two.relation:
         raise UnsupportedOperation(
@@ -324,6 +330,7 @@ class JoinProtected(Step):
             limits=_limits(self.before, self.other, single=single),
             defaults=declared.beside(here, there),
             min_units=declared.most_of((here, there)),
+            locks=declared.locks_of((here, there)),
         )
         missing = self.how == "left"
         return table.with_versions(
@@ -388,7 +395,9 @@ class Concat(Step):
         domains = {name: _joint([t.columns[name].domain for t in tables], name) for name in first.columns}
         base = Table({}, (), first.relation, everyone=all(t.everyone for t in tables), defaults=declared.in_all(tables))
         limits, least = _limits(*self.parts, single=False), declared.most_of(tables)
-        result = replace(base, limits=limits, min_units=least).with_versions(domains.items())
+        result = replace(base, limits=limits, min_units=least, locks=declared.locks_of(tables)).with_versions(
+            domains.items()
+        )
         result = result.with_defaults(declared.columns_in_all(tables))
         columns, units = dict(result.columns), []
         for i, unit in enumerate(first.unit):

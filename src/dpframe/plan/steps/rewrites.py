@@ -5,6 +5,8 @@ They are stable, as the other steps that read one row: see `basic`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,12 +15,12 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import WrongType
 from dpframe.plan import nodes
-from dpframe.plan.columns import Table
+from dpframe.plan.columns import Bounds, ColumnDefaults, Limits, Lock, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.nodes import Node
 from dpframe.plan.operations import cast_domain, clip_domain, fill_domain
 from dpframe.plan.steps.basic import Step, not_the_unit
-from dpframe.plan.types import Kind, kind, show
+from dpframe.plan.types import Kind, Scalar, kind, show
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +31,13 @@ class Rewrite(Step):
 
     @property
     def written(self) -> tuple[tuple[str, Node], ...]:
-        """The new columns, each with its value as an expression on the table before the step."""
+        """The new columns, each with its value as an expression on the table of `since`."""
         raise NotImplementedError
+
+    @property
+    def since(self) -> Step:
+        """The step on whose table `written` is computed: the one before, or one further back."""
+        return self.before
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +84,35 @@ class Clip(Rewrite):
 
     @property
     def written(self) -> tuple[tuple[str, Node], ...]:
-        return (_call(self.name, "clip", lower=self.lower, upper=self.upper),)
+        _, lower, upper = self._joined
+        return (_call(self.name, "clip", lower=lower, upper=upper),)
+
+    @property
+    def since(self) -> Step:
+        """Clips of one column of numbers in a row are computed as one."""
+        return self._joined[0]
+
+    @cached_property
+    def _joined(self) -> tuple[Step, Any, Any]:
+        """The step before all clips of this column in a row, and the limits of all of them together.
+
+        A value that is moved into [a, b], and then into [c, d], is moved into what [c, d] makes of a and of b. Limits
+        of whole numbers are whole before that: of 5 and 9, [0, 2.5] makes 2.
+        """
+        before, lower, upper = self.before, self.lower, self.upper
+        dtype = before.table.columns[self.name].domain.dtype
+        if kind(dtype) not in (Kind.INTEGER, Kind.FLOAT):
+            return before, lower, upper
+        if kind(dtype) is Kind.INTEGER:
+            lower, upper = _rounded(math.ceil, lower), _rounded(math.floor, upper)
+        if not isinstance(before, Clip) or before.name != self.name:
+            return before, lower, upper
+        first, *ends = before._joined
+        if first.table.columns[self.name].domain.dtype != dtype:
+            return before, lower, upper
+        inside = Bounds(-math.inf if lower is None else lower, math.inf if upper is None else upper)
+        low, high = (None if end is None else inside.clamp(end) for end in ends)
+        return first, lower if low is None else low, upper if high is None else high
 
     @cached_property
     def table(self) -> Table:
@@ -136,6 +171,78 @@ class Cast(Rewrite):
     @property
     def typed(self) -> str:
         return "cast({" + ", ".join(f"{n!r}: {show(t)}" for n, t in self.types) + "})"
+
+
+@dataclass(frozen=True, eq=False)
+class UnderPolicy(Rewrite):
+    """A table under a policy file: its bounds and keys hold for the cells, and its limits for every later question.
+
+    Neighbours: those of the table
+    Changes:    the unit's own rows alone: a value outside of the bounds is moved to the nearest one, and a value that
+                the keys do not list is missing from here on
+    Bound:      one row for each row, of the same unit. The limits are enforced on the rows that reach a question, as
+                those of `Bound` are
+    Why:        a cell is computed from itself and the file, which is fixed before anything is read. No later step sees
+                the cells as they were. So whatever is typed after this, a question is one about the table that the
+                file describes, in which each value lies within the bounds and keys; a question with wider bounds or
+                limits has more noise, and no value or row counts for more
+    Source:     post-processing of each row, as for all steps here
+    """
+
+    lock: Lock
+    bounds: Mapping[str, Bounds]
+    keys: Mapping[str, tuple[Scalar | None, ...]]
+    defaults: Mapping[str, ColumnDefaults]
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of every later question, beside its own."""
+        return self.lock.limits
+
+    @property
+    def written(self) -> tuple[tuple[str, Node], ...]:
+        return tuple((name, self._cell(name)) for name in dict.fromkeys((*self.bounds, *self.keys)))
+
+    def _cell(self, name: str) -> Node:
+        """The value of a column under the policy."""
+        value: Node = nodes.Name(name)
+        if name in self.bounds:
+            lower, upper = self.bounds[name]
+            _, value = _call(name, "clip", lower=lower, upper=upper)
+        if name in self.keys:
+            listed = nodes.Call("is_in", (value,), (("values", nodes.Listed(self.keys[name])),))
+            value = nodes.Call("case", (listed, value, nodes.Literal(None)))
+        return value
+
+    @cached_property
+    def table(self) -> Table:
+        table, domains = self.before.table, []
+        for name, value in self.written:
+            call = f"{self.lock.file}: {name!r}"
+            not_the_unit(table, name, call)
+            domain = nodes.domain(value, table, call)
+            domains.append((name, replace(domain, keys=self.keys.get(name), origin=self.lock.file)))
+        table = table.with_versions(domains).with_defaults(self.defaults)
+        return replace(
+            table,
+            limits=table.limits.and_also(self.limits),
+            locks=(*table.locks, self.lock),
+            defaults=table.defaults.or_else(self.lock.defaults),
+            min_units=table.min_units or self.lock.min_units or self.lock.default_min_units,
+        )
+
+    @property
+    def typed(self) -> str:
+        return f"policy({self.lock.file!r}, sha256={self.lock.sha256!r})"
+
+    @property
+    def shown(self) -> str:
+        return f"policy({self.lock.file!r}, sha256={self.lock.sha256[:12]!r})"
+
+
+def _rounded(to: Callable[[Any], int], end: Any) -> Any:
+    """A limit as a whole number; an open one as it is."""
+    return end if end is None or math.isinf(end) else to(end)
 
 
 def _call(name: str, operation: str, **options: Any) -> tuple[str, Node]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from dpframe.plan.columns import Bounds, Column, Limits
 from dpframe.plan.grid import Candidates, Moment, Product, ValueGrid
@@ -110,6 +110,7 @@ class Total:
     factors: tuple[Factor, ...] = ()  # what a product is of
     present: tuple[Column, ...] = ()  # other columns whose value must not be missing in a row that is added up
     limits: Limits | None = None  # its own limits on one unit; None for those of the question
+    follows: tuple[Total, Total] | None = None  # the sum of a mean and the count that it follows from: `total_of_pair`
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -190,7 +191,8 @@ class Total:
         """
         if self.kind in (TotalKind.ROWS, TotalKind.VALUES, TotalKind.UNITS):
             return True
-        return self.kind in (TotalKind.SUM, TotalKind.UNIT_SUM) and not self.grid.lower < 0 < self.grid.upper
+        sums = self.kind in (TotalKind.SUM, TotalKind.UNIT_SUM) and not self.follows  # which rounds twice
+        return sums and not self.grid.lower < 0 < self.grid.upper
 
     @property
     def multiplies(self) -> bool:
@@ -245,13 +247,25 @@ class Total:
             others,
             frozenset(c.id for c in self.present),
             self.limits,
+            self.follows and tuple(total.key for total in self.follows),
         )
         return (self.kind, column, self.grid, self.choice, part)
+
+    def added_up(self, sums: Any, counts: Any) -> Any:
+        """What `follows` from sums S and counts V: S and c times V, with c the middle of the bounds in units of S."""
+        assert self.follows is not None
+        total, count = self.follows
+        return sums + (int(total.grid.centre / total.grid.step) << (total.fraction - count.fraction)) * counts
 
     @property
     def choice(self) -> tuple[object, ...]:
         """The candidates, and which of them is chosen; empty for a number."""
         return (self.candidates, self.rank, self.ci, self.values, self.rounds)
+
+    @property
+    def per_one(self) -> int:
+        """How many units of the integer make 1, for whole numbers."""
+        return max(1, self.unit.denominator)
 
     @property
     def unit(self) -> Fraction:

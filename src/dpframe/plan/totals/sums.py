@@ -10,7 +10,7 @@ from itertools import product
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.casts import cast_first
 from dpframe.plan.columns import Auto, Bounds, Column
-from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, grid_for
+from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, ValueGrid, grid_for
 from dpframe.plan.totals.base import Factor, Total, TotalKind, is_power, is_whole, noun_of
 from dpframe.plan.types import TIMES, Kind, kind, show, ticks
 from dpframe.plan.unit_limits import UnitLimits
@@ -164,6 +164,33 @@ def sum_total(
     fraction = FRACTION_BITS if unit_limits.weighted else 0
     bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.SUM, column, grid, fraction, bound.scaled(2**fraction), present=present)
+
+
+def total_of_pair(total: Total, count: Total, unit_limits: UnitLimits, what: str) -> Total:
+    """The sum of values measured from 0, as the sum S from the middle of the bounds and c times the count V.
+
+    Input:  S and V, under the limits; c is the middle in units of S
+    Output: a total with the grid of S, moved by c
+    Bound:  without weights S + c·V adds up the values, so `row_sums` holds. With weights, a unit of row weight w in a
+            group, with v of n rows that have values, adds s·w/n and v·w/n, each computed in floats and rounded toward
+            0. By `joint_l1` they are off by at most h + 1 and 2. So S + c·V is at most h + 1 + 2·|c| away from w times
+            a number between 0 and the ends of a value. Under replace two units may be in each group
+    Source: `dpframe.theory.formulas.sensitivity.grouped.change`
+    """
+    grid, centre = total.grid, int(total.grid.centre / total.grid.step)
+    moved = ValueGrid(grid.step, Fraction(0), grid.lower + centre, grid.upper + centre)
+    limits, one = unit_limits.contribution(what), 2**total.fraction
+    off = grid.magnitude + 1 + 2 * abs(centre) if total.fraction else 0
+    k, width = limits.rows_per_group, max(moved.upper, 0) - min(moved.lower, 0)
+    bound = maps.change(
+        groups=limits.groups,
+        total=limits.rows * moved.magnitude * one + limits.groups * off,
+        cell=k * moved.magnitude * one + off,
+        swing=k * width * one + 2 * off,
+        relation=unit_limits.table.relation,
+        cells=unit_limits.cells,
+    )
+    return Total(TotalKind.SUM, total.column, moved, total.fraction, bound, limits=total.limits, follows=(total, count))
 
 
 def power_total(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats, Integers, PlaceCounts, WideIntegers
 from dpframe.engine import Totals, polars_dtype
 from dpframe.noise import keep_at_least
-from dpframe.plan import Key, Question, ReleasedColumn, Total
+from dpframe.plan import Allotment, Key, Question, ReleasedColumn, Total
 from dpframe.release.answer.moments import coefficient_influences
 from dpframe.release.answer.postprocess import rounded
 from dpframe.release.answer.selection import chosen, reached
@@ -30,7 +31,7 @@ from dpframe.release.estimators import (
     tree_ends,
     variances,
 )
-from dpframe.release.pricing import Noise, NoisePlan, TruncatedGeometric
+from dpframe.release.pricing import JointLaplace, Laplace, Noise, NoisePlan, TruncatedGeometric
 from dpframe.theory.formulas.error import Source, fitted
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
@@ -50,8 +51,8 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
     keys = raw.keys
     margins = [noise for noise in plan.noises if noise.allotment.total.merged]
     rest = [noise for noise in plan.noises if noise.allotment.total.collects]
-    read = (noise for noise in plan.noises if not noise.allotment.total.merged and not noise.allotment.total.collects)
-    pairs = list(zip(read, raw.values, strict=True))
+    noises = {noise.allotment.total.key: noise for noise in plan.noises}
+    pairs = [(noises[allotment.total.key], values) for allotment, values in question.with_followed(raw.values)]
     noisy = _with_noise(
         [(n, totals) for n, totals in pairs if n.adds and n.tree is None and not n.allotment.total.of_influence]
     )
@@ -250,13 +251,40 @@ def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
 
 def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
     """Noisy totals by their key, each with its own noise or that of its pair."""
-    alone = [(noise, total) for noise, total in totals if not noise.paired]
+    alone = [(n, total) for n, total in totals if not (n.paired or isinstance(n.mechanism, JointLaplace))]
     noisy = {noise.allotment.total.key: plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
+    exact = {id(noise.allotment): values for noise, values in totals}
+    laws = {id(noise.allotment): noise.mechanism for noise, _ in totals}
     for noise, total in totals:
-        if noise.paired and noise.allotment.beside is not None:
-            (count,) = (other for beside, other in totals if beside.allotment is noise.allotment.beside)
-            noisy |= _pair_totals(noise, total, count)
+        pair, count = noise.allotment, noise.allotment.beside
+        if not noise.paired or count is None:
+            continue
+        ends = _noisy_ends(noise, total, exact[id(count)])
+        noisy |= _pair_totals(noise, ends)
+        law = laws.get(id(pair.rows))
+        if pair.rows is not None and isinstance(law, JointLaplace):
+            missing = plus(_times(exact[id(pair.rows)], 2 ** _bits(pair)), -exact[id(count)])
+            missing = plus(missing, Laplace(law.scale * 2 ** _bits(pair)).draw(len(missing)))
+            noisy[pair.rows.total.key] = _nearest(plus(noisy[count.total.key], missing), 2 ** _bits(pair))
+        if pair.sum is not None and isinstance(laws.get(id(pair.sum)), JointLaplace):
+            noisy[pair.sum.total.key] = _sum_of_pair(pair, ends)
     return noisy
+
+
+def _bits(pair: Allotment) -> int:
+    """How many more fraction bits the count of a pair has than the number of rows beside it."""
+    assert pair.beside is not None
+    assert pair.rows is not None
+    return pair.beside.total.fraction - pair.rows.total.fraction
+
+
+def _sum_of_pair(pair: Allotment, ends: tuple[Any, Any]) -> Any:
+    """A noisy S + c·V from noisy h·V + S and h·V - S: h + c times the first less h - c times the second, over 2h."""
+    assert pair.sum is not None
+    weight, centre = pair.weight, pair.sum.total.added_up(0, 1)
+    common = math.gcd(weight + centre, weight - centre, 2 * weight)
+    up, down, whole = (part // common for part in (weight + centre, weight - centre, 2 * weight))
+    return _nearest(plus(_times(ends[0], up), -_times(ends[1], down)), whole)
 
 
 def _fresh_noise(noise: Noise, size: int) -> WideIntegers:
@@ -271,17 +299,27 @@ def plus(totals: WideIntegers, noise: WideIntegers) -> Any:
     return totals.astype(np.int64) + noise
 
 
-def _pair_totals(noise: Noise, total: Any, count: Any) -> dict[Any, Any]:
-    """A noisy sum and a noisy count from weight · count + sum and weight · count - sum with noise; see `pair_scale`."""
-    assert noise.allotment.beside is not None
-    weight = noise.allotment.weight
-    wide = count.dtype == object or weight * int(np.abs(count).max(initial=0)) >= _LARGEST
-    product = (count.astype(object) if wide else count.astype(np.int64)) * weight
+def _noisy_ends(noise: Noise, total: Any, count: Any) -> tuple[Any, Any]:
+    """Weight · count + sum and weight · count - sum, each with noise; see `pair_scale`."""
+    product = _times(count, noise.allotment.weight)
     up, down = (plus(plus(product, part), _fresh_noise(noise, len(total))) for part in (total, -total))
+    return up, down
+
+
+def _pair_totals(noise: Noise, ends: tuple[Any, Any]) -> dict[Any, Any]:
+    """A noisy sum and a noisy count from their two noisy ends."""
+    (up, down), pair = ends, noise.allotment
+    assert pair.beside is not None
     return {
-        noise.allotment.total.key: _nearest(plus(up, -down), 2),
-        noise.allotment.beside.total.key: _nearest(plus(up, down), 2 * weight),
+        pair.total.key: _nearest(plus(up, -down), 2),
+        pair.beside.total.key: _nearest(plus(up, down), 2 * pair.weight),
     }
+
+
+def _times(values: Any, factor: int) -> Any:
+    """The exact product: as int64 if it surely fits, else as Python integers."""
+    wide = values.dtype == object or factor * int(np.abs(values).max(initial=0)) >= _LARGEST
+    return (values.astype(object) if wide else values.astype(np.int64)) * factor
 
 
 def _nearest(values: Any, divisor: int) -> Any:

@@ -109,9 +109,9 @@ class CountEstimator(SumEstimator):
 
 def _whole(total: Total, noisy: Noisy) -> Any:
     """A noisy total rounded to an integer, held inside int64."""
-    values, low = noisy[total.key], total.fraction
-    if low:
-        values = (values + 2 ** (low - 1)) // 2**low
+    values, per = noisy[total.key], total.per_one
+    if per > 1:
+        values = (values + per // 2) // per
     if values.dtype == object:
         values = np.array([min(max(v, -(2**63)), 2**63 - 1) for v in values], dtype=np.int64)
     return values
@@ -122,8 +122,8 @@ def _direct_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> floa
     ((_, total),) = output.totals
     if plan.reconciled:
         return error_of_part(output, plan, "cell", alpha)
-    if output.whole and total.fraction:
-        return plan.of(total).added.rounded_error(2**total.fraction, alpha)
+    if output.whole and total.per_one > 1:
+        return plan.of(total).added.rounded_error(total.per_one, alpha)
     return plan.of(total).error(alpha)
 
 
@@ -151,20 +151,20 @@ def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: 
     Bound:  for whole numbers, the exact law of the sum: see `whole_total_error`. For other numbers, the law of the real
             noises, see `laplace_total_error`, and half a step of the grid for rounding each. A sum of normal noises is
             normal; rounding each counts as a noise of variance 1/4 step², three times the variance of a uniform error
-            of that size
+            of that size; see `_of_whole` for whole numbers
     """
     ((_, total),) = output.totals
     noise = plan.of(total)
     if noise.exact:
         return 0.0
     unit = float(total.unit)
-    rounding = 1.0 if output.whole and total.fraction else 0.0
+    rounding = 1.0 if output.whole and total.per_one > 1 else 0.0
     law, scales = noise.added, [scale * unit for scale in noise.added.laplaces]
     if law.normal or len(scales) > 1:
         variance = sum((deviation * unit) ** 2 for deviation in law.normals)
         several = [(scale, number) for scale in scales]
         error = sum_error(number * (variance + (unit**2 + rounding) / 4), several, alpha)
-        return float(math.floor(error)) if output.whole and not total.fraction else error
+        return _of_whole(error) if output.whole and total.per_one == 1 else error
     (scale,) = scales
     if output.whole:
         whole = whole_total_error(scale, number, alpha, discrete=law.discrete)
@@ -181,7 +181,7 @@ def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: 
 
     Bound:  a sum of independent noises with the coefficients of `estimators`; see `sum_error`. Rounding a noise to its
             grid counts as a normal noise of variance 1/4 step². Rounding to whole numbers that add up counts as one of
-            variance 1/3
+            variance 1/3; see `_of_whole`
     """
     if plan.fitted:
         return plan.fitted[part].error(alpha)
@@ -198,7 +198,15 @@ def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: 
         scales += [(abs(weight) * scale * unit, number) for scale in law.laplaces]
     error = sum_error(normal, scales, alpha)
     whole = output.whole and not output.totals[0][1].fraction
-    return float(math.floor(error)) if whole else error  # between two whole numbers
+    return _of_whole(error) if whole else error
+
+
+def _of_whole(error: float) -> float:
+    """The error of a whole number, from that of the real number X of which it is about the rounded one.
+
+    Bound:  a whole number exceeds e from e + 1 on, where X is at least e + 1/2: e + 1/2 is at least the error of X
+    """
+    return float(math.ceil(error - 0.5))
 
 
 def source_of(noise: Noise) -> Source:

@@ -19,6 +19,7 @@ from dpframe.release.pricing.mechanisms import (
     Event,
     Exponential,
     Gaussian,
+    JointLaplace,
     Laplace,
     Mechanism,
     NoNoise,
@@ -29,11 +30,15 @@ from dpframe.release.pricing.noise import Fitted, Noise, NoiseKind, NoisePlan
 from dpframe.release.pricing.price import (
     EpsilonFromRho,
     EpsilonPrice,
+    GaussianPrice,
     Price,
     RhoPrice,
     described_price,
+    is_list,
     read_noise,
     read_price,
+    read_prices,
+    share_price,
 )
 from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared
 
@@ -50,6 +55,8 @@ __all__ = [
     "Exponential",
     "Fitted",
     "Gaussian",
+    "GaussianPrice",
+    "JointLaplace",
     "KNorm",
     "Laplace",
     "Mechanism",
@@ -67,10 +74,13 @@ __all__ = [
     "check_shared",
     "delta_of_keys",
     "described_price",
+    "is_list",
     "log_noise",
     "moved_totals",
     "parts_of",
     "planned",
     "read_noise",
     "read_price",
+    "read_prices",
+    "share_price",
 ]

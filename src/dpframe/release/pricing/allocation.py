@@ -7,7 +7,7 @@ way is an `Allocation`. The one with the least noise is taken (`log_noise`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -21,6 +21,7 @@ from dpframe.release.pricing.mechanisms import (
     DiscreteLaplace,
     Exponential,
     Gaussian,
+    JointLaplace,
     Laplace,
     NoNoise,
     PairedLaplace,
@@ -36,12 +37,18 @@ from dpframe.theory.formulas.loss import (
     choices_rho,
     count_scale,
     count_scale_rho,
+    gdp_to_pure,
+    pure_to_gdp,
     rank_scale,
     rank_scale_rho,
     rho_within,
     selection_scale,
 )
 from dpframe.theory.formulas.sensitivity import SharedNoise, pair_scale
+from dpframe.theory.formulas.sensitivity import rounding as paired_rounding
+
+Together = Mapping[int, frozenset[int]]
+_NONE: Together = {}
 
 
 @dataclass(frozen=True)
@@ -49,12 +56,14 @@ class PricedTotal:
     """A total, with its part of a price.
 
     `epsilon` is its part where ε is divided over Laplace noise and choices. `weight` is its part where ρ, or the μ² of
-    one Gaussian mechanism, is divided. The parts of a release add up to 1 in either.
+    one Gaussian mechanism, is divided. The parts of a release add up to 1 in either. `question` tells the questions of
+    a batch apart.
     """
 
     allotment: Allotment
     epsilon: Fraction
     weight: Fraction
+    question: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ def parts_of(question: Question, share: Fraction = Fraction(1)) -> list[PricedTo
     pure = sum((allotment.epsilon_share for allotment in totals), Fraction(0)) or Fraction(1)
     weights = sum((allotment.share for allotment in totals), Fraction(0)) or Fraction(1)
     return [
-        PricedTotal(allotment, share * allotment.epsilon_share / pure, share * allotment.share / weights)
+        PricedTotal(allotment, share * allotment.epsilon_share / pure, share * allotment.share / weights, id(question))
         for allotment in totals
     ]
 
@@ -145,16 +154,19 @@ def allocate_epsilon(
     allocations, ways = [], _ways(parts, noise, normal=delta > 0)
     for normal, selects in ways:
         numbers, selections = split(parts, selects=selects)
-        factor, uses = epsilon, normal
+        factor, uses, together = epsilon, normal, _NONE
         laplace: Callable[[Allotment, Fraction], Noise] = partial(_pure_of, noise)
         if not normal and joint and slack and parts and noise is not NoiseKind.K_NORM:
-            factor *= _joint_factor(numbers, selections, epsilon, slack)
             uses, laplace = True, rounded_laplace_of
+        if not normal and noise is not NoiseKind.K_NORM:
+            numbers, selections, together = measured_together(numbers, selections, epsilon, laplace)
+        if uses and not normal:
+            factor *= _joint_factor(numbers, selections, epsilon, slack)
         if normal:
-            together = sum((epsilon * part.epsilon for part in numbers), Fraction(0))
-            noises = gaussians_of([(p.allotment, p.weight) for p in numbers if p.weight], together, slack, noise)
+            whole = sum((epsilon * part.epsilon for part in numbers), Fraction(0))
+            noises = gaussians_of([(p.allotment, p.weight) for p in numbers if p.weight], whole, slack, noise)
         else:
-            noises = laplaces_of([(p.allotment, factor * p.epsilon) for p in numbers if p.epsilon], laplace)
+            noises = laplaces_of([(p.allotment, factor * p.epsilon) for p in numbers if p.epsilon], laplace, together)
         choices = [choice_of(part.allotment, factor * part.epsilon) for part in selections]
         allocations.append(Allocation((*noises, *choices), slack if uses else delta, uses, normal))
     if delta and noise.normal and any(part.allotment.total.chosen for part in parts):
@@ -169,7 +181,7 @@ def _joint_factor(
     """The factor by which each part of ε may be larger under joint accounting; see `largest_parts`."""
     counts = [(part, pieces(part.allotment)) for part in selections]
     pure = [epsilon * part.epsilon / count for part, count in counts for _ in range(count)]
-    noisy = [epsilon * part for _, part in _join_pairs([(p.allotment, p.epsilon) for p in numbers])]
+    noisy = [epsilon * part for _, part in _join_pairs([(p.allotment, p.epsilon) for p in numbers if p.epsilon])]
     return largest_parts(noisy, pure, epsilon, delta)
 
 
@@ -180,6 +192,23 @@ def allocate_rho(parts: Sequence[PricedTotal], rho: Fraction, delta: Fraction, n
     """
     ways = _ways(parts, noise, normal=True)
     return [Allocation(_for_rho(parts, rho, way, noise), delta) for way in ways]
+
+
+def allocate_gdp(
+    parts: Sequence[PricedTotal], mu_squared: Fraction, delta: Fraction, noise: NoiseKind
+) -> list[Allocation]:
+    """The ways to spend a μ², with a δ for keys. Laplace noise and choices get an ε by `gdp_to_pure`."""
+    allocations = []
+    for normal, selects in _ways(parts, noise, normal=True):
+        numbers, selections = split([part for part in parts if part.weight], selects=selects)
+        if normal:
+            noises = [_gaussian_for_rho(p.allotment, mu_squared * p.weight / 2, noise) for p in numbers]
+        else:
+            noises = [_pure_of(noise, p.allotment, gdp_to_pure(mu_squared * p.weight)) for p in numbers]
+        counts = [(part, pieces(part.allotment)) for part in selections]
+        choices = [choice_of(p.allotment, n * gdp_to_pure(mu_squared * p.weight / n)) for p, n in counts]
+        allocations.append(Allocation((*noises, *choices), delta, gaussian=normal))
+    return allocations
 
 
 def _for_rho(
@@ -204,14 +233,16 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
     still = [Noise(allotment, NoNoise()) for allotment in question.allotments if not allotment.total.sensitivity.l0]
     rest = [of_the_rest(p, noises) for p in question.allotments if p.total.collects and p.total.sensitivity.l0]
     order = {id(allotment): number for number, allotment in enumerate(question.allotments)}
+    squares = [noise.mu_squared for noise in noises]  # that of suppressed groups costs nothing in addition
+    mu_squared = None if None in squares else sum((square or Fraction(0) for square in squares), Fraction(0))
     in_order = tuple(sorted([*noises, *still, *rest], key=lambda noise: order[id(noise.allotment)]))
     decided_by = next(
         (p for p in question.allotments if question.threshold and p.total.key == question.threshold.key), None
     )
     if decided_by is None:
-        return NoisePlan(in_order, None, None, cost, question.shape)
+        return NoisePlan(in_order, None, None, cost, question.shape, mu_squared=mu_squared)
     (threshold, start), least = rule(decided_by, in_order, delta), least_number(question, decided_by)
-    return NoisePlan(in_order, threshold + least, decided_by, cost, question.shape, start, least)
+    return NoisePlan(in_order, threshold + least, decided_by, cost, question.shape, start, least, mu_squared)
 
 
 def delta_of_keys(question: Question, delta: Fraction) -> Fraction:
@@ -367,19 +398,126 @@ def _join_pairs(parts: Sequence[tuple[Allotment, Fraction]]) -> list[tuple[Allot
 
 
 def laplaces_of(
-    parts: Sequence[tuple[Allotment, Fraction]], one_of: Callable[[Allotment, Fraction], Noise]
+    parts: Sequence[tuple[Allotment, Fraction]],
+    one_of: Callable[[Allotment, Fraction], Noise],
+    together: Together = _NONE,
 ) -> list[Noise]:
-    """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for pairs."""
-    noises = []
-    for noise in (one_of(allotment, part) for allotment, part in _join_pairs(parts)):
-        allotment = noise.allotment
-        if allotment.beside is None:
-            noises.append(noise)
-            continue
-        of_sum, of_count = pair_scale(noise.scale, allotment.weight)
-        noises.append(Noise(allotment, PairedLaplace(of_sum)))
-        noises.append(Noise(allotment.beside, PairedLaplace(of_count, allotment.weight, of_count=True)))
+    """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for pairs.
+
+    Input:  together: for the id of each sum that is measured with more than its count, the ids of these totals
+    """
+    noises: list[Noise] = []
+    for allotment, part in _join_pairs(parts):
+        if id(allotment) in together:
+            noises += _joint_laplaces_of(allotment, part, together[id(allotment)])
+        elif allotment.beside is None:
+            noises.append(one_of(allotment, part))
+        else:
+            noises += _pair_of(allotment, one_of(allotment, part).scale)
     return noises
+
+
+def _pair_of(allotment: Allotment, scale: float, joint: Fraction = Fraction(0)) -> list[Noise]:
+    """The noise of a sum and of the count beside it; see `pair_scale`."""
+    assert allotment.beside is not None
+    of_sum, of_count = pair_scale(scale, allotment.weight)
+    count = PairedLaplace(of_count, allotment.weight, of_count=True)
+    return [Noise(allotment, PairedLaplace(of_sum, joint=joint)), Noise(allotment.beside, count)]
+
+
+def _joint_laplaces_of(allotment: Allotment, epsilon: Fraction, members: Container[int]) -> list[Noise]:
+    """The noise of ε on a sum, the count beside it, and those of its rows and its sum from 0 that are `members`.
+
+    Bound:  let J be `joint_l1`, and h the weight of the pair. The missing values, and h·V + S and h·V - S divided by
+            2h, move by at most J together. Each gets Laplace noise of scale J/ε, drawn for the pair as noise of scale
+            2h·J/ε. The rows are the count and the missing values, so they have the noise of the count and one more.
+            Rounding moves the number of missing values by half a unit, and the rows once more where they are whole. A
+            sum S + c·V from 0 is half of (c/h + 1) times the first of the pair and (c/h - 1) times the second, so it
+            costs nothing; for bounds that begin at 0, c = h and it is the first alone. Without the rows, J is the l1 of
+            the count: see `paired_l1`
+    Source: Dwork, McSherry, Nissim, Smith 2006; `theory.formulas.sensitivity.joint_l1`
+    """
+    rows, total, count = allotment.rows, allotment.sum, allotment.beside
+    assert count is not None
+    with_rows, weight = rows is not None and id(rows) in members, allotment.weight
+    joint = allotment.joint * weight if with_rows else allotment.total.sensitivity.exact_l1
+    scale = calibration.laplace_scale(joint, epsilon)
+    noises = _pair_of(allotment, scale, joint)
+    if rows is not None and with_rows:
+        one = 2.0 ** (rows.total.fraction - count.total.fraction)
+        slack = one * (paired_rounding(weight) + 0.5) + (0.5 if one < 1 else 0.0)
+        law = JointLaplace(calibration.laplace_scale(allotment.joint, epsilon) * one, (1.0, 1.0, 1.0), slack)
+        noises.append(Noise(rows, law))
+    if total is not None and id(total) in members:
+        centre = abs(Fraction(total.total.added_up(0, 1), weight))
+        larger, smaller = centre + 1, abs(centre - 1)
+        slack = float(larger + smaller) / 4 + (0.5 if smaller else 0.0)
+        ratios = (1.0, float(smaller / larger)) if smaller else (1.0,)
+        noises.append(Noise(total, JointLaplace(scale * float(larger), ratios, slack)))
+    return noises
+
+
+def measured_together(
+    numbers: Sequence[PricedTotal],
+    selections: Sequence[PricedTotal],
+    epsilon: Fraction,
+    one_of: Callable[[Allotment, Fraction], Noise],
+) -> tuple[list[PricedTotal], list[PricedTotal], Together]:
+    """Parts of ε where a sum, its count and numbers beside them share one part, if none of them has more noise then.
+
+    Input:  the parts of ε of totals with noise and of choices; ε; `one_of` as in `laplaces_of`
+    Output: new parts with the same sum for each question, and `together` as for `laplaces_of`
+    Bound:  they need the part at which each has the noise that its own part buys, which is less than their parts
+            together. What is left over goes to what then has the least for its share (`filled`), so nothing has more
+            noise than without this. All of it follows from the question and the price alone
+    """
+    bought = [p for p in numbers if p.epsilon]
+    alone = laplaces_of([(p.allotment, epsilon * p.epsilon) for p in bought], one_of)
+    deviations = {id(noise.allotment): noise.mechanism.deviation for noise in alone}
+    parts = {id(p.allotment): p.epsilon for p in (*bought, *selections)}
+    needed, wanted, together = dict(parts), dict(parts), dict[int, frozenset[int]]()
+    for allotment in (p.allotment for p in bought if p.allotment.beside is not None):
+        pair = id(allotment), id(allotment.beside)
+        needed[pair[0]], wanted[pair[0]] = parts[pair[0]] + parts[pair[1]], max(parts[one] for one in pair)
+        needed[pair[1]] = Fraction(0)
+        more = [id(member) for member in (allotment.rows, allotment.sum) if id(member) in parts]
+        for members in dict.fromkeys((frozenset(more), *(frozenset([one]) for one in more))):
+            whole = parts[pair[0]] + parts[pair[1]] + sum((parts[one] for one in members), Fraction(0))
+            joint = _joint_laplaces_of(allotment, epsilon * whole, members)
+            ratio = max(n.mechanism.deviation / deviations[id(n.allotment)] for n in joint)
+            if members and ratio < 1:
+                needed[pair[0]], wanted[pair[0]] = whole * Fraction(ratio), max(parts[one] for one in (*pair, *members))
+                needed |= dict.fromkeys(members, Fraction(0))
+                together[pair[0]] = members
+                break
+    if not together:
+        return list(numbers), list(selections), {}
+    moved = dict[int, Fraction]()
+    for question in {p.question for p in bought}:
+        asked = [id(p.allotment) for p in (*bought, *selections) if p.question == question]
+        whole = sum((parts[one] for one in asked), Fraction(0))
+        moved |= filled({one: (needed[one], wanted[one]) for one in asked if needed[one]}, whole)
+    new = [replace(p, epsilon=moved.get(id(p.allotment), Fraction(0))) for p in bought]
+    return new, [replace(p, epsilon=moved.get(id(p.allotment), p.epsilon)) for p in selections], together
+
+
+def filled(parts: Mapping[int, tuple[Fraction, Fraction]], whole: Fraction) -> dict[int, Fraction]:
+    """Parts of a whole in proportion to what is wanted, but each at least what is needed.
+
+    Input:  for each the least that it needs, which together are at most the whole, and the weight that is wanted
+    Output: the parts, which add up to the whole, exactly
+
+    >>> filled({1: (Fraction(1, 2), Fraction(1)), 2: (Fraction(1, 4), Fraction(1))}, Fraction(1))
+    {1: Fraction(1, 2), 2: Fraction(1, 2)}
+    """
+    rising = dict(parts)
+    while True:
+        left = whole - sum((least for one, (least, _) in parts.items() if one not in rising), Fraction(0))
+        level = left / sum((wanted for _, wanted in rising.values()), Fraction(0))
+        above = [one for one, (least, wanted) in rising.items() if least > level * wanted]
+        if not above:
+            return {one: level * wanted if one in rising else least for one, (least, wanted) in parts.items()}
+        rising = {one: part for one, part in rising.items() if one not in above}
 
 
 def epsilon_for_rho(rho: Fraction, count: int = 1) -> Fraction:
@@ -395,6 +533,11 @@ def epsilon_for_rho(rho: Fraction, count: int = 1) -> Fraction:
     return low
 
 
+# μ² of the exponential mechanism over its ρ: 4π, rounded up. Where its log ratios lie in an interval of length w it is
+# w-private with ρ = w²/8, and `pure_to_gdp` of w is at most π·w²/2, since Φ(w·√(π/8)) is at least 1 / (1 + e^-w).
+_OF_EXPONENTIAL = Fraction(12566371, 10**6)
+
+
 def choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
     """A choice of ρ by the exponential mechanism, see `rank_scale_rho` and `count_scale_rho`."""
     total = allotment.total
@@ -402,19 +545,21 @@ def choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
         scale = count_scale_rho(total.sensitivity, total.rounds, rho)
     else:
         scale = rank_scale_rho(total.rank, total.sensitivity, rho / total.choices)
-    return Noise(allotment, Exponential(calibration.laplace_scale(scale, 1)))
+    return Noise(allotment, Exponential(calibration.laplace_scale(scale, 1)), _OF_EXPONENTIAL * rho)
 
 
 def choice_of(allotment: Allotment, epsilon: Fraction) -> Noise:
     """A choice of ε: by permute-and-flip, see `rank_scale` and `count_scale`; of keys, see `selection_scale`."""
-    total = allotment.total
+    total, count = allotment.total, pieces(allotment)
+    mu_squared = count * pure_to_gdp(epsilon / count)
     if allotment.hidden:
-        return Noise(allotment, TruncatedGeometric(selection_scale(total.sensitivity.l0, epsilon)))
+        mechanism = TruncatedGeometric(selection_scale(total.sensitivity.l0, epsilon))
+        return Noise(allotment, mechanism, mu_squared)
     if total.rank is None:
         scale = count_scale(total.sensitivity, total.rounds, epsilon)
     else:
         scale = rank_scale(total.rank, total.sensitivity, epsilon / total.choices)
-    return Noise(allotment, PermuteAndFlip(calibration.laplace_scale(scale, 1)))
+    return Noise(allotment, PermuteAndFlip(calibration.laplace_scale(scale, 1)), mu_squared)
 
 
 def _best_choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:

@@ -25,7 +25,7 @@ from dpframe.noise import (
     rounded_laplace,
     truncated_geometric_keep,
 )
-from dpframe.theory.formulas.error import choice_error, margin
+from dpframe.theory.formulas.error import choice_error, laplaces_error, laplaces_tail, margin
 from dpframe.theory.formulas.loss import (
     Family,
     Spread,
@@ -34,6 +34,7 @@ from dpframe.theory.formulas.loss import (
     laplace_rho,
     noise_error,
     partition_threshold,
+    pure_to_gdp,
     pure_to_zcdp,
     rounded_error,
     selection_start,
@@ -71,9 +72,9 @@ class Mechanism(ABC):
         return math.sqrt(2) * self.scale
 
     @property
-    def correlation(self) -> float:
-        """The correlation of the noises of two groups; 0 where they are independent."""
-        return 0.0
+    def apart(self) -> float:
+        """Variance of the difference of two groups' noises, over that of independent ones; 1 where they are."""
+        return 1.0
 
     def error(self, alpha: float) -> float:
         """An error that the noise exceeds with probability at most alpha; NaN for a choice."""
@@ -93,6 +94,10 @@ class Mechanism(ABC):
     def rho(self, bound: Sensitivity) -> Fraction:
         """The cost in ρ on a total with this sensitivity. Errors: UnsupportedOperation if that is unknown."""
         raise UnsupportedOperation(f"{self.label}: what it costs in ρ is not known from its scale; use a budget in ε.")
+
+    def mu_squared(self, bound: Sensitivity) -> Fraction | None:
+        """μ² of Gaussian privacy on a total with this sensitivity; None if it is not known from the scale."""
+        return None
 
     def event(self, bound: Sensitivity) -> Event:
         """The mechanism in the words of Google's dp-accounting; an unsupported event if it has no name there."""
@@ -210,6 +215,9 @@ class NoNoise(AddsNoise):
     def rho(self, bound: Sensitivity) -> Fraction:
         return Fraction(0)
 
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        return Fraction(0)
+
     def event(self, bound: Sensitivity) -> Event:
         return NO_EVENT
 
@@ -226,6 +234,10 @@ class LaplaceNoise(AddsNoise):
         """The tail of one real Laplace noise."""
         ratio = reach / self.scale
         return math.exp(-ratio) / 2 if ratio > 0 else 1 - math.exp(ratio) / 2
+
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        """As much as any mechanism of its ε = l1 / scale: discrete Laplace noise attains it."""
+        return pure_to_gdp(bound.exact_l1 / Fraction(self.scale))
 
 
 @dataclass(frozen=True)
@@ -292,6 +304,7 @@ class PairedLaplace(LaplaceNoise):
 
     weight: int = 1
     of_count: bool = False
+    joint: Fraction = Fraction(0)  # l1 of the sum, the count and the number of rows, if they are measured together
 
     label = "paired_laplace"
     paired = True
@@ -315,11 +328,60 @@ class PairedLaplace(LaplaceNoise):
         """Noise for weight · count + sum, or for weight · count - sum: twice the scale on each."""
         return rounded_laplace(2 * self.scale, size)
 
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        """That of all that is measured together, for the sum; see `event`."""
+        return Fraction(0) if self.of_count else pure_to_gdp((self.joint or bound.exact_l1) / Fraction(self.scale))
+
     def event(self, bound: Sensitivity) -> Event:
         """One event, on the sum, is for both: twice l1 over twice the scale. The count has no event of its own."""
         if self.of_count:
             return NO_EVENT
-        return Laplace(self.scale).event(bound)
+        noise = float(Fraction(self.scale) / (self.joint or bound.exact_l1))
+        return {"class_name": "LaplaceDpEvent", "fields": {"noise_multiplier": noise}}
+
+
+@dataclass(frozen=True)
+class JointLaplace(LaplaceNoise):
+    """The noise of a number that follows from a pair and other numbers measured with it.
+
+    It is the sum of independent Laplace noises of these `ratios` of the scale. `slack` is the largest move of that sum
+    by rounding. The events of what it follows from are on the sum of the pair.
+    """
+
+    ratios: tuple[float, ...] = (1.0,)
+    slack: float = 0.5
+
+    label = "joint_laplace"
+
+    @property
+    def laplaces(self) -> tuple[float, ...]:
+        return tuple(self.scale * ratio for ratio in self.ratios)
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(2) * math.hypot(*self.laplaces)
+
+    @property
+    def step(self) -> float:
+        return self.slack
+
+    def tail(self, reach: float) -> float:
+        return 1 - self.tail(-reach) if reach < 0 else laplaces_tail(self.laplaces, reach)
+
+    def error(self, alpha: float) -> float:
+        return float(laplaces_error(self.laplaces, alpha, self.slack))
+
+    def rounded_error(self, per: int, alpha: float) -> float:
+        return float(laplaces_error(self.laplaces, alpha, self.slack, per=per))
+
+    def draw(self, size: int) -> WideIntegers:
+        raise UnsupportedOperation(f"{self.label}: it is drawn with the pair that it follows from.")
+
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        return Fraction(0)
+
+    def event(self, bound: Sensitivity) -> Event:
+        return NO_EVENT
 
 
 @dataclass(frozen=True)
@@ -344,6 +406,10 @@ class Gaussian(AddsNoise):
     def rho(self, bound: Sensitivity) -> Fraction:
         """l2² / 2σ², exact."""
         return bound.l2_squared / (2 * Fraction(self.scale) ** 2)
+
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        """2ρ: it is exactly a Gaussian mechanism, since the noise is real and is rounded after it was added."""
+        return 2 * self.rho(bound)
 
     def event(self, bound: Sensitivity) -> Event:
         return gaussian_event(float(Fraction(self.scale)) / bound.l2)

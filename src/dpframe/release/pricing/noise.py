@@ -51,10 +51,14 @@ class NoiseKind(Enum):
 
 @dataclass(frozen=True)
 class Noise:
-    """The mechanism of one total, which adds noise to it or chooses by it. The scale is in units of its integer."""
+    """The mechanism of one total, which adds noise to it or chooses by it. The scale is in units of its integer.
+
+    `of_choice` is the μ² of a choice, from the price that bought it.
+    """
 
     allotment: Allotment
     mechanism: Mechanism
+    of_choice: Fraction | None = None
 
     @property
     def scale(self) -> float:
@@ -137,6 +141,11 @@ class Noise:
         return self.mechanism.rho(self.allotment.total.sensitivity)
 
     @property
+    def mu_squared(self) -> Fraction | None:
+        """The μ² of this total's noise or choice in Gaussian privacy; None if that is unknown."""
+        return self.of_choice or self.mechanism.mu_squared(self.allotment.total.sensitivity)
+
+    @property
     def event(self) -> Event:
         """The mechanism in the words of Google's dp-accounting."""
         return self.mechanism.event(self.allotment.total.sensitivity)
@@ -167,6 +176,9 @@ class NoisePlan:
     the optimal rule decides on the number of units itself: it keeps a key of one unit with probability `start`, and a
     key of `threshold` units with probability of about one half.
 
+    `mu_squared` is the μ² of all noises and choices together in Gaussian privacy, where that is known: they are
+    independent, or chosen one after another, so their μ² add up.
+
     With `least` above 0, a key whose number is `least` or smaller is never released: see `pricing.keys.least_number`.
     Both numbers are in units of the integer that decides.
     """
@@ -178,6 +190,7 @@ class NoisePlan:
     shape: tuple[int, int] | None = None  # of a crosstab whose margins are measured
     start: Fraction | None = None
     least: int = 0
+    mu_squared: Fraction | None = None
 
     # For the "cell", "row", "column" and "total" of a marginal, or the "cell" of a level, where tables were fitted.
     fitted: Mapping[str, Fitted] = field(default_factory=dict)
@@ -211,11 +224,9 @@ class NoisePlan:
     def _of_totals(self) -> Mapping[tuple[object, ...], Noise]:
         return {noise.allotment.total.key: noise for noise in reversed(self.noises)}
 
-    def correlation(self, output: ReleasedColumn) -> float:
-        """The correlation of the noises of two groups of a released column; 0 where they are independent."""
-        if self.fitted or not output.single:
-            return 0.0
-        return self.of(output.totals[0][1]).mechanism.correlation
+    def apart(self, output: ReleasedColumn) -> float:
+        """Variance of the difference of two groups' noises in a released column, over that of independent ones."""
+        return 1.0 if self.fitted or not output.single else self.of(output.totals[0][1]).mechanism.apart
 
     @property
     def events(self) -> list[Event]:

@@ -9,7 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, NoReturn
+from itertools import islice
+from typing import Any, ClassVar, NoReturn, Protocol
 
 from dpframe.budget import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
@@ -17,6 +18,7 @@ from dpframe.plan import Question, check_choice
 from dpframe.release.pricing.allocation import (
     Allocation,
     allocate_epsilon,
+    allocate_gdp,
     allocate_rho,
     choice_of,
     joint_plan,
@@ -30,10 +32,23 @@ from dpframe.release.pricing.allocation import (
 )
 from dpframe.release.pricing.noise import NoiseKind, NoisePlan
 from dpframe.release.pricing.shared_noise import check_shared, k_norm_of
-from dpframe.theory.formulas.loss import calibration, choices_rho
+from dpframe.theory.formulas.loss import calibration, choices_rho, gdp_to_pure
 
 _PAID = "{} paid from this budget with Gaussian noise: release(rho=0.01)."
 _MARGINS = "margins='measured' is"
+
+
+class Account(Protocol):
+    """An account of which a share can be a price."""
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of its losses."""
+        ...
+
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of its limit."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -167,6 +182,24 @@ class RhoPrice(Price):
 
 
 @dataclass(frozen=True)
+class GaussianPrice(RhoPrice):
+    """A μ² = 2ρ of Gaussian privacy, with a δ for keys found in the data: a share of a budget that counts μ²."""
+
+    def plan(self, question: Question, noisiness: Callable[[NoisePlan], float] = log_noise) -> NoisePlan:
+        """Gaussian or Laplace noise, and choices by permute-and-flip: see `allocate_gdp`."""
+        check_shared(question, self.noise)
+        noise = self.noise if question.shape is None else self.gaussian(_MARGINS).noise
+        allocations = allocate_gdp(parts_of(question), 2 * self.amount, self.delta, noise)
+        plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
+        return min(plans, key=noisiness)
+
+    @property
+    def pure(self) -> EpsilonPrice:
+        """The ε of which every mechanism has at most this μ², with the δ: for what has no plan in μ²."""
+        return EpsilonPrice(gdp_to_pure(2 * self.amount), self.delta, self.noise, self.typed)
+
+
+@dataclass(frozen=True)
 class EpsilonFromRho(Price):
     """An ε that is paid from a budget in ρ.
 
@@ -214,7 +247,7 @@ def read_price(
 ) -> Price:
     """A price from typed arguments, for a budget in these terms. Errors: InvalidPrice, InvalidArgument."""
     amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    if terms is Terms.EPSILON:
+    if terms is not Terms.RHO and (rho is None or terms is Terms.EPSILON):
         if rho is not None:
             raise InvalidPrice(
                 "This budget counts ε and δ: release(epsilon=..., delta=...), not rho=. A budget in ρ is "
@@ -222,8 +255,9 @@ def read_price(
             )
         if epsilon is None:
             raise InvalidPrice(
-                "Say what the release may cost: release(epsilon=0.1). After df.dp it is an argument of the question: "
-                "df.dp.count(unit='user_id', max_rows=5, epsilon=0.1)."
+                "Say what the release may cost: release(epsilon=0.1). Groups that are found in the data need a δ too: "
+                "release(epsilon=0.1, delta=1e-7). After df.dp the price is an argument of the question: "
+                "df.dp.count(unit='user_id', budget=dp.Budget(epsilon=1.0), max_rows=5, epsilon=0.1)."
             )
         kind: type[Price] = EpsilonPrice
         amount = read_epsilon(epsilon)
@@ -238,6 +272,41 @@ def read_price(
         amount, kind = read_rho(rho), RhoPrice
     text = tuple((name, written_number(value, name)) for name, value in amounts.items() if value is not None)
     return kind(amount, read_delta(delta), read_noise(noise), text)
+
+
+def share_price(account: Account, share: object, noise: object, name: str | None = None, /, **others: object) -> Price:
+    """The price of a share of a budget; see `Budget.part`.
+
+    Errors: InvalidPrice, also if another price is typed beside it; InvalidArgument
+    """
+    if typed_too := [name for name, amount in others.items() if amount is not None]:
+        raise InvalidPrice(f"share= is a price by itself; leave {typed_too[0]}= out: release(share=0.02).")
+    part = read_epsilon(share, "share")
+    if part > 1:
+        raise InvalidPrice("share= is a part of the whole budget, at most 1: release(share=0.02).")
+    loss, typed = account.part(part, name), (("share", written_number(share, "share")),)
+    if loss.exact_rho is None:
+        return EpsilonPrice(loss.exact_epsilon, loss.exact_delta, read_noise(noise), typed)
+    kind = GaussianPrice if account.terms is Terms.EITHER else RhoPrice
+    return kind(loss.exact_rho, loss.exact_delta, read_noise(noise), typed)
+
+
+_MOST = 1000  # prices in one table
+
+
+def is_list(price: object) -> bool:
+    """Whether several prices are listed: in a list, a tuple, a range, an array or a Series."""
+    return isinstance(price, (list, tuple, range)) or (
+        hasattr(type(price), "__array__") and len(getattr(price, "shape", ())) == 1
+    )
+
+
+def read_prices(listed: Any, terms: Terms) -> list[Any]:
+    """Listed prices. Errors: InvalidPrice for none, and for more than 1,000."""
+    prices = list(islice(listed, _MOST + 1))
+    if not 1 <= len(prices) <= _MOST:
+        raise InvalidPrice(f"{terms.value}=[...] lists from 1 to {_MOST:,} prices, such as {terms.value}=[0.1, 1].")
+    return prices
 
 
 def described_price(plan: NoisePlan, price: Price) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dpframe.noise import GRID, MOST_CELLS, float_up, root_up, shared_gaussian, 
 from dpframe.plan import Allotment, Question
 from dpframe.release.pricing.mechanisms import AddsNoise, Event, Gaussian, gaussian_event
 from dpframe.release.pricing.noise import Noise, NoiseKind
-from dpframe.theory.formulas.loss import pure_to_zcdp, window_error, window_scale, window_tail_real
+from dpframe.theory.formulas.loss import pure_to_gdp, pure_to_zcdp, window_error, window_scale, window_tail_real
 from dpframe.theory.formulas.sensitivity import Sensitivity, SharedNoise, best_shared_noise, shared_noise_square
 
 _GAIN = Fraction(95, 100)  # of the deviation of independent noise: shared noise that is chosen has at most this part
@@ -47,9 +47,15 @@ class Elliptic(Gaussian):
         return cls(float_up(Fraction(scale) * _WIDER), own, common, cells)
 
     @property
-    def correlation(self) -> float:
-        """The shared part of the variance: that part cancels in the difference of two groups."""
-        return 1 / (1 + (self.own / self.common) ** 2) if self.common else 0.0
+    def apart(self) -> float:
+        """The part of the variance that is each group's own: the shared part cancels in a difference.
+
+        Bound:  two groups differ by D = X - X', their own noises, after (X + C) and (X' + C) are rounded to whole
+                numbers. The place of C between these is about uniform, so the difference is as D with uniform noise
+                between -1/2 and 1/2, rounded: its variance is 2·own² + 1/12. Uniform noise has lighter tails than the
+                normal noise that stands for it here
+        """
+        return min(1.0, (self.own**2 + 1 / 24) / self.scale**2)
 
     def draw(self, size: int) -> WideIntegers:
         """Fresh noise for `size` groups, of which all share a part."""
@@ -93,7 +99,7 @@ class KNorm(AddsNoise):
         return self.scale * math.sqrt((self.cells + 2) * (self.cells + 3) / 6)
 
     @property
-    def correlation(self) -> float:
+    def apart(self) -> float:
         """1/2: a cell is R - V_g, with R and V_g independent and uniform on the same number of integers."""
         return 0.5
 
@@ -115,7 +121,14 @@ class KNorm(AddsNoise):
 
     def rho(self, bound: Sensitivity) -> Fraction:
         """ε·tanh(ε/2), as much as any mechanism of its ε. Source: `theory.formulas.loss.loss.pure_to_zcdp`."""
-        return Fraction(pure_to_zcdp(self.vectors * bound.exact_linf / Fraction(self.scale)))
+        return Fraction(pure_to_zcdp(self._epsilon(bound)))
+
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        """As much as any mechanism of its ε."""
+        return pure_to_gdp(self._epsilon(bound))
+
+    def _epsilon(self, bound: Sensitivity) -> Fraction:
+        return self.vectors * bound.exact_linf / Fraction(self.scale)
 
 
 def k_norm_of(allotment: Allotment, epsilon: Fraction) -> Noise:

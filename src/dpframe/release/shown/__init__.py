@@ -20,7 +20,7 @@ from dpframe.release.shown.error_tables import (
     noise_table,
 )
 from dpframe.release.shown.files import check_installed
-from dpframe.release.shown.ledger_page import ledger_page, price_words
+from dpframe.release.shown.ledger_page import cap_words, charge_rows, ledger_page
 from dpframe.release.shown.left_out import bias_words
 from dpframe.release.shown.prices import (
     priced_chart,
@@ -45,6 +45,8 @@ __all__ = [
     "Report",
     "as_text",
     "bias_words",
+    "cap_words",
+    "charge_rows",
     "check_installed",
     "distances_chart",
     "error_table",
@@ -59,7 +61,6 @@ __all__ = [
     "loss_words",
     "noise_rows",
     "noise_table",
-    "price_words",
     "priced_chart",
     "read_look",
     "statement",

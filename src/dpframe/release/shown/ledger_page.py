@@ -11,8 +11,9 @@ from html import escape
 
 import polars as pl
 
-from dpframe.budget import Budget, Charge, Ledger, Loss, account
+from dpframe.budget import Budget, Charge, Ledger, Loss, Terms, account
 from dpframe.plan import render_html
+from dpframe.safe_text import visible
 
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 150, 46, 18
 _LINES = 1000  # the largest number of charges of a budget that are listed; these are the latest
@@ -61,22 +62,39 @@ def _section(name: str, budget: Budget) -> str:
         for (of,), table in told.table.group_by("of", maintain_order=True)
         if isinstance(of, str)
     )
+    standing = f"<p>{escape(budget.standing.words)}</p>" if budget.terms is Terms.EITHER else ""
     return (
         f"<h2>{escape(name)}</h2><p>{escape(str(budget.spent))} spent of {escape(str(budget.limit))}, "
-        f"{escape(str(budget.remaining))} left; accountant {escape(budget.accountant)}.</p>"
+        f"{escape(str(budget.remaining))} left; accountant {escape(budget.accountant)}.</p>{standing}"
         f"<div class='bar'><i style='width:{100 * part:.1f}%'></i></div>{warned}"
-        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in told.words)}</ul>{drawings}"
+        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in (*told.words, *cap_words(budget)))}</ul>{drawings}"
         f"<h3>Charges</h3>{earlier}<div class='wide'>{_charges(shown)}</div>"
     )
 
 
+def cap_words(budget: Budget) -> list[str]:
+    """A sentence for each cap of a budget, and for each spender."""
+    caps = budget.caps
+    named = {cap.spender for cap in caps}
+    others = [f"spender {who!r}: {spent} spent" for who, spent in budget.spenders.items() if who not in named]
+    return [visible(line) for line in (*(f"cap: {cap}" for cap in caps), *others)]
+
+
 def _charges(lines: Sequence[Charge]) -> str:
-    header = ("#", "when (UTC)", "price", "status", "name", "release")
-    rows = [
-        (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", price_words(c), c.status, c.name or "", c.query)
-        for c in reversed(lines)
+    return render_html(*charge_rows(list(reversed(lines))))
+
+
+def charge_rows(lines: Sequence[Charge]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Charges as the header and the rows of a table; who spent has a column where somebody was named."""
+    header: tuple[str, ...] = ("#", "when (UTC)", "price", "status", "name", "release")
+    rows: list[tuple[str, ...]] = [
+        (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", price_words(c), c.status, c.name or "", c.query) for c in lines
     ]
-    return render_html(header, rows)
+    if any(c.policies for c in lines):
+        header, rows = (*header, "policy"), [(*row, "; ".join(c.policies)) for row, c in zip(rows, lines, strict=True)]
+    if any(c.spender for c in lines):
+        header, rows = (*header, "spender"), [(*row, c.spender or "") for row, c in zip(rows, lines, strict=True)]
+    return header, rows
 
 
 def price_words(charge: Charge) -> str:

@@ -34,12 +34,12 @@ from dpframe.release.shown.left_out import with_left_out
 from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES
 from dpframe.release.shown.shrinking import Shrinks
 from dpframe.release.shown.usefulness import mostly_noise
-from dpframe.usage import RELEASED, explains, warn
+from dpframe.usage import RELEASED, NoNumber, explains, warn
 
 
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Shrinks[Table_co], Compares[Table_co]):
+class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
     """A released table with its cost and its errors.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow; type checkers know
@@ -49,6 +49,7 @@ class Release(Shrinks[Table_co], Compares[Table_co]):
     """
 
     _habits = RELEASE
+    _instead = "A release is not a number: type .value, or .table where it has several."
 
     _set: int = 1  # the number of tables that were released together and agree where they share columns
     _ci: float | None = None  # the confidence of the interval columns, if they are shown
@@ -77,15 +78,6 @@ class Release(Shrinks[Table_co], Compares[Table_co]):
 
     def __int__(self) -> int:
         return int(self.value)
-
-    def _is_no_number(self, *_: object) -> NoReturn:
-        raise InvalidArgument("A release is not a number: type .value, or .table where it has several.")
-
-    def __add__(self, other: object) -> NoReturn:
-        self._is_no_number(other)
-
-    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __round__ = __add__
-    __lt__ = __le__ = __gt__ = __ge__ = __add__
 
     def __getitem__(self, key: object) -> NoReturn:
         typed = repr(key) if isinstance(key, str) else "..."
@@ -273,8 +265,9 @@ class Release(Shrinks[Table_co], Compares[Table_co]):
         is released if its noisy number of units is at least the threshold. With "truncated_geometric", the optimal
         rule, the threshold is the number of units at which a key is released with probability 1/2. With
         "paired_laplace", a sum and the count of its values each have the sum of two independent Laplace noises of the
-        scale; both columns have the same two noises. So the standard deviation is twice the scale. "gaussian_rounds"
-        has this scale in each round, and the threshold is on the mean after the last round. "permute_and_flip" and
+        scale; both columns have the same two noises. So the standard deviation is twice the scale. With
+        "joint_laplace", a number of rows beside such a pair has these two noises and a third one. "gaussian_rounds" has
+        this scale in each round, and the threshold is on the mean after the last round. "permute_and_flip" and
         "exponential" choose among candidates; one that is worse by `scale` rows is e times less likely.
         """
         table: Table_co = as_kind(noise_table(self._numbers.outputs, self._numbers.noise), self._kind)

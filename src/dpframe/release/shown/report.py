@@ -17,7 +17,8 @@ from importlib import metadata
 from typing import Any
 
 from dpframe.budget import Loss
-from dpframe.plan import Derivation, render_html, render_text
+from dpframe.plan import Derivation, policy_words, render_html, render_text
+from dpframe.plan.columns import Lock
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS, zcdp_to_epsilon
 from dpframe.usage import Hints
@@ -68,6 +69,11 @@ PAIRED = (
     "count - sum. On each there are two independent Laplace noises of its scale, the same two; both together cost ε = "
     "l1 / scale of the sum."
 )
+JOINT = (
+    "joint_laplace: a number that follows from such a pair and from numbers measured with it, such as the number of "
+    "rows from the count of values and the number of missing values. Its noise is a sum of Laplace noises, and ε is "
+    "that of the pair."
+)
 CHOSEN = (
     "permute_and_flip, exponential: a choice among candidates, which are scored by rows; one that is worse by `scale` "
     "rows is e times rarer."
@@ -114,6 +120,7 @@ def statement(
         "unit_of_privacy": unit,
         "neighbours": {"relation": relation, "meaning": why.title},
         "bounds": [_step(typed, row) for typed, row in zip(why.typed, why.steps, strict=True)],
+        **({"policies": [_policy(lock) for lock in why.policies]} if why.policies else {}),
         "keys": why.keys,
         "sensitivity": [dict(zip(why.MEASURES, row, strict=True)) for row in why.totals],
         "mechanisms": [dict(row) for row in noise],
@@ -123,6 +130,14 @@ def statement(
         "bias": BIAS,
         "not_covered": list(NOT_COVERED),
     }
+
+
+def _policy(lock: Lock) -> dict[str, Any]:
+    """A policy file as JSON: its name and hash, those of its files of keys, its reasons and caps."""
+    caps = {name: cap._asdict() for name, cap in lock.caps.items()}
+    said = {"files": dict(lock.files), "because": dict(lock.because), "caps": caps}
+    words = {"words": policy_words(lock)}
+    return {"file": lock.file, "sha256": lock.sha256, **{name: value for name, value in said.items() if value}, **words}
 
 
 def _step(typed: str, row: Sequence[str]) -> dict[str, str]:
@@ -251,6 +266,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         ("Guarantee", [f"Privacy loss: {loss_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
         ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing.", *origin]),
         ("Unit of privacy", [items["unit_of_privacy"], items["neighbours"]["meaning"]]),
+        *([("Policy", [policy["words"] for policy in items["policies"]])] if "policies" in items else []),
         ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(steps, STEPS)), items["keys"], *found]),
         *([("Chosen inside the release", list(items["chosen"]["reason"]))] if "chosen" in items else []),
         (
@@ -268,7 +284,8 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         (
             "Budget",
             [
-                f"Accountant {budget['accountant']}. After this release {remaining} of {limit} remains.",
+                f"Accountant {budget['accountant']}. "
+                + (budget.get("words") or f"After this release {remaining} of {limit} remains."),
                 *_about_failures(budget),
             ],
         ),
@@ -309,6 +326,7 @@ def _about_mechanisms(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
     columns = [row["column"] for row in mechanisms if row["mechanism"] in ("elliptic", "k_norm")]
     shared = [SHARED.format(names=", ".join(columns))] if columns else []
     pairs = [PAIRED] if "paired_laplace" in labels else []
+    pairs += [JOINT] if "joint_laplace" in labels else []
     choices = [CHOSEN] if labels & {"permute_and_flip", "exponential"} else []
     return [*pairs, *shared, *choices]
 

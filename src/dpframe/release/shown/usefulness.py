@@ -76,7 +76,7 @@ def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> 
         if not np.all(np.isfinite(deviations)):
             return _GROUPED
         unit = max(np.abs(values).max(), deviations.max())  # squares of numbers near 1e270 would overflow
-        apart = 1 - numbers.noise.correlation(output)  # a part of the noise that all groups share moves them together
+        apart = numbers.noise.apart(output)  # a part of the noise that all groups share moves them together
         noise = apart * np.mean((deviations / unit) ** 2)
         return _GROUPED if np.var(values / unit, ddof=1) <= 2 * noise else ""
     return _ALONE if estimator.adds_up and bool(np.all(np.abs(values) <= deviations)) else ""

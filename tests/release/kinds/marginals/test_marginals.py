@@ -247,7 +247,7 @@ def test_a_price_in_rho_is_charged_as_it_is_said():
 
 
 def test_the_charge_is_the_price_and_a_refusal_spends_nothing():
-    budget = dp.Budget(epsilon=1.5, delta=1e-5)
+    budget = dp.Budget(epsilon=1.5, delta=1e-5, accountant="basic")
     asked = query(people(50), budget=budget)
     asked.release(**PRICE)
     assert (budget.spent.epsilon, budget.spent.delta) == (1.0, 1e-6)
@@ -257,7 +257,7 @@ def test_the_charge_is_the_price_and_a_refusal_spends_nothing():
 
 
 def test_a_name_gives_the_stored_tables_and_another_workload_is_another_question(tmp_path):
-    budget = dp.Ledger(tmp_path / "study.sqlite").budget("people", epsilon=3, delta=1e-5)
+    budget = dp.Ledger(tmp_path / "study.sqlite").budget("people", epsilon=3, delta=1e-5, accountant="basic")
     first = query(people(50), budget=budget).release(**PRICE, name="tables")
     again = query(people(50), budget=budget).release(**PRICE, name="tables")
     assert first.table.equals(again.table)

@@ -155,6 +155,7 @@ def test_bounds_of_which_none_can_be_narrower_are_refused_before_anything_is_pai
     assert budget.spent.epsilon == 1.0
 
 
+@pytest.mark.usefixtures("same_noise")  # at times noise far out leaves a column its typed bounds
 def test_what_was_narrowed_is_said_and_stored():
     budget = dp.Budget(epsilon=10.0)
     out = asked(budget=budget).release(epsilon=4.0, name="slopes")

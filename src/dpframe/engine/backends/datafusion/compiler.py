@@ -41,7 +41,7 @@ class Compiler(TotalCompiler, DataFusionCompiler):
     """Ibis' own compiler, with calls of dpframe's functions. It lists the calls and the tables of its query."""
 
     title = "DataFusion"
-    also = frozenset({"Opened", "InMemoryTable", "Called", "All"})
+    also = frozenset({"Opened", "InMemoryTable", "Called", "All", "StringConcat"})
     bare = (sge.Column, sge.Paren, sge.Var)
     SQL: ClassVar[Mapping[type[ops.Value], str]] = {  # the names of functions
         ops.Divide: "divide",
@@ -210,6 +210,9 @@ class Compiler(TotalCompiler, DataFusionCompiler):
 
     def part_of(self, op: ops.Substring, arg: Sql, first: int, most: int) -> Sql:
         return self._call("head", types.string, (op.arg, arg), options=(first, most))
+
+    def visit_StringConcat(self, op: ops.StringConcat, *, arg: Sequence[Sql]) -> Sql:
+        return self._call("joined", types.string, *zip(op.arg, arg, strict=True))
 
     def matches(self, op: ops.RegexSearch, arg: Sql, pattern: str) -> Sql:
         return self._call("matches", types.boolean, (op.arg, arg), options=(pattern,))

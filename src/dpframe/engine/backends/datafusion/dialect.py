@@ -14,13 +14,14 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.datafusion import session
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, called
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, kind
+from dpframe.plan import Ends, Kind, Search, Task, kind
 
 _DIGITS = sys.float_info.dig
 _HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64"}  # others are whole numbers
 
 
 class _DataFusionDialect(CompiledDialect):
+    searches = frozenset(Task)
     integers = "the integers of a question in DataFusion"
 
     def opened(self, table: ibis.Table) -> ibis.Table:
@@ -68,6 +69,13 @@ class _DataFusionDialect(CompiledDialect):
 
     def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
         return called("replaced", [value], "string", (old, new), every)
+
+    def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
+        results = {Task.CONTAINS: "boolean", Task.COUNT: "int64"}
+        return called("searched", [value], results.get(search.task, "string"), search)
+
+    def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
+        return called("stripped", [value], "string", characters, ends)
 
     def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
         return called("piece", [value], "string", by, index)

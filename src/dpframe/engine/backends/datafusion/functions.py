@@ -221,6 +221,7 @@ _OF_COLUMNS: Mapping[str, Callable[..., Expr]] = {
     "ends": lambda a, b: a.str.ends_with(b),
     "head": lambda a, start, length: a.str.slice(start, length),
     "matches": lambda a, pattern: a.str.contains(pattern),
+    "joined": lambda *texts: pl.concat_str(texts),
 }
 _OF_FLOATS: Mapping[str, Callable[..., Expr]] = {
     "add": lambda a, b: a + b,
@@ -243,6 +244,8 @@ _OF_BACKEND: Mapping[str, Callable[..., Frame]] = {
     "part": _part,
     "cased": lambda frame, capital: computed.BACKEND.cased(frame, "a0", capital, "into"),
     "replaced": lambda frame, change, every: computed.BACKEND.replaced(frame, "a0", change, every, "into"),
+    "searched": lambda frame, search: computed.BACKEND.searched(frame, "a0", search, "into"),
+    "stripped": lambda frame, characters, ends: computed.BACKEND.stripped(frame, "a0", characters, ends, "into"),
     "piece": lambda frame, by, index: computed.BACKEND.piece(frame, "a0", by, index, "into"),
 }
 # From the name of a function to what it does with a frame whose columns are its operands, a0, a1, …, and its options.

@@ -19,10 +19,10 @@ from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
 from dpframe.engine.backends.postgres.written import sendable
-from dpframe.engine.backends.sql import REPLACED, piece_of
+from dpframe.engine.backends.sql import REPLACED, piece_of, stripped_of
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, integer_range, kind
+from dpframe.plan import Ends, Kind, Search, Task, integer_range, kind
 
 
 class _PostgresDialect(CompiledDialect):
@@ -122,6 +122,14 @@ class _PostgresDialect(CompiledDialect):
         have, want = sql.text(sendable(old)), sql.text(sendable(new))
         first = REPLACED.format(text="a", old=have, new=want, size=len(old), find="STRPOS")
         return written(value, f"REPLACE(a, {have}, {want})" if every else first, "string")
+
+    searches = frozenset((Task.CONTAINS,))  # it finds the longest match, and other engines the one that is tried first
+
+    def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
+        return written(value, f"a ~ {sql.text(sendable(search.pattern.written(sql.AT_WORD)))}", "boolean")
+
+    def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
+        return written(value, stripped_of("a", sql.text(sendable(characters)), ends), "string")
 
     def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
         return written(value, piece_of("a", sql.text(sendable(by)), len(by), index, "/"), "string")

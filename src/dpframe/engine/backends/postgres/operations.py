@@ -113,6 +113,10 @@ TEXT = f"CASE WHEN OCTET_LENGTH(CAST(a AS TEXT)) <= {_LONGEST} THEN CAST(a AS TE
 CASED = """CASE WHEN a ~ '^[\\u0001-\\u007f]*$' THEN {function}(a COLLATE "C")
 WHEN a ~ '^[{near}]*$' THEN TRANSLATE(a, '{near_have}', '{near_want}') ELSE TRANSLATE(a, '{have}', '{want}') END"""
 
+# The edge of a word of ASCII in a regular expression; PostgreSQL's own sign for it depends on the locale.
+_WORD = "[0-9A-Za-z_]"
+AT_WORD = f"(?:(?<!{_WORD})(?={_WORD})|(?<={_WORD})(?!{_WORD}))"
+
 
 def text(value: str) -> str:
     """A text by the numbers of its characters, in which no operand's name stands."""

@@ -27,7 +27,7 @@ class Compiler(TotalCompiler, SQLiteCompiler):
     """Ibis' own compiler, with other SQL for each operation that could fail on a value, and texts as bytes."""
 
     title = "SQLite"
-    also = frozenset({"SQLQueryResult", "DatabaseTable", "Written", "Called", "All"})
+    also = frozenset({"SQLQueryResult", "DatabaseTable", "Written", "Called", "All", "StringConcat"})
     SQL: ClassVar[Mapping[type[ops.Value], str]] = {
         ops.Negate: "-a",
         ops.Sqrt: "dpframe_root(a)",
@@ -164,6 +164,9 @@ class Compiler(TotalCompiler, SQLiteCompiler):
 
     def part_of(self, op: ops.Substring, arg: Sql, first: int, most: int) -> Sql:
         return self.filled(f"dpframe_head(a, {first}, {most})", a=arg)
+
+    def visit_StringConcat(self, op: ops.StringConcat, *, arg: Sequence[Sql]) -> Sql:
+        return raw(f"dpframe_joined({', '.join(map(self.sql_of, arg))})")
 
     def matches(self, op: ops.RegexSearch, arg: Sql, pattern: str) -> Sql:
         r"""A regular expression of Python, which writes the end of a text as \Z where Ibis writes \z."""

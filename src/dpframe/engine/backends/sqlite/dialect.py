@@ -11,13 +11,14 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
+from dpframe.engine.automaton import automaton
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, called, table_of, whole_literal, written
 from dpframe.engine.backends.sqlite import connection
 from dpframe.engine.backends.sqlite.compiler import Compiler
 from dpframe.engine.backends.sqlite.written import float_literal, text_literal
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, integer_range, kind
+from dpframe.plan import Ends, Kind, Search, Task, integer_range, kind
 
 _DAY = 86_400_000_000
 _TOO_LONG = ("stack overflow", "too large", "too many", "at most")  # what SQLite says of a query with too many parts
@@ -131,6 +132,15 @@ class _SqliteDialect(CompiledDialect):
     def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
         change = ", ".join(map(text_literal, (old, new)))
         return written(value, f"dpframe_replaced(a, {change}, {-1 if every else 1})", "string")
+
+    searches = frozenset((Task.CONTAINS,))  # by a table of states, which finds no place
+
+    def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
+        automaton(search.pattern)  # a pattern that needs too many states is refused here, before the charge
+        return written(value, f"dpframe_found(a, {text_literal(search.pattern)})", "boolean")
+
+    def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
+        return written(value, f"dpframe_stripped(a, {text_literal(characters)}, {text_literal(ends)})", "string")
 
     def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
         return written(value, f"dpframe_piece(a, {text_literal(by)}, {index})", "string")

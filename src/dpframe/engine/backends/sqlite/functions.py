@@ -14,8 +14,10 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpframe.engine.automaton import automaton
 from dpframe.engine.backends.digests import Cell, digest
 from dpframe.engine.letters import letters
+from dpframe.plan import Ends, Pattern
 
 _LONGEST = 2**24  # largest length of a text in bytes; a longer text is null
 _EPOCH, _DAY = dt.date(1970, 1, 1).toordinal(), 86_400_000_000
@@ -70,6 +72,12 @@ def _replaced(text: bytes, old: bytes, new: bytes, many: int) -> bytes | None:
     return None if len(result) > _LONGEST else result
 
 
+def _joined(*texts: bytes | None) -> bytes | None:
+    """Texts one behind the other; null where one is."""
+    there = [text for text in texts if text is not None]
+    return b"".join(there) if len(there) == len(texts) else None
+
+
 def _piece(text: bytes, by: bytes, index: int) -> bytes | None:
     """A piece between separators, counted from 0, or from the end with -1; null where there is none."""
     pieces = text.split(by)
@@ -83,6 +91,18 @@ def _pattern(regex: bytes) -> re.Pattern[str]:
 
 def _matches(text: bytes, regex: bytes) -> bool:
     return _pattern(regex).search(text.decode()) is not None
+
+
+def _found(text: bytes, pattern: bytes) -> bool:
+    """Whether a text has a match of a pattern; see `automaton`."""
+    return automaton(Pattern(pattern.decode())).matches(text.decode())
+
+
+_STRIPS = {Ends.BOTH: str.strip, Ends.START: str.lstrip, Ends.END: str.rstrip}
+
+
+def _stripped(text: bytes, characters: bytes, ends: bytes) -> bytes:
+    return _STRIPS[Ends(ends.decode())](text.decode(), characters.decode()).encode()
 
 
 # Numbers
@@ -212,6 +232,7 @@ _EVERY = -1  # any number of arguments
 FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "dpframe_hash": (_EVERY, _hash),
     "dpframe_stable_hash": (_EVERY, _stable_hash),
+    "dpframe_joined": (_EVERY, _joined),
     **{
         f"dpframe_{name}": (many, _of_null(function))
         for name, many, function in (
@@ -222,6 +243,8 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
             ("replaced", 4, _replaced),
             ("piece", 3, _piece),
             ("matches", 2, _matches),
+            ("found", 2, _found),
+            ("stripped", 3, _stripped),
             ("whole", 3, _whole),
             ("floor", 1, _floor),
             ("single", 1, _single),

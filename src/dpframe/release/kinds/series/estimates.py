@@ -84,9 +84,15 @@ class Estimates:
     def error(self, deviation: float, alpha: float) -> float:
         """An error that a sum with this standard deviation exceeds with probability at most alpha.
 
-        Bound:  a sum of Gaussian noises is normal. A sum of Laplace noises is symmetric and unimodal
+        Both are in units of the total's integer.
+
+        Bound:  a sum of Gaussian noises is normal. Where it is a whole number, it exceeds e from the next whole number
+                on, which real noise reaches half a step before: so half a step is added. A sum of Laplace noises is
+                symmetric and unimodal, and the bound for such laws is wider than theirs by more than a step
         """
-        return normal_error(deviation, alpha) if self.noise.normal else unimodal_error(deviation, alpha)
+        if not self.noise.normal or not deviation:
+            return unimodal_error(deviation, alpha)
+        return normal_error(deviation, alpha) + 0.5
 
 
 def windows(periods: Sequence[int], length: float) -> Floats:

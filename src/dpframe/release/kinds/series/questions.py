@@ -237,4 +237,5 @@ def read_query(query: Any, budget: Any) -> Question:
 
 def validated(question: Question) -> None:
     """Run a question on an empty table, so that it cannot fail on types after the charge. Errors: EngineError."""
+    engine.check_unchanged(question.step)
     engine.validate(question)

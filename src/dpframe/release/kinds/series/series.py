@@ -36,7 +36,7 @@ from dpframe.release.kinds.series.questions import (
 )
 from dpframe.release.kinds.series.settings import Settings, bought, kept, opening_plan
 from dpframe.release.kinds.series.unit_change import UnitChange
-from dpframe.release.paying import recorded, subject_of, told
+from dpframe.release.paying import recorded, subject_of, told, under_policy
 from dpframe.safe_text import visible
 from dpframe.usage import Hints
 
@@ -198,7 +198,8 @@ class Series(Hints):
             loss, opens = kept(self._name, settings, question, self._budget, calendar.start, alone=source.alone)
             SeriesNoise.from_json(opens).shapes.part_of(calendar.number(period))  # refused before it is paid
             query, name = f"series {self._name!r}: every {settings.every}", _opening(self._name)
-            entry = self._budget.open(loss, subject_of(question), query, name=name, plan=plan, opens=opens)
+            files = under_policy([question], self._budget, loss)
+            entry = self._budget.open(loss, subject_of(question), query, name=name, plan=plan, opens=opens, **files)
             _LOG.info("series %r is open: %s for all of its periods", self._name, loss)
         opening = _Opening.of(entry)  # perhaps that of another process
         number, terms = opening.calendar.number(period), self._budget.terms
@@ -223,11 +224,15 @@ class Series(Hints):
             plan={"series": self._name, "period": label},
             retry=retry,
             within=night.place(progress, blocks, self._budget.terms),
+            **under_policy([night.question], self._budget, Loss.none()),
         )
         if receipt.stored is not None:
             return receipt
         answer = recorded(
-            self._budget, receipt, lambda: sealed(lambda: measured(questions.__getitem__, blocks, opening.noise))
+            self._budget,
+            receipt,
+            questions.values(),
+            lambda: sealed(lambda: measured(questions.__getitem__, blocks, opening.noise)),
         )
         details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
         self._budget.store(receipt, packed_blocks(answer), {"series": self._name, **details})
@@ -357,8 +362,8 @@ class Series(Hints):
             numerator, denominator = map(int, f"{output['unit']}/1".split("/")[:2])
             unit = numerator / denominator
             values = weights @ estimates.each(output["total"]) * unit
-            deviations = estimates.deviations(output["total"], weights) * unit
-            errors = np.repeat([estimates.error(float(deviation), alpha) for deviation in deviations], groups)
+            deviations = estimates.deviations(output["total"], weights)
+            errors = np.repeat([estimates.error(float(deviation), alpha) * unit for deviation in deviations], groups)
             name = f"{output['name']}{suffix}"
             parts.append(pl.DataFrame({name: values.ravel(), f"{name}_error": errors}))
         return pl.concat(parts, how="horizontal")

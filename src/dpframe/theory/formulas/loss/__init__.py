@@ -27,6 +27,13 @@ from dpframe.theory.formulas.loss.curves import (
     renyi_to_delta,
     renyi_to_epsilon,
 )
+from dpframe.theory.formulas.loss.gaussian_privacy import (
+    gdp_in_proportion,
+    gdp_to_epsilon,
+    gdp_to_pure,
+    gdp_within,
+    pure_to_gdp,
+)
 from dpframe.theory.formulas.loss.key_selection import (
     ROUNDS,
     as_likely_as_not,
@@ -82,6 +89,10 @@ __all__ = [
     "gaussian_mu",
     "gaussian_scale",
     "gaussian_scale_rho",
+    "gdp_in_proportion",
+    "gdp_to_epsilon",
+    "gdp_to_pure",
+    "gdp_within",
     "group_privacy",
     "group_privacy_rho",
     "group_renyi",
@@ -92,6 +103,7 @@ __all__ = [
     "noise_error",
     "partition_delta",
     "partition_threshold",
+    "pure_to_gdp",
     "pure_to_zcdp",
     "rank_prior",
     "rank_scale",

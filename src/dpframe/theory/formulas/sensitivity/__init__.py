@@ -21,6 +21,7 @@ from dpframe.theory.formulas.sensitivity.one_signed import (
     shared_noise_square,
 )
 from dpframe.theory.formulas.sensitivity.pairs import (
+    joint_l1,
     pair_gains,
     pair_scale,
     paired_error,
@@ -39,6 +40,7 @@ __all__ = [
     "Sensitivity",
     "SharedNoise",
     "best_shared_noise",
+    "joint_l1",
     "key_weights",
     "merged",
     "node_limits",

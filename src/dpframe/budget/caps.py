@@ -1,0 +1,365 @@
+"""Caps: the most that one release, one spender, a day, a week or a month may cost, beside a budget's limit.
+
+A cap only refuses, so it makes no guarantee weaker. What is added up is the simple sum of the releases' own prices,
+whatever the accountant makes of them together: ε with ε, δ with δ, ρ with ρ. A release about one part of a partition
+and one within an allowance count at their own price; the allowance itself is no release. A series counts once, when
+it is paid. A stored answer is free and counts for nobody.
+
+Sums are kept in the row and the entries of a budget, and are read and written in the transaction of the charge. Periods
+are those of a calendar in a time zone. A sum belongs to the latest period that was seen: a clock that is set back does
+not begin a period anew.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import zoneinfo
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpframe.budget.entries import Entry, loss_of, texts_of
+from dpframe.budget.lengths import read_zone
+from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho
+from dpframe.budget.names import check_plain, is_text
+from dpframe.errors import CapExceeded, InvalidArgument, UnsupportedOperation, kind_of
+from dpframe.usage import Hints
+
+if TYPE_CHECKING:
+    from dpframe.budget.receipts import Page
+
+PERIODS = ("day", "week", "month")
+NAMES = ("release", "spender", *PERIODS)
+_SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
+_READ = {"epsilon": read_epsilon, "delta": read_delta, "rho": read_rho}
+Recorded = Mapping[str, Any]  # {"zone": "UTC", "day": {"epsilon": "1/2"}, ...}: caps as an entry records them
+State = Mapping[str, Any]  # {"caps": Recorded, "periods": {"day": {"of": "2026-11-23", "spent": texts}, ...}}
+
+
+class Caps(Hints):
+    """The most that releases may cost: `ledger.budget("orders", epsilon=10, caps=dp.Caps(release=0.5, day=1))`.
+
+    Input:  release: one release; spender: all releases of one spender, see `Ledger.budget`; day, week, month: all
+            releases of a calendar day, of a week from Monday on, of a calendar month. Each is a number, ε in a budget
+            of ε and ρ in one of ρ, or a dict such as {"epsilon": 1, "delta": 1e-7}, also with "rho". An amount that
+            is not named has no cap, but for ε and ρ: a cap of ε refuses prices in ρ, and the other way round. zone: the
+            time zone of the calendar, such as "Europe/Vienna"
+    Bound:  the prices of the releases add up to at most each cap, by simple addition; caps refuse and do nothing else
+    Errors: InvalidArgument, InvalidPrice
+
+    >>> Caps(release=0.5, day={"epsilon": 1, "delta": 1e-7})
+    Caps(release=0.5, day={'epsilon': 1, 'delta': 1e-07})
+    """
+
+    def __init__(
+        self,
+        *,
+        release: object = None,
+        spender: object = None,
+        day: object = None,
+        week: object = None,
+        month: object = None,
+        zone: str = "UTC",
+    ) -> None:
+        typed = zip(NAMES, (release, spender, day, week, month), strict=True)
+        self._typed = {name: amount for name, amount in typed if amount is not None}
+        self._zone = zone
+        if not self._typed:
+            raise InvalidArgument("Caps: name at least one, such as dp.Caps(release=0.5) or dp.Caps(day=1).")
+        read_zone(zone)
+        self.recorded(Terms.EPSILON)  # so that a wrong amount is refused here
+
+    def recorded(self, terms: Terms) -> dict[str, Any]:
+        """The caps as an entry records them, in exact fractions; a number is counted in the terms of the budget."""
+        return {"zone": self._zone, **{name: _amounts(name, typed, terms) for name, typed in self._typed.items()}}
+
+    def __repr__(self) -> str:
+        zone = "" if self._zone == "UTC" else f", zone={self._zone!r}"
+        return f"Caps({', '.join(f'{name}={amount!r}' for name, amount in self._typed.items())}{zone})"
+
+
+def read_caps(typed: object, terms: Terms) -> dict[str, Any] | None:
+    """Caps as they were typed: `dp.Caps(...)`, or a mapping of the same arguments. Errors: InvalidArgument."""
+    if typed is None:
+        return None
+    if isinstance(typed, Mapping):
+        unknown = [name for name in typed if name not in (*NAMES, "zone")]
+        if unknown:
+            raise InvalidArgument(f"caps: there is no cap {unknown[0]!r}; there are {', '.join(NAMES)}, and zone.")
+        typed = Caps(**typed)
+    if not isinstance(typed, Caps):
+        raise InvalidArgument(f"caps= takes dp.Caps(release=0.5, day=1), or a dict of these, not {kind_of(typed)}.")
+    return typed.recorded(terms)
+
+
+def _amounts(name: str, typed: object, terms: Terms) -> dict[str, str]:
+    """The amounts of one cap, as exact fractions. Errors: InvalidArgument, InvalidPrice."""
+    parts = typed if isinstance(typed, Mapping) else {"rho" if terms is Terms.RHO else "epsilon": typed}
+    if not parts or not set(parts) <= set(_READ) or set(parts) == {"delta"}:
+        raise InvalidArgument(f"caps: {name}= is a number, or a dict such as {{'epsilon': 1, 'delta': 1e-7}}.")
+    amounts = {part: _READ[part](amount) for part, amount in parts.items()}
+    return {part: f"{amount.numerator}/{amount.denominator}" for part, amount in amounts.items()}
+
+
+def read_spender(spender: object) -> str | None:
+    """Who spends, as typed. Errors: InvalidArgument."""
+    if spender is None:
+        return None
+    if not is_text(spender):
+        raise InvalidArgument("spender= is a text that is not empty, such as spender='ana'.")
+    assert isinstance(spender, str)
+    check_plain(spender)
+    return spender
+
+
+# Periods of the calendar, each by the local date of its first day
+
+
+def _first_day(period: str, at: dt.datetime, zone: zoneinfo.ZoneInfo) -> dt.date:
+    day = at.astimezone(zone).date()
+    match period:
+        case "week":
+            return day - dt.timedelta(days=day.weekday())
+        case "month":
+            return day.replace(day=1)
+    return day
+
+
+def _frees(period: str, first: dt.date, zone: zoneinfo.ZoneInfo) -> dt.datetime:
+    """When the period after the one of a first day begins, in UTC: at midnight there, or when that night is skipped."""
+    following = first + dt.timedelta(days={"day": 1, "week": 7, "month": 32}[period])
+    if period == "month":
+        following = following.replace(day=1)
+    return dt.datetime.combine(following, dt.time(), zone).astimezone(dt.UTC)
+
+
+# Sums
+
+
+def begun(recorded: Recorded | None) -> State | None:
+    """The state of a budget with these caps, of which nothing was spent yet."""
+    return None if recorded is None else {"caps": {**recorded}, "periods": {}}
+
+
+def changed(state: State | None, recorded: Recorded, at: dt.datetime) -> State:
+    """The state after a change of the caps. Sums are kept.
+
+    A period that lies ahead of this clock, since a clock was once too far ahead, ends here; its sum is kept too.
+    Errors: UnsupportedOperation for another time zone
+    """
+    if state is not None and state["caps"]["zone"] != recorded["zone"]:
+        raise UnsupportedOperation(f"change_caps: the time zone of these caps stays {state['caps']['zone']!r}.")
+    zone, periods = read_zone(recorded["zone"]), {} if state is None else state["periods"]
+    return {
+        "caps": {**recorded},
+        "periods": {
+            name: {**sums, "of": min(sums["of"], _first_day(name, at, zone).isoformat())}
+            for name, sums in periods.items()
+        },
+    }
+
+
+def own_price(body: Mapping[str, Any]) -> Loss:
+    """What a charge counts under caps: the price of its release. An allowance counts when it is spent."""
+    if "nights" in body.get("opens", {}):
+        return Loss.none()
+    if "loss" in body.get("within", {}):
+        return loss_of(body["within"]["loss"])
+    return loss_of(body.get("price") or body.get("part", body)["loss"])
+
+
+class Cap(NamedTuple):
+    """One cap of a budget now: the most, what is spent of it, and when the period ends (UTC).
+
+    `cap` is "release", "spender", "day", "week" or "month"; `spender` is whose sum it is, for the cap of a spender.
+    `frees` is None for what does not begin anew.
+    """
+
+    cap: str
+    spender: str | None
+    most: str
+    spent: Loss
+    frees: dt.datetime | None
+
+    def __str__(self) -> str:
+        if self.cap == "release":
+            return f"{self.most} at most for one release"
+        whose = f"a {self.cap}" if self.spender is None else f"the spender {self.spender!r}"
+        anew = f"; begins anew at {self.frees:%Y-%m-%d %H:%M} UTC" if self.frees else ""
+        return f"{self.most} at most of {whose}: {self.spent} spent{anew}"
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What is spent under each cap before a charge."""
+
+    caps: Recorded
+    spent: Mapping[str, Loss]
+    first: Mapping[str, dt.date]
+
+    @classmethod
+    def of(cls, state: State, by_spender: Loss, at: dt.datetime) -> Sums:
+        """The sums before a charge at a time, by a spender who has spent this much."""
+        zone, nothing = read_zone(state["caps"]["zone"]), Loss.none()
+        spent, first = {"release": nothing, "spender": by_spender}, {}
+        for name in PERIODS:
+            now, sums = _first_day(name, at, zone), state["periods"].get(name)
+            before = now if sums is None else dt.date.fromisoformat(sums["of"])
+            first[name] = max(now, before)  # a clock that is set back begins no period
+            spent[name] = loss_of(sums["spent"]) if sums is not None and before >= now else nothing
+        return cls(state["caps"], spent, first)
+
+    def after(self, price: Loss) -> State:
+        """The state after a charge."""
+        periods = {
+            name: {"of": self.first[name].isoformat(), "spent": texts_of(self.spent[name] + price)} for name in PERIODS
+        }
+        return {"caps": self.caps, "periods": periods}
+
+    def exceeded(self, price: Loss) -> list[str]:
+        """The names of the caps that a charge would exceed."""
+        if not _parts(price, positive=True):
+            return []
+        names = [name for name in NAMES if name in self.caps]
+        return [name for name in names if not _within(self.spent[name] + price, price, _most(self.caps, name))]
+
+    def frees(self, name: str) -> dt.datetime | None:
+        """When a cap begins anew."""
+        return _frees(name, self.first[name], read_zone(self.caps["zone"])) if name in PERIODS else None
+
+    def fits(self) -> str:
+        """What fits under every cap, as a price is typed."""
+        left: dict[str, list[Fraction]] = {}
+        for name in NAMES:
+            for part, amount in _most(self.caps, name).items():
+                spent = _parts(self.spent[name]).get(part, Fraction(0))
+                left.setdefault(part, []).append(max(amount - spent, Fraction(0)))
+        return ", ".join(f"{part}={_shown(min(amounts))}" for part, amounts in left.items())
+
+
+def _most(caps: Recorded, name: str) -> dict[str, Fraction]:
+    amounts = caps.get(name, {})
+    return {part: Fraction(amounts[part]) for part in _SIGNS if part in amounts}
+
+
+def _parts(loss: Loss, *, positive: bool = False) -> dict[str, Fraction]:
+    parts = {"epsilon": loss.exact_epsilon, "delta": loss.exact_delta, "rho": loss.exact_rho or Fraction(0)}
+    return {part: amount for part, amount in parts.items() if amount or not positive}
+
+
+def _within(total: Loss, price: Loss, most: Mapping[str, Fraction]) -> bool:
+    """Whether a sum is within a cap that counts each amount of the price, δ only if it is named."""
+    sums = _parts(total)
+    return not _uncounted(price, most) and all(sums[part] <= amount for part, amount in most.items())
+
+
+def _shown(amount: Fraction) -> str:
+    return repr(Loss.limit(amount, Fraction(0)).epsilon)
+
+
+def _words(amounts: Mapping[str, Fraction]) -> str:
+    return ", ".join(f"{_SIGNS[part]} = {_shown(amount).removesuffix('.0')}" for part, amount in amounts.items())
+
+
+def needs_spender(state: State, price: Loss) -> bool:
+    """Whether a charge must say who spends: it costs something, and spenders have a cap."""
+    return "spender" in state["caps"] and bool(_parts(price, positive=True))
+
+
+def tightened(state: State | None, more: Mapping[str, Any]) -> Recorded:
+    """The caps of a budget and others together: of each amount the smaller one."""
+    now: Recorded = {"zone": "UTC"} if state is None else state["caps"]
+    both = {name: {**now.get(name, {})} for name in NAMES}
+    for name, typed in more.items():
+        for part, amount in _amounts(name, typed, Terms.EPSILON).items():
+            both[name][part] = min(both[name].get(part, amount), amount, key=Fraction)
+    return {"zone": now["zone"], **{name: parts for name, parts in both.items() if parts}}
+
+
+def adopted(page: Page, policies: Iterable[Mapping[str, Any]], at: dt.datetime) -> list[dict[str, Any]]:
+    """Take over the caps of the policy files that a charge is under; those of the budget stay where they are stricter.
+
+    Output: the entries that record it, for a charge that is not refused
+    Bound:  caps only become stricter by this, for all who charge the budget
+    """
+    entries = []
+    for policy in policies:
+        recorded = tightened(page.caps, policy.get("caps", {}))
+        if policy.get("caps") and (page.caps is None or recorded != page.caps["caps"]):
+            page.caps = changed(page.caps, recorded, at)
+            entries.append({"caps": recorded, "by": policy["file"]})
+    return entries
+
+
+def enter(page: Page, body: dict[str, Any], at: dt.datetime) -> None:
+    """Hold a charge against the caps, and add its own price to the sums of the page and to the body of its entry.
+
+    Errors: CapExceeded; InvalidArgument without a spender where spenders have a cap
+    """
+    entries = adopted(page, body.get("policies", ()), at)
+    price, spender = own_price(body), body.get("spender")
+    by_spender = Loss.none()
+    if spender is not None:
+        latest = page.latest_of(spender)
+        by_spender = by_spender if latest is None else loss_of(latest.body["by_spender"])
+        body["by_spender"] = texts_of(by_spender + price)
+    if page.caps is None:
+        return
+    if spender is None and needs_spender(page.caps, price):
+        raise InvalidArgument(
+            "This budget has a cap for each spender, so a release says who spends. Nothing was spent. Type "
+            "release(..., spender='ana'), or for all releases ledger.budget(..., spender='ana')."
+        )
+    sums = Sums.of(page.caps, by_spender, at)
+    over = sums.exceeded(price)
+    if over:
+        refuse(sums, over, price, spender)
+    for entry in entries:
+        page.append("caps", entry, at)
+    page.caps = sums.after(price)
+
+
+def refuse(sums: Sums, over: list[str], price: Loss, spender: str | None) -> None:
+    """Errors: CapExceeded, which says which caps are in the way, and what fits."""
+    lines = []
+    for name in over:
+        most, whose = _most(sums.caps, name), f" {spender!r}" if name == "spender" else ""
+        uncounted = _uncounted(price, most)
+        frees = sums.frees(name)
+        spent = "" if name == "release" else f", of which {sums.spent[name]} is spent"
+        lines.append(
+            f"The cap of {'one' if name == 'release' else 'a' if name in PERIODS else 'the'} {name}{whose} is "
+            f"{_words(most)}{spent}."
+            + (f" It counts no price in {_SIGNS[uncounted.pop()]}." if uncounted else "")
+            + (f" It begins anew at {frees:%Y-%m-%d %H:%M} UTC." if frees else "")
+        )
+    raise CapExceeded(
+        f"The release costs {price}. {' '.join(lines)} Nothing was spent. What fits under every cap now: "
+        f"{sums.fits()}.",
+        cap=over[0],
+        spent=sums.spent[over[0]],
+        frees=sums.frees(over[0]),
+    )
+
+
+def lines_of(state: State, spenders: Mapping[str, Loss], at: dt.datetime) -> Iterator[Cap]:
+    """Every cap with what is spent of it now; that of spenders has a line for each of them."""
+    sums = Sums.of(state, Loss.none(), at)
+    for name in (name for name in NAMES if name in sums.caps):
+        most = _words(_most(sums.caps, name))
+        if name == "spender":
+            yield from (Cap(name, who, most, spent, None) for who, spent in spenders.items())
+        if name != "spender" or not spenders:
+            yield Cap(name, None, most, sums.spent[name], sums.frees(name))
+
+
+def _uncounted(price: Loss, most: Mapping[str, Fraction]) -> set[str]:
+    """The amounts of a price, but for δ, that a cap does not name."""
+    return set(_parts(price, positive=True)) - set(most) - {"delta"}
+
+
+def spenders_of(entries: list[Entry]) -> dict[str, Loss]:
+    """What each spender has spent, by simple addition of the prices."""
+    charges = [entry.body for entry in entries if entry.kind == "charge" and "spender" in entry.body]
+    return {body["spender"]: loss_of(body["by_spender"]) for body in charges}

@@ -1,0 +1,148 @@
+"""A pattern as a table of states, for engines whose own regular expressions can take forever or fail on a cell.
+
+A text is read once from left to right, one step in the table for each character. See K. Thompson, "Regular Expression
+Search Algorithm" (1968), and the subset construction of M. O. Rabin and D. Scott (1959).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from enum import Enum
+from functools import cache
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan import WORD, Chain, Chars, Choice, Group, Mark, Part, Pattern, Repeat
+
+_MOST = 1_000  # states
+_SURROGATES = (0xD800, 0xE000)  # no text has a character from the first on and before the second
+
+
+class _Side(Enum):
+    """What stands beside a place in the text."""
+
+    NOTHING = 0
+    WORD = 1
+    OTHER = 2
+
+
+class _Graph:
+    """Steps of a pattern, by number: on a character or at a place, or none of these, to other steps. Step 0 is the end.
+
+    A text contains a match if the end can be reached from the first step, taken before any of its characters.
+    """
+
+    def __init__(self, tree: Part) -> None:
+        self.steps: list[tuple[Chars | Mark | None, tuple[int, ...]]] = [(None, ())]
+        self.first = self._added(tree, 0)
+
+    def _new(self, on: Chars | Mark | None, *to: int) -> int:
+        self.steps.append((on, to))
+        return len(self.steps) - 1
+
+    def _added(self, tree: Part, after: int) -> int:
+        """The first step of a part. Input: after: the step that follows the part."""
+        match tree:
+            case Chain(parts):
+                for part in reversed(parts):
+                    after = self._added(part, after)
+                return after
+            case Choice(parts):
+                return self._new(None, *(self._added(part, after) for part in parts))
+            case Group(part):
+                return self._added(part, after)
+            case Repeat(part, least, most):
+                end = after
+                if most is None:
+                    after = self._new(None)
+                    self.steps[after] = (None, (self._added(part, after), end))
+                for _ in range((most or least) - least):
+                    after = self._new(None, self._added(part, after), end)
+                for _ in range(least):
+                    after = self._added(part, after)
+                return after
+        return self._new(tree, after)
+
+    def reached(self, steps: Iterable[int], before: _Side, behind: _Side) -> set[int]:
+        """The steps that can be taken at a place without reading a character."""
+        holds = {
+            Mark.START: before is _Side.NOTHING,
+            Mark.END: behind is _Side.NOTHING,
+            Mark.WORD: (before is _Side.WORD) != (behind is _Side.WORD),
+        }
+        found, pending = set[int](), list(steps)
+        while pending:
+            step = pending.pop()
+            if step not in found:
+                found.add(step)
+                on, to = self.steps[step]
+                if on is None or (isinstance(on, Mark) and holds[on]):
+                    pending += to
+        return found
+
+
+class Automaton:
+    """Whether a text contains a match.
+
+    >>> found = Automaton(Pattern("fall|pa+in"))
+    >>> found.matches("no paaain"), found.matches("pan")
+    (True, False)
+
+    Attributes: edges: the first characters of the classes of characters, less the first; rows: for each state and
+    class the next state, where 0 is a match; ends: for each state whether a text that ends in it has a match; the
+    first state is 1
+
+    Errors: UnsupportedOperation where there would be too many states
+    """
+
+    def __init__(self, pattern: Pattern) -> None:
+        graph = _Graph(pattern.tree)
+        marks = {on for on, _ in graph.steps if isinstance(on, Mark)}
+        sets = [on for on, _ in graph.steps if isinstance(on, Chars)] + [WORD] * (Mark.WORD in marks)
+        starts = {x for one in sets for low, high in one.spans for x in (low, high + 1) if 0 < x < 0x110000}
+        self.edges = sorted({_SURROGATES[1] if _SURROGATES[0] <= x < _SURROGATES[1] else x for x in starts})
+        codes = [0, *self.edges]
+        sides = [_Side.WORD if Mark.WORD in marks and code in WORD else _Side.OTHER for code in codes]
+        targets = {
+            (i, code): to
+            for i, (on, to) in enumerate(graph.steps)
+            if isinstance(on, Chars)
+            for code in codes
+            if code in on
+        }
+        start = (frozenset({graph.first}), _Side.NOTHING)
+        states, pending = {start: 1}, [start]
+        self.rows, self.ends = [[0] * len(codes)], [True]
+        for steps, before in pending:
+            row, beside = [], {side: graph.reached(steps, before, side) for side in _Side}
+            for code, side in zip(codes, sides, strict=True):
+                reached = beside[side]
+                later = frozenset(x for step in reached for x in targets.get((step, code), ())) | start[0]
+                state = (later, side)
+                if 0 not in reached and state not in states:
+                    if len(states) >= _MOST:
+                        raise UnsupportedOperation(
+                            f"str.contains: {str(pattern)!r} needs a table of more than {_MOST:,} states here. Take "
+                            "fewer counted repetitions, or ask for its parts: s.str.contains('a', regex=True) | "
+                            "s.str.contains('b', regex=True)."
+                        )
+                    states[state] = len(states) + 1
+                    pending.append(state)
+                row.append(0 if 0 in reached else states[state])
+            self.rows.append(row)
+            self.ends.append(0 in beside[_Side.NOTHING])
+
+    def matches(self, text: str) -> bool:
+        """Whether a text contains a match."""
+        state, rows, edges = 1, self.rows, self.edges
+        for letter in text:
+            state = rows[state][bisect_right(edges, ord(letter))]
+            if not state:
+                return True
+        return self.ends[state]
+
+
+@cache
+def automaton(pattern: Pattern) -> Automaton:
+    """The table of a pattern."""
+    return Automaton(pattern)
