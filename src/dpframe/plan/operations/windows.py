@@ -90,8 +90,9 @@ def _on_one_clock(call: str, column: ColumnDomain, every: Every) -> DType:
         raise WrongType(f"{call}: a date has no clock: give days, such as '1d', or cast it to 'datetime'.")
     if is_local(dtype):
         raise WrongType(
-            f"{call}: where clocks change in spring, an hour is missing. Type .dt.date() first, or .dt.replace_time_zone(None) for the time "
-            "that the clock shows, as in dp.col('x').dt.replace_time_zone(None).dt.month_start()."
+            f"{call}: where clocks change in spring, an hour is missing. Type .dt.date() first, or "
+            ".dt.replace_time_zone(None) for the time that the clock shows, as in "
+            "dp.col('x').dt.replace_time_zone(None).dt.month_start()."
         )
     if getattr(dtype, "time_unit", "") == "s":
         raise WrongType(f"{call}: times in seconds are not held alike everywhere. Cast it to 'datetime' first.")
