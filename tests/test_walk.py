@@ -44,7 +44,7 @@ ELSEWHERE = {  # what an engine refuses of the walk's own expressions, with a pa
     **{(name, "zones"): "table.mutate(" for name in ("sqlite", "datafusion")},
 }
 NO_QUESTIONS = {"set_budget"}
-NO_OPERATORS = {"__init__", "__repr__", "__bool__", "__iter__", "__hash__", "__rpow__"}
+NO_OPERATORS = {"__init__", "__getitem__", "__round__", "__repr__", "__bool__", "__iter__", "__hash__", "__rpow__"}
 
 
 def walked(*words):

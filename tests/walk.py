@@ -165,7 +165,8 @@ _add(
         l7=c("a").ne_missing(3),
         l8=dp.coalesce(c("a"), c("n"), 1),
         l9=dp.when(c("a") > 5).then(1).when(c("a") > 2).then(2).otherwise(3),
-    ).agg(max_rows=2, **{f"s{i}": dp.count(f"l{i}") for i in range(1, 10)}),
+        l10=abs(c("a")),
+    ).agg(max_rows=2, **{f"s{i}": dp.count(f"l{i}") for i in range(1, 11)}),
     texts=lambda f: f.with_columns(
         t1=dp.concat_str([c("s"), c("city")], separator="-"),
         t2=c("s").str.tail(2),

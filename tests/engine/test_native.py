@@ -135,11 +135,11 @@ def test_numbers_of_every_type_add_up_alike(name, bounds):
             max_rows=1,
             s=dp.sum("x", bounds=bounds),
             t=dp.sum("x", unit_bounds=bounds),
-            m=dp.mean("x", bounds=bounds),
             n=dp.count("x"),
         )
 
     totals = _same(frame, ask)
+    _same(frame, lambda f: f.mean("x", bounds=bounds, max_rows=1))
     known = [v for v in column.to_list() if v is not None and v == v]
     assert totals[-1] == {(): len(known) * 2**20}
     low, high = (max(b, 0) for b in bounds) if name == "Boolean" else bounds
