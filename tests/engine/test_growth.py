@@ -86,7 +86,7 @@ def written(rows):
     """The SQL of an Ibis table, by the compiler that dpframe uses for its database."""
     name = rows._find_backends()[0][0].name
     if name == "duckdb":
-        return str(ibis.to_sql(rows))
+        return str(ibis.to_sql(rows, pretty=False))  # without indents, which grow with the depth
     return pytest.importorskip(f"dpframe.engine.backends.{name}.compiler").Compiler().written(rows)
 
 
