@@ -453,3 +453,31 @@ def test_parts_of_a_table_cost_as_much_as_the_most_expensive_one():
             budget.charge(price, WHO, "count()", normal=known, part=PartName(name, key))
     with pytest.raises(BudgetExceeded):
         budget.charge(price, WHO, "count()", normal=known, part=PartName(name, "a"))
+
+
+def spent_beside_another_part(rho="0.024"):
+    """Of a partition, one part spends nearly all ε, keys take all δ, and another part asks for Gaussian noise."""
+    budget = Budget(epsilon=1, delta=1e-6)
+    rows = pl.DataFrame({"u": [1, 2, 3, 4] * 5, "g": ["a", "b"] * 10, "w": ["s", "t"] * 10})
+    frame = dp.protect(rows, unit="u", budget=budget)
+    first, second = frame.partition("g", keys=["a", "b"], max_groups=1).values()
+    first.count(max_rows=1).release(epsilon=Fraction("0.999"))
+    keys = frame.group_by("w", max_groups=1).count_units()
+    with pytest.warns(dp.errors.DpFrameWarning):
+        keys.release(epsilon=1e-6, delta=1e-6, noise="laplace")
+    second.count(max_rows=1).release(rho=Fraction(rho))
+
+
+def test_noise_whose_delta_does_not_fit_is_not_free_for_another_part():
+    """The unit of the second part would have δ of the keys, and more of the Gaussian noise at ε = 1."""
+    with pytest.raises(BudgetExceeded):
+        spent_beside_another_part()
+
+
+def test_the_sum_of_epsilon_is_given_up_for_every_part():
+    """Whatever another part has spent: the sum of ε does not hold any more once the δ of a release was not counted."""
+    limit, account = Loss.limit(Fraction(1), Fraction(1, 10**6)), GaussianDp()
+    for split in SPLITS:
+        spent = Loss(Fraction(0), split * limit.exact_delta, mu_squared=Fraction(0), split=split)
+        item = account.charged(spent, Loss.charged_rho(Fraction(1, 50), Fraction(0)), limit, Normal(Fraction(1, 25)))
+        assert item.exact_epsilon > limit.exact_epsilon

@@ -423,3 +423,39 @@ def test_an_allowance_of_calendar_months(tmp_path, clock):
     again = Ledger(tmp_path / "a.sqlite").budget("b").allocate("1mo", 12, epsilon=12, zone="Europe/Vienna")
     assert again.spent == eps(2)
     assert "12 months from 2026-01-01 to 2026-12-01" in repr(months.forecast())
+
+
+def under_a_policy(budget, price, caps):
+    policy = {"file": "p.toml", "sha256": "0" * 64, "caps": caps}
+    return budget.charge(eps(price), WHO, "q", policies=[policy])
+
+
+def test_the_caps_of_a_policy_let_nothing_through_that_was_refused(made):
+    budget = made({"day": {"rho": 0.001}})
+    for _ in range(2):
+        with pytest.raises(errors.CapExceeded):
+            paid(budget, 0.5)
+        with pytest.raises(errors.CapExceeded):
+            under_a_policy(budget, 0.1, {"day": {"epsilon": 0.9}})
+        with pytest.raises(errors.CapExceeded):
+            budget.charge(Loss.charged_rho(Fraction(1, 10**4), Fraction(0)), WHO, "q", policies=[
+                {"file": "p.toml", "sha256": "0" * 64, "caps": {"day": {"epsilon": 0.9}}}
+            ])  # fmt: skip
+    assert budget.spent.epsilon == 0
+
+
+def test_a_refused_release_changes_no_caps(made):
+    budget = made(dp.Caps(day=50))
+    with pytest.raises(errors.BudgetExceeded):
+        under_a_policy(budget, 20, {"day": {"epsilon": 30}})
+    assert "caps" not in [entry.kind for entry in budget.entries()]
+
+
+def test_a_policy_on_a_clock_that_is_set_back_begins_no_day_anew(made, clock):
+    budget = made(dp.Caps(day=1))
+    paid(budget, 0.9)
+    clock(2026, 2, 28, 12)
+    under_a_policy(budget, 0.05, {"day": {"epsilon": 0.99}})
+    clock(2026, 3, 1, 13)
+    with pytest.raises(errors.CapExceeded):
+        paid(budget, 0.5)

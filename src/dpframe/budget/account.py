@@ -267,8 +267,8 @@ class Budget(Verbs):
                 body["part"] = {**vars(part), "loss": texts_of(charged)}
                 charged, parts = raised(page.parts, part, charged)
             body["loss"] = texts_of(charged)
-            enter(page, body, at)
             total = self._within_limit(page, charged, loss)
+            enter(page, body, at)
             page.spent, page.subject, page.parts = total, subject, parts
             if retry and running and earlier is not None:
                 page.append("lost", {"about": earlier.number, "by": _user()}, at)

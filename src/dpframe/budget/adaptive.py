@@ -57,6 +57,9 @@ class GaussianDp:
             or cut by δ''_i at a release before A ends. The sum of these along each transcript is at most s·δ, so the
             probability is too. Together P(E) <= e^ε·Q(E) + (1 - s)·δ + s·δ. The roles of P and Q may be exchanged
 
+            Where the δ'' of a release does not fit, its ε_i is more than ε by itself. So the sum of ε does not hold
+            from then on, whatever the largest sums of other parts of a partition are, and (i) needs no δ''.
+
             Pure releases alone have δ_i = 0, so the sum of ε stands beside that of μ² for nothing. Two sums that each
             need a δ, such as those of μ² and of ρ, would need both: P(E) <= e^ε·Q(E) + δ_1 + δ_2. A part of δ that is
             moved from one use to another after answers were seen has no proof either. The first release may choose
@@ -130,7 +133,7 @@ class GaussianDp:
         room = limit.exact_epsilon - spent.exact_epsilon
         if epsilon <= room and keys + rate * epsilon <= free:
             return _counted(epsilon, keys + rate * epsilon, mu_squared)
-        return _counted(epsilon + max(room, Fraction(0)), keys, mu_squared)  # the sum of ε is given up
+        return _counted(epsilon + limit.exact_epsilon, keys, mu_squared)  # the sum of ε is given up, for each part too
 
     def allows(self, total: Loss, limit: Loss) -> bool:
         """Whether sums are within the limit."""

@@ -142,10 +142,11 @@ def begun(recorded: Recorded | None) -> State | None:
     return None if recorded is None else {"caps": {**recorded}, "periods": {}}
 
 
-def changed(state: State | None, recorded: Recorded, at: dt.datetime) -> State:
+def changed(state: State | None, recorded: Recorded, at: dt.datetime | None) -> State:
     """The state after a change of the caps. Sums are kept.
 
-    A period that lies ahead of this clock, since a clock was once too far ahead, ends here; its sum is kept too.
+    Input:  at: the time of a change by whoever runs the ledger. A period that lies ahead of this clock, since a clock
+            was once too far ahead, ends here; its sum is kept too. None for a change by a release, which ends none
     Errors: UnsupportedOperation for another time zone
     """
     if state is not None and state["caps"]["zone"] != recorded["zone"]:
@@ -154,7 +155,7 @@ def changed(state: State | None, recorded: Recorded, at: dt.datetime) -> State:
     return {
         "caps": {**recorded},
         "periods": {
-            name: {**sums, "of": min(sums["of"], _first_day(name, at, zone).isoformat())}
+            name: sums if at is None else {**sums, "of": min(sums["of"], _first_day(name, at, zone).isoformat())}
             for name, sums in periods.items()
         },
     }
@@ -268,16 +269,27 @@ def needs_spender(state: State, price: Loss) -> bool:
 
 
 def tightened(state: State | None, more: Mapping[str, Any]) -> Recorded:
-    """The caps of a budget and others together: of each amount the smaller one."""
+    """The caps of a budget and others together: of each amount the smaller one.
+
+    A cap that names ε alone refuses prices in ρ, and the other way round. So of two caps, ε and ρ are allowed where
+    both name them; where they have none in common, nothing is.
+    """
     now: Recorded = {"zone": "UTC"} if state is None else state["caps"]
     both = {name: {**now.get(name, {})} for name in NAMES}
     for name, typed in more.items():
-        for part, amount in _amounts(name, typed, Terms.EPSILON).items():
-            both[name][part] = min(both[name].get(part, amount), amount, key=Fraction)
+        theirs, own = _amounts(name, typed, Terms.EPSILON), both[name]
+        named = (set(own) & set(theirs)) | ({"delta"} & (set(own) | set(theirs))) if own else set(theirs)
+        both[name] = {
+            part: min(own.get(part, amount), amount, key=Fraction)
+            for part in sorted(named)
+            for amount in [theirs.get(part) or own[part]]
+        }
+        if not named - {"delta"}:
+            both[name]["epsilon"] = "0/1"
     return {"zone": now["zone"], **{name: parts for name, parts in both.items() if parts}}
 
 
-def adopted(page: Page, policies: Iterable[Mapping[str, Any]], at: dt.datetime) -> list[dict[str, Any]]:
+def adopted(page: Page, policies: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Take over the caps of the policy files that a charge is under; those of the budget stay where they are stricter.
 
     Output: the entries that record it, for a charge that is not refused
@@ -287,8 +299,8 @@ def adopted(page: Page, policies: Iterable[Mapping[str, Any]], at: dt.datetime) 
     for policy in policies:
         recorded = tightened(page.caps, policy.get("caps", {}))
         if policy.get("caps") and (page.caps is None or recorded != page.caps["caps"]):
-            page.caps = changed(page.caps, recorded, at)
-            entries.append({"caps": recorded, "by": policy["file"]})
+            page.caps = changed(page.caps, recorded, None)
+            entries.append({"caps": recorded, "by": policy["file"], "adopted": True})
     return entries
 
 
@@ -297,7 +309,7 @@ def enter(page: Page, body: dict[str, Any], at: dt.datetime) -> None:
 
     Errors: CapExceeded; InvalidArgument without a spender where spenders have a cap
     """
-    entries = adopted(page, body.get("policies", ()), at)
+    entries = adopted(page, body.get("policies", ()))
     price, spender = own_price(body), body.get("spender")
     by_spender = Loss.none()
     if spender is not None:

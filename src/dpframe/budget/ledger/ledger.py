@@ -175,9 +175,12 @@ class Ledger(Hints):
             page.append("caps", {"caps": recorded, "by": by}, at)
 
     def _check_near(self, name: str, *, create: bool) -> None:
-        """Refuse a new name that is nearly that of a budget: it would be a second budget. Errors: BudgetMismatch."""
+        """Refuse a new name that is nearly that of a budget: it would be a second budget. Errors: BudgetMismatch.
+
+        The name itself is no other: another process may have made this budget meanwhile.
+        """
         names = self.budgets()
-        near = [other for other in names if is_near(name, other)]
+        near = [other for other in names if other != name and is_near(name, other)]
         if near and not create:
             raise BudgetMismatch(
                 f"There is no budget {name!r} in this ledger, and there is {near[0]!r}; its budgets are "

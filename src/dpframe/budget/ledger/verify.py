@@ -174,7 +174,7 @@ class _Reading:
                 self.opening = self.opening or entry.body
                 self.caps = caps.begun(entry.body.get("caps"))
             case "caps":
-                self.caps = caps.changed(self.caps, entry.body["caps"], entry.when)
+                self.caps = caps.changed(self.caps, entry.body["caps"], None if "adopted" in entry.body else entry.when)
             case "charge":
                 self._charge(place, entry, accountant)
             case "partition":
