@@ -22,7 +22,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.engine.backends import backend_named
 from dpframe.errors import DpFrameError
-from dpframe.theory.formulas.sensitivity.pairs import paired_l1
+from dpframe.theory.formulas.sensitivity.sum_and_count import paired_l1
 from statistics_table import shapes
 
 KINDS = ("pandas", "polars", "lazy", "pyarrow")

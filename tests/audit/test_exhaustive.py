@@ -29,7 +29,7 @@ from dpframe.plan.statistics import Missing
 from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.release.answer.draw import margin_totals
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
-from dpframe.theory.formulas.sensitivity.pairs import paired_l1
+from dpframe.theory.formulas.sensitivity.sum_and_count import paired_l1
 from statistics_table import shapes
 
 UNIT = ("t", "u")

@@ -50,7 +50,7 @@ from dpframe.engine.backends.datafusion import functions as in_datafusion
 from dpframe.engine.backends.datafusion import session as datafusion_session
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
-from dpframe.engine.stages import integers, keys, limits, operands, rows, values
+from dpframe.engine.stages import coerced, integers, keys, limits, operands, rows
 from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import (
     BudgetError,
@@ -2195,7 +2195,7 @@ PLANTS = [
     ),
     Plant(
         "adding zero makes one zero of two",
-        values.one_zero,
+        coerced.one_zero,
         "return nw.when(value == 0).then(value.abs() + 0.0).otherwise(value)",
         "return value + 0.0",
         the_sign_of_zero_is_released,

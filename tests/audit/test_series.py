@@ -16,7 +16,7 @@ from transcripts import given, loss
 
 import dpframe as dp
 from dpframe.budget import account
-from dpframe.engine.stages import combine
+from dpframe.engine.stages import joining
 from dpframe.release.kinds.series import answer, noise, progress, questions, series, unit_change
 from dpframe.release.kinds.series.shape import Shape
 from dpframe.theory.formulas.sensitivity import period_totals
@@ -489,9 +489,9 @@ PLANTS = {
         "-1",
         "pure",
     ),
-    "a unit has one period more": (combine.first_periods, ">= step.most", "> step.most", "enforced"),
+    "a unit has one period more": (joining.first_periods, ">= step.most", "> step.most", "enforced"),
     "a unit's periods are those of its rows": (
-        combine.first_periods,
+        joining.first_periods,
         'backend_of(there).unique(there.select(*_identifiers(step.units, "j"), *periods))',
         'there.select(*_identifiers(step.units, "j"), *periods)',
         "fewer",

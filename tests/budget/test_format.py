@@ -9,7 +9,7 @@ import pytest
 
 from dpframe import errors
 from dpframe.budget import Ledger, Loss
-from dpframe.budget.ledger.tables import EARLIEST, FORMAT
+from dpframe.budget.ledger.schema import EARLIEST, FORMAT
 
 WHO = "unit 'id', add-remove"
 

@@ -12,7 +12,7 @@ import pytest
 
 from dpframe import errors
 from dpframe.budget import Ledger, Loss
-from dpframe.budget.ledger.tables import FORMAT
+from dpframe.budget.ledger.schema import FORMAT
 
 WHO = "unit 'id', add-remove"
 TENTH = Loss.charged(Fraction(1, 10), Fraction(0))

@@ -21,7 +21,7 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.plan.nodes import Call, Literal, Name
-from dpframe.plan.operations import Pattern, series
+from dpframe.plan.operations import Pattern, taylor
 
 __all__ = ["Typed", "family", "held", "value", "whole_range"]
 
@@ -314,14 +314,14 @@ def logarithm(args, options):
         return Typed(nw.Float64(), None)
     if math.isinf(x):
         return Typed(nw.Float64(), x)
-    return Typed(nw.Float64(), series.log1p(x) if base is None else series.logarithm(x, base, series.Floats()))
+    return Typed(nw.Float64(), taylor.log1p(x) if base is None else taylor.logarithm(x, base, taylor.Floats()))
 
 
 def exponential(args, options):
     x = float64(args[0])
-    if x is None or not series.LEAST_POWER <= x <= series.LARGEST_POWER:
+    if x is None or not taylor.LEAST_POWER <= x <= taylor.LARGEST_POWER:
         return Typed(nw.Float64(), None if x is None else math.inf if x > 0 else 0.0)
-    return Typed(nw.Float64(), series.exponential(x, series.Floats()))
+    return Typed(nw.Float64(), taylor.exponential(x, taylor.Floats()))
 
 
 # Comparison and logic

@@ -1,11 +1,11 @@
 """What users call: protected frames and queries. The functions of statistics are in `statistics`, by their files."""
 
 from dpframe.api.arguments import Pair
+from dpframe.api.automatic import Auto
 from dpframe.api.concat import concat
 from dpframe.api.declaring import Declarations, protect
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.groups import PrivateGroupBy
-from dpframe.api.limits import Auto
 from dpframe.api.query import Query
 from dpframe.api.settings import set_budget
 

@@ -17,7 +17,7 @@ from dpframe.api.arguments import (
     read_row_limits,
     typed_too,
 )
-from dpframe.api.cells import cell_of, check_cells, intervals_of, parts_of
+from dpframe.api.cell_arguments import cell_of, check_cells, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.hierarchy import HierarchyQuery, hierarchy_of, read_crossed
 from dpframe.api.marginals import MarginalsQuery, listed_levels, marginals_of, workload_of

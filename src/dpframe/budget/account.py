@@ -23,7 +23,7 @@ from dpframe.budget.entries import (
     price_of,
     texts_of,
 )
-from dpframe.budget.limits import another_subject, exceeded, is_misnamed, second_budget, warn_of_weak
+from dpframe.budget.exceeded import another_subject, exceeded, is_misnamed, second_budget, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import body_of, check_plain, fingerprint, is_text
@@ -63,7 +63,7 @@ class Budget(Verbs):
             one release, spender, day, week or month may cost, `dp.Caps(...)` or a dict of its arguments
     Bound:  all releases that are charged here compose to at most the limit. The first charge binds the budget to one
             unit and neighbour relation; the limit holds for these
-    Warns:  DpFrameWarning for a limit that protects little; see `dpframe.budget.limits`
+    Warns:  DpFrameWarning for a limit that protects little; see `dpframe.budget.exceeded`
     Errors: InvalidPrice, UnsupportedOperation; at a release BudgetExceeded and BudgetMismatch, which spend nothing
 
     A charge is made before any row is read, under a lock, and is never taken back. `dp.Ledger` keeps budgets that

@@ -1,6 +1,10 @@
 """Questions before any row is read: columns and their domains, steps, expressions, statistics, and the explanation."""
 
 from dpframe.plan.allotments import Allotment
+from dpframe.plan.bins import (
+    Intervals,
+    check_interval,
+)
 from dpframe.plan.columns import (
     Auto,
     Bounds,
@@ -70,10 +74,6 @@ from dpframe.plan.hints import (
     RELEASE,
     SYNTHETIC,
     SYNTHETIC_QUERY,
-)
-from dpframe.plan.intervals import (
-    Intervals,
-    check_interval,
 )
 from dpframe.plan.keys import (
     Key,

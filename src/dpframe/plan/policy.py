@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from dpframe.errors import InvalidArgument, PolicyExceeded, kind_of
+from dpframe.plan.bins import check_interval
 from dpframe.plan.columns import Bounds, Cap, ColumnDomain, Limits, Lock
-from dpframe.plan.intervals import check_interval
 from dpframe.plan.steps import Rows, check_limit
 from dpframe.plan.types import Kind, kind, show
 from dpframe.usage import Hints, nearest

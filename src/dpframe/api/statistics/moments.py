@@ -86,11 +86,11 @@ def mean(
             value moves it by at most half of their width. Where values cannot be missing (`drop_nulls`, `fill_null`)
             the count is that of the rows, and every mean and `count()` of the question share it. With Laplace noise,
             sum and count are measured as a pair, which has √2 less noise on both
-            (`dpframe.theory.formulas.sensitivity.pairs`). The ratio is then drawn to the middle of the bounds, by as
-            much as its noise deserves: not at all where many values are counted, and all the way where none are. So a
-            mean of few values has a bias and a smaller error, often half of that of the ratio. For means at the very
-            end of their bounds, the ratio itself does as well or better, by up to a fifth. The interval is that of
-            the ratio, and holds what is released. A weighted mean has a sum of weighted distances from the middle,
+            (`dpframe.theory.formulas.sensitivity.sum_and_count`). The ratio is then drawn to the middle of the bounds,
+            by as much as its noise deserves: not at all where many values are counted, and all the way where none are.
+            So a mean of few values has a bias and a smaller error, often half of that of the ratio. For means at the
+            very end of their bounds, the ratio itself does as well or better, by up to a fifth. The interval is that
+            of the ratio, and holds what is released. A weighted mean has a sum of weighted distances from the middle,
             and a sum of weights in place of the count: see `dpframe.plan.totals.sums.product_total`
     Errors: as in `sum`
 

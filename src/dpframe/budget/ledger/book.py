@@ -11,8 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from dpframe.budget.entries import Entry, Failures, canonical, chained, digest_of, loss_of, texts_of
+from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.store import Store
-from dpframe.budget.ledger.tables import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.witness import Witness, check_forward
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts

@@ -15,9 +15,9 @@ from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
 from dpframe.budget.caps import begun, changed, read_caps, read_spender
 from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, sealed, texts_of
+from dpframe.budget.exceeded import read_min_units, warn_of_weak
 from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
-from dpframe.budget.limits import read_min_units, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.names import check_plain, is_near, is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
@@ -193,7 +193,7 @@ class Ledger(Hints):
         """Names of the budgets, in order."""
         import sqlalchemy as sa
 
-        from dpframe.budget.ledger.tables import BUDGETS
+        from dpframe.budget.ledger.schema import BUDGETS
 
         with self._store.transaction() as connection:
             return list(connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)).scalars())
@@ -203,7 +203,7 @@ class Ledger(Hints):
         import sqlalchemy as sa
 
         from dpframe.budget.ledger.book import readable
-        from dpframe.budget.ledger.tables import BUDGETS
+        from dpframe.budget.ledger.schema import BUDGETS
 
         with self._store.transaction() as connection:
             row = connection.execute(sa.select(BUDGETS).where(BUDGETS.c.name == name)).first()
@@ -219,7 +219,7 @@ class Ledger(Hints):
         """Write the first entry of a new budget, unless another process has done so already."""
         import sqlalchemy as sa
 
-        from dpframe.budget.ledger.tables import BUDGETS, ENTRIES
+        from dpframe.budget.ledger.schema import BUDGETS, ENTRIES
 
         at = account.now().isoformat(timespec="microseconds")
         body = {"accountant": kind, "budget": name, "limit": limit, **({} if caps is None else {"caps": caps})}

@@ -6,8 +6,8 @@ import importlib.util
 
 import sqlalchemy as sa
 
+from dpframe.budget.ledger.schema import METADATA
 from dpframe.budget.ledger.store import Store
-from dpframe.budget.ledger.tables import METADATA
 from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable, UnsupportedOperation
 
 # The first schema of the search path with a ledger, or else the schema in which tables are made.

@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dpframe.budget.ledger.filesystem import refuse_network
-from dpframe.budget.ledger.tables import BUDGETS, EARLIEST, ENTRIES, FORMAT, LEDGER, METADATA
+from dpframe.budget.ledger.schema import BUDGETS, EARLIEST, ENTRIES, FORMAT, LEDGER, METADATA
 from dpframe.budget.ledger.witness import Witness
 from dpframe.errors import LedgerDamaged, LedgerUnavailable
 

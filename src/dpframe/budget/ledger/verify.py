@@ -14,8 +14,8 @@ from dpframe.budget import caps
 from dpframe.budget.accountants import Accountant, accountant_named
 from dpframe.budget.entries import GENESIS, Entry, Failures, chained, digest_of, loss_of
 from dpframe.budget.ledger.book import HASH, UNREADABLE, B, caps_of, entry_of, failures_of
+from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.store import Store
-from dpframe.budget.ledger.tables import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import PartName, Parts, compared, opened, raised

@@ -1,11 +1,14 @@
 """The stages of a query: rows, integers, one row per unit and group, and weights that enforce the limits."""
 
-from dpframe.engine.stages.combine import (
-    most_per_key,
+from dpframe.engine.stages.coerced import (
+    to_float,
 )
 from dpframe.engine.stages.integers import (
     candidate_number,
     row_integer,
+)
+from dpframe.engine.stages.joining import (
+    most_per_key,
 )
 from dpframe.engine.stages.keys import (
     among,
@@ -36,9 +39,6 @@ from dpframe.engine.stages.limits import (
 from dpframe.engine.stages.rows import (
     lower,
     unit_names,
-)
-from dpframe.engine.stages.values import (
-    to_float,
 )
 
 __all__ = [

@@ -15,10 +15,10 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend
-from dpframe.engine.stages.calendar import CALENDAR
+from dpframe.engine.stages.coerced import TICKS, in_calendar, int64, not_nan, to_float, typed
+from dpframe.engine.stages.dates import CALENDAR
 from dpframe.engine.stages.functions import FUNCTIONS
 from dpframe.engine.stages.operands import Columns, Lower, Operands
-from dpframe.engine.stages.values import TICKS, in_calendar, int64, not_nan, to_float, typed
 from dpframe.errors import WrongType
 from dpframe.plan import (
     LONGEST_TEXT,

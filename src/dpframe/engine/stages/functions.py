@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import narwhals as nw
 
+from dpframe.engine.stages.coerced import WITHIN, to_float
 from dpframe.engine.stages.operands import Columns, Lower, Operands
-from dpframe.engine.stages.values import WITHIN, to_float
 from dpframe.plan import LARGEST_POWER, LEAST_POWER, Floats, Kind, exponential, log1p, logarithm
 
 _WHOLE = 2.0**52  # from here on, floats are whole numbers

@@ -10,7 +10,7 @@ from functools import reduce
 import narwhals as nw
 
 from dpframe.engine.backends import Backend
-from dpframe.engine.stages.values import to_float
+from dpframe.engine.stages.coerced import to_float
 from dpframe.plan import TIMES, Candidates, Factor, Kind, Total, TotalKind, integer_range, kind
 
 _LOG_TERMS = 8  # terms of the series of log(1 + t): for |t| < 0.19 the terms left out are below 4e-8

@@ -16,7 +16,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
-from dpframe.engine.stages.values import one_zero, typed
+from dpframe.engine.stages.coerced import one_zero, typed
 from dpframe.engine.tables import polars_dtype
 from dpframe.plan import FRACTION_BITS, TIMES, Column, Keys, Kind, Question, Total, kind, ticks
 from dpframe.theory.formulas.sensitivity import spread_weight

@@ -33,7 +33,7 @@ import narwhals as nw
 import polars as pl
 
 from dpframe.engine.backends import Backend, Frame, Selection, backend_of
-from dpframe.engine.stages.values import to_float
+from dpframe.engine.stages.coerced import to_float
 from dpframe.plan import FRACTION_BITS, Limits, Moment, Product, Total, TotalKind
 from dpframe.theory.formulas.sensitivity import Contribution
 

@@ -17,9 +17,9 @@ from functools import reduce
 import narwhals as nw
 
 from dpframe.engine.backends import Frame
+from dpframe.engine.stages.coerced import WITHIN, int64, not_nan, to_float
 from dpframe.engine.stages.expressions import LOWERED, SIGNS
 from dpframe.engine.stages.operands import Columns, Operands
-from dpframe.engine.stages.values import WITHIN, int64, not_nan, to_float
 from dpframe.plan import Call, ColumnDomain, Literal, Name, Node, Table, composed, nodes, overflows
 
 _LARGE = 32  # operations and operands of an expression that need not be a column

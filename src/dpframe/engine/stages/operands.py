@@ -10,7 +10,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Frame, backend_of
-from dpframe.engine.stages.values import int64
+from dpframe.engine.stages.coerced import int64
 from dpframe.plan import ColumnDomain, Ends, Kind, Search, kind
 
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import narwhals as nw
 
 from dpframe.engine.backends import Frame, backend_of
+from dpframe.engine.stages.coerced import in_calendar, in_timedelta, not_nan, one_zero, to_float
 from dpframe.engine.stages.lowering import Lowering
-from dpframe.engine.stages.values import in_calendar, in_timedelta, not_nan, one_zero, to_float
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, Call, Column, ColumnDomain, Kind, Node, Table, kind, nodes
 from dpframe.plan.steps import basic as steps

@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 import polars as pl
 
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
+from dpframe.plan.bins import check_bound, check_interval
 from dpframe.plan.expressions.choices import Closed, between, mapped, same
 from dpframe.plan.expressions.foreign import Reader
 from dpframe.plan.expressions.namespaces import CalendarNamespace, TextNamespace
 from dpframe.plan.hints import EXPRESSION
-from dpframe.plan.intervals import check_bound, check_interval
 from dpframe.plan.nodes import Call, Listed, Literal, Name, Node, joined, text
 from dpframe.plan.types import (
     Kind,

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from dpframe.plan.operations.elementary import ELEMENTARY
 from dpframe.plan.operations.numbers import DIVISIBLE, OF_NUMBERS
-from dpframe.plan.operations.parts import LONGEST_TEXT, OF_PARTS, Form
 from dpframe.plan.operations.patterns import (
     OF_PATTERNS,
     WHITE_SPACE,
@@ -27,7 +26,8 @@ from dpframe.plan.operations.patterns import (
     Task,
 )
 from dpframe.plan.operations.rules import Operation, overflows
-from dpframe.plan.operations.series import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
+from dpframe.plan.operations.taylor import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
+from dpframe.plan.operations.texts_and_dates import LONGEST_TEXT, OF_PARTS, Form
 from dpframe.plan.operations.values import OF_VALUES, cast_domain, clip_domain, fill_domain
 from dpframe.plan.operations.windows import OF_WINDOWS, TOTALS, Every, Window, difference_type, in_zone, is_local
 

@@ -12,7 +12,7 @@ import narwhals as nw
 
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import NUMBERS, Operation, Options, as_floats, finite, need, overflows
-from dpframe.plan.operations.series import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
+from dpframe.plan.operations.taylor import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
 from dpframe.plan.types import Kind, kind
 
 _WHOLE = 2.0**52  # from here on, floats are whole numbers

@@ -11,7 +11,6 @@ import narwhals as nw
 
 from dpframe.errors import WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain
-from dpframe.plan.operations.parts import concatenated
 from dpframe.plan.operations.rules import (
     NUMBERS,
     Operation,
@@ -23,6 +22,7 @@ from dpframe.plan.operations.rules import (
     nullable,
     overflows,
 )
+from dpframe.plan.operations.texts_and_dates import concatenated
 from dpframe.plan.operations.windows import moved
 from dpframe.plan.types import TIMES, Kind, kind
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import nodes
+from dpframe.plan.bins import Intervals
 from dpframe.plan.columns import ColumnDomain, Limits, Table
 from dpframe.plan.declared import Declared, check_limits
 from dpframe.plan.expressions import Expr
-from dpframe.plan.intervals import Intervals
 from dpframe.plan.types import Kind, kind, listed, real, show
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Hints

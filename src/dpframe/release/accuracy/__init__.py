@@ -4,7 +4,7 @@ The number without noise is that of the rows under the stated limits and bounds.
 bounds remove are not in the error. The error of each statistic is in `release.estimators`.
 """
 
-from dpframe.release.accuracy.arguments import check_alpha, check_column, check_rows, read_ci
+from dpframe.release.accuracy.asked import check_alpha, check_column, check_rows, read_ci
 from dpframe.release.accuracy.group_differences import Differences, holm
 from dpframe.release.accuracy.independence import Independence, independence
 from dpframe.release.accuracy.interval_columns import check_ci

@@ -20,7 +20,7 @@ from dpframe.theory.datasets import plain_value
 from dpframe.theory.exact import Real, exact
 from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 from dpframe.theory.formulas.sensitivity.grouped import row_sums
-from dpframe.theory.formulas.sensitivity.pairs import paired_l1
+from dpframe.theory.formulas.sensitivity.sum_and_count import paired_l1
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import (
     AtomDomain,

@@ -29,7 +29,7 @@ from dpframe.release.shown.charts.numbers import (
     margins,
     shown,
 )
-from dpframe.release.shown.charts.parts import (
+from dpframe.release.shown.charts.placing import (
     Grouped,
 )
 

@@ -18,8 +18,8 @@ from dpframe.release.shown.charts.look import (
     lines_of_labels,
 )
 from dpframe.release.shown.charts.marks import Key, Mark, tooltips
-from dpframe.release.shown.charts.parts import Parts
 from dpframe.release.shown.charts.places import Bins, Numbers
+from dpframe.release.shown.charts.placing import Parts
 from dpframe.safe_text import for_script
 
 HIGH = 610  # height of the bars of a chart (pixels); with its title the chart stays within 800

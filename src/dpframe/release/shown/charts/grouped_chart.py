@@ -12,8 +12,8 @@ from dpframe.release.shown.charts.bars import below_one_another, beside_one_anot
 from dpframe.release.shown.charts.lines import over_steps, over_time
 from dpframe.release.shown.charts.look import SERIES, Heading, Look, Order, drawn, label_of_key
 from dpframe.release.shown.charts.marks import Mark
-from dpframe.release.shown.charts.parts import Grouped, Groups, Parts, read_parts
 from dpframe.release.shown.charts.places import Bins, Names, Numbers, Times
+from dpframe.release.shown.charts.placing import Grouped, Groups, Parts, read_parts
 
 _BARS = 120  # the largest number of vertical bars; for more, a line is drawn
 _NOTED = 3  # the largest number of groups that a note lists

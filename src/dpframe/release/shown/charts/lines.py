@@ -11,8 +11,8 @@ from dpframe.release.shown.charts.bars import color_of, steps_axis
 from dpframe.release.shown.charts.look import BAND, BANDS, SERIES, TINTS, Look
 from dpframe.release.shown.charts.marks import Mark, time_format, tooltips
 from dpframe.release.shown.charts.numbers import DAY
-from dpframe.release.shown.charts.parts import Parts
 from dpframe.release.shown.charts.places import Times
+from dpframe.release.shown.charts.placing import Parts
 
 Lines = Mapping[str, Sequence[tuple[float, Mark]]]  # the marks of each series, each with its place on the axis
 _POINTS = 62  # the largest number of points of a line that are marked

@@ -20,7 +20,7 @@ from dpframe.theory.formulas.sensitivity.one_signed import (
     best_shared_noise,
     shared_noise_square,
 )
-from dpframe.theory.formulas.sensitivity.pairs import (
+from dpframe.theory.formulas.sensitivity.sum_and_count import (
     joint_l1,
     pair_gains,
     pair_scale,

@@ -15,8 +15,8 @@ from itertools import zip_longest
 import narwhals as nw
 
 from dpframe.engine.backends import Backend, Frame
+from dpframe.engine.stages.coerced import to_float
 from dpframe.engine.stages.lowering import Lowering
-from dpframe.engine.stages.values import to_float
 from dpframe.plan import TIMES, ColumnDomain, Kind, integer_range, kind
 from dpframe.plan.steps import Feature, small
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import narwhals as nw
 from narwhals.dtypes import DType
 
+from dpframe.engine.stages.coerced import TICKS, in_calendar, in_timedelta
 from dpframe.engine.stages.operands import Columns, Lower, Operands
-from dpframe.engine.stages.values import TICKS, in_calendar, in_timedelta
 from dpframe.plan import Every, Kind, Window, in_zone, kind
 
 _FIRST = -(2**63)

@@ -9,11 +9,11 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Frame, backend_of
-from dpframe.engine.stages.features import per_unit
+from dpframe.engine.stages.coerced import int64, one_zero, to_float
 from dpframe.engine.stages.keys import listed
 from dpframe.engine.stages.lowering import Lowering
 from dpframe.engine.stages.rows import as_bytes, lowered, readable, unit_names
-from dpframe.engine.stages.values import int64, one_zero, to_float
+from dpframe.engine.stages.unit_features import per_unit
 from dpframe.engine.tables import Data
 from dpframe.plan import Column, ColumnDomain, Kind, kind
 from dpframe.plan.steps import FirstPeriods, PartitionPart, combine

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.budget.limits import warn_of_weak
+from dpframe.budget.exceeded import warn_of_weak
 from dpframe.budget.losses import Loss, typed_number
 from dpframe.errors import BudgetExceeded, DeltaRequired, DpFrameWarning, InvalidArgument
 
