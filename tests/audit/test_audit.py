@@ -10,8 +10,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit import audit, check_query, neighbours
-from dpframe.audit.binomial import at_least, at_most
 from dpframe.audit.brute import within
+from dpframe.audit.trials import at_least, at_most
 from dpframe.errors import DpFrameError, InvalidArgument, UnknownColumn, UnsupportedOperation
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from strategies import bring

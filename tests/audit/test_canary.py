@@ -32,8 +32,8 @@ from dpframe import engine
 from dpframe.engine import compile as compiler
 from dpframe.engine.backends import polars as on_polars
 from dpframe.errors import DpFrameError
-from dpframe.release.kinds import table as tables
-from dpframe.release.kinds.hierarchy import answer as hierarchies
+from dpframe.release.kinds import answers as tables
+from dpframe.release.kinds.hierarchy import release as hierarchies
 from dpframe.release.shown import ledger_page
 from statistics_table import shapes
 from strategies import bring

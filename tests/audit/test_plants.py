@@ -37,7 +37,7 @@ import dpframe as dp
 from datafusion_tables import stored as stored_in_datafusion
 from dpframe import engine
 from dpframe.api import partition
-from dpframe.audit.binomial import at_least
+from dpframe.audit.trials import at_least
 from dpframe.budget import Loss, account, adaptive, caps, earlier, losses, memory, names, parts
 from dpframe.budget.ledger import book, store
 from dpframe.engine import compile as compiler
@@ -68,10 +68,9 @@ from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine, rewrites
 from dpframe.plan.tables import synthesis
 from dpframe.plan.totals import Total
-from dpframe.plan.totals import choices as choice_totals
 from dpframe.plan.totals import sums as measures
 from dpframe.release import batch, narrowing, paying, run
-from dpframe.release.accuracy import intervals, picked
+from dpframe.release.accuracy import intervals
 from dpframe.release.answer import GROUPS_FOUND, draw, suppression
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
@@ -79,8 +78,8 @@ from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
+from dpframe.release.kinds import answers
 from dpframe.release.kinds import keys as rounds_of_keys
-from dpframe.release.kinds import table as tables
 from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.hierarchy import draw as levels
 from dpframe.release.kinds.synthesis import rounds as table_rounds
@@ -953,7 +952,7 @@ def tracebacks_hold_rows(place=pl.LazyFrame, name="collect"):
 
     def interrupted(*args, **named):
         held.append((args, real(*args, **named)))
-        if place is tables or held[-1][1].height > 1:
+        if place is answers or held[-1][1].height > 1:
             raise KeyboardInterrupt
         return held[-1][1]
 
@@ -1179,14 +1178,14 @@ PLANTS = [
     ),
     Plant(
         "intervals of picked counts are those of one count alone",
-        picked.alpha_of_each,
+        intervals.alpha_of_each,
         "alpha / groups",
         "alpha",
         picked_counts_are_missed,
     ),
     Plant(
         "counts that found their own key are never far above the truth",
-        picked.with_rare_groups,
+        intervals.with_rare_groups,
         "np.where(value <= reach, np.minimum(low, 0.0), low)",
         "low",
         picked_counts_are_missed,
@@ -1534,7 +1533,7 @@ PLANTS = [
     ),
     Plant(
         "blocks of a tree move as groups do",
-        choice_totals.tree_total,
+        measures.tree_total,
         "unit_limits.table.relation)",
         "unit_limits.table.relation, unit_limits.cells)",
         blocks_move_by_more_than_claimed,
@@ -2254,7 +2253,7 @@ PLANTS = [
         run._sealed_read,
         "engine.sealed(lambda: _read(pair, price))",
         "_read(pair, price)",
-        lambda: tracebacks_hold_rows(tables, "drawn_table"),
+        lambda: tracebacks_hold_rows(answers, "drawn_table"),
     ),
 ]
 

@@ -16,7 +16,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine
 from dpframe.audit import audit
-from dpframe.audit.binomial import at_least
+from dpframe.audit.trials import at_least
 from dpframe.plan.columns import Limits
 from dpframe.plan.steps.basic import source_of
 from dpframe.release.answer.draw import drawn_table

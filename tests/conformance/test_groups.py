@@ -23,7 +23,7 @@ from suite import TALLY, refused
 
 import dpframe as dp
 from dpframe import engine as asked
-from dpframe.api.cell_arguments import intervals_of
+from dpframe.api.questions import intervals_of
 from dpframe.errors import DpFrameError
 from dpframe.plan import Intervals
 from dpframe.plan.types import kind

@@ -389,7 +389,7 @@ def test_uint64_and_zones_are_refused_with_the_line_to_type(table):
 
 def test_only_totals_are_fetched(connection, monkeypatch):
     """No row is read before the charge, and none leaves the database."""
-    from dpframe.engine.backends.sqlite import connection as server
+    from dpframe.engine.backends.sqlite import dialect as server
 
     fetched, fetch = [], server.fetch_rows
     frame = pl.DataFrame(
@@ -416,7 +416,7 @@ def test_only_totals_are_fetched(connection, monkeypatch):
 @pytest.mark.parametrize("statistic", ["median", "max"])
 def test_a_join_reads_an_index(table, monkeypatch, statistic):
     """Without one, n units are compared with n rows each: a median of 40,000 rows took 9 s, and takes 0.8 s."""
-    from dpframe.engine.backends.sqlite import connection as ours
+    from dpframe.engine.backends.sqlite import dialect as ours
 
     queries, run = [], ours.fetch_rows
     rows = table("u INTEGER, s TEXT, x DOUBLE", *(f"{i % 20}, 'p{i % 7}', {i}.5" for i in range(60)))

@@ -16,7 +16,7 @@ from dpframe.budget import Ledger
 from dpframe.budget.names import fingerprint
 from dpframe.plan.fingerprint import described
 from dpframe.release import paying, run
-from dpframe.release.kinds import table as tables
+from dpframe.release.kinds import answers as tables
 from dpframe.release.stored import Answer, packed, unpacked
 
 ROWS = {

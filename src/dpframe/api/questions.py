@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from dpframe.api.aggregates import read_aggregates
 from dpframe.api.arguments import (
@@ -17,29 +18,87 @@ from dpframe.api.arguments import (
     read_row_limits,
     typed_too,
 )
-from dpframe.api.cell_arguments import cell_of, check_cells, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.hierarchy import HierarchyQuery, hierarchy_of, read_crossed
 from dpframe.api.marginals import MarginalsQuery, listed_levels, marginals_of, workload_of
 from dpframe.api.query import Query
+from dpframe.api.statistics import counts, moments
 from dpframe.api.statistics.choices import FrameChoices
 from dpframe.api.statistics.counts import FrameCounts, count
 from dpframe.api.statistics.moments import FrameMoments
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import (
+    Aggregate,
     Auto,
+    Intervals,
     Key,
     Keys,
     Layout,
     Question,
     check_choice,
+    number,
     read_keys,
     read_other,
 )
 from dpframe.plan.declared import check_levels, limits_of, min_units_of
 from dpframe.plan.steps import basic as steps
 from dpframe.usage import explains
+
+
+def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, call: str) -> Intervals:
+    """The intervals of a histogram, with one below the edges (`underflow`) and one above (`overflow`)."""
+    if not isinstance(underflow, bool) or not isinstance(overflow, bool):
+        raise InvalidArgument(f"{call}: underflow= and overflow= are True or False.")
+    inner = Intervals.of(bins, right=False, closed_ends=not overflow, call=call)
+    if not underflow and not overflow:
+        return inner
+    first, last = inner.edges[0], inner.edges[-1]
+    if not isinstance(first, (int, float)):
+        raise InvalidArgument(f"{call}: underflow= and overflow= go with bins of numbers.")
+    edges, labels = inner.edges, inner.labels
+    if underflow:
+        edges, labels = (-math.inf, *edges), (f"< {number(first)}", *labels)
+    if overflow:
+        edges, labels = (*edges, math.inf), (*labels, f"≥ {number(last)}")
+    return Intervals(edges, labels, right=False, closed_ends=True)
+
+
+def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
+    """What each cell is divided by, from `normalize=` as in `pd.crosstab`."""
+    if normalize is False:
+        return ""
+    for names, part in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
+        if any(type(normalize) is type(x) and normalize == x for x in names):
+            return part  # type: ignore[return-value]
+    raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
+
+
+def cell_of(values: str | None, aggfunc: str, bounds: Pair | None, verb: str = "crosstab") -> Aggregate:
+    """The aggregate of each cell of a crosstab."""
+    check_choice(aggfunc, ("count", "sum", "mean"), f"{verb}: aggfunc")
+    if aggfunc == "count":
+        if bounds is not None:
+            raise InvalidArgument(f"{verb}: bounds= go with aggfunc='sum' or 'mean'; a count needs none.")
+        return counts.count(values)
+    if values is None:
+        raise InvalidArgument(f"{verb}: name the column to take the {aggfunc} of: values='spend'.")
+    return moments.sum(values, bounds) if aggfunc == "sum" else moments.mean(values, bounds)
+
+
+def check_cells(question: Question, asked: str, *, summed: bool) -> None:
+    """Refuse a crosstab whose cells are times, or whose sums would leave out suppressed cells.
+
+    Input:  the question; the aggregate as it is typed in agg(...); whether cells are added up
+    Errors: UnsupportedOperation
+    """
+    if question.outputs[0].dtype is not None:
+        by = ", ".join(map(repr, question.by))
+        raise UnsupportedOperation(f"crosstab: its cells are numbers; for times: group_by({by}, ...).agg({asked}).")
+    if summed and question.private_keys:
+        raise UnsupportedOperation(
+            "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
+        )
 
 
 @explains("{}({}, max_rows=5).release(epsilon=0.1)")

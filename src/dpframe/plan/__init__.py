@@ -15,11 +15,6 @@ from dpframe.plan.columns import (
     check_names,
     examples,
 )
-from dpframe.plan.computed import (
-    warn_of_computed_bounds,
-    warn_of_computed_keys,
-    warn_of_public_units,
-)
 from dpframe.plan.explain import (
     Derivation,
     asked,
@@ -80,6 +75,9 @@ from dpframe.plan.keys import (
     Keys,
     read_keys,
     read_other,
+    warn_of_computed_bounds,
+    warn_of_computed_keys,
+    warn_of_public_units,
 )
 from dpframe.plan.layout import Layout
 from dpframe.plan.moments import (

@@ -12,9 +12,21 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, InvalidBounds, WrongType, kind_of
-from dpframe.plan.casts import cast_first, cast_to
 from dpframe.plan.columns import ColumnDomain
-from dpframe.plan.types import TIMES, Kind, check_text, kind, kind_of_scalar, number, plain, real, show, ticks
+from dpframe.plan.types import (
+    TIMES,
+    Kind,
+    cast_first,
+    cast_to,
+    check_text,
+    kind,
+    kind_of_scalar,
+    number,
+    plain,
+    real,
+    show,
+    ticks,
+)
 
 
 @dataclass(frozen=True)

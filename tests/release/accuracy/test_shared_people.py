@@ -10,7 +10,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.api.query import Query
 from dpframe.plan import INFLUENCE_MOST, Covers
-from dpframe.release.accuracy.shared_people import sampling_parts
+from dpframe.release.accuracy.group_differences import sampling_parts
 
 SCHEMA = {"u": pl.Int64, "g": pl.String, "x": pl.Float64}
 AGGREGATES = {

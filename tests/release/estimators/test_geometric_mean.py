@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.audit.binomial import at_least
+from dpframe.audit.trials import at_least
 from dpframe.engine.stages import row_integer
 from dpframe.errors import InvalidBounds, WrongType
 from strategies import answer

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.audit.binomial import at_least
+from dpframe.audit.trials import at_least
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongType
 from dpframe.release.estimators import correlation
 from strategies import answer

@@ -11,7 +11,7 @@ import pytest
 import dpframe as dp
 from dpframe.errors import InvalidArgument, MissingBounds, UnsupportedOperation, WrongType
 from dpframe.release.shown.crosstab import _labels
-from dpframe.release.shown.crosstab_margins import crosstab
+from dpframe.release.shown.error_tables import crosstab
 
 RNG = np.random.default_rng(66)
 CERTAIN = 1e9  # so large a price that the noise is zero but for a chance below 1e-400

@@ -7,7 +7,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.release.shown.crosstab_margins import crosstab
+from dpframe.release.shown.error_tables import crosstab
 
 RNG = np.random.default_rng(12)
 SIZE, ROWS, COLUMNS = 3000, 8, 5

@@ -288,7 +288,7 @@ class FrameChoices(AskedFrame[Table_co]):
                 counted with noise of their own. The price is split evenly over both numbers. With max_rows=1 or
                 max_rows_per_group=1 they are one number, which has the whole price. The largest counts are taken from
                 the noisy ones, which is post-processing. Intervals hold for all values that were found, together; see
-                `dpframe.release.accuracy.picked.alpha_of_each`
+                `dpframe.release.accuracy.intervals.alpha_of_each`
         Errors: as in `dp.mode`; InvalidArgument for more values than are listed; without keys UnboundedContribution
                 for a missing limit, and DeltaRequired at a release without a δ
 

@@ -23,7 +23,7 @@ from ibis.backends import BaseBackend
 from ibis.backends.sql.compilers.base import SQLGlotCompiler
 from ibis.common.typing import VarTuple
 
-from dpframe.engine.backends.digests import Cell
+from dpframe.engine.backends.base import Cell
 from dpframe.engine.backends.ibis import Dialect
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.errors import UnsupportedOperation

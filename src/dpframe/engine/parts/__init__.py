@@ -1,10 +1,8 @@
 """Queries that run on one part of the units after another. The integer totals of the parts are added."""
 
 from dpframe.engine.parts.buckets import (
-    added,
-)
-from dpframe.engine.parts.sums import (
     Sums,
+    added,
     collected,
     planned,
 )

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.errors import WrongType
-from dpframe.plan.casts import cast_first, cast_to
 from dpframe.plan.columns import Bounds, ColumnDomain
-from dpframe.plan.types import Kind, kind, show
+from dpframe.plan.types import Kind, cast_first, cast_to, kind, show
 
 Options = Mapping[str, Any]
 Rule = Callable[[str, Sequence[ColumnDomain], Options], ColumnDomain]

@@ -11,10 +11,22 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.errors import WrongType
-from dpframe.plan.casts import cast_to, check_cast
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import NUMBERS, Operation, Options, as_floats, finite, need, nullable
-from dpframe.plan.types import GIVE, TIMES, Kind, Null, Scalar, check_scalar, integer_range, kind, show, ticks
+from dpframe.plan.types import (
+    GIVE,
+    TIMES,
+    Kind,
+    Null,
+    Scalar,
+    cast_to,
+    check_cast,
+    check_scalar,
+    integer_range,
+    kind,
+    show,
+    ticks,
+)
 
 
 def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:

@@ -23,10 +23,8 @@ from dpframe.plan.steps.features import (
     small,
 )
 from dpframe.plan.steps.partition import (
-    PartitionPart,
-)
-from dpframe.plan.steps.periods import (
     FirstPeriods,
+    PartitionPart,
 )
 
 __all__ = [

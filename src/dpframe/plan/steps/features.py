@@ -10,12 +10,11 @@ import narwhals as nw
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import nodes
-from dpframe.plan.casts import cast_first, cast_to
 from dpframe.plan.columns import Auto, Bounds, ColumnDomain, Table
 from dpframe.plan.nodes import Call, Name, Node
 from dpframe.plan.operations import clip_domain
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quantile, ReleasedColumn, Sum
-from dpframe.plan.types import TIMES, Kind, kind, mean_type, show
+from dpframe.plan.types import TIMES, Kind, cast_first, cast_to, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
 
 _NUMBERS = ("integer", "float", "decimal", "boolean")

@@ -4,11 +4,18 @@ The number without noise is that of the rows under the stated limits and bounds.
 bounds remove are not in the error. The error of each statistic is in `release.estimators`.
 """
 
-from dpframe.release.accuracy.asked import check_alpha, check_column, check_rows, read_ci
 from dpframe.release.accuracy.group_differences import Differences, holm
 from dpframe.release.accuracy.independence import Independence, independence
-from dpframe.release.accuracy.interval_columns import check_ci
-from dpframe.release.accuracy.intervals import intervals, known, with_intervals
+from dpframe.release.accuracy.intervals import (
+    check_alpha,
+    check_ci,
+    check_column,
+    check_rows,
+    intervals,
+    known,
+    read_ci,
+    with_intervals,
+)
 
 __all__ = [
     "Differences",

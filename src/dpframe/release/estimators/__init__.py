@@ -22,13 +22,12 @@ from dpframe.release.estimators.influence import (
     influence_weights,
     sampling_variance,
 )
-from dpframe.release.estimators.kurtosis import KurtosisEstimator
 from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
 from dpframe.release.estimators.mode import ModeEstimator, rows_fewer
 from dpframe.release.estimators.quantile import QuantileEstimator, end_names
 from dpframe.release.estimators.rank_tree import CdfEstimator, tree_ends
 from dpframe.release.estimators.ratio import RatioEstimator
-from dpframe.release.estimators.skew import SkewEstimator
+from dpframe.release.estimators.standardized import KurtosisEstimator, SkewEstimator
 from dpframe.release.estimators.total import (
     CountEstimator,
     MissingEstimator,

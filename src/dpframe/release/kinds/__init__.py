@@ -6,12 +6,11 @@
 from typing import Any
 
 from dpframe.plan import Hierarchy, Marginals, Question, Synthesis
-from dpframe.release.kinds.answers import AnswerKind
-from dpframe.release.kinds.hierarchy.answer import HierarchyAnswer
+from dpframe.release.kinds.answers import AnswerKind, TableAnswer
+from dpframe.release.kinds.hierarchy.release import HierarchyAnswer
 from dpframe.release.kinds.keys import KeysAnswer
-from dpframe.release.kinds.marginals.answer import MarginalsAnswer
-from dpframe.release.kinds.synthesis.answer import SyntheticAnswer
-from dpframe.release.kinds.table import TableAnswer
+from dpframe.release.kinds.marginals.release import MarginalsAnswer
+from dpframe.release.kinds.synthesis.release import SyntheticAnswer
 from dpframe.release.shown import Record
 
 __all__ = ["AnswerKind", "Record", "answer_kind"]

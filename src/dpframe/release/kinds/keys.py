@@ -18,7 +18,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.noise import keep_at_least
 from dpframe.plan import Question
 from dpframe.release.answer import aligned, plus
-from dpframe.release.kinds.table import TableAnswer
+from dpframe.release.kinds.answers import TableAnswer
 from dpframe.release.pricing import (
     EpsilonFromRho,
     Event,

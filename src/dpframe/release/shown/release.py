@@ -20,7 +20,6 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.charts import Grouped, grouped_chart, heatmap, in_words, margin, read_look, title_of
 from dpframe.release.shown.comparisons import Compares
 from dpframe.release.shown.crosstab import as_text, laid_out
-from dpframe.release.shown.crosstab_margins import crosstab
 from dpframe.release.shown.description import (
     BOUNDS_SHOWN,
     described,
@@ -28,7 +27,7 @@ from dpframe.release.shown.description import (
     described_table,
     errors_across,
 )
-from dpframe.release.shown.error_tables import error_table, largest_errors, noise_table
+from dpframe.release.shown.error_tables import crosstab, error_table, largest_errors, noise_table
 from dpframe.release.shown.files import grid_html, long_html
 from dpframe.release.shown.left_out import with_left_out
 from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES

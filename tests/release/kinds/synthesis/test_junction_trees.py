@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from dpframe.release.kinds.synthesis.junction_trees import cells_of, junction_tree, tree_cells
+from dpframe.release.kinds.synthesis.model import cells_of, junction_tree, tree_cells
 
 
 def sets_of(rng, columns):

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpframe.release.kinds.synthesis.junction_trees import tree_cells
+from dpframe.release.kinds.synthesis.model import tree_cells
 from dpframe.release.kinds.synthesis.rounds import Exact, Settings, _choose, _Purse, measured_and_fitted
 from dpframe.release.pricing import Exponential
 

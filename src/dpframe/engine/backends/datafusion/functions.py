@@ -17,8 +17,7 @@ from ibis.expr.datatypes import DataType
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import polars as computed
-from dpframe.engine.backends.base import Frame
-from dpframe.engine.backends.digests import digest
+from dpframe.engine.backends.base import Frame, digest
 from dpframe.engine.intake import sound, views_are_read
 
 Expr = pl.Expr

@@ -1,8 +1,9 @@
-"""The operations in which SQLite differs from other databases of Ibis."""
+"""What differs on SQLite from other databases of Ibis: its connection, its settings and its operations."""
 
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Mapping, Sequence
 
 import ibis
@@ -12,13 +13,74 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.automaton import automaton
+from dpframe.engine.backends.base import Cell
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, called, table_of, whole_literal, written
-from dpframe.engine.backends.sqlite import connection
 from dpframe.engine.backends.sqlite.compiler import Compiler
+from dpframe.engine.backends.sqlite.functions import FUNCTIONS
 from dpframe.engine.backends.sqlite.written import float_literal, text_literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Ends, Kind, Search, Task, integer_range, kind
+
+# SQLite's own functions that dpframe calls.
+NATIVE = ("abs", "coalesce", "count", "instr", "length", "max", "min", "nullif", "rank", "row_number", "substr", "sum")
+_NATIVE = (*NATIVE, "typeof", "iif", "ifnull")
+_LEAST_LENGTH = 2**27  # bytes of a text or of a row that a connection must take; eight texts of the largest length
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Refuse a connection on which a cell could make a query fail, or change what an operation means.
+
+    Errors: UnsupportedOperation
+    """
+    encoding = _values(connection, "PRAGMA encoding")[0]
+    if encoding != "UTF-8":
+        raise UnsupportedOperation(
+            f"dp.protect: this SQLite database holds texts in {encoding}. dpframe compares the bytes of UTF-8: copy "
+            "the tables to a new database, where PRAGMA encoding = 'UTF-8' stands first."
+        )
+    names = ", ".join(f"'{name}'" for name in _NATIVE)
+    query = "SELECT DISTINCT lower(name) FROM pragma_function_list WHERE {} AND lower(name) IN ({}) ORDER BY 1"
+    if len(_values(connection, query.format("builtin", names))) < len(NATIVE):
+        raise UnsupportedOperation(
+            "dp.protect: this SQLite does not list its functions, so another function could replace one that dpframe "
+            "uses. Give SQLite 3.30 or later, built with PRAGMA function_list."
+        )
+    replaced = _values(connection, query.format("NOT builtin", names))
+    if replaced:
+        raise UnsupportedOperation(
+            f"dp.protect: on this connection another function replaces SQLite's {replaced[0]}(). Give dpframe a "
+            "connection without it, as with ibis.sqlite.connect(path)."
+        )
+    if sys.version_info >= (3, 11) and connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) < _LEAST_LENGTH:
+        raise UnsupportedOperation(
+            "dp.protect: this connection refuses long texts, so one cell could make a query fail. Raise its limit: "
+            "connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10**9)."
+        )
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Register the functions of dpframe that a connection does not have yet."""
+    have = set(_values(connection, "SELECT name FROM pragma_function_list WHERE name LIKE 'dpframe%'"))
+    for name, (arguments, function) in FUNCTIONS.items():
+        if name not in have:
+            connection.create_function(name, arguments, function, deterministic=True)
+
+
+def fetch_rows(connection: sqlite3.Connection, query: str) -> list[tuple[Cell, ...]]:
+    """The rows of a query as tuples, whatever rows the user's connection makes."""
+    cursor = connection.cursor()
+    try:
+        cursor.row_factory = None
+        rows: list[tuple[Cell, ...]] = cursor.execute(query).fetchall()
+    finally:
+        cursor.close()
+    return rows
+
+
+def _values(connection: sqlite3.Connection, query: str) -> list[str]:
+    return [value.decode() if isinstance(value, bytes) else str(value) for (value,) in fetch_rows(connection, query)]
+
 
 _DAY = 86_400_000_000
 _TOO_LONG = ("stack overflow", "too large", "too many", "at most")  # what SQLite says of a query with too many parts
@@ -57,8 +119,8 @@ class _SqliteDialect(CompiledDialect):
         """
         backend = database_of(table)
         if backend is not None:
-            connection.check(backend.con)
-            connection.prepare(backend.con)
+            check(backend.con)
+            prepare(backend.con)
         cast = "cast it before, table.mutate(x=table[{!r}].cast('{}'))"
         odd = {
             name: f"dpframe does not read it: {cast.format(name, 'string')}"
@@ -154,7 +216,7 @@ class _SqliteDialect(CompiledDialect):
         """The table of a query with LIMIT 0, which reads no row. The functions are those that the check was about."""
         backend = database_of(rows)
         if backend is not None:
-            connection.check(backend.con)
+            check(backend.con)
         try:
             return super().planned(rows)
         except sqlite3.OperationalError as error:  # about the query alone: no row is read
@@ -167,7 +229,7 @@ class _SqliteDialect(CompiledDialect):
 
     def read(self, rows: ibis.Table) -> pl.DataFrame:
         """The rows of a query, in the types that Ibis states."""
-        return table_of(rows, connection.fetch_rows(database_of(rows).con, Compiler().written(rows)))
+        return table_of(rows, fetch_rows(database_of(rows).con, Compiler().written(rows)))
 
 
 def _constant(value: ibis.Value) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpframe.engine.automaton import automaton
-from dpframe.engine.backends.digests import Cell, digest
+from dpframe.engine.backends.base import Cell, digest
 from dpframe.engine.letters import letters
 from dpframe.plan import Ends, Pattern
 

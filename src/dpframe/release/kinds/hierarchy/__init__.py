@@ -1,7 +1,6 @@
 """Hierarchies: noisy levels of a tree, their fit, what keeps sums exact, and what people read of them."""
 
-from dpframe.release.kinds.hierarchy.draw import drawn_levels, exact_levels
-from dpframe.release.kinds.hierarchy.errors import fitted_levels, level_variances
+from dpframe.release.kinds.hierarchy.draw import drawn_levels, exact_levels, fitted_levels, level_variances
 from dpframe.release.kinds.hierarchy.release import HierarchyRelease
 
 __all__ = ["HierarchyRelease", "drawn_levels", "exact_levels", "fitted_levels", "level_variances"]

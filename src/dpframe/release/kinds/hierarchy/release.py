@@ -1,21 +1,22 @@
-"""A released hierarchy: every level as a release, with numbers that add up from level to level."""
+"""A hierarchy as a kind of answer: every level as a release, with numbers that add up from level to level."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from dpframe import engine
 from dpframe.arrays import Integers
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
-from dpframe.plan import HIERARCHY, ReleasedColumn, Tree
+from dpframe.plan import HIERARCHY, Hierarchy, ReleasedColumn, Tree
 from dpframe.release.accuracy import check_alpha, read_ci
 from dpframe.release.answer import (
     SMALL,
@@ -27,11 +28,13 @@ from dpframe.release.answer import (
     known_nonnegative,
     read_suppression,
 )
+from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.hierarchy.agreeing import Agreeing, nonnegative_levels, on_grid, whole_levels
-from dpframe.release.kinds.hierarchy.errors import fitted_levels, level_variances
-from dpframe.release.pricing import Fitted, NoisePlan
+from dpframe.release.kinds.hierarchy.draw import drawn_levels, fitted_levels, level_variances, log_noise_of_levels
+from dpframe.release.pricing import Fitted, NoisePlan, Price
 from dpframe.release.shown import (
     Grouped,
+    Record,
     Release,
     Released,
     as_text,
@@ -45,6 +48,7 @@ from dpframe.release.shown import (
     unlike,
     with_every_key,
 )
+from dpframe.release.stored import Answer
 from dpframe.usage import RELEASED, explains
 
 _MOST = 25  # the largest number of bars of the level that is drawn if none is typed
@@ -392,3 +396,25 @@ def _labelled(tree: Tree, level: int, keys: pl.DataFrame) -> tuple[tuple[str, ..
     texts = pl.concat_str([as_text(keys[name]).fill_null("null") for name in columns], separator=", ")
     name = ", ".join(columns)
     return (name, *tree.crossed), keys.select(texts.alias(name), *crossed)
+
+
+# The kind of answer
+
+
+class HierarchyAnswer(AnswerKind[Hierarchy]):
+    """One table for each level of a tree, which add up."""
+
+    alone = "the levels of a hierarchy share their price; release it by itself."
+
+    def noise(self, question: Hierarchy, price: Price) -> NoisePlan:
+        """The noise of each level. Of several ways to spend the price, the one whose fitted levels have the least."""
+        return price.plan(question, partial(log_noise_of_levels, question))
+
+    def answer(self, question: Hierarchy, plan: NoisePlan, salt: int) -> Answer:
+        """The noisy totals of all levels."""
+        return Answer(drawn_levels(question, plan, engine.totals(question, salt)), {})
+
+    def released(self, question: Hierarchy, plan: NoisePlan, answer: Answer, record: Record) -> HierarchyRelease[Any]:
+        """A `HierarchyRelease`."""
+        keys, (value, _) = engine.listed_keys(question), question.aggregates[0]
+        return HierarchyRelease(record, question.levels, question.outputs, keys, plan, answer.long, value)

@@ -1,4 +1,4 @@
-"""Many marginals in one release: noisy interactions, and the tables that are estimated from them."""
+"""Marginals as a kind of answer: noisy interactions, and the tables that are estimated from them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe import engine
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnknownColumn
-from dpframe.plan import COUNT, MARGINALS, Tables, titled
+from dpframe.plan import COUNT, MARGINALS, Marginals, Tables, titled
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.answer import JointTables, Numbers, family_of, joint_nonnegative, joint_whole, keys_beside
-from dpframe.release.kinds.marginals.draw import interaction_variances, measured_parts, table_noise
-from dpframe.release.pricing import NoisePlan
+from dpframe.release.kinds.answers import AnswerKind
+from dpframe.release.kinds.marginals.draw import drawn_interactions, interaction_variances, measured_parts, table_noise
+from dpframe.release.pricing import NoisePlan, Price, check_shared
+from dpframe.release.shown import Record
 from dpframe.release.shown.crosstab import ALL, unlike, with_every_key
 from dpframe.release.shown.error_tables import errors_together, largest_errors, noise_table
 from dpframe.release.shown.release import Release
 from dpframe.release.shown.released import Released
+from dpframe.release.stored import Answer
 from dpframe.theory.formulas.error import Attributes, marginal
 from dpframe.usage import RELEASED, explains
 
@@ -215,3 +219,38 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         origin = "".join(f" {escape(note)}" for note in self._notes)
         sentence = f"All released together at {self.cost}. In small type: 95% margins of error of the noise.{origin}"
         return f"<div class='dpframe'>{tables}{more}<p>{sentence}</p></div>"
+
+
+# The kind of answer
+
+
+class MarginalsAnswer(AnswerKind[Marginals]):
+    """Many tables that agree wherever they share columns."""
+
+    alone = "marginals share their noise; release them by themselves."
+
+    def validate(self, question: Marginals) -> None:
+        """Run the queries of all tables on a table without rows."""
+        engine.validate_marginals(question)
+
+    def queries(self, question: Marginals) -> list[Any]:
+        """One query for all tables, or one for each."""
+        return engine.empty_sums(question)
+
+    def noise(self, question: Marginals, price: Price) -> NoisePlan:
+        """Gaussian noise for each interaction: the only kind with a proof."""
+        check_shared(question, price.noise)
+        return price.gaussian("marginals are").plan(question)
+
+    def answer(self, question: Marginals, plan: NoisePlan, salt: int) -> Answer:
+        """The noisy interactions."""
+        return Answer(drawn_interactions(question, plan, engine.marginal_totals(question, salt)), {})
+
+    def facts(self, question: Marginals) -> Mapping[str, Any]:
+        """The number of tables that were charged together."""
+        return {"batch": len(question.workload)}
+
+    def released(self, question: Marginals, plan: NoisePlan, answer: Answer, record: Record) -> MarginalsRelease[Any]:
+        """A `MarginalsRelease`."""
+        keys = tuple(engine.marginal_keys(question, (i,)) for i in range(len(question.by)))
+        return MarginalsRelease(record, question.tables, keys, plan, answer.long)

@@ -1,7 +1,8 @@
-"""Covariance and correlation matrices in the shape of pandas."""
+"""What follows from the second moments of a release, and matrices of them in the shape of pandas."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -11,9 +12,27 @@ import polars as pl
 
 from dpframe.arrays import Floats
 from dpframe.engine import Kind, as_kind
-from dpframe.plan import MATRIX, render_html
-from dpframe.release.answer import Moments, nearest_psd
-from dpframe.release.kinds.regression.of_moments import OfMoments
+from dpframe.plan import MATRIX, Bounds, render_html
+from dpframe.release.answer import Moments, Numbers, nearest_psd
+from dpframe.release.shown import Release, Released, Report
+
+
+def moments_of(numbers: Numbers, bounds: Mapping[str, Bounds], same: Sequence[tuple[str, ...]]) -> Moments:
+    """The moments of released numbers, see `Moments.read`."""
+    return Moments.read(numbers.long, numbers.outputs, numbers.noise, bounds, same)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OfMoments(Released[Any]):
+    """A matrix or regression that follows from noisy moments. `release` has these moments."""
+
+    release: Release[Any]
+    _moments: Moments
+
+    def report(self) -> Report:
+        """The report of the release of moments."""
+        return self.release.report()
+
 
 _DRAWS = 2000
 

@@ -16,7 +16,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.plan import REGRESSION, Covers, Derivation, render_html
 from dpframe.release.answer import influences_of
 from dpframe.release.estimators import sampling_variance
-from dpframe.release.kinds.regression.of_moments import OfMoments
+from dpframe.release.kinds.regression.matrices import OfMoments
 from dpframe.release.shown import Grouped, grouped_chart, largest_error, read_look
 
 _DRAWS = 4000

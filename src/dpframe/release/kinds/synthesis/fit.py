@@ -12,8 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from dpframe.arrays import Floats
-from dpframe.release.kinds.synthesis.junction_trees import JunctionTree, cells_of, junction_tree
-from dpframe.release.kinds.synthesis.model import Beliefs, expanded, summed
+from dpframe.release.kinds.synthesis.model import Beliefs, JunctionTree, cells_of, expanded, junction_tree, summed
 from dpframe.theory.formulas.error import Attributes
 
 _MENDED = 12  # times that tables are made to agree and to have no negative cell

@@ -1,4 +1,4 @@
-"""A released synthesis: synthetic rows, the noisy tables that they come from, and how far the two are apart."""
+"""Synthetic rows as a kind of answer: the rows, the noisy tables that they come from, and how far the two are apart."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe import engine
 from dpframe.arrays import Floats
+from dpframe.budget import Terms
 from dpframe.engine import Contingency, Kind, Table_co, as_kind, in_own_types
-from dpframe.errors import UnknownColumn
+from dpframe.errors import DeltaRequired, UnknownColumn, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan import COUNT, SYNTHETIC, Allotment, Synthesis, SyntheticColumn, Tables, render_html, titled
 from dpframe.release.answer import Numbers
+from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, together
 from dpframe.release.kinds.synthesis.model import summed
 from dpframe.release.kinds.synthesis.rounds import Exact, TableRounds, measured_and_fitted
 from dpframe.release.kinds.synthesis.synthetic_rows import drawn_rows, values_of
-from dpframe.release.pricing import Gaussian, Noise, NoisePlan
-from dpframe.release.shown import Release, Released, distances_chart, error_table, read_look
+from dpframe.release.pricing import EpsilonFromRho, Gaussian, Noise, NoisePlan, Price, check_shared
+from dpframe.release.shown import Record, Release, Released, distances_chart, error_table, read_look
+from dpframe.release.stored import Answer
 from dpframe.theory.formulas.error import Attributes
+from dpframe.theory.formulas.loss import gaussian_scale_rho, rho_within
 
 _SHOWN = 8  # rows in a notebook
 _WAYS = 3  # the largest number of columns of a table that the rows are held against
@@ -277,3 +282,50 @@ class SyntheticRelease(Released[Table_co]):
             f"{len(self._codes):,} synthetic rows of {len(self._tables.by)} columns, from noisy tables: {tables}.\n\n"
             f"Released at {self.cost}. Read them: .table, .marginals, .accuracy(), .report()"
         )
+
+
+# The kind of answer
+
+
+class SyntheticAnswer(AnswerKind[Synthesis]):
+    """Rows drawn from a model of noisy tables."""
+
+    alone = "synthetic rows come from tables in rounds; release them by themselves."
+
+    def validate(self, question: Synthesis) -> None:
+        """Run the query of the one raw table on a table without rows."""
+        engine.validate_contingency(question)
+
+    def noise(self, question: Synthesis, price: Price) -> NoisePlan:
+        """The ρ of all rounds of choices and noisy tables; at (ε, δ), the largest that implies it.
+
+        Source: Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition; Feldman, Zrnic 2021, arXiv:2008.11193,
+                for prices that are chosen as the rounds go, within a fixed sum
+        Errors: DeltaRequired; UnsupportedOperation for Laplace noise
+        """
+        check_shared(question, price.noise)
+        if isinstance(price, EpsilonFromRho):
+            raise UnsupportedOperation("synthesize is paid from this budget in ρ: release(rho=0.01).")
+        rho, with_delta = price.amount, price.terms is Terms.EPSILON
+        if with_delta:
+            if price.delta == 0:
+                raise DeltaRequired(
+                    "synthesize: choices and tables in rounds need a δ: release(epsilon=..., delta=1e-9)."
+                )
+            rho = rho_within(price.amount, price.delta)
+        if not price.noise.normal:
+            raise UnsupportedOperation(
+                "synthesize: tables are measured with Gaussian noise: release(epsilon=..., delta=1e-9) without noise=, "
+                "or release(rho=0.01) from a budget in ρ."
+            )
+        (allotment,) = question.allotments
+        scale = gaussian_scale_rho(l2_squared=allotment.total.sensitivity.l2_squared, rho=rho)
+        return NoisePlan((Noise(allotment, TableRounds(scale, rho)),), None, None, price.loss(delta=with_delta))
+
+    def answer(self, question: Synthesis, plan: NoisePlan, salt: int) -> Answer:
+        """The synthetic rows, and the noisy tables."""
+        return Answer(*synthetic_answer(question, plan, engine.contingency(question, salt)))
+
+    def released(self, question: Synthesis, plan: NoisePlan, answer: Answer, record: Record) -> SyntheticRelease[Any]:
+        """A `SyntheticRelease`."""
+        return SyntheticRelease(record, answer.long, answer.parts, question.tables, question.columns)

@@ -8,8 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.release.shown.charts.bars import below_one_another, beside_one_another, how_many_fit, label_every
-from dpframe.release.shown.charts.lines import over_steps, over_time
+from dpframe.release.shown.charts.bars import (
+    below_one_another,
+    beside_one_another,
+    how_many_fit,
+    label_every,
+    over_steps,
+    over_time,
+)
 from dpframe.release.shown.charts.look import SERIES, Heading, Look, Order, drawn, label_of_key
 from dpframe.release.shown.charts.marks import Mark
 from dpframe.release.shown.charts.places import Bins, Names, Numbers, Times
