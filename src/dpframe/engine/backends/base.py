@@ -140,9 +140,9 @@ class Backend(ABC):
     def settled(self, frame: Frame) -> Frame:
         """The rows behind a step that the engine's planner does not look through, if it needs one.
 
-        DuckDB and DataFusion move filters, and DuckDB aggregates too, down through computed columns. On the way they
-        put the expression of a column at each place where it is used. Ten columns of which each reads the one before
-        twice, as in a logarithm, became a thousand expressions, and the planner did not end.
+        DuckDB, DataFusion and Spark move filters, and DuckDB aggregates too, down through computed columns. On the way
+        they put the expression of a column at each place where it is used. Ten columns of which each reads the one
+        before twice, as in a logarithm, became a thousand expressions, and the planner did not end.
         """
         return frame
 

@@ -136,6 +136,15 @@ class _Spark(TextSqlBackend):
         adaptive = sum(plan.count("Exchange") for plan in plans if "AdaptiveSparkPlan" in plan)
         return Work(jobs + adaptive, shuffles)
 
+    def settled(self, frame: Frame) -> Frame:
+        """Each row out of an array of one row.
+
+        A condition that is always true would not do: for the keys of a join, Spark looks through filters to the columns
+        that they come from. It also moves a random condition down.
+        """
+        rows = frame.to_native()
+        return nw.from_native(rows.selectExpr(f"inline(array(struct({', '.join(rows.columns)})))"))
+
     # Columns
 
     def computed(self, frame: Frame, sql: str, into: str) -> Frame:
