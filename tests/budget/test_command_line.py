@@ -1,5 +1,6 @@
 """The command line: a ledger as a page, releases that were killed, a reader that goes away."""
 
+import json
 import re
 import subprocess
 import sys
@@ -127,3 +128,39 @@ def test_version_and_help(capsys):
             main([option])
         assert stopped.value.code == 0
         assert re.search(words, capsys.readouterr().out)
+
+
+def test_every_command_speaks_json_and_says_in_its_exit_code_how_it_went(ledger, tmp_path, capsys):
+    path = str(ledger._opened[0])
+
+    def said(*words):
+        code = main(["ledger", words[0], path, *words[1:], "--json"])
+        return json.loads(capsys.readouterr().out), code
+
+    shown, code = said("show")
+    assert (code, shown["budgets"][HOSTILE]["limit"]) == (0, {"epsilon": 2.0, "delta": 1e-6})
+    assert [charge["status"] for charge in shown["budgets"][HOSTILE]["charges"]][:2] == ["released", "pending"]
+    assert said("verify")[0]["entries"]["other"] == 1
+    assert set(said("export")[0]) == {HOSTILE, "other"}
+    assert said("export", "--format", "csv")[0].startswith("budget,number")
+    assert said("report", "--html", str(tmp_path / "out.html"))[0]["budgets"] == [HOSTILE, "other"]
+    assert said("forecast")[0]["budgets"][HOSTILE]["words"]
+    ledger.budget(HOSTILE).fail(ledger.budget(HOSTILE).charge(Loss.none(), WHO, "count()"))
+    assert said("acknowledge", "--budget", HOSTILE, "--by", "Ada") == ({"acknowledged": 1, "budget": HOSTILE}, 0)
+    assert said("acknowledge", "--budget", "nobody")[1] == 1
+    assert said("resolve", "pending", "--budget", HOSTILE)[0]["name"] == "pending"
+    assert said("resolve", "pending", "--budget", HOSTILE) == (
+        {"error": "InvalidArgument", "message": "resolve: release 'pending' is not pending; see history()."},
+        1,
+    )
+    for words, code in (
+        (("show", "--warn-below", "5%"), 0),
+        (("show", "--warn-below", "99%"), 3),
+        (("forecast", "--warn-below", "7d"), 3),  # a quarter of the limit on the first day
+        (("forecast", "--warn-below", "1h"), 0),
+        (("forecast", "--warn-below", "soon"), 1),
+    ):
+        assert said(*words)[1] == code, words
+    with pytest.raises(SystemExit) as stopped:
+        main(["ledger", "show", path, "--warn-below", "-1%"])
+    assert stopped.value.code == 2

@@ -1,9 +1,5 @@
 """Budgets that survive the process: the ledger, its database, its book, its witness, and its verification."""
 
-from dpframe.budget.ledger.ledger import (
-    Ledger,
-)
+from dpframe.budget.ledger.ledger import Ledger, check_copy
 
-__all__ = [
-    "Ledger",
-]
+__all__ = ["Ledger", "check_copy"]

@@ -28,7 +28,7 @@ SPENT = sa.select(BUDGETS.c.spent).where(BUDGETS.c.name == B("b"))
 FAILURES = sa.select(BUDGETS.c.failures, BUDGETS.c.acknowledged).where(BUDGETS.c.name == B("b"))
 HASH = sa.select(ENTRIES.c.hash).where(ENTRIES.c.budget == B("b"), ENTRIES.c.number == B("n"))
 NEWEST = (  # the entry that a budget's row names, and the next one, which there must not be
-    sa.select(ENTRIES.c.number, ENTRIES.c.hash)
+    sa.select(ENTRIES.c.number, ENTRIES.c.hash, ENTRIES.c.kind)
     .where(ENTRIES.c.budget == B("b"), ENTRIES.c.number >= B("n"))
     .order_by(ENTRIES.c.number)
 )
@@ -159,6 +159,11 @@ class LedgerBook:
             self._witness.advance(self._store.id, self._name, page.number, page.head)
 
     def _check(self, page: LedgerPage) -> None:
+        if page.went:
+            raise LedgerUnavailable(
+                f"Budget {self._name!r} was moved with its ledger while it was open, and goes on in the new place. "
+                "Nothing was spent. Open the ledger there."
+            )
         state = page.number, page.head
         if self._seen is not None:
             check_forward(self._name, self._seen, state, page.hash_at)
@@ -221,13 +226,13 @@ class LedgerPage:
             dt.datetime.fromisoformat(self._at)
         with quick(connection, NEWEST, {"b": name, "n": self.number}) as found:
             newest = [tuple(entry) for entry in found.fetchmany(2)]
-        if newest != [(self.number, self.head)]:
+        if [entry[:2] for entry in newest] != [(self.number, self.head)]:
             raise LedgerDamaged(
                 f"The row of {name!r} does not name the last of its entries: the ledger was changed, or copied while "
                 "it was written, or a process was killed and the ledger's journal is lost. Nothing is released. Put "
                 "the latest ledger back. ledger.verify() names what was changed."
             )
-        self.moved = False
+        self.went, self.moved = newest[0][2] == "moved", False
         self._moved_to: dict[str, Any] = {}
 
     def hash_at(self, number: int) -> str | None:

@@ -70,27 +70,11 @@ class Ledger(Hints):
         timeout: float = 60.0,
         clock_skew: dt.timedelta = SKEW,
     ) -> None:
-        from dpframe.budget.ledger.postgres import POSTGRES, PostgresStore
-        from dpframe.budget.ledger.store import SqliteStore
-
-        is_url = isinstance(where, str) and ("://" in where or (where.startswith("postgres") and "@" in where))
-        if not is_url:
-            where = Path(where).absolute()  # A later change of the working directory must not change the ledger.
+        where, self._store = _store_of(where, timeout, create=create)
         self._opened = (where, witness, timeout, clock_skew)
         self._skew = clock_skew
-        if isinstance(where, Path):
-            self._store: Store = SqliteStore(where, timeout, create=create)
-        elif where.startswith("postgresql") and "://" in where:
-            self._store = PostgresStore(where, timeout)
-        else:
-            raise InvalidArgument(f"A ledger is a file, dp.Ledger('study.sqlite'), or PostgreSQL, {POSTGRES}.")
-        self._witness = None if witness is None else Witness(Path(witness), self._place, self._store.folder)
+        self._witness = _witness_of(witness, where, self._store)
         self._store.prepare(self._witness, new_witness=new_witness)
-
-    @property
-    def _place(self) -> str:
-        where = self._opened[0]  # a path, or a URL, whose password must not be shown
-        return str(where) if isinstance(where, Path) else self._store.place
 
     # Budgets
 
@@ -235,6 +219,7 @@ class Ledger(Hints):
         }
         with self._store.transaction(write=True) as connection:
             self._store._one_at_a_time(connection)
+            self._store.check_charged_here(connection)
             if connection.execute(sa.select(BUDGETS.c.name).where(BUDGETS.c.name == name)).first() is not None:
                 return
             if connection.execute(sa.select(ENTRIES.c.number).where(ENTRIES.c.budget == name)).first() is not None:
@@ -260,18 +245,9 @@ class Ledger(Hints):
         Output: number of entries, by budget
         Errors: LedgerDamaged, which lists every problem
         """
-        from dpframe.budget.ledger.verify import findings, unowned
+        from dpframe.budget.ledger.verify import verified
 
-        damage = self._store.damage()
-        lines = [] if damage is None else [f"SQLite says of its file: {damage}"]
-        lines += [f"{name!r}: {problem}" for name, problem in unowned(self._store, self._witness).items()]
-        numbers: dict[str, int] = {}
-        for name in self.budgets():
-            numbers[name], problems = findings(self._store, name, self._witness)
-            lines += [f"{name!r}: {problem}" for problem in problems]
-        if lines:
-            raise LedgerDamaged("The ledger does not add up:\n" + "\n".join(f"  {line}" for line in lines))
-        return numbers
+        return verified(self._store, self._witness)
 
     def resolve(self, budget: str, release: str | int, by: str | None = None) -> Charge:
         """Mark a pending release of a budget as lost, so that its name may be paid again; see `Budget.resolve`."""
@@ -287,12 +263,117 @@ class Ledger(Hints):
         budgets = {name: self.budget(name) for name in self.budgets()}
         return exported({name: (budget, budget._book.entries()) for name, budget in budgets.items()}, form)
 
+    # Copies
+
+    def backup(self, target: str | Path) -> dict[str, int]:
+        """Copy the ledger to a new file or an empty database, while jobs go on charging it, and verify the copy.
+
+        Input:  target: a path or a URL
+        Output: number of entries in the copy, by budget
+        Errors: LedgerUnavailable if there is something in that place; LedgerDamaged for a ledger that does not add up
+
+        A backup is set aside: no budget of it is charged. `restore` goes on from it.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger(f"{folder.name}/study.sqlite")
+        >>> budget = ledger.budget("visits", epsilon=1.0)
+        >>> ledger.backup(f"{folder.name}/monday.sqlite")
+        {'visits': 1}
+        >>> again = Ledger.restore(f"{folder.name}/monday.sqlite", f"{folder.name}/b.sqlite", lost={"visits": 0.25},
+        ...                        by="Ada", why="the disk broke")
+        >>> again.budget("visits").remaining
+        Loss(epsilon=0.75, delta=0.0)
+        >>> ledger.close(); again.close(); folder.cleanup()
+        """
+        from dpframe.budget.ledger.copies import backup
+
+        return backup(self._store, _store_of(target)[1])
+
+    @staticmethod
+    def migrate(source: str | Path, target: str | Path, *, witness: str | Path | None = None) -> dict[str, int]:
+        """Move a ledger to another place, such as from a file to PostgreSQL, while jobs go on charging it.
+
+        Input:  source and target: a path or a URL each; nothing is in the target; witness: that of the ledger
+        Output: number of entries, by budget
+        Bound:  one of the two is charged at any time. Jobs that have the old one open are refused, and say so. A move
+                that was stopped goes on when it is called again
+        Errors: LedgerUnavailable, LedgerDamaged
+        """
+        from dpframe.budget.ledger.copies import migrate
+
+        source, store = _store_of(source, create=False)
+        watching = _witness_of(witness, source, store)
+        store.prepare(watching, new_witness=False, aside=True)
+        return migrate(store, _store_of(target)[1], watching)
+
+    @staticmethod
+    def restore(
+        backup: str | Path,
+        target: str | Path,
+        *,
+        by: str,
+        why: str,
+        lost: Any = None,
+        witness: str | Path | None = None,
+    ) -> Ledger:
+        """Put a backup in a place where there is no ledger, and go on from it; see `adopt`."""
+        from dpframe.budget.ledger.copies import restore
+
+        target, store = _store_of(target)
+        restore(_store_of(backup, create=False)[1], store, _witness_of(witness, target, store), lost, by, why)
+        return Ledger(target, witness=witness, create=False)
+
+    @staticmethod
+    def adopt(where: str | Path, *, by: str, why: str, lost: Any = None, witness: str | Path | None = None) -> Ledger:
+        """Go on from a copy that is not the latest one, and count what is missing as lost. Each budget records it.
+
+        Input:  where: the copy, in the place where it is to stay; by: who adopts it; why; lost: what the missing
+                releases cost, for each budget by its name: ε, (ε, δ), ρ or (ρ, δ), the sum of their prices, also of
+                those from allowances and series; or "all", which spends the budgets; or "none". It may be left out
+                where the witness shows that no entry is missing; witness: that of the ledger, or a new one if it is
+                lost
+        Bound:  the missing releases compose with all others to the limit, if lost is at least the sum of their prices
+        Errors: LedgerDamaged if the copy does not add up, or nobody says what was lost
+        """
+        from dpframe.budget.ledger.copies import adopt
+
+        where, store = _store_of(where, create=False)
+        adopt(store, _witness_of(witness, where, store), lost, by, why)
+        return Ledger(where, witness=witness, create=False)
+
     def close(self) -> None:
         """Close the connections of this process. The next call that needs a connection opens a new one."""
         self._store.close()
 
     def __repr__(self) -> str:
         return visible(f"Ledger({self._store.place})")
+
+
+def check_copy(where: str | Path) -> dict[str, int]:
+    """Verify a backup, or a ledger that was moved. Output: the number of entries, by budget. Errors: LedgerError."""
+    from dpframe.budget.ledger.copies import checked
+
+    return checked(_store_of(where, create=False)[1])
+
+
+def _store_of(where: str | Path, timeout: float = 60.0, *, create: bool = True) -> tuple[str | Path, Store]:
+    """The place of a ledger as it stays, and its database. Errors: InvalidArgument, LedgerUnavailable."""
+    from dpframe.budget.ledger.postgres import POSTGRES, PostgresStore
+    from dpframe.budget.ledger.store import SqliteStore
+
+    if isinstance(where, str) and ("://" in where or (where.startswith("postgres") and "@" in where)):
+        if where.startswith("postgresql") and "://" in where:
+            return where, PostgresStore(where, timeout, create=create)
+        raise InvalidArgument(f"A ledger is a file, dp.Ledger('study.sqlite'), or PostgreSQL, {POSTGRES}.")
+    path = Path(where).absolute()  # A later change of the working directory must not change the ledger.
+    return path, SqliteStore(path, timeout, create=create)
+
+
+def _witness_of(witness: str | Path | None, where: str | Path, store: Store) -> Witness | None:
+    """The witness of a ledger, which knows it by its path, or by its URL without the password."""
+    place = str(where) if isinstance(where, Path) else store.place
+    return None if witness is None else Witness(Path(witness), place, store.folder)
 
 
 def _check_caps(name: str, now: Any, typed: dict[str, Any] | None) -> None:

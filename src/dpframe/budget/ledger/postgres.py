@@ -35,7 +35,7 @@ SHOWN = frozenset(
 class PostgresStore(Store):
     """A PostgreSQL database, for several machines. The row of a budget is locked during a charge."""
 
-    def __init__(self, url: str, timeout: float) -> None:
+    def __init__(self, url: str, timeout: float, *, create: bool) -> None:
         try:
             parsed = sa.make_url(url)
         except (sa.exc.ArgumentError, ValueError):  # whose words may hold a part of the password
@@ -47,7 +47,7 @@ class PostgresStore(Store):
         self._url, self._secrets = parsed, [text for text in hidden if text]
         self.place = repr(parsed.set(query=query).render_as_string(hide_password=True))
         self._schema: str | None = None
-        super().__init__(timeout)
+        super().__init__(timeout, create=create)
 
     def _shown(self, problem: str) -> str:
         return "its URL or password is refused" if any(text in problem for text in self._secrets) else problem

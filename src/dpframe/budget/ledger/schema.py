@@ -6,7 +6,8 @@ import sqlalchemy as sa
 
 # The version of these tables and of the numbers in them. A ledger of a later format is refused, and of an earlier one
 # than EARLIEST. 4: SQLite without a write-ahead log, the id of the witness, the time of the last entry. 5: caps and
-# spenders.
+# spenders. A negative format is that of a ledger that is set aside, a backup or one that was moved: nothing is charged
+# to it, and versions of dpframe that do not know this refuse it too.
 FORMAT, EARLIEST = 5, 3
 
 METADATA = sa.MetaData()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import sqlite3
 import time
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,20 +37,30 @@ def _close(engine: sa.Engine, process: int) -> None:
         engine.dispose()
 
 
-def make_tables(connection: sa.Connection) -> None:
+def make_ledger(connection: sa.Connection) -> None:
     """Make an empty ledger."""
     METADATA.create_all(connection)
     connection.execute(LEDGER.insert().values(one=1, id=uuid.uuid4().hex, format=FORMAT, witnessed=False))
 
 
+def set_aside(connection: sa.Connection, place: str) -> LedgerUnavailable:
+    """The refusal of a ledger that is a backup, or was moved."""
+    at = connection.execute(sa.select(ENTRIES.c.body).where(ENTRIES.c.kind == "moved").limit(1)).scalar()
+    what = "is a backup" if at is None else f"was moved to {json.loads(at)['to']}, which goes on without it"
+    return LedgerUnavailable(
+        f"The ledger {place} {what}. Nothing is charged to it. To go on from it, say what was lost since: "
+        "python -m dpframe ledger restore, or adopt."
+    )
+
+
 class Store:
-    """A database that holds a ledger. Input: timeout, how long to wait for a lock (seconds)."""
+    """A database that holds a ledger. Input: timeout, how long to wait for a lock (seconds); create: a missing one."""
 
     place: str  # the path or URL, for messages
     folder: Path | None = None  # the folder of the file
 
-    def __init__(self, timeout: float) -> None:
-        self.timeout = timeout
+    def __init__(self, timeout: float, *, create: bool) -> None:
+        self.timeout, self._create = timeout, create
         self._engine, self._process = self._opened(), os.getpid()
         self.id = ""
 
@@ -104,8 +115,8 @@ class Store:
         """The words of a database without passwords."""
         return problem
 
-    def prepare(self, witness: Witness | None, *, new_witness: bool) -> None:
-        """Read the ledger's id, and bind it to its witness. Errors: LedgerError."""
+    def prepare(self, witness: Witness | None, *, new_witness: bool, aside: bool = False) -> None:
+        """Read the ledger's id, and bind it to its witness. Errors: LedgerError, unless aside if it is set aside."""
         with self.transaction(write=True) as connection:
             self._one_at_a_time(connection)
             self._find_tables(connection)
@@ -113,6 +124,11 @@ class Store:
             row = connection.execute(sa.select(LEDGER.c.id, LEDGER.c.format, LEDGER.c.witnessed)).first()
             if row is None or not isinstance(row.format, int):
                 raise LedgerDamaged(f"The ledger {self.place} has no number of its format: it was changed.")
+            if row.format < 0 and aside:
+                self.id = row.id
+                return
+            if row.format < 0:
+                raise set_aside(connection, self.place)
             if row.format > FORMAT:
                 raise LedgerUnavailable(f"The ledger {self.place} was written by a later version of dpframe.")
             if row.format < EARLIEST:
@@ -138,8 +154,43 @@ class Store:
             )
 
     def _without_tables(self, connection: sa.Connection) -> None:
-        """Make the tables of a new ledger. Errors: LedgerDamaged."""
-        make_tables(connection)
+        """Make the tables of a new ledger. Errors: LedgerError."""
+        if not self._create:
+            raise LedgerUnavailable(f"There is no ledger in {self.place}; dp.Ledger(...) makes one.")
+        make_ledger(connection)
+
+    def lock(self, connection: sa.Connection) -> int:
+        """Make everybody else wait who would charge or make a budget. Output: the ledger's format. Errors: LedgerError.
+
+        It does not matter whether the ledger is set aside.
+        """
+        self._one_at_a_time(connection)
+        self._find_tables(connection)
+        self._check_tables(connection)
+        row = connection.execute(sa.select(LEDGER.c.id, LEDGER.c.format)).first()
+        if row is None or not EARLIEST <= abs(row.format) <= FORMAT:
+            raise LedgerUnavailable(f"The ledger {self.place} is of no format that this version of dpframe reads.")
+        self.id = row.id
+        connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name).with_for_update()).all()
+        return int(row.format)
+
+    def check_charged_here(self, connection: sa.Connection) -> None:
+        """Errors: LedgerUnavailable for a ledger that was set aside while it was open."""
+        if connection.execute(sa.select(LEDGER.c.format)).scalar_one() < 0:
+            raise set_aside(connection, self.place)
+
+    @contextmanager
+    def building(self) -> Iterator[sa.Connection]:
+        """A transaction that writes a ledger where there is none. Nobody sees it before it is whole.
+
+        Errors: LedgerError
+        """
+        with self.transaction(write=True) as connection:
+            self._one_at_a_time(connection)
+            if any(sa.inspect(connection).has_table(name) for name in METADATA.tables):
+                raise LedgerUnavailable(f"There is a ledger in {self.place} already. Choose another place.")
+            METADATA.create_all(connection)
+            yield connection
 
     def _bind(
         self, connection: sa.Connection, witness: Witness | None, recorded: str | None, *, had: bool, new_witness: bool
@@ -232,9 +283,9 @@ class SqliteStore(Store):
                 "folder first. Nothing is released."
             )
         self._file: tuple[int, int] | None = None
-        super().__init__(timeout)
+        super().__init__(timeout, create=create)
 
-    def prepare(self, witness: Witness | None, *, new_witness: bool) -> None:
+    def prepare(self, witness: Witness | None, *, new_witness: bool, aside: bool = False) -> None:
         """Make the file if there is none. It gets its name when it is whole, so an empty file is never a new ledger."""
         problem = None
         try:
@@ -245,7 +296,7 @@ class SqliteStore(Store):
             problem = str(error)
         if problem is not None:
             raise LedgerUnavailable(f"The ledger {self.place} cannot be used: {problem}. Nothing is released.")
-        super().prepare(witness, new_witness=new_witness)
+        super().prepare(witness, new_witness=new_witness, aside=aside)
         self._file = self._identity()
 
     def _make(self, witness: Witness | None) -> None:
@@ -255,23 +306,52 @@ class SqliteStore(Store):
                 f"The witness knows a ledger in {self.place}, but there is no file now. Without it nobody knows what "
                 "was spent, so no new ledger is made. Put the file back."
             )
+        with self._building(make_ledger):
+            pass
+
+    @contextmanager
+    def building(self) -> Iterator[sa.Connection]:
+        """A new file, which gets its name when it is whole. Errors: LedgerError."""
+        problem = None
+        if self.path.exists():
+            raise LedgerUnavailable(f"There is a file {self.place} already. Choose another place, or move it away.")
+        try:
+            with self._building(METADATA.create_all, alone=True) as connection:
+                yield connection
+        except (OSError, sqlite3.Error, sa.exc.DBAPIError) as error:
+            problem = str(getattr(error, "orig", error))
+        if problem is not None:
+            raise LedgerUnavailable(f"{self.place} cannot be written: {problem}.")
+
+    @contextmanager
+    def _building(self, made: Callable[[sa.Connection], None], *, alone: bool = False) -> Iterator[sa.Connection]:
+        """Write a file under a name of its own, and move it here when it is whole.
+
+        Input:  made: makes its tables; alone: whether a file that another process put here meanwhile is an error
+        """
         if left := next((path for path in (self._log, self._journal) if os.path.exists(path)), None):
             raise LedgerDamaged(
                 f"There is no ledger {self.place}, and {left!r} is left of one: the file was removed. Without it "
                 "nobody knows what was spent, so no new ledger is made. Put the file back."
             )
         new = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}.new")
+        engine = sa.create_engine(
+            sa.URL.create("sqlite", database=str(new)), poolclass=sa.NullPool, hide_parameters=True
+        )
         try:
-            engine = sa.create_engine(sa.URL.create("sqlite", database=str(new)), poolclass=sa.NullPool)
             with engine.begin() as connection:
-                make_tables(connection)
+                made(connection)
+                yield connection
             try:
                 os.link(new, self.path)  # unlike a rename, it never replaces a file
             except FileExistsError:
-                pass
+                if alone:
+                    raise
             except OSError:  # a file system without links
                 if not self.path.exists():
                     os.rename(new, self.path)
+                elif alone:
+                    raise
         finally:
             new.unlink(missing_ok=True)
 

@@ -25,6 +25,7 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS witness (id TEXT NOT NULL)",
 )
 LAST = "SELECT number, head FROM seen WHERE ledger = ? AND budget = ?"
+GONE = "gone"  # in place of the hash of a budget that was lost with the latest copy: its name is never made anew
 ADVANCE = (
     "INSERT INTO seen VALUES (?, ?, ?, ?, ?) ON CONFLICT (ledger, budget) DO UPDATE SET number = excluded.number, "
     "head = excluded.head, place = excluded.place WHERE excluded.number >= seen.number"
@@ -81,11 +82,30 @@ class Witness:
         self._id = str(own)
         return self._id
 
-    def budgets(self, ledger: str) -> list[str]:
-        """The names of the budgets that were seen in a ledger."""
+    def states(self, ledger: str, recorded: str | None = None) -> dict[str, tuple[int, str]] | None:
+        """The last known state of each budget of a ledger: the number of its entries, and the hash of the last one.
+
+        Output: None if it does not know the ledger, or is not the witness that the ledger records
+        """
+        if not self._is_there():
+            return None
+        line = "SELECT budget, number, head FROM seen WHERE ledger = ? AND head <> ? ORDER BY budget"
         with self._open() as connection:
-            rows = connection.execute("SELECT budget FROM seen WHERE ledger = ? ORDER BY budget", (ledger,))
-            return [str(row[0]) for row in rows if row[0]]
+            known = {str(row[0]): (int(row[1]), str(row[2])) for row in connection.execute(line, (ledger, GONE))}
+            own = connection.execute("SELECT id FROM witness").fetchone()
+        if known.pop("", None) is None or (recorded is not None and own != (recorded,)):
+            return None
+        return known
+
+    def adopt(self, ledger: str, states: Iterable[State]) -> str:
+        """Take the states of an adopted copy for the last known ones. Output: the id of the witness."""
+        with self._open(make=True) as connection:
+            connection.execute("UPDATE seen SET head = ? WHERE ledger = ? AND budget <> ''", (GONE, ledger))
+            for budget, number, head in (NO_BUDGET, *states):
+                connection.execute("DELETE FROM seen WHERE ledger = ? AND budget = ?", (ledger, budget))
+                connection.execute(ADVANCE, (ledger, self._place, budget, number, head))
+            (own,) = connection.execute("SELECT id FROM witness").fetchone()
+        return str(own)
 
     def check(self, ledger: str, budget: str, number: int, head: str, hash_at: Callable[[int], str | None]) -> None:
         """Compare a budget's state with the last known one. Errors: LedgerDamaged.

@@ -19,7 +19,7 @@ from dpframe.release.shown.error_tables import (
     noise_rows,
     noise_table,
 )
-from dpframe.release.shown.files import check_installed
+from dpframe.release.shown.files import check_installed, whole
 from dpframe.release.shown.ledger_page import cap_words, charge_rows, ledger_page
 from dpframe.release.shown.left_out import bias_words
 from dpframe.release.shown.prices import (
@@ -67,5 +67,6 @@ __all__ = [
     "title_of",
     "unlike",
     "warn_hopeless",
+    "whole",
     "with_every_key",
 ]

@@ -5,10 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html import escape
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,12 +34,42 @@ _CELL = "text-align:right;padding:.15em .6em"
 _HEAD = "text-align:left;padding:.15em .6em"
 
 
+@contextmanager
+def whole(path: Any) -> Iterator[Any]:
+    """The path of a new file beside this one, which takes its place when it is whole: readers never see a part.
+
+    A stream, a URL, a device or a pipe is written directly, and so is a file in a folder that is not there.
+
+    >>> with whole("a.csv") as beside:
+    ...     beside.name != "a.csv", beside.suffix
+    ...     _ = beside.write_text("city,count")
+    (True, '.csv')
+    >>> Path("a.csv").unlink()
+    """
+    place = Path(path).expanduser() if isinstance(path, (str, os.PathLike)) and "://" not in str(path) else None
+    place = None if place is None else place.resolve()  # a link stays a link
+    if place is None or not place.parent.is_dir() or (place.exists() and not place.is_file()):
+        yield path
+        return
+    beside = place.with_name(f".{place.stem[:40]}.{uuid.uuid4().hex}{place.suffix}")
+    try:
+        yield beside
+        if place.exists():
+            shutil.copymode(place, beside)
+        with open(beside, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, place)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def write_parquet(table: Any, path: Any, statement: Mapping[str, Any]) -> None:
     """Write a PyArrow table as a Parquet file, with the privacy statement as JSON in its metadata."""
     import pyarrow.parquet as pq
 
     encoded = json.dumps(statement, ensure_ascii=False).encode()
-    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), STATEMENT: encoded}), path)
+    with whole(path) as beside:
+        pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), STATEMENT: encoded}), beside)
 
 
 def check_installed(module: str, need: str) -> None:
@@ -63,7 +98,7 @@ def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str, 
         ready.append((_FORBIDDEN.sub("_", printable(title))[:31], _with_texts(table, _excel_cell), index))
     statement = pd.DataFrame({"Privacy statement": report.splitlines()[1:]})
     ready.append(("privacy", _with_texts(statement, _excel_cell), False))
-    with pd.ExcelWriter(path, engine="openpyxl") as book:
+    with whole(path) as beside, pd.ExcelWriter(beside, engine="openpyxl") as book:
         for title, table, index in ready:
             table.to_excel(book, sheet_name=title, index=index, index_label=_corner(table) if index else None)
         for cell in (cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row):
@@ -108,14 +143,21 @@ def _excel_cell(value: object) -> object:
     return printable(value) if isinstance(value, str) else value
 
 
+def write_text(write: Callable[[Any], str | None], path: Any) -> str | None:
+    """What `write` gives without a path, or the file that it writes."""
+    if path is None:
+        return write(None)
+    with whole(path) as beside:
+        return write(beside)
+
+
 def write_latex(table: Any, path: Any, index: bool, options: Mapping[str, Any]) -> str | None:
     """A pandas table in LaTeX, with pandas' options. All texts are escaped, unless escape=False is among these."""
     check_installed("jinja2", "to_latex() needs Jinja2")
     more = {"index": index, **options}
     if more.pop("escape", True):
         table = _with_texts(table, lambda value: for_latex(value) if isinstance(value, str) else value)
-    text: str | None = table.to_latex(path, escape=False, **more)
-    return text
+    return write_text(lambda beside: table.to_latex(beside, escape=False, **more), path)
 
 
 def write_csv(table: pl.DataFrame, path: Any) -> str | None:
@@ -129,8 +171,7 @@ def write_csv(table: pl.DataFrame, path: Any) -> str | None:
     for name in table.columns:
         names.append(unlike(for_spreadsheets(name), set(names)))
     table.columns = names
-    text: str | None = table.write_csv(path)
-    return text
+    return write_text(table.write_csv, path)
 
 
 def _harmless(column: pl.Series) -> pl.Series:

@@ -14,7 +14,7 @@ from dpframe.budget import Loss
 from dpframe.engine import Kind, Table_co
 from dpframe.plan import Derivation
 from dpframe.release.shown.charts import Heading
-from dpframe.release.shown.files import write_csv, write_excel, write_latex, write_parquet
+from dpframe.release.shown.files import write_csv, write_excel, write_latex, write_parquet, write_text
 from dpframe.release.shown.report import Report
 from dpframe.safe_text import visible
 from dpframe.usage import Hints
@@ -120,8 +120,8 @@ class Exports(Hints):
 
         The options are those of pandas' `DataFrame.to_html`. The privacy statement is `report().to_html()`.
         """
-        text: str | None = self._to_text().to_html(path, **{"index": self._indexed, **options})
-        return text
+        more = {"index": self._indexed, **options}
+        return write_text(lambda beside: self._to_text().to_html(beside, **more), path)
 
     def _to_text(self) -> Any:
         """The pandas table that LaTeX and HTML are written from."""

@@ -1,0 +1,283 @@
+"""Backups of a ledger, its move to another place, and copies that are adopted when the latest one is lost.
+
+Entries are only added. So all entries up to the number that a budget's row names are a state of the ledger that once
+was, and they are read without a lock, while others go on charging.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import sqlalchemy as sa
+
+from dpframe.budget import account
+from dpframe.budget.accountants import accountant_named
+from dpframe.budget.entries import loss_of, texts_of
+from dpframe.budget.ledger.book import HASH, LedgerPage
+from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER
+from dpframe.budget.ledger.store import Store, set_aside
+from dpframe.budget.ledger.verify import verified
+from dpframe.budget.ledger.witness import State, Witness, check_forward
+from dpframe.budget.losses import Loss, read_delta, read_epsilon, read_rho
+from dpframe.budget.names import body_of, is_text
+from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
+
+AT_ONCE = 200  # entries, with their tables
+Lost = Mapping[str, Any] | str | None
+SKEW = dt.timedelta(0)  # the entries written here are no charges of this moment, so clocks do not matter
+
+
+def backup(source: Store, target: Store) -> dict[str, int]:
+    """Copy a ledger, set aside, to a place where there is none. Output: the number of entries, by budget."""
+    with target.building() as connection:
+        _copy(source, connection)
+    return checked(target)
+
+
+def checked(store: Store) -> dict[str, int]:
+    """Verify a ledger without its witness, also if it is set aside. Output: the number of entries, by budget.
+
+    Errors: LedgerDamaged, which lists every problem
+    """
+    with store.transaction() as connection:
+        store._find_tables(connection)
+    return verified(store, None)
+
+
+def migrate(source: Store, target: Store, witness: Witness | None) -> dict[str, int]:
+    """Move a ledger. Output: the number of entries, by budget.
+
+    Most is copied while others charge. Then they wait: the last entries are copied, the copy is verified, and the old
+    ledger is set aside, with an entry in each budget that says where it went. Only then the new one is opened to
+    charges. If the move is stopped before that, nobody can charge both; the same call goes on where it stopped.
+
+    Errors: LedgerUnavailable if the target is anything but the beginning of this move; LedgerDamaged
+    """
+    if not _is_there(target):
+        with target.building() as connection:
+            _copy(source, connection)
+    with source.transaction(write=True) as old:
+        if is_moved := source.lock(old) < 0:
+            _check_moved(old, source, target)
+        elif witness is not None and _missing(old, source, witness) != {}:
+            raise LedgerDamaged(f"The ledger {source.place} is an older copy than its witness knows. It is not moved.")
+        with target.transaction(write=True) as new:
+            if target.lock(new) > 0 or target.id != source.id:
+                raise LedgerUnavailable(f"There is another ledger in {target.place} already. Choose another place.")
+            _check_begun(old, new)
+            if not is_moved:
+                _copy_rows(old, new)
+        numbers = checked(target)
+        if not is_moved:
+            for name in numbers:
+                LedgerPage(old, name, SKEW).append("moved", {"to": target.place, "by": account._user()}, account.now())
+            old.execute(LEDGER.update().values(format=-FORMAT))
+    with target.transaction(write=True) as new:
+        new.execute(LEDGER.update().values(format=FORMAT))
+    return numbers
+
+
+def restore(source: Store, target: Store, witness: Witness | None, lost: Lost, by: str, why: str) -> dict[str, Loss]:
+    """Put a backup where there is no ledger, and adopt it; see `adopt`."""
+    checked(source)
+    with source.transaction() as connection:
+        _losses(connection, _missing(connection, source, witness), lost)
+    with target.building() as connection:
+        _copy(source, connection)
+    checked(target)
+    return adopt(target, witness, lost, by, why)
+
+
+def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) -> dict[str, Loss]:
+    """Go on from a copy, and count what was spent after it was made; each budget records it.
+
+    Input:  witness: that of the ledger, or a new one; lost: what the releases that are missing cost, for each budget by
+            its name, ε, (ε, δ), ρ or (ρ, δ); "all": the budget is spent; "none"; None only where the witness shows that
+            no entry is missing; by: who adopts it; why
+    Output: what was counted for each budget of which entries may be missing
+    Bound:  with L at least the sum of the prices of the releases that are missing, also of those from allowances and
+            series, all releases together lose at most what this ledger says: the missing ones compose with all others
+            to their loss and L. "all" counts twice the limit, so no sum of any accountant is within the limit again,
+            and neither releases nor allowances, series or parts are paid
+    Errors: LedgerDamaged for a copy that does not add up, or if entries are missing and lost says nothing of them
+    """
+    if not is_text(by) or not is_text(why):
+        raise InvalidArgument("by= and why= say who adopts the copy, and why: by='Ada', why='the disk broke'.")
+    checked(store)
+    with store.transaction(write=True) as connection:
+        earlier = abs(store.lock(connection))
+        missing = _missing(connection, store, witness)
+        counted = _losses(connection, missing, lost)
+        if earlier < FORMAT:
+            store._bring_forward(connection, earlier)
+        connection.execute(LEDGER.update().values(format=FORMAT))
+        for name, loss in counted.items():
+            _count(connection, name, loss, f"adopted by {by}: {why}")
+        if witness is not None:
+            own = witness.adopt(store.id, _states(connection))
+            connection.execute(LEDGER.update().values(witnessed=True, witness=own))
+    return counted
+
+
+def _count(connection: sa.Connection, name: str, loss: Loss, words: str) -> None:
+    """Charge what was lost, whatever the limit and the caps say."""
+    page = LedgerPage(connection, name, SKEW)
+    row = connection.execute(sa.select(BUDGETS.c.accountant, BUDGETS.c.allowed).where(BUDGETS.c.name == name)).one()
+    accountant, limit = accountant_named(row.accountant), loss_of(json.loads(row.allowed))
+    counted = accountant.charged(page.spent, loss, limit)
+    body = body_of(loss, page.subject or "", f"lost with a later copy, {words}", None, None, (account.UNKNOWN_EVENT,))
+    body |= {"loss": texts_of(counted), "price": texts_of(loss), "adopted": True}
+    page.spent = accountant.total([page.spent, counted])
+    entry = page.append("charge", body, account.now())
+    page.append("lost", {"about": entry.number, "by": words}, account.now())
+
+
+# What is missing
+
+
+def _missing(connection: sa.Connection, store: Store, witness: Witness | None) -> dict[str, str] | None:
+    """A sentence for each budget of which a copy lacks entries; None if no witness of the ledger knows."""
+    recorded = connection.execute(sa.select(LEDGER.c.id, LEDGER.c.witness)).one()
+    states = None if witness is None else witness.states(recorded.id, recorded.witness)
+    if states is None:
+        return None
+    own = {name: (number, head) for name, number, head in _states(connection)}
+    sentences = {}
+    for name, last in states.items():
+        number, head = own.get(name, (0, ""))
+
+        def hash_at(place: int, name: str = name) -> str | None:
+            return connection.execute(HASH, {"b": name, "n": place}).scalar()
+
+        try:
+            check_forward(name, last, (number, head), hash_at)
+        except LedgerDamaged:
+            sentences[name] = f"the witness knows {last[0]} entries of {name!r}, and this copy has {number}"
+    return sentences
+
+
+def _losses(connection: sa.Connection, missing: dict[str, str] | None, lost: Lost) -> dict[str, Loss]:
+    """What is counted as lost for each budget. Errors: LedgerDamaged, InvalidArgument."""
+    limits = {
+        row.name: loss_of(json.loads(row.allowed))
+        for row in connection.execute(sa.select(BUDGETS.c.name, BUDGETS.c.allowed).order_by(BUDGETS.c.name))
+    }
+    unsure = list(limits) if missing is None else [name for name in limits if name in missing]
+    if lost is None and (missing or missing is None):
+        known = "no witness says whether this is the latest copy" if missing is None else "; ".join(missing.values())
+        raise LedgerDamaged(
+            f"{known[0].upper()}{known[1:]}. What was released since is not known here. Say what it cost: --lost "
+            "BUDGET=EPSILON for each budget, from the logs of the jobs; --lost all if nobody knows, and the budgets "
+            "are spent; --lost none if nothing was released. In Python it is lost={'visits': 0.5}, 'all' or 'none'."
+        )
+    if isinstance(lost, Mapping):
+        named = set(lost)
+        if unknown := sorted(named - set(limits)) or sorted(set(unsure) - named):
+            words = ", ".join(map(repr, unsure or limits))
+            raise InvalidArgument(f"lost= names each of {words}: {unknown[0]!r} does not fit.")
+        return {name: _read(lost[name], limits[name]) for name in limits if name in lost}
+    if lost not in (None, "all", "none"):
+        raise InvalidArgument("lost= is 'all', 'none', or what each budget lost: lost={'visits': 0.5}.")
+    return {name: _twice(limits[name]) if lost == "all" else _read(0, limits[name]) for name in unsure}
+
+
+def _read(typed: Any, limit: Loss) -> Loss:
+    """A loss as it was typed: ε or ρ, alone or with a δ. Errors: InvalidPrice."""
+    size, delta = typed if isinstance(typed, tuple) else (typed, 0)
+    if limit.exact_rho is None:
+        return Loss.charged(read_epsilon(size) if size else Fraction(0), read_delta(delta))
+    return Loss.charged_rho(read_rho(size) if size else Fraction(0), read_delta(delta))
+
+
+def _twice(limit: Loss) -> Loss:
+    if limit.exact_rho is None:
+        return Loss.charged(2 * limit.exact_epsilon, 2 * limit.exact_delta)
+    return Loss.charged_rho(2 * limit.exact_rho, 2 * limit.exact_delta)
+
+
+# Rows
+
+
+def _states(connection: sa.Connection) -> list[State]:
+    rows = connection.execute(sa.select(BUDGETS.c.name, BUDGETS.c.number, BUDGETS.c.head).order_by(BUDGETS.c.name))
+    return [(row.name, row.number, row.head) for row in rows]
+
+
+def _copy(source: Store, new: sa.Connection) -> None:
+    """Copy a ledger into empty tables, set aside. Each part is read in a transaction of its own."""
+    with source.transaction() as old:
+        ledger, budgets = (_rows(old, sa.select(*_there(old, table))) for table in (LEDGER, BUDGETS))
+    new.execute(LEDGER.insert(), [{**row, "format": -FORMAT} for row in ledger])
+    for state in budgets:
+        new.execute(BUDGETS.insert(), [state])
+        place = 0
+        while place < state["number"]:
+            with source.transaction() as old:
+                place = _copy_part(old, new, state, place)
+
+
+def _copy_rows(old: sa.Connection, new: sa.Connection) -> None:
+    """Copy what was added since, under the lock."""
+    before = {name: number for name, number, _ in _states(new)}
+    for state in _rows(old, sa.select(*_there(old, BUDGETS))):
+        new.execute(BUDGETS.delete().where(BUDGETS.c.name == state["name"]))
+        new.execute(BUDGETS.insert(), [state])
+        place = before.get(state["name"], 0)
+        while place < state["number"]:
+            place = _copy_part(old, new, state, place)
+
+
+def _copy_part(old: sa.Connection, new: sa.Connection, state: Mapping[str, Any], place: int) -> int:
+    """Copy the next entries of a budget, with the tables of its results. Output: the number of the last one."""
+    until = min(place + AT_ONCE, int(state["number"]))
+    here = (ENTRIES.c.budget == state["name"], ENTRIES.c.number > place, ENTRIES.c.number <= until)
+    entries = _rows(old, sa.select(*_there(old, ENTRIES)).where(*here))
+    if len(entries) != until - place:
+        raise LedgerDamaged(f"Entries of {state['name']!r} are missing, so the ledger is not copied.")
+    new.execute(ENTRIES.insert(), entries)
+    results = sa.select(ENTRIES.c.about).where(*here, ENTRIES.c.kind == "result")
+    tables = _rows(old, sa.select(DATA).where(DATA.c.budget == state["name"], DATA.c.number.in_(results)))
+    if tables:
+        new.execute(DATA.insert(), tables)
+    return until
+
+
+def _there(connection: sa.Connection, table: sa.Table) -> list[sa.Column[Any]]:
+    """The columns that a table has; a ledger of an earlier format lacks some, which are null in later ones."""
+    names = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+    return [column for column in table.c if column.name in names]
+
+
+def _rows(connection: sa.Connection, query: Any) -> list[dict[str, Any]]:
+    return [dict(row._mapping) for row in connection.execute(query)]
+
+
+# A move
+
+
+def _is_there(target: Store) -> bool:
+    """Whether a place has a ledger; a file that is missing has none."""
+    try:
+        with target.transaction() as connection:
+            return sa.inspect(connection).has_table(LEDGER.name)
+    except LedgerUnavailable:
+        return False
+
+
+def _check_moved(old: sa.Connection, source: Store, target: Store) -> None:
+    """Check that a ledger that is set aside was being moved to this place. Errors: LedgerUnavailable."""
+    moved = sa.select(ENTRIES.c.body).where(ENTRIES.c.kind == "moved").order_by(ENTRIES.c.at.desc()).limit(1)
+    body = old.execute(moved).scalar()
+    if body is None or json.loads(body)["to"] != target.place:
+        raise set_aside(old, source.place)
+
+
+def _check_begun(old: sa.Connection, new: sa.Connection) -> None:
+    """Check that all that is in the new place is the beginning of the old ledger. Errors: LedgerUnavailable."""
+    for name, number, head in _states(new):
+        if old.execute(HASH, {"b": name, "n": number}).scalar() != head:
+            raise LedgerUnavailable(f"What is in the new place is no beginning of {name!r}. Choose another place.")

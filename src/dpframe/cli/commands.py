@@ -1,0 +1,64 @@
+"""A command of the command line: its words, its function, and what it says."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from dpframe.budget import Ledger, Loss
+from dpframe.errors import InvalidArgument
+
+DAMAGED, BELOW = 1, 3  # exit codes
+
+
+class Said(NamedTuple):
+    """What a command says: to people, and as data with --json; and its exit code."""
+
+    text: str
+    data: Any
+    code: int = 0
+
+
+def add(verbs: Any, verb: str, about: str, run: Callable[[Any], Said]) -> argparse.ArgumentParser:
+    """Add a command with the options that all commands have. `run` gets what was typed."""
+    command: argparse.ArgumentParser = verbs.add_parser(verb, help=about, description=about)
+    command.add_argument("--json", action="store_true", help="one line of JSON for programs")
+    command.set_defaults(run=run)
+    return command
+
+
+def add_for_ledger(verbs: Any, verb: str, about: str, run: Callable[[Ledger, Any], Said]) -> argparse.ArgumentParser:
+    """Add a command about an open ledger."""
+
+    def opened(asked: Any) -> Said:
+        ledger = Ledger(asked.path, witness=asked.witness, create=False)
+        try:
+            return run(ledger, asked)
+        finally:
+            ledger.close()
+
+    command = add(verbs, verb, about, opened)
+    command.add_argument("path", help="the ledger's file, or its postgresql+psycopg:// URL")
+    add_witness(command)
+    return command
+
+
+def add_witness(command: argparse.ArgumentParser) -> None:
+    """Add the option of the witness."""
+    command.add_argument("--witness", help="the witness's file, for a ledger that has one")
+
+
+def the_budget(ledger: Ledger, asked: Any) -> str:
+    """The name of the budget that a command is about. Errors: InvalidArgument where there are several."""
+    names = ledger.budgets()
+    if asked.budget is None and len(names) != 1:
+        raise InvalidArgument(f"Say of which budget: --budget NAME, one of {', '.join(names)}.")
+    return str(asked.budget or names[0])
+
+
+def loss_data(loss: Loss | None) -> dict[str, float] | None:
+    """A loss as numbers."""
+    if loss is None:
+        return None
+    return {**({"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}), "delta": loss.delta}

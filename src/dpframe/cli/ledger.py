@@ -1,0 +1,133 @@
+"""`dpframe ledger show|verify|export|report|forecast|resolve|acknowledge`: what is in a ledger, and its upkeep."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from dpframe.budget import Budget, Charge, Ledger, Terms, account, read_length
+from dpframe.cli.commands import BELOW, Said, add_for_ledger, loss_data, the_budget
+from dpframe.errors import InvalidArgument
+from dpframe.plan import render_text
+from dpframe.release.shown import cap_words, charge_rows, ledger_page, whole
+from dpframe.safe_text import visible
+
+NOTHING = "No budget has been made in this ledger."
+
+
+def add_to(verbs: Any) -> None:
+    """Add the commands of this file."""
+    show = add_for_ledger(verbs, "show", "budgets, what was spent and what is left, and every charge", _show)
+    show.add_argument(
+        "--warn-below", type=_percent, metavar="PERCENT", help="exit with 3 if less of a budget is left, such as 10%%"
+    )
+    add_for_ledger(verbs, "verify", "go over every entry: hashes, sums, limits, stored tables, the witness", _verify)
+    export = add_for_ledger(verbs, "export", "everything as JSON, CSV or dp-accounting events", _export)
+    export.add_argument("--format", choices=["json", "csv", "dp_accounting"], default="json")
+    about = "one HTML page: budgets, what was spent when and on what, what is left, forecasts"
+    report = add_for_ledger(verbs, "report", about, _report)
+    report.add_argument("--html", metavar="FILE", help="where the page is written; by default it is printed")
+    forecast = add_for_ledger(verbs, "forecast", "how long each budget lasts", _forecast)
+    forecast.add_argument("--warn-below", metavar="TIME", help="exit with 3 if a budget lasts less, such as 7d")
+    about = "mark a release that was killed as lost, so that its name may be paid again"
+    resolve = add_for_ledger(verbs, "resolve", about, _resolve)
+    resolve.add_argument("release", help="the name of the release, or the number of its charge")
+    about = "record that somebody looked at the releases that failed, so that charges go on"
+    acknowledge = add_for_ledger(verbs, "acknowledge", about, _acknowledge)
+    for command in (resolve, acknowledge):
+        command.add_argument("--budget", help="the name of the budget, where the ledger has several")
+        command.add_argument("--by", help="who does it; by default the user of this machine")
+
+
+def _percent(text: str) -> float:
+    number = float(text.removesuffix("%"))
+    if not 0 < number <= 100:
+        raise argparse.ArgumentTypeError("give a number of per cent, such as 10%")
+    return number
+
+
+def _show(ledger: Ledger, asked: Any) -> Said:
+    budgets = {name: ledger.budget(name) for name in ledger.budgets()}
+    text = "\n\n".join(_budget(name, budget) for name, budget in budgets.items()) or NOTHING
+    below = [name for name, budget in budgets.items() if asked.warn_below and _left(budget) < asked.warn_below]
+    text += "".join(f"\n{visible(name)}: less than {asked.warn_below:g}% is left" for name in below)
+    data = {"budgets": {name: _budget_data(budget) for name, budget in budgets.items()}, "below": below}
+    return Said(text, data, BELOW if below else 0)
+
+
+def _left(budget: Budget) -> float:
+    """The part of the ε or ρ of a budget that is left (per cent)."""
+    left, limit = budget.remaining, budget.limit
+    return 100 * (left.epsilon / limit.epsilon if left.rho is None or limit.rho is None else left.rho / limit.rho)
+
+
+def _budget(name: str, budget: Budget) -> str:
+    title = f"{visible(name)}: {budget.spent} spent of {budget.limit}, {budget.remaining} left"
+    title += f"; accountant {budget.accountant}"
+    title += f"\n{budget.standing.words}" if budget.terms is Terms.EITHER else ""
+    failed, unacknowledged = budget.failures
+    if failed:
+        title += f"\n{failed} failed after the charge, {unacknowledged} not acknowledged"
+    title = "\n".join([title, *cap_words(budget)])
+    header, rows = charge_rows(budget.history())
+    return f"{title}\n{render_text(header, rows)}" if rows else title
+
+
+def _budget_data(budget: Budget) -> dict[str, Any]:
+    losses = {name: loss_data(getattr(budget, name)) for name in ("limit", "spent", "remaining")}
+    charges = [_charge_data(charge) for charge in budget.history()]
+    return {"accountant": budget.accountant, **losses, "failures": budget.failures._asdict(), "charges": charges}
+
+
+def _charge_data(charge: Charge) -> dict[str, Any]:
+    return {**charge._asdict(), "when": charge.when.isoformat(), "price": loss_data(charge.price)}
+
+
+def _verify(ledger: Ledger, _: Any) -> Said:
+    numbers = ledger.verify()
+    lines = [f"{visible(name)}: {count} entries, all as they were written" for name, count in numbers.items()]
+    return Said("\n".join(lines) or NOTHING, {"entries": numbers})
+
+
+def _export(ledger: Ledger, asked: Any) -> Said:
+    text = ledger.export(asked.format).rstrip("\n")
+    return Said(text, text if asked.format == "csv" or not asked.json else json.loads(text))
+
+
+def _report(ledger: Ledger, asked: Any) -> Said:
+    page, names = ledger_page(ledger), ledger.budgets()
+    if asked.html is None:
+        return Said(page.rstrip("\n"), {"html": page})
+    with whole(asked.html) as path:
+        path.write_text(page, encoding="utf-8")
+    text = f"{asked.html}: {', '.join(map(visible, names)) or 'no budget'}"
+    return Said(text, {"file": asked.html, "budgets": names})
+
+
+def _forecast(ledger: Ledger, asked: Any) -> Said:
+    told = {name: ledger.budget(name).forecast() for name in ledger.budgets()}
+    text, below = "\n\n".join(f"{visible(name)}\n{forecast!r}" for name, forecast in told.items()), []
+    if asked.warn_below is not None:
+        until = account.now() + read_length(asked.warn_below, "--warn-below")
+        ends = {(name, of): last for name, forecast in told.items() for of, last in forecast.lasts.items()}
+        below = [list(which) for which, last in ends.items() if last is not None and last < until.date()]
+        text += "".join(f"\n{visible(name)}, {visible(of)}: lasts less than {asked.warn_below}" for name, of in below)
+    budgets = {name: {"lasts": forecast.lasts, "words": forecast.words} for name, forecast in told.items()}
+    return Said(text or NOTHING, {"budgets": budgets, "below": below}, BELOW if below else 0)
+
+
+def _resolve(ledger: Ledger, asked: Any) -> Said:
+    release = int(asked.release) if asked.release.isdecimal() else asked.release
+    line = ledger.resolve(the_budget(ledger, asked), release, asked.by)
+    title = f"#{line.number} {visible(line.name or line.query)}"
+    text = f"{title} is marked as lost; its charge stays, and its name may be paid again."
+    return Said(text, _charge_data(line))
+
+
+def _acknowledge(ledger: Ledger, asked: Any) -> Said:
+    name = the_budget(ledger, asked)
+    if name not in ledger.budgets():
+        raise InvalidArgument(f"There is no budget {name!r} in this ledger.")
+    number = ledger.budget(name).acknowledge_failures(asked.by)
+    return Said(f"{visible(name)}: {number} failures are acknowledged.", {"budget": name, "acknowledged": number})

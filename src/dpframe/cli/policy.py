@@ -1,0 +1,32 @@
+"""`dpframe policy check|new`: files of limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dpframe.audit.steward import check, draft, read_table
+from dpframe.cli.commands import DAMAGED, Said, add
+from dpframe.plan.policy import Policy
+
+
+def add_to(verbs: Any) -> None:
+    """Add the commands of this file."""
+    about = "for the steward alone, without noise: what the data do beyond a policy file"
+    check_it = add(verbs, "check", about, _check)
+    check_it.add_argument("policy", help="the policy file, TOML")
+    about = "a first draft of a policy file, from the names and types of a table's columns; no value is read"
+    for command in (check_it, add(verbs, "new", about, _new)):
+        command.add_argument("table", help="a CSV or Parquet file")
+
+
+def _check(asked: Any) -> Said:
+    """What the data do beyond a policy file; 1 if the file cannot be used with the table."""
+    lines, usable = check(Policy(asked.policy), read_table(Path(asked.table)))
+    return Said("\n".join(lines), {"lines": lines, "usable": usable}, 0 if usable else DAMAGED)
+
+
+def _new(asked: Any) -> Said:
+    table = Path(asked.table)
+    text = draft(table.name, read_table(table, rows=False)).rstrip("\n")
+    return Said(text, {"policy": text})

@@ -1,0 +1,466 @@
+"""Backups, moves and copies that are adopted: nothing is lost, spent twice, or accepted in silence."""
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from fractions import Fraction
+
+import pytest
+
+import dpframe as dp
+from dpframe import errors
+from dpframe.__main__ import main
+from dpframe.budget import Ledger, Loss
+from dpframe.budget.ledger import copies
+
+WHO = "unit 'id', add-remove"
+SAID = {"by": "Ada", "why": "the disk broke"}
+
+
+def cost(epsilon="1/10", delta=0):
+    return Loss.charged(Fraction(epsilon), Fraction(delta))
+
+
+def paid(budget, price=None, data=b"table", **options):
+    options |= {"plan": {}} if "name" in options else {}
+    receipt = budget.charge(cost() if price is None else price, WHO, "count()", **options)
+    budget.store(receipt, data, {"releases": []})
+
+
+@pytest.fixture
+def places(tmp_path, postgres):
+    """A place for a ledger and another one, of both kinds."""
+
+    def of(kind, name):
+        (tmp_path / name).mkdir(exist_ok=True)
+        return postgres if kind == "postgres" else str(tmp_path / name / "a.sqlite")
+
+    return of
+
+
+def filled(place, **options):
+    """A ledger with a budget of each account, an allowance, a failure, a pending charge and a cap."""
+    ledger = Ledger(place, **options)
+    budget = ledger.budget("visits", epsilon=5, caps={"day": 4})
+    for number in range(4):
+        paid(budget, name=f"visits {number}", data=bytes([number]) * 3000)
+    night = budget.allocate(nights=5, epsilon=1)
+    paid(night, cost("1/100"))
+    budget.fail(budget.charge(cost(), WHO, "count()"))
+    budget.charge(cost(), WHO, "count()", name="pending", plan={})
+    paid(ledger.budget("orders", epsilon=2, delta=1e-6))
+    paid(ledger.budget("rows", rho=0.5), Loss.charged_rho(Fraction(1, 100), Fraction(0)))
+    return ledger
+
+
+def content(place):
+    """All that a ledger says of its budgets."""
+    ledger = Ledger(place)
+    return {name: (ledger.budget(name).spent, ledger.budget(name).history()) for name in ledger.budgets()}
+
+
+def stored(place, name):
+    """The bytes that are stored under a name, which cost nothing."""
+    receipt = Ledger(place).budget("visits").charge(cost(), WHO, "count()", name=name, plan={})
+    return receipt.stored.data
+
+
+# Backups
+
+
+@pytest.mark.parametrize(("kind", "other"), [("sqlite", "sqlite"), ("sqlite", "postgres"), ("postgres", "sqlite")])
+def test_a_backup_that_is_restored_is_the_whole_ledger(places, kind, other):
+    place, copy, new = places(kind, "study"), places("sqlite", "monday"), places(other, "new")
+    ledger = filled(place)
+    before = content(place)
+    assert ledger.backup(copy) == ledger.verify()
+    with pytest.raises(errors.LedgerUnavailable, match="is a backup"):
+        Ledger(copy)
+    with pytest.raises(errors.LedgerUnavailable, match="already"):
+        ledger.backup(copy)
+    if kind == "postgres" or other == "sqlite":
+        Ledger.restore(copy, new, lost="none", **SAID)
+        for name, (spent, history) in content(new).items():
+            assert (spent, history[:-1]) == before[name]
+            assert "adopted by Ada: the disk broke" in history[-1].query
+            assert (history[-1].status, history[-1].epsilon) == ("lost", 0)
+        assert stored(new, "visits 2") == bytes([2]) * 3000
+        Ledger(new).verify()
+
+
+def test_a_copy_says_what_was_lost_or_is_not_adopted(tmp_path):
+    ledger = filled(tmp_path / "a.sqlite")
+    ledger.backup(tmp_path / "b.sqlite")
+    paid(ledger.budget("visits"))
+    for lost, kind in (
+        (None, errors.LedgerDamaged),
+        ("some", errors.InvalidArgument),
+        ({"visits": 1}, errors.InvalidArgument),
+        ({"visits": 1, "orders": 0, "rows": 0, "nobody": 1}, errors.InvalidArgument),
+        ({"visits": -1, "orders": 0, "rows": 0}, errors.InvalidPrice),
+    ):
+        with pytest.raises(kind):
+            Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost=lost, **SAID)
+        assert not (tmp_path / "c.sqlite").exists()
+    with pytest.raises(errors.InvalidArgument, match="by="):
+        Ledger.restore(tmp_path / "b.sqlite", tmp_path / "d.sqlite", lost="none", by="", why="x")
+    for path in (tmp_path / "b.sqlite", tmp_path / "d.sqlite"):  # set aside, as long as nobody says more
+        with pytest.raises(errors.LedgerUnavailable, match="is a backup"):
+            Ledger(path)
+    lost = {"visits": 0.5, "orders": (0.25, 1e-7), "rows": 0.125}
+    again = Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost=lost, **SAID)
+    assert again.budget("visits").spent.epsilon == pytest.approx(0.6 + 1 + 0.5)
+    assert again.budget("rows").spent.rho == pytest.approx(0.01 + 0.125)
+    assert again.budget("orders").standing.simple.epsilon == pytest.approx(0.35)
+    assert again.budget("orders").standing.simple.delta == pytest.approx(1e-7)
+    again.verify()
+
+
+def test_all_lost_leaves_nothing_to_spend(tmp_path):
+    """Neither releases, nor allowances, nor parts, whichever account counts."""
+    ledger = filled(tmp_path / "a.sqlite")
+    visits = ledger.budget("visits")
+    partition, _ = visits.partition({"by": "city"}, 1)
+    part = dp.budget.parts.PartName(partition, "Bonn")
+    visits.charge(cost("1/2"), WHO, "count()", part=part)
+    ledger.backup(tmp_path / "b.sqlite")
+    again = Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost="all", **SAID)
+    tiny, budget = cost(Fraction(1, 10**9)), again.budget("visits")
+    for spend in (
+        lambda: budget.charge(tiny, WHO, "count()"),
+        lambda: budget.charge(tiny, WHO, "count()", part=part),
+        lambda: budget.allocate(nights=5, epsilon=1).charge(tiny, WHO, "count()"),
+        lambda: again.budget("orders").charge(tiny, WHO, "count()"),
+        lambda: again.budget("orders").charge(cost(0, Fraction(1, 10**12)), WHO, "count()"),
+        lambda: again.budget("rows").charge(Loss.charged_rho(Fraction(1, 10**9), Fraction(0)), WHO, "count()"),
+    ):
+        with pytest.raises(errors.BudgetExceeded):
+            spend()
+    assert budget.charge(cost(), WHO, "count()", name="visits 1", plan={}).stored is not None
+    again.verify()
+    assert main(["ledger", "show", str(tmp_path / "c.sqlite")]) == 0
+    assert main(["ledger", "report", str(tmp_path / "c.sqlite")]) == 0
+
+
+# The witness
+
+
+@pytest.fixture
+def watched(tmp_path):
+    for folder in ("here", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    return tmp_path / "here" / "a.sqlite", tmp_path / "elsewhere" / "a.witness"
+
+
+def test_a_witness_says_whether_entries_are_missing(watched, tmp_path):
+    place, witness = watched
+    ledger = filled(place, witness=witness)
+    ledger.backup(tmp_path / "b.sqlite")
+    shutil.move(place, tmp_path / "broken")
+    again = Ledger.restore(tmp_path / "b.sqlite", place, witness=witness, **SAID)  # nothing is missing
+    paid(again.budget("visits"))
+    again.close()
+    shutil.move(place, tmp_path / "latest")
+    with pytest.raises(errors.LedgerDamaged, match=r"witness knows \d+ entries of 'visits', and this copy has \d+"):
+        Ledger.restore(tmp_path / "b.sqlite", place, witness=witness, **SAID)
+    with pytest.raises(errors.InvalidArgument, match="visits"):
+        Ledger.restore(tmp_path / "b.sqlite", place, witness=witness, lost={"orders": 1}, **SAID)
+    assert not place.exists()
+    again = Ledger.restore(tmp_path / "b.sqlite", place, witness=witness, lost={"visits": 0.1}, **SAID)
+    assert again.budget("visits").spent.epsilon == pytest.approx(0.6 + 1 + 0.1)
+    paid(again.budget("visits"))
+    assert again.verify()["visits"] > 0
+    again.close()
+    for other in ("latest", "broken"):  # what was thought lost is there again: it is another branch now
+        shutil.copy(tmp_path / other, place)
+        with pytest.raises(errors.LedgerDamaged):
+            paid(Ledger(place, witness=witness).budget("visits"))
+
+
+@pytest.mark.parametrize("kind", ["missing", "of another ledger", "made anew"])
+def test_a_witness_that_does_not_know_is_no_evidence(watched, tmp_path, kind):
+    place, witness = watched
+    filled(place, witness=witness).backup(tmp_path / "b.sqlite")
+    witness.unlink()
+    if kind == "of another ledger":
+        filled(tmp_path / "here" / "other.sqlite", witness=witness)
+    if kind == "made anew":
+        sqlite3.connect(witness).execute("CREATE TABLE seen (x)")
+    new = tmp_path / "here" / "new.sqlite"
+    with pytest.raises(errors.LedgerError):
+        Ledger.restore(tmp_path / "b.sqlite", new, witness=witness, **SAID)
+    if kind == "missing":
+        again = Ledger.restore(tmp_path / "b.sqlite", new, witness=witness, lost="all", **SAID)
+        again.close()
+        with pytest.raises(errors.LedgerDamaged, match="has a witness"):
+            Ledger(new)
+
+
+def test_a_budget_that_no_copy_has_is_never_made_anew(watched, tmp_path):
+    place, witness = watched
+    ledger = Ledger(place, witness=witness)
+    paid(ledger.budget("visits", epsilon=1))
+    ledger.backup(tmp_path / "b.sqlite")
+    paid(ledger.budget("later", epsilon=1))
+    ledger.close()
+    place.unlink()
+    with pytest.raises(errors.LedgerDamaged, match="'later', and this copy has 0"):
+        Ledger.restore(tmp_path / "b.sqlite", place, witness=witness, **SAID)
+    again = Ledger.restore(tmp_path / "b.sqlite", place, witness=witness, lost="none", **SAID)
+    again.verify()
+    with pytest.raises(errors.LedgerDamaged):
+        paid(again.budget("later", epsilon=1))
+
+
+def test_an_old_file_that_was_put_back_is_adopted_where_it_is(watched, tmp_path):
+    place, witness = watched
+    ledger = filled(place, witness=witness)
+    shutil.copy(place, tmp_path / "old")
+    paid(ledger.budget("visits"))
+    ledger.close()
+    shutil.copy(tmp_path / "old", place)
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        paid(Ledger(place, witness=witness).budget("visits"))
+    again = Ledger.adopt(place, witness=witness, lost={"visits": 0.1}, **SAID)
+    paid(again.budget("visits"))
+    again.verify()
+
+
+# A move
+
+
+@pytest.mark.parametrize(("kind", "other"), [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite")])
+def test_a_moved_ledger_is_charged_in_one_place(places, kind, other, watched):
+    place, new = places(kind, "study"), places(other, "new")
+    witness = watched[1]
+    ledger = filled(place, witness=witness)
+    running, before = ledger.budget("visits"), ledger.verify()
+    pending = running.charge(cost(), WHO, "count()")
+    history = running.history()
+    assert Ledger.migrate(place, new, witness=witness) == {**before, "visits": before["visits"] + 1}
+    for spend in (
+        lambda: paid(running),
+        lambda: running.store(pending, b"", {"releases": []}),
+        lambda: running.fail(pending),
+    ):
+        with pytest.raises(errors.LedgerUnavailable, match="moved"):
+            spend()
+    with pytest.raises(errors.LedgerUnavailable, match="moved"):
+        ledger.budget("another", epsilon=1)
+    with pytest.raises(errors.LedgerUnavailable, match="moved to"):
+        Ledger(place, witness=witness)
+    with pytest.raises(errors.LedgerUnavailable, match="already"):
+        Ledger.migrate(place, new, witness=witness)
+    moved = Ledger(new, witness=witness)
+    assert moved.budget("visits").history() == history
+    paid(moved.budget("visits"))
+    moved.verify()
+
+
+def stopped(monkeypatch, name):
+    """The next call of a function of this room is where the process ends."""
+
+    def end(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(copies, name, end)
+
+
+@pytest.mark.parametrize("other", ["sqlite", "postgres"])
+@pytest.mark.parametrize("step", ["_copy", "_copy_part", "_check_begun", "_copy_rows", "checked", "LedgerPage"])
+def test_a_move_that_is_stopped_goes_on(places, monkeypatch, step, other):
+    place, new = places("sqlite", "study"), places(other, "new")
+    budget = filled(place).budget("visits")
+    with monkeypatch.context() as patch:
+        stopped(patch, step)
+        with pytest.raises(KeyboardInterrupt):
+            Ledger.migrate(place, new)
+    paid(budget)  # the old one goes on
+    with pytest.raises(errors.LedgerError):
+        Ledger(new, create=False)
+    history = budget.history()
+    Ledger.migrate(place, new)
+    assert Ledger(new).budget("visits").history() == history
+    with pytest.raises(errors.LedgerUnavailable):
+        paid(budget)
+
+
+def test_a_move_that_is_stopped_at_its_last_step_goes_on(tmp_path):
+    """The old ledger is set aside, and the new one not yet open: nobody can charge, and the same call opens it."""
+    place, new = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
+    history = filled(place).budget("visits").history()
+    Ledger.migrate(place, new)
+    connection = sqlite3.connect(new, isolation_level=None)
+    connection.execute("UPDATE dpframe_ledger SET format = -format")
+    connection.close()
+    with pytest.raises(errors.LedgerUnavailable):
+        Ledger.migrate(place, tmp_path / "c.sqlite")
+    Ledger.migrate(place, new)
+    assert Ledger(new).budget("visits").history() == history
+
+
+def test_what_is_no_beginning_of_a_move_is_left_alone(tmp_path):
+    place, new = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
+    filled(place)
+    filled(new)
+    (tmp_path / "text").write_text("no ledger")
+    for target in (new, tmp_path / "text"):
+        with pytest.raises(errors.LedgerUnavailable, match="already"):
+            Ledger.migrate(place, target)
+    paid(Ledger(place).budget("visits"))
+    paid(Ledger(new).budget("visits"))
+    assert (tmp_path / "text").read_text() == "no ledger"
+
+
+def test_an_older_copy_is_not_moved(watched, tmp_path):
+    place, witness = watched
+    ledger = filled(place, witness=witness)
+    shutil.copy(place, tmp_path / "old")
+    paid(ledger.budget("visits"))
+    ledger.close()
+    shutil.copy(tmp_path / "old", place)
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        Ledger.migrate(place, tmp_path / "here" / "new.sqlite", witness=witness)
+
+
+def test_a_copy_that_was_changed_is_not_restored(tmp_path):
+    filled(tmp_path / "a.sqlite").backup(tmp_path / "b.sqlite")
+    connection = sqlite3.connect(tmp_path / "b.sqlite", isolation_level=None)
+    connection.execute("UPDATE dpframe_entries SET body = replace(body, '1/10', '1/99') WHERE number = 2")
+    connection.close()
+    with pytest.raises(errors.LedgerDamaged, match="does not add up"):
+        Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost="none", **SAID)
+    assert not (tmp_path / "c.sqlite").exists()
+
+
+# While others charge
+
+CHARGING = """
+import sys
+from fractions import Fraction
+from dpframe import errors
+from dpframe.budget import Ledger, Loss
+ledger = Ledger(sys.argv[1])
+budget = ledger.budget("busy", epsilon=10**6)
+with open(sys.argv[2], "a") as seen:
+    while True:
+        try:
+            receipt = budget.charge(Loss.charged(Fraction(1, 1000), Fraction(0)), "unit 'id', add-remove", "count()")
+            budget.store(receipt, bytes(500), {"releases": []})
+        except errors.LedgerUnavailable as error:
+            assert "moved" in str(error), error
+            break
+        seen.write("x"); seen.flush()
+"""
+
+
+def charging(place, seen, many):
+    """Processes that charge until their ledger is moved, once each of them has begun."""
+    Ledger(place).budget("busy", epsilon=10**6)
+    jobs = [subprocess.Popen([sys.executable, "-c", CHARGING, place, f"{seen}{i}"]) for i in range(many)]
+    while not all(os.path.exists(f"{seen}{i}") and os.path.getsize(f"{seen}{i}") > 2 for i in range(many)):
+        assert all(job.poll() is None for job in jobs)
+        time.sleep(0.05)
+    return jobs
+
+
+def test_nothing_is_lost_by_a_move_while_threads_charge(tmp_path):
+    place, new = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
+    filled(place)
+    ends, seen = [], []
+
+    def charge():
+        budget = Ledger(place).budget("visits")
+        try:
+            while True:
+                paid(budget, cost("1/10000"))
+                seen.append(1)
+        except Exception as end:
+            ends.append(end)
+
+    threads = [threading.Thread(target=charge) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while len(seen) < 5:
+        time.sleep(0.01)
+    Ledger.migrate(place, new)
+    for thread in threads:
+        thread.join()
+    assert ["moved" in str(end) for end in ends] == [True, True], ends
+    moved = Ledger(new)
+    released = [line for line in moved.budget("visits").history() if line.status == "released" and not line.name]
+    assert len(released) == len(seen) + 1  # and that of the allowance
+    moved.verify()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "other"), [("sqlite", "sqlite"), ("sqlite", "postgres"), ("postgres", "sqlite")])
+def test_nothing_is_lost_by_a_move_while_processes_charge(places, tmp_path, kind, other):
+    place, new, seen = places(kind, "study"), places(other, "new"), tmp_path / "seen"
+    jobs = charging(place, seen, 2)
+    Ledger.migrate(place, new)
+    assert [job.wait(120) for job in jobs] == [0, 0]
+    released = sum(line.status == "released" for line in Ledger(new).budget("busy").history())
+    assert released == sum(os.path.getsize(f"{seen}{i}") for i in range(2))
+    Ledger(new).verify()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_backups_beside_kills_hold_what_was_seen_before(places, tmp_path, kind):
+    """200 kills; a backup after each tenth, while a process charges, is whole and holds each answer seen before it."""
+    place, seen, numbers = places(kind, "study"), tmp_path / "seen", itertools.count()
+    ledger = Ledger(place)
+    for kill in range(200):
+        (job,) = charging(place, f"{seen}{kill}-", 1)
+        if kill % 10 == 0:
+            before = sum(os.path.getsize(path) for path in tmp_path.glob("seen*"))
+            copy, new = (str(tmp_path / f"{name}{next(numbers)}.sqlite") for name in ("copy", "new"))
+            ledger.backup(copy)
+            restored = Ledger.restore(copy, new, lost="all", **SAID)
+            assert sum(line.status == "released" for line in restored.budget("busy").history()) >= before
+            restored.close()
+        job.send_signal(signal.SIGKILL)
+        job.wait()
+    ledger.verify()
+
+
+# The command line
+
+
+def said(capsys, *words):
+    """What a command prints as JSON, and its exit code."""
+    code = main(["ledger", *map(str, words), "--json"])
+    return json.loads(capsys.readouterr().out), code
+
+
+def test_copies_from_the_command_line(tmp_path, capsys):
+    place, copy, new = (tmp_path / name for name in ("a.sqlite", "b.sqlite", "c.sqlite"))
+    filled(place)
+    entries, code = said(capsys, "backup", place, copy)
+    assert (entries["entries"]["rows"], code) == (3, 0)
+    assert said(capsys, "check", copy) == (entries, 0)
+    why = ("--by", "Ada", "--why", "the disk broke")
+    for lost in (
+        (),
+        ("--lost", "visits"),
+        ("--lost", "all", "--lost", "none"),
+        ("--lost", "visits=1", "--lost", "visits=1"),
+    ):
+        answer, code = said(capsys, "restore", copy, new, *why, *lost)
+        assert (code, "message" in answer) == (1, True)
+    lost = ("--lost", "visits=0.5", "--lost", "orders=0.1,1e-7", "--lost", "rows=0")
+    answer, code = said(capsys, "restore", copy, new, *why, *lost)
+    assert (answer["budgets"]["visits"]["spent"]["epsilon"], code) == (pytest.approx(2.1), 0)
+    (_, code), moved = said(capsys, "migrate", new, tmp_path / "d.sqlite"), tmp_path / "d.sqlite"
+    assert code == 0
+    assert said(capsys, "show", new)[0]["error"] == "LedgerUnavailable"
+    assert said(capsys, "verify", moved)[1] == 0
+    assert said(capsys, "adopt", new, *why, "--lost", "all")[1] == 0  # both go on: this is what `adopt` is asked for
