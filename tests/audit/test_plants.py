@@ -85,7 +85,15 @@ from dpframe.release.kinds.hierarchy import draw as levels
 from dpframe.release.kinds.synthesis import rounds as table_rounds
 from dpframe.release.pricing import allocation, mechanisms, shared_noise
 from dpframe.theory.formulas import rank_trees
-from dpframe.theory.formulas.loss import calibration, gaussian_delta, key_selection, partitions, pure_to_gdp, window
+from dpframe.theory.formulas.loss import (
+    TwoSums,
+    calibration,
+    gaussian_delta,
+    key_selection,
+    partitions,
+    pure_to_gdp,
+    window,
+)
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss import quantile_selection as ranks
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
@@ -525,22 +533,32 @@ LIMIT_OF_BOTH = Loss.limit(Fraction(1), Fraction(1, 10**6))
 
 
 def two_sums_take_more_than_delta():
-    square = adaptive.most_squares(Fraction(1, 4), LIMIT_OF_BOTH)
+    square = TwoSums(Fraction(1), Fraction(1, 10**6), Fraction(1, 4)).most_squares
     return gaussian_delta(1, math.sqrt(float(square) * (1 - 1e-9))) + 0.25e-6 > 1e-6
 
 
 def the_split_moves():
-    """A release without a δ goes first; what comes after it cannot choose how δ is divided."""
-    adding, keys = adaptive.GaussianDp(), Loss.charged(Fraction(1, 10), Fraction(1, 10**7))
-    first = adding.charged(adding.total([]), Loss.charged(Fraction(1, 10), Fraction(0)), LIMIT_OF_BOTH)
-    return adding.charged(adding.total([first]), keys, LIMIT_OF_BOTH).split is not None
+    """A share begins the two sums; what comes after it cannot choose how δ is divided."""
+    adding = adaptive.GaussianDp()
+    share = adding.part(adding.total([]), Fraction(1, 100), LIMIT_OF_BOTH)
+    release = share, LIMIT_OF_BOTH, adaptive.Normal(2 * share.exact_rho)
+    first = adding.charged(adding.total([]), *release)
+    return adding.charged(adding.total([first]), *release).split is not None
 
 
 def keys_take_the_delta_of_noise():
-    budget, part = dp.Budget(epsilon=1.0, delta=1e-6), Fraction(1, 100)
+    budget, part = dp.Budget(epsilon=1.0, delta=1e-6), Fraction(1, 1000)
     first, keys = Loss.charged(part, Fraction(0)), Loss.charged(part, Fraction(1, 2 * 10**6))
     budget.charge(first, "unit 'u', add-remove", "count()")
     return not raises(BudgetError, lambda: budget.charge(keys, "unit 'u', add-remove", "found keys"))
+
+
+def two_sums_begin_with_all_of_the_limit():
+    """Half of ε adds up, then shares begin the two sums."""
+    budget = dp.Budget(epsilon=1.0, delta=1e-6)
+    budget.charge(Loss.charged(Fraction(1, 2), Fraction(0)), "unit 'u', add-remove", "count()")
+    square = 2 * budget.part(Fraction(1, 100)).exact_rho
+    return gaussian_delta(Fraction(1, 2), math.sqrt(50 * square)) > 1e-6
 
 
 def randomized_response_is_worse_than_its_mu():
@@ -1565,9 +1583,9 @@ PLANTS = [
     ),
     Plant(
         "squares of μ are within all of δ, beside keys that have a part of it",
-        adaptive.most_squares,
-        "(1 - split) * limit.exact_delta",
-        "limit.exact_delta",
+        TwoSums.most_squares,
+        "(1 - self.split) * self.delta",
+        "self.delta",
         two_sums_take_more_than_delta,
     ),
     Plant(
@@ -1579,10 +1597,17 @@ PLANTS = [
     ),
     Plant(
         "keys take the δ of the sum of squares",
-        adaptive.GaussianDp.allows,
-        "split * limit.exact_delta",
-        "limit.exact_delta",
+        TwoSums.holds,
+        "self.split * self.delta",
+        "self.delta",
         keys_take_the_delta_of_noise,
+    ),
+    Plant(
+        "what added up before is free for the sum of squares",
+        adaptive._sums,
+        "limit - total.before",
+        "limit",
+        two_sums_begin_with_all_of_the_limit,
     ),
     Plant(
         "a pure mechanism has half of its μ",

@@ -9,17 +9,17 @@ from math import ceil, sqrt
 
 from dpframe.budget.losses import Loss, Terms, kept
 from dpframe.theory.formulas.loss import (
+    TwoSums,
     gdp_in_proportion,
     gdp_to_epsilon,
     gdp_to_pure,
-    gdp_within,
     pure_to_gdp,
     zcdp_to_epsilon,
 )
 
-SPLITS = tuple(Fraction(part, 4) for part in (1, 2, 3, 4))
-_CURVES = Fraction(1, 4)  # of the δ that is not kept for the sum of μ²: for Gaussian noise in the sum of ε
-_SPARED = Fraction(1, 8)  # of the δ that is left, for a price in ρ of which no μ is known
+SPLITS = tuple(Fraction(part, 4) for part in (1, 2, 3))
+_SPARED = Fraction(1, 8)  # of the δ that is left, for a price in ρ
+_LEAST = Fraction(1, 10**30)  # of a δ
 MANY = 10**9  # more releases than there will be
 
 
@@ -35,53 +35,25 @@ class Normal:
 
 
 class GaussianDp:
-    """Two sums side by side: of ε, and of the μ² of Gaussian differential privacy. Releases go on while one holds.
+    """Prices add up, until squares would help; from then on there are the two sums of `TwoSums`.
 
     Input:  a limit (ε, δ) with δ > 0; the price of each release, in ε, (ε, δ) or ρ, and its μ² where that is known
     Bound:  all releases together are (ε, δ)-private, if each release and its price depend in any way on the answers
-            before it. Let s be the `split`, a number fixed by the first release, and m the largest μ² that implies
-            (ε, (1 - s)·δ). A release has an ε_i, a μ_i² and a δ_i = δ'_i + δ''_i, such that its answers on two
-            neighbours are X >= (1 - δ'_i)·X0 and Y >= (1 - δ'_i)·Y0, where the pair X0, Y0 is μ_i-Gaussian private, and
-            (ε_i, δ''_i)-private. Releases go on while Σδ_i <= s·δ and (Σε_i <= ε or Σμ_i² <= m).
-
-            Proof. Take the mixture X = (1 - δ'_i)·X0 + δ'_i·X1 as a coin that is thrown at each release, and let a
-            transcript be lost from the first coin on that falls on X1. All sums are functions of the transcript, and
-            they only grow. So each transcript, up to its end, belongs to A, whose Σε_i <= ε, or to B, whose
-            Σμ_i² <= m. (i) On A, at each release cut X0 down to min(X0, e^(ε_i)·Y0), which loses a mass of at most
-            δ''_i. What is neither lost nor cut has, as a product of the steps, at most e^(Σε_i) <= e^ε times the mass
-            that it has under the other table. (ii) On B, change the interaction so that it ends before Σμ_i² would
-            exceed m. That is the filter of Gaussian privacy, and what it releases is √m-Gaussian private. Transcripts
-            in B have the same probability as before, since on their way the filter never ends. For any function with
-            values in [0, 1], such as the probability that nothing was lost in a transcript of E and B, the expectation
-            is at most e^ε times that under the other table, plus (1 - s)·δ. (iii) A mass is lost by δ'_i at any release
-            or cut by δ''_i at a release before A ends. The sum of these along each transcript is at most s·δ, so the
-            probability is too. Together P(E) <= e^ε·Q(E) + (1 - s)·δ + s·δ. The roles of P and Q may be exchanged
-
-            Where the δ'' of a release does not fit, its ε_i is more than ε by itself. So the sum of ε does not hold
-            from then on, whatever the largest sums of other parts of a partition are, and (i) needs no δ''.
-
-            Pure releases alone have δ_i = 0, so the sum of ε stands beside that of μ² for nothing. Two sums that each
-            need a δ, such as those of μ² and of ρ, would need both: P(E) <= e^ε·Q(E) + δ_1 + δ_2. A part of δ that is
-            moved from one use to another after answers were seen has no proof either. The first release may choose
-            the split, as nothing was seen before it
-    Input of a release, in the sum of ε: its ε if it is pure; (ε_i, δ_i) as priced if nothing else is known of it, or
-            if keys are found; and with a μ the ε_i at which its δ''_i is a quarter of s·δ·ε_i/ε. These add up to
-            a quarter of s·δ at most while Σε_i <= ε. In the sum of μ²: its own μ²; that of `pure_to_gdp` if it is pure.
-            A mechanism of which (ε_i, δ_i) alone is known is ε_i-private but with probability δ_i
-            (Kairouz, Oh, Viswanath). A ρ of which no μ is known stands for an (ε_i, δ_i) that it implies
+            before it: see `dpframe.theory.formulas.loss.TwoSums`, which has the proof, and also why no account accepts
+            all that adds up and anything more
+    Input of a release: while prices add up, its price; a ρ stands for an (ε_i, δ_i) that it implies. In the sum of ε:
+            its ε if it is pure; (ε_i, δ_i) as priced if nothing else is known of it, or if keys are found; and with a μ
+            the ε_i at which its δ''_i is `TwoSums.rate`·ε_i. In the sum of μ²: its own μ²; that of `pure_to_gdp` if it
+            is pure. A mechanism of which (ε_i, δ_i) alone is known is ε_i-private but with probability δ_i (Kairouz,
+            Oh, Viswanath)
             A series or an allowance is one interactive mechanism of (ε_i, δ_i), beside which others run. What it
             answers can be made, question by question, of one answer of randomized response of (ε_i, δ_i)
             (Lyu, arXiv:2207.09397), so it counts as that one answer
-    Split:  of 1, 1/4, 1/2 and 3/4, the first under which most releases like the first one are accepted. With 1 there is
-            no δ for the sum of μ², and all of it is basic composition: so it is where squares would not help the first
-    Worse than basic: the sums of ε and δ of prices accept what this does not, if the first release chose a split below
-            1 and later ones, in which the sum of μ² does not hold, want more than s·δ: such as keys that are found in
-            the data at more than a quarter of δ after other releases, or Laplace noise of nearly all of ε beside
-            Gaussian noise. With accountant="basic" prices add up alone
-    Source: Smith, Thakurta 2022, arXiv:2210.17520, and Koskela, Tobaben, Honkela 2022, arXiv:2209.15596, for the filter
-            of μ²; Rogers et al. 2016, arXiv:1605.08294, for that of (ε, δ); Bun, Steinke 2016, arXiv:1605.02065,
-            definition 8.1, for privacy but with probability δ. No such filter is known for other trade-off functions:
-            arXiv:2602.06756. The union of the two sums is ours
+    Begins: at the first release of which, if it were repeated, more would be accepted by two sums than by adding up.
+            The split is the one of 1/4, 1/2 and 3/4 under which most would be. So releases of ε = 0.05 of 1 add up and
+            decide nothing, and hundreds at ε = 0.001, Gaussian noise with a δ, and small shares begin the two sums
+    Worse than basic: after the sums have begun, keys that are found in the data at more than s·δ, and the last part of
+            ε beside Gaussian noise. With accountant="basic" prices add up alone
 
     >>> limit = Loss.limit(Fraction(1), Fraction(1, 10**6))
     >>> account, spent = GaussianDp(), Loss.none()
@@ -97,7 +69,7 @@ class GaussianDp:
     refuses_single = ""
 
     def total(self, losses: Iterable[Loss]) -> Loss:
-        """Sums of ε, δ and μ², and of prices, with the split of the first release."""
+        """Sums of ε, δ and μ², and of prices, with the split and what added up before it."""
         return sum(losses, replace(Loss.none(), mu_squared=Fraction(0), simple=Loss.none()))
 
     def charged(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None = None) -> Loss:
@@ -105,135 +77,172 @@ class GaussianDp:
         if not (price.exact_epsilon or price.exact_delta or price.exact_rho):
             return replace(price, exact_rho=None)
         if spent.split is not None:
-            counted = self._under(spent.split, spent, price, limit, normal)
+            counted = _in_sums(spent, price, limit, normal)
         else:
-            offers = {split: self._under(split, spent, price, limit, normal) for split in SPLITS}
-            split = max(SPLITS, key=lambda part: (self._more(spent, offers[part], part, limit), part == 1, -part))
-            counted = replace(offers[split], split=split)
+            offers = [_added(price, limit - _both(spent), normal)]
+            if _sums_for(spent, limit):
+                splits = SPLITS if price.exact_delta or price.exact_rho else SPLITS[:1]  # which has the largest m
+                starts = [replace(_both(spent), split=split, before=_both(spent)) for split in splits]
+                sums = [(at, _in_sums(at, price, limit, normal)) for at in starts]
+                offers += [replace(counted, split=at.split, before=at.before) for at, counted in sums]
+            counted = max(offers, key=lambda offer: self._more(spent, offer, limit))
         epsilon = price.exact_epsilon if price.exact_rho is None else counted.exact_epsilon
         return replace(counted, simple=Loss.charged(epsilon, price.exact_delta))
 
-    def _under(self, split: Fraction, spent: Loss, price: Loss, limit: Loss, normal: Normal | None) -> Loss:
-        """As `charged`, under a split."""
-        free = split * limit.exact_delta - spent.exact_delta
-        epsilon, delta = price.exact_epsilon, price.exact_delta
-        if price.exact_rho is not None and normal is None:
-            slack = _SPARED * max(free - delta, Fraction(1, 10**30))
-            epsilon, delta = Fraction(zcdp_to_epsilon(price.exact_rho, slack)), delta + slack
-        if normal is None:
-            return _counted(epsilon, delta, pure_to_gdp(epsilon))
-        mu_squared = normal.mu_squared
-        if price.exact_rho is None and not delta:
-            return _counted(epsilon, delta, min(mu_squared, pure_to_gdp(epsilon)))
-        rate = _CURVES * split * limit.exact_delta / limit.exact_epsilon
-        if price.exact_rho is None and (normal.keys or split == 1 or delta <= rate * epsilon):
-            return _counted(epsilon, delta, mu_squared)
-        keys = delta if normal.keys else Fraction(0)
-        epsilon = gdp_in_proportion(mu_squared, rate)
-        room = limit.exact_epsilon - spent.exact_epsilon
-        if epsilon <= room and keys + rate * epsilon <= free:
-            return _counted(epsilon, keys + rate * epsilon, mu_squared)
-        return _counted(epsilon + limit.exact_epsilon, keys, mu_squared)  # the sum of ε is given up, for each part too
-
     def allows(self, total: Loss, limit: Loss) -> bool:
         """Whether sums are within the limit."""
-        split = SPLITS[-1] if total.split is None else total.split
-        if total.exact_delta > split * limit.exact_delta:
-            return False
-        return total.exact_epsilon <= limit.exact_epsilon or _squares(total) <= most_squares(split, limit)
+        if total.split is None:
+            return _both(total) <= limit
+        return _sums(total, limit).holds(*_since(total))
 
     def more(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None) -> int:
         """How many more releases of this price are accepted, if no others come between them."""
-        item = self.charged(spent, price, limit, normal)
-        split = spent.split or item.split
-        return 0 if split is None else self._more(spent, item, split, limit)
+        return self._more(spent, self.charged(spent, price, limit, normal), limit)
 
-    def _more(self, spent: Loss, item: Loss, split: Fraction, limit: Loss) -> int:
+    def _more(self, spent: Loss, item: Loss, limit: Loss) -> int:
         """As `more`, from what each of them adds; at least 1 if the first one is accepted."""
-        if not self.allows(replace(spent + item, split=split), limit):
+        total = self.total([spent, item])
+        if not self.allows(total, limit):
             return 0
-        free = split * limit.exact_delta - spent.exact_delta
-        room = limit.exact_epsilon - spent.exact_epsilon
-        curve = _CURVES * split * limit.exact_delta / limit.exact_epsilon * item.exact_epsilon
-        by_epsilon = min(_times(room, item.exact_epsilon), _times(free, item.exact_delta))
-        keys = max(item.exact_delta - curve, Fraction(0))
-        by_square = min(_times(most_squares(split, limit) - _squares(spent), _squares(item)), _times(free, keys))
+        left = limit - spent
+        if total.split is None:
+            return min(_times(left.exact_epsilon, item.exact_epsilon), _times(left.exact_delta, item.exact_delta))
+        sums = _sums(total, limit)
+        _, delta, squares = _since(replace(spent, split=total.split, before=total.before))
+        free = sums.split * sums.delta - delta
+        by_epsilon = min(_times(left.exact_epsilon, item.exact_epsilon), _times(free, item.exact_delta))
+        keys = max(item.exact_delta - sums.rate * item.exact_epsilon, Fraction(0))
+        by_square = min(_times(sums.most_squares - squares, _squares(item)), _times(free, keys))
         return max(1, by_epsilon, by_square)
 
     def shown(self, total: Loss, limit: Loss) -> Loss:
         """The (ε, δ) of the sum that says less. It is a figure for people: what is promised is the limit."""
-        if total.split is None or total.exact_epsilon == 0:
-            return Loss.none()
-        simple = Loss(total.exact_epsilon, total.exact_delta)
-        kept_back = (1 - total.split) * limit.exact_delta
-        if not kept_back or _squares(total) > most_squares(total.split, limit):
-            return simple
-        epsilon = gdp_to_epsilon(_squares(total), kept_back)
-        squares = Loss(kept(min(epsilon, limit.exact_epsilon), ceil), total.exact_delta + kept_back)
-        return squares if epsilon < total.exact_epsilon else simple
+        if total.split is None:
+            return _both(total)
+        epsilon, delta = _sums(total, limit).shown(*_since(total))
+        return (total.before or Loss.none()) + Loss(kept(epsilon, ceil), delta)
 
     def left(self, total: Loss, limit: Loss) -> Loss:
         """The largest ε of one pure release that is accepted, and the δ that is left for keys."""
         if total.split is None:
-            return limit
-        by_square = gdp_to_pure(max(most_squares(total.split, limit) - _squares(total), Fraction(0)))
-        epsilon = max(limit.exact_epsilon - total.exact_epsilon, by_square, Fraction(0))
-        return Loss.limit(epsilon, total.split * limit.exact_delta - total.exact_delta)
+            return limit - _both(total)
+        sums, (epsilon, delta, squares) = _sums(total, limit), _since(total)
+        by_square = gdp_to_pure(max(sums.most_squares - squares, Fraction(0)))
+        return Loss.limit(max(sums.epsilon - epsilon, by_square, Fraction(0)), sums.split * sums.delta - delta)
 
     def part(self, total: Loss, share: Fraction, limit: Loss) -> Loss:
         """The price of a share of the limit, in ε or in ρ = μ²/2, with a δ.
 
-        Bound:  each sum has a used part: Σε_i/ε and Σμ_i²/m. The price is that share of the sum whose used part is
-                smaller; at equal parts, of the one that buys less noise on a count. So the smaller used part is at most
-                the sum of all shares, and shares that add up to 1 are all accepted. In ε the δ is a quarter of the
-                share of s·δ, so that Gaussian noise of that price counts as its ε; in ρ it is for keys, the rest
+        Bound:  while prices add up, a share is that part of ε and of δ, or it begins the two sums with that part of m,
+                if that buys less noise on a count. Then each sum has a used part, Σε_i/ε and Σμ_i²/m of what was left
+                when it began. The price is that share of the sum whose used part is smaller; at equal parts, of the one
+                that buys less noise on a count. So the smaller used part is at most the sum of these shares, and shares
+                that add up to 1 are all accepted. In ε the δ is `TwoSums.rate` of it, so that Gaussian noise of that
+                price counts as its ε; in ρ it is for keys, `TwoSums.keys`
         """
-        if total.split is None and share == 1:
-            return limit
-        split = total.split or SPLITS[0]
-        most, slack = most_squares(split, limit), share * split * limit.exact_delta
-        epsilon, (used, used_square) = share * limit.exact_epsilon, _used(total, limit)
-        by_square = _quieter(share * most, epsilon) if used == used_square else used_square < used
-        return _priced(by_square, epsilon, share * most, slack, split)
+        sums, epsilon = _sums_for(total, limit), share * limit.exact_epsilon
+        if sums is None or (total.split is None and epsilon >= sums.epsilon):
+            return limit.share(share)
+        fraction = epsilon / sums.epsilon
+        squares = fraction * sums.most_squares
+        used, used_square = (Fraction(0), Fraction(0)) if total.split is None else _used(total, sums)
+        if _quieter(squares, epsilon) if used == used_square else used_square < used:
+            return Loss.limit_rho(squares / 2, fraction * sums.keys)
+        if total.split is None:
+            return Loss.limit(epsilon, min(share * limit.exact_delta, fraction * sums.delta))
+        return Loss.limit(epsilon, sums.rate * epsilon)
 
     def each(self, total: Loss, number: int, limit: Loss) -> Loss:
         """The price of each of so many equal releases: of what is left of the sum that buys less noise on a count."""
-        if total.split is None and number == 1:
-            return limit
-        split, each = total.split or SPLITS[0], Fraction(1, number)
-        epsilon = max(limit.exact_epsilon - total.exact_epsilon, Fraction(0)) * each
-        square = max(most_squares(split, limit) - _squares(total), Fraction(0)) * each
-        slack = (split * limit.exact_delta - total.exact_delta) * each
-        return _priced(_quieter(square, epsilon), epsilon, square, slack, split)
+        sums, left, each = _sums_for(total, limit), limit - _both(total), Fraction(1, number)
+        if sums is None or (total.split is None and number == 1):
+            return left.share(each)
+        _, delta, square = (Fraction(0),) * 3 if total.split is None else _since(total)
+        epsilon, square = max(left.exact_epsilon, Fraction(0)) * each, (sums.most_squares - square) * each
+        part = (sums.split * sums.delta - delta) / (sums.split * sums.delta) * each
+        if square > 0 and _quieter(square, epsilon):
+            return Loss.limit_rho(square / 2, part * sums.keys)
+        return left.share(each) if total.split is None else Loss.limit(epsilon, sums.rate * sums.epsilon * part)
 
     def size(self, counted: Loss, total: Loss, limit: Loss) -> Fraction:
         """Its part of the sum whose used part is smaller, as a part of ε."""
-        used, used_square = _used(total, limit)
-        part = _used(replace(counted, split=total.split), limit)[used_square < used]
-        return part * limit.exact_epsilon
+        if total.split is not None and _squares(counted):
+            sums = _sums(total, limit)
+            used, used_square = _used(total, sums)
+            if used_square < used:
+                return _squares(counted) / sums.most_squares * sums.epsilon
+        return counted.exact_epsilon
 
 
-def _used(total: Loss, limit: Loss) -> tuple[Fraction, Fraction]:
+def _both(total: Loss) -> Loss:
+    """The ε and the δ alone."""
+    return Loss(total.exact_epsilon, total.exact_delta)
+
+
+def _sums(total: Loss, limit: Loss) -> TwoSums:
+    """The filter that began, with what the limit had left then."""
+    left = limit if total.before is None else limit - total.before
+    return TwoSums(left.exact_epsilon, left.exact_delta, total.split or SPLITS[0])
+
+
+def _sums_for(total: Loss, limit: Loss) -> TwoSums | None:
+    """The filter that began or, before that, the one that a share would begin; None if nothing is left for it."""
+    sums = _sums(total if total.split is not None else replace(total, before=_both(total)), limit)
+    return sums if sums.epsilon > 0 and sums.delta > 0 else None
+
+
+def _since(total: Loss) -> tuple[Fraction, Fraction, Fraction]:
+    """The sums of ε, δ and μ² since the filter began."""
+    since = total if total.before is None else total - total.before
+    return since.exact_epsilon, since.exact_delta, _squares(total)
+
+
+def _added(price: Loss, left: Loss, normal: Normal | None) -> Loss:
+    """A release where prices add up: its price, or for a ρ an (ε_i, δ_i) that it implies."""
+    if price.exact_rho is None:
+        return _counted(price.exact_epsilon, price.exact_delta, Fraction(0))
+    slack = _SPARED * max(left.exact_delta - price.exact_delta, _LEAST)
+    if normal is None:
+        epsilon = Fraction(zcdp_to_epsilon(price.exact_rho, slack))
+    else:
+        epsilon = gdp_to_epsilon(normal.mu_squared, slack)
+    return _counted(epsilon, price.exact_delta + slack, Fraction(0))
+
+
+def _in_sums(total: Loss, price: Loss, limit: Loss, normal: Normal | None) -> Loss:
+    """A release in both sums, beside what they have so far.
+
+    Where the δ'' of Gaussian noise does not fit, its ε_i is more than the ε of the whole limit. So the sum of ε does
+    not hold from then on, whatever the largest sums of other parts of a partition are.
+    """
+    sums, (spent, used, _) = _sums(total, limit), _since(total)
+    free, epsilon, delta = sums.split * sums.delta - used, price.exact_epsilon, price.exact_delta
+    if price.exact_rho is not None and normal is None:
+        slack = _SPARED * max(free - delta, _LEAST)
+        epsilon, delta = Fraction(zcdp_to_epsilon(price.exact_rho, slack)), delta + slack
+    if normal is None:
+        return _counted(epsilon, delta, pure_to_gdp(epsilon))
+    mu_squared = normal.mu_squared
+    if price.exact_rho is None and not delta:
+        return _counted(epsilon, delta, min(mu_squared, pure_to_gdp(epsilon)))
+    if price.exact_rho is None and (normal.keys or delta <= sums.rate * epsilon):
+        return _counted(epsilon, delta, mu_squared)
+    keys = delta if normal.keys else Fraction(0)
+    epsilon = gdp_in_proportion(mu_squared, sums.rate)
+    if epsilon <= sums.epsilon - spent and keys + sums.rate * epsilon <= free:
+        return _counted(epsilon, keys + sums.rate * epsilon, mu_squared)
+    return _counted(epsilon + limit.exact_epsilon, keys, mu_squared)
+
+
+def _used(total: Loss, sums: TwoSums) -> tuple[Fraction, Fraction]:
     """The used parts of the sum of ε and of that of μ²."""
-    most = most_squares(total.split or SPLITS[0], limit)
-    return total.exact_epsilon / limit.exact_epsilon, _squares(total) / most if most else Fraction(2)
+    epsilon, _, squares = _since(total)
+    return epsilon / sums.epsilon, squares / sums.most_squares if sums.most_squares else Fraction(2)
 
 
 def _quieter(mu_squared: Fraction, epsilon: Fraction) -> bool:
     """Whether Gaussian noise of this μ² has a smaller deviation than Laplace noise of this ε."""
     return sqrt(mu_squared) > float(epsilon) / sqrt(2)
-
-
-def _priced(by_square: bool, epsilon: Fraction, mu_squared: Fraction, slack: Fraction, split: Fraction) -> Loss:
-    """A price in ρ = μ²/2 or in ε, with a part of the δ that keys and Gaussian noise share."""
-    if by_square:
-        return Loss.limit_rho(mu_squared / 2, (1 - _CURVES) * slack)
-    return Loss.limit(epsilon, slack if split == 1 else _CURVES * slack)
-
-
-def most_squares(split: Fraction, limit: Loss) -> Fraction:
-    """The limit m on the sum of μ²."""
-    return gdp_within(limit.exact_epsilon, (1 - split) * limit.exact_delta)
 
 
 def _counted(epsilon: Fraction, delta: Fraction, mu_squared: Fraction) -> Loss:

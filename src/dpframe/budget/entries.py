@@ -140,7 +140,7 @@ def texts_of(loss: Loss) -> dict[str, Any]:
     rho = None if loss.exact_rho is None else fraction_text(loss.exact_rho)
     parts = {"mu_squared": loss.mu_squared, "split": loss.split}
     more: dict[str, Any] = {name: fraction_text(part) for name, part in parts.items() if part is not None}
-    more |= {} if loss.simple is None else {"simple": texts_of(loss.simple)}
+    more |= {name: texts_of(part) for name, part in (("before", loss.before), ("simple", loss.simple)) if part}
     return {"epsilon": fraction_text(loss.exact_epsilon), "delta": fraction_text(loss.exact_delta), "rho": rho, **more}
 
 
@@ -157,9 +157,10 @@ def loss_of(texts: Mapping[str, Any]) -> Loss:
     """
     rho = None if texts["rho"] is None else fraction_of(texts["rho"])
     mu_squared, split = (fraction_of(texts[name]) if name in texts else None for name in ("mu_squared", "split"))
+    before, simple = (loss_of(texts[name]) if name in texts else None for name in ("before", "simple"))
     loss = Loss(fraction_of(texts["epsilon"]), fraction_of(texts["delta"]), rho)
-    simple = loss_of(texts["simple"]) if "simple" in texts else None
-    return replace(loss, mu_squared=mu_squared, split=split, simple=simple)
+    split = None if split == 1 else split  # as a ledger wrote it while prices added up
+    return replace(loss, mu_squared=mu_squared, split=split, before=before, simple=simple)
 
 
 def price_of(body: Mapping[str, Any]) -> Loss:

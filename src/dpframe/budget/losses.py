@@ -153,10 +153,10 @@ def _in_short(number: Fraction, *, down: bool) -> str:
 class Loss:
     """A privacy loss, (ε, δ) or (ρ, δ), in exact numbers.
 
-    `exact_rho` is None for a loss that is not counted in ρ. `mu_squared`, `split` and `simple`, the sum of prices,
-    belong to the account "gdp", see `dpframe.budget.adaptive`; elsewhere they are None. As a float and as text, a loss
-    is rounded up in the last digit shown. A limit, or the part of a limit that is not spent, has `left=True` and is
-    rounded down.
+    `exact_rho` is None for a loss that is not counted in ρ. `mu_squared`, `split`, what was spent `before` it, and
+    `simple`, the sum of prices, belong to the account "gdp", see `dpframe.budget.adaptive`; elsewhere they are None. As
+    a float and as text, a loss is rounded up in the last digit shown. A limit, or the part of a limit that is not
+    spent, has `left=True` and is rounded down.
 
     Every charge is a multiple of 1/GRID. A decimal of up to 40 places, a fraction with a denominator up to 1,000, and a
     product of two of these are charged exactly; any other number is rounded up to 40 decimals. Sums are multiples of
@@ -178,6 +178,7 @@ class Loss:
     left: bool = field(default=False, compare=False)
     mu_squared: Fraction | None = None
     split: Fraction | None = None
+    before: Loss | None = None
     simple: Loss | None = None
 
     @classmethod
@@ -246,6 +247,7 @@ class Loss:
             both(self.exact_rho, other.exact_rho),
             mu_squared=both(self.mu_squared, other.mu_squared),
             split=other.split if self.split is None else self.split,
+            before=other.before if self.split is None else self.before,
             simple=None if both_none else (self.simple or Loss.none()).joined(other.simple or Loss.none(), function),
         )
 

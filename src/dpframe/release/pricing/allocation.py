@@ -39,6 +39,7 @@ from dpframe.theory.formulas.loss import (
     count_scale_rho,
     gdp_to_pure,
     pure_to_gdp,
+    range_to_gdp,
     rank_scale,
     rank_scale_rho,
     rho_within,
@@ -197,7 +198,7 @@ def allocate_rho(parts: Sequence[PricedTotal], rho: Fraction, delta: Fraction, n
 def allocate_gdp(
     parts: Sequence[PricedTotal], mu_squared: Fraction, delta: Fraction, noise: NoiseKind
 ) -> list[Allocation]:
-    """The ways to spend a μ², with a δ for keys. Laplace noise and choices get an ε by `gdp_to_pure`."""
+    """The ways to spend a μ², with a δ for keys. Laplace noise gets an ε by `gdp_to_pure`."""
     allocations = []
     for normal, selects in _ways(parts, noise, normal=True):
         numbers, selections = split([part for part in parts if part.weight], selects=selects)
@@ -205,8 +206,7 @@ def allocate_gdp(
             noises = [_gaussian_for_rho(p.allotment, mu_squared * p.weight / 2, noise) for p in numbers]
         else:
             noises = [_pure_of(noise, p.allotment, gdp_to_pure(mu_squared * p.weight)) for p in numbers]
-        counts = [(part, pieces(part.allotment)) for part in selections]
-        choices = [choice_of(p.allotment, n * gdp_to_pure(mu_squared * p.weight / n)) for p, n in counts]
+        choices = [_best_choice_for_gdp(part.allotment, mu_squared * part.weight) for part in selections]
         allocations.append(Allocation((*noises, *choices), delta, gaussian=normal))
     return allocations
 
@@ -533,11 +533,6 @@ def epsilon_for_rho(rho: Fraction, count: int = 1) -> Fraction:
     return low
 
 
-# μ² of the exponential mechanism over its ρ: 4π, rounded up. Where its log ratios lie in an interval of length w it is
-# w-private with ρ = w²/8, and `pure_to_gdp` of w is at most π·w²/2, since Φ(w·√(π/8)) is at least 1 / (1 + e^-w).
-_OF_EXPONENTIAL = Fraction(12566371, 10**6)
-
-
 def choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
     """A choice of ρ by the exponential mechanism, see `rank_scale_rho` and `count_scale_rho`."""
     total = allotment.total
@@ -545,7 +540,7 @@ def choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
         scale = count_scale_rho(total.sensitivity, total.rounds, rho)
     else:
         scale = rank_scale_rho(total.rank, total.sensitivity, rho / total.choices)
-    return Noise(allotment, Exponential(calibration.laplace_scale(scale, 1)), _OF_EXPONENTIAL * rho)
+    return Noise(allotment, Exponential(calibration.laplace_scale(scale, 1)), range_to_gdp(rho))
 
 
 def choice_of(allotment: Allotment, epsilon: Fraction) -> Noise:
@@ -566,3 +561,11 @@ def _best_choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
     """The better choice of ρ. For keys there is only one; for large ρ it is permute-and-flip."""
     pure = choice_of(allotment, epsilon_for_rho(rho, pieces(allotment)))
     return pure if allotment.hidden else min(pure, choice_for_rho(allotment, rho), key=lambda noise: noise.miss)
+
+
+def _best_choice_for_gdp(allotment: Allotment, mu_squared: Fraction) -> Noise:
+    """The better choice of a μ². For keys there is only one; for large μ² it is permute-and-flip."""
+    count = pieces(allotment)
+    pure = choice_of(allotment, count * gdp_to_pure(mu_squared / count))
+    exponential = choice_for_rho(allotment, mu_squared / range_to_gdp(Fraction(1)))
+    return pure if allotment.hidden else min(pure, exponential, key=lambda noise: noise.miss)

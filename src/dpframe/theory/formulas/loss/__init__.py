@@ -33,6 +33,7 @@ from dpframe.theory.formulas.loss.gaussian_privacy import (
     gdp_to_pure,
     gdp_within,
     pure_to_gdp,
+    range_to_gdp,
 )
 from dpframe.theory.formulas.loss.key_selection import (
     ROUNDS,
@@ -65,6 +66,7 @@ from dpframe.theory.formulas.loss.quantile_selection import (
     rank_scale_rho,
     rank_terms,
 )
+from dpframe.theory.formulas.loss.two_sums import TwoSums
 from dpframe.theory.formulas.loss.window import window_error, window_scale, window_tail_real
 
 __all__ = [
@@ -72,6 +74,7 @@ __all__ = [
     "ROUNDS",
     "Family",
     "Spread",
+    "TwoSums",
     "amplification_by_sampling",
     "as_likely_as_not",
     "basic_composition",
@@ -105,6 +108,7 @@ __all__ = [
     "partition_threshold",
     "pure_to_gdp",
     "pure_to_zcdp",
+    "range_to_gdp",
     "rank_prior",
     "rank_scale",
     "rank_scale_rho",
