@@ -12,13 +12,8 @@ ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted([*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "docs/understand").glob("*.ipynb")])
 
 
-QUICK = ("proofs-promise",)  # each starts an interpreter of its own; pages of `docs` with the same examples are quick
-
-
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, id=path.stem, marks=() if path.stem in QUICK else pytest.mark.long) for path in NOTEBOOKS],
-)
+@pytest.mark.long  # each starts an interpreter of its own; pages of `docs` with the same examples are quick
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("default::DeprecationWarning", "default::RuntimeWarning")  # of the kernel's own machinery
 def test_it_runs(path):
     notebook = nbformat.read(path, as_version=4)

@@ -24,7 +24,7 @@ from questions import ABSENT, REFUSED
 from walk import CELLS
 
 LIMIT = 300  # seconds for a cell; nearly all take less than one, and the longest ten on an idle machine
-QUICK = {"polars": 3, "pandas": 8, "duckdb": 18, "sqlite": 24}  # every n-th question
+QUICK = {"polars": 7, "pandas": 20, "duckdb": 40, "sqlite": 60}  # every n-th question
 SCRIPT = Path(__file__).with_name("walk.py")
 FACTS = {
     "accuracy",
@@ -109,10 +109,10 @@ def note(frame, event, _):
         if caller is not None and caller.f_code.co_filename.startswith({str(SCRIPT.parent)!r}):
             called.add(f"{{frame.f_code.co_filename}}: {{frame.f_code.co_qualname}}")
 sys.path.insert(0, {str(SCRIPT.parent)!r})
-sys.setprofile(note)
+sys.settrace(note)
 import walk
 walk.ask_all()
-sys.setprofile(None)
+sys.settrace(None)
 import json
 print(json.dumps(sorted(called)))
 """

@@ -82,7 +82,7 @@ def quick(exprs, engine):
 engines_in_order = [engine.name for engine in (*ENGINES, *READERS)]
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize(("engine", "names"), in_turn())
 def test_operations_on_one_column(engine, names):
     exprs = [expr for name in names for expr in of_one(name)]

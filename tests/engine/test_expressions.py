@@ -250,7 +250,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(values=st.lists(TEXTS, min_size=1, max_size=20))
 def test_no_text_makes_a_conversion_fail(values):
     convert(values)

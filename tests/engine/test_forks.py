@@ -16,10 +16,10 @@ SHARED = "UnsupportedOperation: {}: this process is a fork of the one that made 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
 
 CASES = [  # the engine, how the process starts, what was used before, and the name of what does not answer
-    ("polars", "fork", "asked", "Polars"),
     ("polars", "fork", "nothing", None),
     ("pandas", "pool", "asked", "Polars"),
     ("datafusion", "fork", "nothing", "datafusion"),
+    ("polars", "fork", "asked", "Polars"),
     ("dask", "fork", "computed", "dask"),
     ("dask", "fork", "nothing", None),
     ("duckdb", "beside", "nothing", None),
@@ -28,7 +28,7 @@ CASES = [  # the engine, how the process starts, what was used before, and the n
     ("sqlite", "fork", "nothing", None),
     ("sqlite", "spawn", "asked", None),
 ]
-QUICK = 5  # of these cases
+QUICK = 3  # of these cases
 
 
 def started(engine, start, used, folder, url=""):

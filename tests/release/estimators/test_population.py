@@ -79,7 +79,7 @@ def _exceeds(change, bound):
     )
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
 def test_no_second_moment_moves_by_more_than_is_claimed(relation, limits):

@@ -229,7 +229,7 @@ def test_no_page_of_a_question_neither(name):
 CHARTS = ["found", "top", "crosstab", "across", "hierarchy", "synthetic", "marked"]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_chart_ends_no_script_and_needs_no_network(name, outs, tmp_path):
     chart = outs[name].plot()
