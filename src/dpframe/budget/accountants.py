@@ -63,6 +63,13 @@ class Accountant(Protocol):
 class _Sums:
     """An accountant whose sums are the loss itself, and are compared with the limit one by one."""
 
+    terms = Terms.EPSILON
+    refuses_single = ""
+
+    def total(self, losses: Iterable[Loss]) -> Loss:
+        """Componentwise sum."""
+        return sum(losses, Loss.none(in_rho=self.terms is Terms.RHO))
+
     def charged(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None = None) -> Loss:
         """The price."""
         return price
@@ -115,12 +122,6 @@ class Basic(_Sums):
     """
 
     name = "basic"
-    terms = Terms.EPSILON
-    refuses_single = ""
-
-    def total(self, losses: Iterable[Loss]) -> Loss:
-        """Componentwise sum."""
-        return sum(losses, Loss.none())
 
 
 class Zcdp(_Sums):
@@ -137,11 +138,6 @@ class Zcdp(_Sums):
 
     name = "zcdp"
     terms = Terms.RHO
-    refuses_single = ""
-
-    def total(self, losses: Iterable[Loss]) -> Loss:
-        """Componentwise sum."""
-        return sum(losses, Loss.none(in_rho=True))
 
 
 class Pld(_Sums):
@@ -155,16 +151,11 @@ class Pld(_Sums):
     """
 
     name = "pld"
-    terms = Terms.EPSILON
     refuses_single = (
         "A privacy loss distribution gives the joint cost of queries that are all fixed before the first answer is "
         "seen; for queries chosen one after another it is not a valid filter. Release them as one batch: "
         "budget.plan([query, ...], epsilon=..., delta=...).release(), or use accountant='zcdp'."
     )
-
-    def total(self, losses: Iterable[Loss]) -> Loss:
-        """Componentwise sum, over batches."""
-        return sum(losses, Loss.none())
 
 
 ACCOUNTANTS: dict[str, type[Accountant]] = {kind.name: kind for kind in (Basic, Zcdp, Pld, GaussianDp)}

@@ -10,7 +10,6 @@ from math import ceil, sqrt
 from dpframe.budget.losses import Loss, Terms, kept
 from dpframe.theory.formulas.loss import (
     TwoSums,
-    gdp_in_proportion,
     gdp_to_epsilon,
     gdp_to_pure,
     pure_to_gdp,
@@ -210,28 +209,20 @@ def _added(price: Loss, left: Loss, normal: Normal | None) -> Loss:
 
 
 def _in_sums(total: Loss, price: Loss, limit: Loss, normal: Normal | None) -> Loss:
-    """A release in both sums, beside what they have so far.
-
-    Where the δ'' of Gaussian noise does not fit, its ε_i is more than the ε of the whole limit. So the sum of ε does
-    not hold from then on, whatever the largest sums of other parts of a partition are.
-    """
-    sums, (spent, used, _) = _sums(total, limit), _since(total)
-    free, epsilon, delta = sums.split * sums.delta - used, price.exact_epsilon, price.exact_delta
+    """A release in both sums, beside what they have so far."""
+    sums, since = _sums(total, limit), _since(total)
+    epsilon, delta = price.exact_epsilon, price.exact_delta
     if price.exact_rho is not None and normal is None:
-        slack = _SPARED * max(free - delta, _LEAST)
+        slack = _SPARED * max(sums.split * sums.delta - since[1] - delta, _LEAST)
         epsilon, delta = Fraction(zcdp_to_epsilon(price.exact_rho, slack)), delta + slack
     if normal is None:
         return _counted(epsilon, delta, pure_to_gdp(epsilon))
-    mu_squared = normal.mu_squared
     if price.exact_rho is None and not delta:
-        return _counted(epsilon, delta, min(mu_squared, pure_to_gdp(epsilon)))
+        return _counted(epsilon, delta, min(normal.mu_squared, pure_to_gdp(epsilon)))
     if price.exact_rho is None and (normal.keys or delta <= sums.rate * epsilon):
-        return _counted(epsilon, delta, mu_squared)
+        return _counted(epsilon, delta, normal.mu_squared)
     keys = delta if normal.keys else Fraction(0)
-    epsilon = gdp_in_proportion(mu_squared, sums.rate)
-    if epsilon <= sums.epsilon - spent and keys + sums.rate * epsilon <= free:
-        return _counted(epsilon, keys + sums.rate * epsilon, mu_squared)
-    return _counted(epsilon + limit.exact_epsilon, keys, mu_squared)
+    return _counted(*sums.gaussian(normal.mu_squared, keys, since, limit.exact_epsilon))
 
 
 def _used(total: Loss, sums: TwoSums) -> tuple[Fraction, Fraction]:

@@ -15,14 +15,19 @@ from dpframe.theory.combinators.conversions import (
     sample,
     zcdp_to_approx,
 )
+from dpframe.theory.combinators.interactive import Odometer, Queryable, odometer, privacy_filter
 
 __all__ = [
+    "Odometer",
+    "Queryable",
     "compose",
     "fix_delta",
     "for_several_units",
+    "odometer",
     "optimal_compose",
     "parallel",
     "poisson_sample",
+    "privacy_filter",
     "pure_to_approx",
     "pure_to_zcdp",
     "renyi_to_approx",

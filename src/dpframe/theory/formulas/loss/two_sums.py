@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe.theory.formulas.loss.gaussian_privacy import gdp_to_epsilon, gdp_within
+from dpframe.theory.formulas.loss.gaussian_privacy import gdp_in_proportion, gdp_to_epsilon, gdp_within
 
+Sums = tuple[Fraction, Fraction, Fraction]  # Σε_i, Σδ_i, Σμ_i²
 _CURVES = Fraction(1, 4)  # of the δ of the sum of ε: for Gaussian noise in that sum
 
 
@@ -80,6 +81,18 @@ class TwoSums:
     def keys(self) -> Fraction:
         """The δ that is left for keys, where Gaussian mechanisms take what `rate` gives them."""
         return (1 - _CURVES) * self.split * self.delta
+
+    def gaussian(self, mu_squared: Fraction, keys: Fraction, sums: Sums, given_up: Fraction | None = None) -> Sums:
+        """The ε_i, δ_i and μ_i² of a mechanism of this μ², but with probability `keys`.
+
+        Input:  the sums so far; given_up: what is added to an ε_i whose δ'' does not fit, so that the sum of ε does not
+                hold from then on; by default ε. Where parts of a table have sums of their own, it is that of the limit
+        """
+        epsilon = gdp_in_proportion(mu_squared, self.rate)
+        delta = keys + self.rate * epsilon
+        if epsilon <= self.epsilon - sums[0] and delta <= self.split * self.delta - sums[1]:
+            return epsilon, delta, mu_squared
+        return epsilon + (self.epsilon if given_up is None else given_up), keys, mu_squared
 
     def holds(self, epsilon: Fraction, delta: Fraction, mu_squared: Fraction) -> bool:
         """Whether sums Σε_i, Σδ_i and Σμ_i² are within the filter."""
