@@ -91,6 +91,20 @@ _COMPARED = {
     "contains": lambda f: f.filter(dp.col("z").str.contains("O")).count(max_rows=9),
     "starts": lambda f: f.filter(dp.col("z").str.starts_with("B")).count(max_rows=9),
     "ends": lambda f: f.filter(dp.col("z").str.ends_with("N")).count(max_rows=9),
+    "replace": lambda f: f.with_columns(y=dp.col("z").str.replace("O", "xx", literal=True).str.len_chars()).sum(
+        "y", bounds=(0, 9), max_rows=9
+    ),
+    "replace-all": lambda f: f.with_columns(y=dp.col("z").str.replace_all("N", "xx").str.len_chars()).sum(
+        "y", bounds=(0, 9), max_rows=9
+    ),
+    "matches": lambda f: f.filter(dp.col("z").str.contains("[A-Z]$", regex=True)).count(max_rows=9),
+    "matches-counted": lambda f: f.with_columns(y=dp.col("z").str.count_matches("[A-Z]", regex=True)).sum(
+        "y", bounds=(0, 9), max_rows=9
+    ),
+    "extracted": lambda f: f.with_columns(y=dp.col("z").str.extract("(O.)", 1, regex=True)).count("y", max_rows=9),
+    "parsed": lambda f: f.with_columns(
+        y=dp.when(dp.col("z") == "A").then(dp.lit("2020-01-01T10:00:00")).otherwise(dp.col("z")).cast(pl.Datetime("us"))
+    ).count("y", max_rows=9),
     "length": lambda f: f.with_columns(y=dp.col("z").str.len_chars()).sum("y", bounds=(0, 9), max_rows=9),
     "public": lambda f: f.join({"z": ["bonn", "BONN", "A", "low"], "k": [1, 2, 3, 4]}, on="z").sum(
         "k", bounds=(0, 9), max_rows=9

@@ -131,8 +131,11 @@ class _DuckDB(TextSqlBackend):
         return self.computed(frame, f"encode({column})", into)
 
     def to_text(self, frame: Frame, column: str, into: str) -> Frame:
-        """Decode bytes. They were encoded from texts, so they are UTF-8, and no cell makes this fail."""
-        return self.computed(frame, f"decode({column})", into)
+        """Decode bytes. They were encoded from texts, so they are UTF-8, and no cell makes this fail.
+
+        From DuckDB 2.0.1 on, `contains` and `starts_with` follow the collation of a text; "C" is that of its bytes.
+        """
+        return self.computed(frame, f'(decode({column}) COLLATE "C")', into)
 
     # Columns
 

@@ -127,6 +127,10 @@ class Dialect:
         """The text with these bytes in UTF-8."""
         raise NotImplementedError
 
+    def located(self, value: ibis.Value, literal: str, place: str) -> ibis.Value:
+        """Whether a text has a literal text in a place; see `Backend`."""
+        raise NotImplementedError
+
     def decimal(self, value: nw.Expr) -> nw.Expr:
         """A decimal as a float, by way of its text: some databases round twice in a direct cast."""
         return value.cast(nw.String).cast(nw.Float64)
@@ -170,6 +174,7 @@ class Dialect:
         raise UnsupportedOperation(_UNTRIED.format("str.split", "table.s.split(',')[0]"))
 
     searches: frozenset[Task] = frozenset()  # what is asked of patterns in this database
+    collates = False  # whether its search for a literal text follows a collation, so that it is `located`'s
 
     def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
         """What is asked of the matches of a pattern in a text; see `Backend`."""
@@ -303,6 +308,13 @@ class _Ibis(SqlBackend):
     def to_text(self, frame: Frame, column: str, into: str) -> Frame:
         rows = frame.to_native()
         return _with(rows, _dialect(rows).to_text(rows[column]), into)
+
+    def collates(self, frame: Frame) -> bool:
+        return _dialect(frame.to_native()).collates
+
+    def located(self, frame: Frame, column: str, literal: str, place: str, into: str) -> Frame:
+        rows = frame.to_native()
+        return _with(rows, _dialect(rows).located(rows[column], literal, place), into)
 
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
         """Write many constants at once, where the database can: Ibis makes an object of each value of a list."""

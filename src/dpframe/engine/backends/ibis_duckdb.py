@@ -38,7 +38,9 @@ _TRIMMED = {
     ends: _function(name, "string", "string", "string")
     for ends, name in ((Ends.BOTH, "trim"), (Ends.START, "ltrim"), (Ends.END, "rtrim"))
 }
-_MATCHES = _function("regexp_matches", "string", "string", "boolean")
+_STARTS = _function("prefix", "string", "string", "boolean")
+_ENDS = _function("suffix", "string", "string", "boolean")
+_MATCHES_WHOLE = _function("regexp_full_match", "string", "string", "boolean")
 _EXTRACTED = _function("regexp_extract", "string", "string", "int32", "string")
 _ALL = _function("regexp_extract_all", "string", "string", "array<string>")
 _FIRST_REPLACED = _function("regexp_replace", "string", "string", "string", "string")
@@ -53,8 +55,23 @@ def _text(value: str) -> ibis.Value:
     return _DECODED(ibis.literal(value.encode(), "binary"))
 
 
+# From DuckDB 2.0.1 on, `contains`, `starts_with`, `strpos` and `regexp_matches` follow the collation of a text. Ibis
+# writes no COLLATE, so here are other functions, which read its bytes.
+
+
+def _contains(value: ibis.Value, literal: str) -> ibis.Value:
+    """Whether a text has a literal text, which is not empty."""
+    return value.replace(_text(literal), _text("")).length() < value.length()
+
+
+def _matches(value: ibis.Value, pattern: str) -> ibis.Value:
+    """Whether a text has a part of a pattern."""
+    return _MATCHES_WHOLE(value, _text(f"(?s:.*)(?:{pattern})(?s:.*)"))
+
+
 class _DuckDBDialect(Dialect):
     searches = frozenset(Task)
+    collates = True
 
     def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """A column of a type that dpframe does not read can be read as text, after a cast by the user."""
@@ -103,17 +120,28 @@ class _DuckDBDialect(Dialect):
     def to_text(self, value: ibis.Value) -> ibis.Value:
         return _DECODED(value)
 
+    def located(self, value: ibis.Value, literal: str, place: str) -> ibis.Value:
+        match place:
+            case "contains" if literal:
+                return _contains(value, literal)
+            case "matches":
+                return _matches(value, literal)
+            case "ends_with":
+                return _ENDS(value, _text(literal))
+        return _STARTS(value, _text(literal))
+
     def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
         """See `duckdb.cased`: DuckDB's own function for most texts, the table of letters for the others."""
         own = value.upper().replace("ẞ", "ß") if capital else value.lower()
-        return value.re_search(ALIKE).ifelse(own, value.translate(*letters(capital=capital)))
+        return _matches(value, ALIKE).ifelse(own, value.translate(*letters(capital=capital)))
 
     def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
         have, want = _text(old), _text(new)
         if every:
             return value.replace(have, want)
-        place = value.find(have)
-        return (place >= 0).ifelse(value.left(place) + want + value.substr(place + len(old)), value)
+        before = _PIECE(value, have, 1)
+        changed = before + want + value.substr(before.length() + len(old))
+        return _contains(value, old).ifelse(changed, value)
 
     def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
         """A piece is there if the text has enough separators before it, which are counted by what is lost."""
@@ -125,17 +153,18 @@ class _DuckDBDialect(Dialect):
 
     def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
         """See `duckdb.searched_of`."""
-        pattern = _text(search.pattern.written(r"\b"))
+        written = search.pattern.written(r"\b")
+        pattern = _text(written)
         match search.task:
             case Task.EXTRACT:
-                return ibis.cases((_MATCHES(value, pattern), _EXTRACTED(value, pattern, search.group)))
+                return ibis.cases((_matches(value, written), _EXTRACTED(value, pattern, search.group)))
             case Task.COUNT:
                 return _ALL(value, pattern).length().cast("int64")
             case Task.REPLACE:
                 return _FIRST_REPLACED(value, pattern, _text(search.value))
             case Task.REPLACE_ALL:
                 return _REPLACED(value, pattern, _text(search.value), ibis.literal("g"))
-        return _MATCHES(value, pattern)
+        return _matches(value, written)
 
     def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
         return _TRIMMED[ends](value, _text(characters))

@@ -144,6 +144,12 @@ class Columns:
         """A text with other characters in place of some, through the engine's own function."""
         return self._through(value, lambda frame, a, b: self.engine.replaced(frame, a, (old, new), every, b))
 
+    def located(self, value: nw.Expr, literal: str, place: str) -> nw.Expr | None:
+        """Whether a text has a literal text in a place, through the engine; None where narwhals compares bytes."""
+        if not self.engine.collates(self._frame):
+            return None
+        return self._through(value, lambda frame, a, b: self.engine.located(frame, a, literal, place, b))
+
     def searched(self, value: nw.Expr, search: Search) -> nw.Expr:
         """What is asked of the matches of a pattern, through the engine's own function."""
         return self._through(value, lambda frame, a, b: self.engine.searched(frame, a, search, b))
@@ -171,8 +177,13 @@ class Columns:
         before, after = self._name(), self._name()
         frame = self.frame.with_columns(value.alias(before))
         if form is not None:
-            text, (whole, foreign) = nw.col(before), form
-            fits = text.str.contains(whole) & ~text.str.contains(foreign)
+            text = nw.col(before)
+            tests = [text.str.contains(pattern) for pattern in form]
+            if self.engine.collates(frame):
+                for place, pattern in enumerate(form):
+                    name = self._name()
+                    frame, tests[place] = self.engine.located(frame, before, pattern, "matches", name), nw.col(name)
+            fits = tests[0] & ~tests[1]
             frame = frame.with_columns(nw.when(fits).then(text).alias(before))
         self._frame = compute(frame, before, after)
         self._names[after] = None
