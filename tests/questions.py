@@ -208,6 +208,16 @@ AREAS = {
         "text pieces": _texts(c("s").str.split("-").list.get(1)),
         "text replaced": _texts(c("city").str.replace_all("n", "nn").str.slice(1, 4)),
         "text small": _texts(c("s").str.to_lowercase()),
+        "text joined and stripped": _texts(dp.concat_str("city", c("s").str.strip_chars("5 "), separator="-")),
+        "values replaced": _texts(dp.coalesce(c("city").replace({"": "none"}), c("w")).replace_strict({"Bonn": "B"})),
+        "pattern found": _results(l1=c("s").str.contains("^[+-]?[0-9]+$|[xX]", regex=True)),
+        "matches of a pattern": _results(
+            n1=c("s").str.extract("([0-9]+)-", 1).cast("int64"),
+            n2=c("s").str.count_matches("[0-9]", regex=True),
+            n3=c("s").str.replace("[^0-9]", "", regex=True).str.len_chars(),
+            n4=c("s").str.replace_all("[0-9]+", "12", regex=True).str.len_chars(),
+        ),
+        "matches of alternatives": _results(v1=c("s").str.extract("0|0x", 0).str.len_chars()),
         "calendar": _results(
             k1=c("day").dt.year(),
             k2=c("day").dt.month(),
@@ -223,6 +233,12 @@ AREAS = {
             k12=c("day").dt.quarter(),
             k13=c("time").dt.truncate("1q").dt.ordinal_day(),
             k14=c("time").dt.date().dt.month_start().dt.weekday(),
+        ),
+        "time between, later and shorter": _results(
+            z1=(c("time") - c("day").cast("datetime")).dt.total_hours(),
+            z2=(c("day") + dp.duration(days=3)).dt.offset_by("1mo").dt.ordinal_day(),
+            z3=c("time").dt.offset_by("-90m").dt.truncate("2w").dt.month_end().dt.second(),
+            z4=c("s").str.to_date("%Y-%m-%d").dt.day(),
         ),
     },
     "Steps: filter, clip, cast, cut, fill_null, drop_nulls": {
@@ -430,6 +446,7 @@ AREAS = {
     },
 }
 UNITS = {"one": "u", "two": ("u", "w"), "text": "w", "real": "f", "truth": "yes", "day": "day", "time": "time"}
+_POLARS = "dp.protect(pl.from_arrow(table), ...)"
 REFUSED = {  # what an engine refuses, with the line to type, which its message must have
     **{(name, "durations"): "EXTRACT(EPOCH FROM x)" for name in ("duckdb", "ibis", "postgres")},
     ("spark", "durations"): "EXTRACT(DAY FROM x)",
@@ -437,6 +454,8 @@ REFUSED = {  # what an engine refuses, with the line to type, which its message 
     **{(name, ask): "x AT TIME ZONE 'UTC'" for name in ("ibis", "postgres") for ask in ("zone", "zone keys")},
     **{("sqlite", ask): "table.mutate(x=table['zone'].cast('timestamp'))" for ask in ("zone", "zone keys")},
     **{("datafusion", ask): "table.mutate(x=table['zone'].cast('timestamp'))" for ask in ("zone", "zone keys")},
+    **{(name, "matches of alternatives"): _POLARS for name in ("postgres", "spark")},
+    ("spark", "matches of a pattern"): _POLARS,
     ("datafusion", "durations"): "table.mutate(x=table['long'].cast('int64'))",
     ("datafusion", "nanoseconds"): "table.mutate(x=table['nano'].cast('timestamp(6)'))",
 }

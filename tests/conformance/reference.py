@@ -607,7 +607,7 @@ def named(dtype):
 
 def python(pattern: str) -> re.Pattern[str]:
     """A pattern as Python has it: sets of ASCII, but the white space of Unicode, and an end that is none of lines."""
-    listed = pattern.replace(r"\s", f"[{WHITE}]").replace("[[", "[").replace("$", r"\Z")
+    listed = pattern.replace(r"\S", f"[^{WHITE}]").replace(r"\s", f"[{WHITE}]").replace("[[", "[").replace("$", r"\Z")
     return re.compile(listed, re.ASCII)
 
 

@@ -1,6 +1,8 @@
 """Text methods that take patterns in Polars or pandas: what is accepted means the same there, the rest is refused."""
 
+import random
 import re
+from itertools import product
 
 import pandas as pd
 import polars as pl
@@ -9,6 +11,7 @@ import pytest
 import dpframe as dp
 from dpframe.engine.stages.rows import lower
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan import Pattern
 from dpframe.plan.nodes import text
 
 SIGNS = r"\.^$*+?{}[]()|"
@@ -56,6 +59,45 @@ def made_of(frame: dp.PrivateFrame) -> list[object]:
     names = {name: column.id for name, column in frame._step.table.columns.items()}
     rows = lower(frame._step, set(names.values())).to_native().collect()
     return rows.sort(names["r"])[names["x"]].to_list()
+
+
+CERTAIN = {
+    **dict.fromkeys(
+        ["[0-9]+", "id ([0-9]+)", "^([^-]+)-", "(?:cat|dog)s?", "(?:ab)*c", "a{2,3}b", r"(\w+)@(\w+)"], True
+    ),
+    **dict.fromkeys(["a|ab", "a?a", "(.*)x", "a+?", "(?:a+)+", "(?:a{2,3}){1,2}", "(?:^|-)0", "(?:b?|a)c"], False),
+}
+
+
+@pytest.mark.parametrize("pattern", CERTAIN)
+def test_which_patterns_are_certain(pattern):
+    assert Pattern(pattern).certain == CERTAIN[pattern]
+
+
+def test_a_certain_pattern_has_no_longer_match_than_the_one_that_is_tried_first():
+    """On all texts of three letters up to a length; of other patterns, some have a longer one."""
+    chance, texts = random.Random(1), ["".join(x) for n in range(6) for x in product("abc", repeat=n)]
+    longer = {True: 0, False: 0}
+    for typed in {part_of_chance(chance, 3) for _ in range(400)}:
+        try:
+            certain = Pattern.read(typed, "x").certain
+        except UnsupportedOperation:
+            continue
+        own = re.compile(typed)
+        for x in texts:
+            found = own.search(x)
+            most = max((end for end in range(len(x) + 1) if found and own.fullmatch(x, found.start(), end)), default=0)
+            longer[certain] += found is not None and most > found.end()
+    assert longer[True] == 0 < longer[False]
+
+
+def part_of_chance(chance, depth):
+    """A pattern of three letters."""
+    if not depth:
+        return chance.choice(["a", "b", "c", "[ab]", "[^a]"])
+    one, other = (part_of_chance(chance, chance.randrange(depth)) for _ in range(2))
+    times = chance.choice(["", "?", "*", "+", "{2}", "{1,2}", "{2,3}", "*?"])
+    return chance.choice([f"{one}{other}", f"(?:{one}|{other})", f"(?:{one}){times}", f"{one}(?:{other}){times}"])
 
 
 OUTSIDE = {

@@ -35,12 +35,12 @@ def check_supported(step: steps.Step) -> None:
             f"{step.shown}: the tables are in different places ({', '.join(names)}), and dpframe does not move rows "
             "from one to another. Protect tables of one engine and one connection."
         )
-    for task in _searches(step):
-        if task not in engine.searches(sources[0].data.scan((), empty=True)):
+    for task, pattern in _searches(step):
+        why = engine.against_search(sources[0].data.scan((), empty=True), task, pattern)
+        if why:
             raise UnsupportedOperation(
-                f"{step.shown}: str.{task} of a pattern: {engine.name} finds other matches there, or could fail on a "
-                "text. Compute the column before dp.protect(...), or protect a Polars table: dp.protect(pl.from_arrow("
-                "table), ...)."
+                f"{step.shown}: str.{task} of a pattern: {why}. Compute the column before dp.protect(...), or protect "
+                "a Polars table: dp.protect(pl.from_arrow(table), ...)."
             )
     for dtype, subject in _types(step):
         why = engine.reason_against(dtype) if isinstance(step, combine.Join) else engine.reason_against_cast(dtype)
@@ -73,15 +73,16 @@ _TASKS = {
 }
 
 
-def _searches(step: steps.Step) -> Iterator[Task]:
+def _searches(step: steps.Step) -> Iterator[tuple[Task, Pattern]]:
     """What a step asks of patterns."""
     pending = list(_written(step))
     while pending:
         node = pending.pop()
         if isinstance(node, Call):
             pending += node.args
-            if node.operation in _TASKS and isinstance(dict(node.options)["pattern"], Pattern):
-                yield _TASKS[node.operation]
+            pattern = dict(node.options).get("pattern")
+            if node.operation in _TASKS and isinstance(pattern, Pattern):
+                yield _TASKS[node.operation], pattern
 
 
 def _casts(node: Node) -> Iterator[tuple[DType, str]]:

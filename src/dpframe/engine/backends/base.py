@@ -12,7 +12,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.tables import Data
-from dpframe.plan import ColumnDomain, Ends, Search, Task
+from dpframe.plan import ColumnDomain, Ends, Pattern, Search, Task
 
 Frame = nw.LazyFrame[Any]
 
@@ -277,12 +277,12 @@ class Backend(ABC):
         """Add what is asked of the matches of a pattern in the texts of a column: a Boolean, a number or a text.
 
         The time of an engine's own regular expressions must not grow faster than the text, and no text makes them fail.
-        Of matches at one place, it is the one that is tried first. `searches` has been asked before.
+        Of matches at one place, it is the one that is tried first. `against_search` has been asked before.
         """
 
-    def searches(self, rows: Any) -> frozenset[Task]:
-        """What can be asked of patterns here. Input: rows: the native table without its rows."""
-        return frozenset(Task)
+    def against_search(self, rows: Any, task: Task, pattern: Pattern) -> str:
+        """Why a pattern is not searched here, or an empty text. Input: rows: the native table without its rows."""
+        return ""
 
     @abstractmethod
     def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:

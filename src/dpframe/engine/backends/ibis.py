@@ -36,7 +36,7 @@ from dpframe.engine.backends.ibis_checks import (
 from dpframe.engine.backends.sql import MOST_CONSTANTS, SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import ColumnDomain, Ends, Kind, Search, Task, kind
+from dpframe.plan import ColumnDomain, Ends, Kind, Pattern, Search, Task, kind
 
 # From Ibis' name of a database to the module of its dialect, in this folder.
 _DIALECTS: Mapping[str, str] = {
@@ -173,8 +173,11 @@ class Dialect:
         """A piece of a text between separators. Errors: UnsupportedOperation where nobody has tried it."""
         raise UnsupportedOperation(_UNTRIED.format("str.split", "table.s.split(',')[0]"))
 
-    searches: frozenset[Task] = frozenset()  # what is asked of patterns in this database
     collates = False  # whether its search for a literal text follows a collation, so that it is `located`'s
+
+    def against_search(self, task: Task, pattern: Pattern) -> str:
+        """Why a pattern is not searched in this database, or an empty text."""
+        return "nobody has tried it in this database"
 
     def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
         """What is asked of the matches of a pattern in a text; see `Backend`."""
@@ -360,8 +363,8 @@ class _Ibis(SqlBackend):
         rows = frame.to_native()
         return _with(rows, _dialect(rows).searched(rows[column], search), into)
 
-    def searches(self, rows: Any) -> frozenset[Task]:
-        return _dialect(rows).searches
+    def against_search(self, rows: Any, task: Task, pattern: Pattern) -> str:
+        return _dialect(rows).against_search(task, pattern)
 
     def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
         rows = frame.to_native()

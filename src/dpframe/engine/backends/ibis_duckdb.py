@@ -18,7 +18,7 @@ from dpframe.engine.backends.ibis import Dialect, forgotten
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.sql import MOST_ROWS
 from dpframe.engine.letters import ALIKE, letters
-from dpframe.plan import Ends, Kind, Search, Task, kind
+from dpframe.plan import Ends, Kind, Pattern, Search, Task, kind
 
 
 def _function(name: str, *types: str) -> Callable[..., ibis.Value]:
@@ -70,8 +70,10 @@ def _matches(value: ibis.Value, pattern: str) -> ibis.Value:
 
 
 class _DuckDBDialect(Dialect):
-    searches = frozenset(Task)
     collates = True
+
+    def against_search(self, task: Task, pattern: Pattern) -> str:
+        return ""
 
     def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """A column of a type that dpframe does not read can be read as text, after a cast by the user."""

@@ -170,20 +170,8 @@ class PolarsBackend(Backend):
         return nw.from_native(native.with_columns(result.alias(into)))
 
     def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
-        text, pattern = pl.col(column).str, search.pattern.written(r"(?-u:\b)")
-        match search.task:
-            case Task.CONTAINS:
-                value = text.contains(pattern)
-            case Task.EXTRACT:
-                value = text.extract(pattern, search.group)
-            case Task.COUNT:
-                value = text.count_matches(pattern).cast(pl.Int64)
-            case Task.REPLACE:
-                value = text.replace(pattern, search.value)
-            case Task.REPLACE_ALL:
-                value = text.replace_all(pattern, search.value)
         native: pl.LazyFrame = frame.to_native()
-        return nw.from_native(native.with_columns(value.alias(into)))
+        return nw.from_native(native.with_columns(searched_in(pl.col(column), search).alias(into)))
 
     def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
         native: pl.LazyFrame = frame.to_native()
@@ -238,6 +226,22 @@ class PolarsBackend(Backend):
 
 # For few rows, Polars' optimizer takes longer than it saves. It changes how a table is computed, and no value in it.
 _PLAINLY: dict[str, Any] = {"engine": "in-memory", "optimizations": pl.QueryOptFlags.none()}
+
+
+def searched_in(value: pl.Expr, search: Search) -> pl.Expr:
+    """What is asked of the matches of a pattern in a text: a Boolean, a whole number or a text."""
+    text, pattern = value.str, search.pattern.written(r"(?-u:\b)")
+    match search.task:
+        case Task.CONTAINS:
+            return text.contains(pattern)
+        case Task.EXTRACT:
+            return text.extract(pattern, search.group)
+        case Task.COUNT:
+            return text.count_matches(pattern).cast(pl.Int64)
+        case Task.REPLACE:
+            return text.replace(pattern, search.value)
+        case Task.REPLACE_ALL:
+            return text.replace_all(pattern, search.value)
 
 
 def plainly(frame: pl.LazyFrame) -> pl.DataFrame:

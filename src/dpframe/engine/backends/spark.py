@@ -23,7 +23,7 @@ from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, 
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, Search, Task, integer_range, kind
+from dpframe.plan import Kind, Pattern, Search, Task, integer_range, kind
 
 _SMALL = 100_000  # a public table of at most this many rows is copied to each worker
 _MADE_UP = 2**40  # rows for a plan: so many that Spark plans no broadcast of them
@@ -224,8 +224,8 @@ class _Spark(TextSqlBackend):
         have, want = letters(capital=capital)
         return self.computed(frame, f"translate({column}, '{have}', '{want}')", into)
 
-    def searches(self, rows: Any) -> frozenset[Task]:
-        return frozenset((Task.CONTAINS,))
+    def against_search(self, rows: Any, task: Task, pattern: Pattern) -> str:
+        return "" if task is Task.CONTAINS else "on a text, Spark could take forever, or fail"
 
     def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
         """A table of states, which is read once for each character.

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
+from itertools import pairwise
 from typing import NoReturn
 
 import narwhals as nw
@@ -117,6 +118,21 @@ class Pattern(str):
     def least(self) -> int:
         """The fewest characters of a match."""
         return _least(self.tree)
+
+    @property
+    def certain(self) -> bool:
+        """Whether each character says which part it belongs to, and each part takes as many as it can.
+
+        Then one match at a place goes as far as another or further along one way through the pattern. The match that is
+        tried first is the longest one, and its groups hold the same: all engines find it. See A. Brüggemann-Klein,
+        D. Wood, "One-Unambiguous Regular Languages" (1998); `True` may be missing, and is never wrong.
+
+        >>> Pattern("id ([0-9]+)").certain, Pattern("a|ab").certain, Pattern("a+?").certain
+        (True, False, False)
+        """
+        beside: dict[int, list[_Place]] = {}
+        part = _places(self.tree, beside)
+        return part is not None and all(map(_apart, [part.first, *beside.values()]))
 
     def check_group(self, number: int, call: str) -> None:
         """Refuse a group that is not in every match, or there more than once: engines differ in what it holds then."""
@@ -376,6 +392,64 @@ def _least(tree: Part) -> int:
         case Group(part):
             return _least(part)
     return int(isinstance(tree, Chars))
+
+
+_Place = tuple[int, Chars]  # a set at its place in a pattern
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where a match of a part begins and ends, and whether it may be empty."""
+
+    empty: bool
+    first: list[_Place]
+    last: list[_Place]
+
+
+def _places(tree: Part, beside: dict[int, list[_Place]]) -> _Places | None:
+    """The places of a part; None if it asks for the shorter of two matches.
+
+    Input:  beside: for each place those that may come next, to which the part adds its own
+    """
+    match tree:
+        case Mark():
+            return _Places(True, [], [])
+        case Chars():
+            place = (len(beside), tree)
+            beside[place[0]] = []
+            return _Places(False, [place], [place])
+        case Group(part):
+            return _places(part, beside)
+        case Repeat(part, least, most, lazy):
+            inner = None if lazy else _places(part, beside)
+            if inner is not None and most != 1:
+                _join(inner, inner, beside)
+            return inner and _Places(inner.empty or not least, inner.first, inner.last)
+    several = [_places(part, beside) for part in tree.parts]
+    if None in several or (isinstance(tree, Choice) and any(part.empty for part in several if part)):
+        return None
+    return reduce(partial(_behind if isinstance(tree, Chain) else _either, beside), filter(None, several))
+
+
+def _join(one: _Places, other: _Places, beside: dict[int, list[_Place]]) -> None:
+    for number, _ in one.last:
+        beside[number] += other.first  # twice the same place is a choice too: to repeat a part, or what it stands in
+
+
+def _behind(beside: dict[int, list[_Place]], one: _Places, other: _Places) -> _Places:
+    _join(one, other, beside)
+    first = one.first + other.first * one.empty
+    return _Places(one.empty and other.empty, first, other.last + one.last * other.empty)
+
+
+def _either(_: dict[int, list[_Place]], one: _Places, other: _Places) -> _Places:
+    return _Places(False, one.first + other.first, one.last + other.last)
+
+
+def _apart(places: Sequence[_Place]) -> bool:
+    """Whether no character belongs to two of some sets."""
+    spans = sorted(span for _, one in places for span in one.spans)
+    return all(high < low for (_, high), (low, _) in pairwise(spans))
 
 
 def _sure(tree: Part) -> frozenset[int]:

@@ -14,14 +14,16 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.datafusion import session
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, called
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Ends, Kind, Search, Task, kind
+from dpframe.plan import Ends, Kind, Pattern, Search, Task, kind
 
 _DIGITS = sys.float_info.dig
 _HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64"}  # others are whole numbers
 
 
 class _DataFusionDialect(CompiledDialect):
-    searches = frozenset(Task)
+    def against_search(self, task: Task, pattern: Pattern) -> str:
+        return ""
+
     integers = "the integers of a question in DataFusion"
 
     def opened(self, table: ibis.Table) -> ibis.Table:

@@ -22,7 +22,7 @@ from dpframe.engine.backends.postgres.written import sendable
 from dpframe.engine.backends.sql import REPLACED, piece_of, stripped_of
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Ends, Kind, Search, Task, integer_range, kind
+from dpframe.plan import Ends, Kind, Pattern, Search, Task, integer_range, kind
 
 
 class _PostgresDialect(CompiledDialect):
@@ -123,10 +123,29 @@ class _PostgresDialect(CompiledDialect):
         first = REPLACED.format(text="a", old=have, new=want, size=len(old), find="STRPOS")
         return written(value, f"REPLACE(a, {have}, {want})" if every else first, "string")
 
-    searches = frozenset((Task.CONTAINS,))  # it finds the longest match, and other engines the one that is tried first
+    def against_search(self, task: Task, pattern: Pattern) -> str:
+        """PostgreSQL finds the longest match at a place, and other engines the one that is tried first."""
+        if task is Task.CONTAINS or pattern.certain:
+            return ""
+        return (
+            "PostgreSQL finds another match where a character could belong to two parts of it, or to none, as in a|ab, "
+            "[a-z]+x or a+?"
+        )
 
     def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
-        return written(value, f"a ~ {sql.text(sendable(search.pattern.written(sql.AT_WORD)))}", "boolean")
+        pattern = search.pattern.written(sql.AT_WORD)
+        if search.task is Task.EXTRACT and not search.group:
+            pattern = f"({pattern})"
+        found, new = sql.text(sendable(pattern)), sql.text(sendable(search.value.replace("\\", "\\\\")))
+        number, many = max(search.group, 1), f"(SELECT COUNT(*) FROM REGEXP_MATCHES(a, {found}, 'g'))"
+        task, result = {
+            Task.CONTAINS: (f"a ~ {found}", "boolean"),
+            Task.EXTRACT: (f"(REGEXP_MATCH(a, {found}))[{number}]", "string"),
+            Task.COUNT: (f"CASE WHEN a IS NOT NULL THEN {many} END", "int64"),
+            Task.REPLACE: (f"REGEXP_REPLACE(a, {found}, {new})", "string"),
+            Task.REPLACE_ALL: (f"REGEXP_REPLACE(a, {found}, {new}, 'g')", "string"),
+        }[search.task]
+        return written(value, task, result)
 
     def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
         return written(value, stripped_of("a", sql.text(sendable(characters)), ends), "string")

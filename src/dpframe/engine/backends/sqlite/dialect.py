@@ -20,7 +20,7 @@ from dpframe.engine.backends.sqlite.compiler import Compiler
 from dpframe.engine.backends.sqlite.functions import FUNCTIONS
 from dpframe.engine.backends.sqlite.written import float_literal, text_literal
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Ends, Kind, Search, Task, integer_range, kind
+from dpframe.plan import Ends, Kind, Pattern, Search, Task, integer_range, kind
 
 # SQLite's own functions that dpframe calls.
 NATIVE = ("abs", "coalesce", "count", "instr", "length", "max", "min", "nullif", "rank", "row_number", "substr", "sum")
@@ -195,11 +195,16 @@ class _SqliteDialect(CompiledDialect):
         change = ", ".join(map(text_literal, (old, new)))
         return written(value, f"dpframe_replaced(a, {change}, {-1 if every else 1})", "string")
 
-    searches = frozenset((Task.CONTAINS,))  # by a table of states, which finds no place
+    def against_search(self, task: Task, pattern: Pattern) -> str:
+        return ""
 
     def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
-        automaton(search.pattern)  # a pattern that needs too many states is refused here, before the charge
-        return written(value, f"dpframe_found(a, {text_literal(search.pattern)})", "boolean")
+        if search.task is Task.CONTAINS:
+            automaton(search.pattern)  # a pattern that needs too many states is refused here, before the charge
+            return written(value, f"dpframe_found(a, {text_literal(search.pattern)})", "boolean")
+        asked = f"{text_literal(search.task)}, {text_literal(search.pattern)}, {search.group}"
+        result = "int64" if search.task is Task.COUNT else "string"
+        return written(value, f"dpframe_searched(a, {asked}, {text_literal(search.value)})", result)
 
     def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
         return written(value, f"dpframe_stripped(a, {text_literal(characters)}, {text_literal(ends)})", "string")

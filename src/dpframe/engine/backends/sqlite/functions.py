@@ -14,10 +14,13 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import polars as pl
+
 from dpframe.engine.automaton import automaton
 from dpframe.engine.backends.base import Cell, digest
+from dpframe.engine.backends.polars import searched_in
 from dpframe.engine.letters import letters
-from dpframe.plan import Ends, Pattern
+from dpframe.plan import Ends, Pattern, Search, Task
 
 _LONGEST = 2**24  # largest length of a text in bytes; a longer text is null
 _EPOCH, _DAY = dt.date(1970, 1, 1).toordinal(), 86_400_000_000
@@ -96,6 +99,18 @@ def _matches(text: bytes, regex: bytes) -> bool:
 def _found(text: bytes, pattern: bytes) -> bool:
     """Whether a text has a match of a pattern; see `automaton`."""
     return automaton(Pattern(pattern.decode())).matches(text.decode())
+
+
+@functools.cache
+def _search(task: bytes, pattern: bytes, group: int, value: bytes) -> pl.Expr:
+    search = Search(Task(task.decode()), Pattern(pattern.decode()), group, value.decode())
+    return searched_in(pl.col("a"), search)
+
+
+def _searched(text: bytes, task: bytes, pattern: bytes, group: int, value: bytes) -> int | bytes | None:
+    """The number, the first or the replacement of the matches of a pattern, by Polars: its time grows as the text."""
+    found = pl.DataFrame({"a": [text.decode()]}).select(_search(task, pattern, group, value)).item()
+    return found.encode() if isinstance(found, str) else found
 
 
 _STRIPS = {Ends.BOTH: str.strip, Ends.START: str.lstrip, Ends.END: str.rstrip}
@@ -244,6 +259,7 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
             ("piece", 3, _piece),
             ("matches", 2, _matches),
             ("found", 2, _found),
+            ("searched", 5, _searched),
             ("stripped", 3, _stripped),
             ("whole", 3, _whole),
             ("floor", 1, _floor),
