@@ -1926,7 +1926,7 @@ PLANTS = [
     Plant(
         "a unit moves the number of different values by one",
         noisy_histograms.noisy_values,
-        'price.laplace_scale(question.unit_limits.contribution("n_unique").rows)',
+        "price.laplace_scale(most)",
         "price.laplace_scale(1)",
         lambda: more_is_told("limits of different values"),
     ),
@@ -1989,8 +1989,8 @@ PLANTS = [
     Plant(
         "the errors that are told follow from the rows",
         auto.read_people,
-        "{name: noisy_histogram(price.part(parts[name]), question, counts) for name, counts in raw.items()}",
-        "{n: (noisy_histogram(price.part(parts[n]), question, c), (c / engine.ONE, 1.0))[1] for n, c in raw.items()}",
+        "{name: noisy_histogram(price.part(parts[name]), question, counts, seen) for name, counts in raw.items()}",
+        "{n: (noisy_histogram(price.part(parts[n]), question, c, seen), (c / engine.ONE, 1.0))[1] for n, c in raw.items()}",
         lambda: more_is_told("tune"),
     ),
     Plant(
@@ -2276,8 +2276,8 @@ PLANTS = [
     Plant(
         "errors of drawing noise go on as they came",
         run._sealed_read,
-        "engine.sealed(lambda: _read(pair, price))",
-        "_read(pair, price)",
+        "engine.sealed(lambda: _read(pair, price, seen))",
+        "_read(pair, price, seen)",
         lambda: tracebacks_hold_rows(answers, "drawn_table"),
     ),
 ]

@@ -5,7 +5,7 @@ from dpframe.budget.accountants import Accountant
 from dpframe.budget.adaptive import Normal
 from dpframe.budget.allowance import Allowance
 from dpframe.budget.caps import Cap, Caps
-from dpframe.budget.entries import Charge, Entry
+from dpframe.budget.entries import Charge, Entry, canonical
 from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
 from dpframe.budget.lengths import later, read_length
@@ -44,6 +44,7 @@ __all__ = [
     "Standing",
     "Stored",
     "Terms",
+    "canonical",
     "fingerprint",
     "is_text",
     "later",

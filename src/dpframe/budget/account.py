@@ -272,10 +272,11 @@ class Budget(Verbs):
             page.spent, page.subject, page.parts = total, subject, parts
             if retry and running and earlier is not None:
                 page.append("lost", {"about": earlier.number, "by": _user()}, at)
+            previous, failures = page.head, page.failures
             entry = page.append("charge", body, at)
-            failures = page.failures
-        more = {"standing": self._standing(total, loss, normal)} if self.terms is Terms.EITHER else {}
-        return Receipt(entry.number, entry.when, loss, self._left(total), None, failures, earlier is not None, **more)
+        standing = self._standing(total, loss, normal) if self.terms is Terms.EITHER else None
+        again, chain = earlier is not None, (entry.hash, previous)
+        return Receipt(entry.number, entry.when, loss, self._left(total), None, failures, again, standing, *chain)
 
     def _counted(self, page: Page, price: Loss, normal: Normal | None, body: dict[str, Any]) -> Loss:
         """What the accountant counts for a price; the body of the entry gets both."""

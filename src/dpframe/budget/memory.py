@@ -94,10 +94,14 @@ class _MemoryPage:
         self.spent, self.subject, self.parts = book._spent, book._subject, book._parts
         self.failures, self.caps = book._failures, book._caps
 
+    @property
+    def head(self) -> str:
+        """The hash of the last entry."""
+        return self._book._entries[-1].hash if self._book._entries else GENESIS
+
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         entries = self._book._entries
-        previous = entries[-1].hash if entries else GENESIS
-        entry = sealed(previous, len(entries) + 1, kind, at.isoformat(timespec="microseconds"), body)
+        entry = sealed(self.head, len(entries) + 1, kind, at.isoformat(timespec="microseconds"), body)
         if data is not None and entries[body["about"] - 1].name is not None:
             self._book._data[body["about"]] = data
         entries.append(entry)

@@ -25,6 +25,11 @@ class Page(Protocol):
     failures: Failures
     caps: Mapping[str, Any] | None  # caps and their sums; see `dpframe.budget.caps`
 
+    @property
+    def head(self) -> str:
+        """The hash of the last entry."""
+        ...
+
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         """Add an entry. The caller first sets the attributes above to the state after it; both are stored together."""
         ...
@@ -124,7 +129,8 @@ class Receipt:
     """A new charge, or the stored answer of an earlier charge, which costs nothing now.
 
     `failures` counts the failures of the whole budget at the time of the charge. `again` is whether the name had been
-    paid for before. `standing` is that of the budget after the charge, if its sums are not the loss itself.
+    paid for before. `standing` is that of the budget after the charge, if its sums are not the loss itself. `hash` is
+    that of the charge's entry, and `previous` that of the entry before it.
     """
 
     number: int
@@ -135,3 +141,5 @@ class Receipt:
     failures: Failures = NO_FAILURES
     again: bool = False
     standing: Standing | None = None
+    hash: str = ""
+    previous: str = ""

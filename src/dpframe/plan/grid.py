@@ -226,3 +226,5 @@ class Moment:
     groups: int = 0
     most_groups: int = 0
     others: int = 0
+    in_all: int | None = None  # the largest sum of the sizes of one unit's products, if that is known
+    one_row: bool = False  # whether one row is exchanged for one row, so that one product is for another

@@ -164,10 +164,11 @@ def _moment(
     _check_size(unit, ends, what)
     table = unit_limits.table
     if unit_limits.one_row_each and not (total.column is not None and total.column.domain.nullable):
-        bound = maps.one_row_sum(*ends)
+        bound, moment = maps.one_row_sum(*ends), replace(moment, one_row=True)
     else:
         limits = unit_limits.contribution(what)
         bound = maps.unit_products(limits, *ends, table.relation, unit_limits.cells, most)
+        moment = replace(moment, most_groups=limits.groups, in_all=most)
     return Total(TotalKind.MOMENT, None, ValueGrid(unit, Fraction(0), *ends), 0, bound, moment=moment)
 
 
@@ -400,6 +401,7 @@ def between_totals(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -
             groups=cells,
             others=others,
             most_groups=most_groups,
+            in_all=others * cap,
         )
         grid = ValueGrid(Fraction(1, INFLUENCE_MOST**2), Fraction(0), -cap, cap)
         result.append(Total(TotalKind.MOMENT, None, grid, 0, bound, moment=moment))
@@ -413,6 +415,7 @@ def _of_whole_people(
     groups = 1 if unit_limits.one_row_each else unit_limits.groups(what)
     limits = Contribution(groups, 1, groups)
     bound = maps.unit_products(limits, *ends, unit_limits.table.relation, unit_limits.cells)
+    moment = replace(moment, most_groups=groups)
     return Total(TotalKind.MOMENT, None, ValueGrid(unit, Fraction(0), *ends), 0, bound, moment=moment)
 
 

@@ -226,6 +226,16 @@ class Question:
         """The table, groups and limits that an aggregate resolves its totals with."""
         return self._under(self.limits)
 
+    def limits_on(self, total: Total) -> dict[str, Any]:
+        """What a certificate says a total's sensitivity follows from: limits of one unit, and the number of entries."""
+        under, moment = self._under(total.limits or self.limits), total.moment
+        if moment is not None:
+            groups = moment.others if total.between_groups else max(moment.most_groups, 1)
+            return {"limits": {"groups": groups}, "cells": moment.place if total.between_groups else self.cells}
+        if total.of_units:
+            return {"limits": {"groups": under.groups(self.verb)}, "cells": self.cells}
+        return {"limits": under.contribution(self.verb).to_json(), "cells": self.cells}
+
     @property
     def takes_auto(self) -> bool:
         """Whether the verb takes limits=dp.Auto(), so that an error may say so."""

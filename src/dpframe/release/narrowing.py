@@ -36,6 +36,7 @@ from dpframe.plan.statistics.two_columns import NARROWING, Moment
 from dpframe.release.answer import Moments, drawn_table
 from dpframe.release.pricing import NoiseKind, NoisePlan, Price
 
+PricedQuestion = tuple[Question, NoisePlan]
 _MEANS = Fraction(13, 20)  # of the share, for the means; the rest is for mean distances. A distance needs its mean too
 _DEVIATIONS = 3.2  # fewest standard deviations on either side: a normal value is beyond in one of 700 cases
 _PER_DISTANCE = 1.25  # standard deviation over mean distance of a normal law: √(π/2)
@@ -119,10 +120,11 @@ def check_narrowing(question: Question, price: Price) -> None:
         engine.validate(sums)
 
 
-def narrowed(question: Question, price: Price, rest: Price) -> dict[str, Bounds]:
+def narrowed(question: Question, price: Price, rest: Price, asked: list[PricedQuestion]) -> dict[str, Bounds]:
     """Narrower bounds of each column that has room; booleans keep theirs.
 
-    Input:  the question of a regression with narrow=True; the whole price; that of the answer
+    Input:  the question of a regression with narrow=True; the whole price; that of the answer; asked: takes the two
+            questions with their noise
     Output: bounds inside the typed ones, column unit. It never fails on data: a mean is kept inside the typed bounds,
             and a distance is at least a hundredth of their width
     Bound:  two questions with plans of their own, for 65% and 35% of the share `NARROWING`. Their totals and
@@ -132,13 +134,13 @@ def narrowed(question: Question, price: Price, rest: Price) -> dict[str, Bounds]
     """
     regression = _Regression.of(question)
     first = regression.sums(regression.among, count=True)
-    read, table = _read(first, _bought(price, _MEANS), regression.among, None)
+    read, table = _read(first, _bought(price, _MEANS), regression.among, None, asked)
     rows = read.rows
     means, doubts = _means(read, rows, regression.narrow)
     means = {name: regression.within(name, mean, _INSIDE) for name, mean in means.items()}
     sides = regression.sides(means)
     second = regression.sums(sides, count=False)
-    read, _ = _read(second, _bought(price, 1 - _MEANS), sides, table)
+    read, _ = _read(second, _bought(price, 1 - _MEANS), sides, table, asked)
     ends, more_doubts = _means(read, rows, regression.narrow)
     deviations = _deviations(regression, rest.plan(question), rows)
     result = {}
@@ -167,10 +169,15 @@ def _bought(price: Price, part: Fraction) -> Price:
 
 
 def _read(
-    question: Question, price: Price, bounds: Mapping[str, Bounds], first: pl.DataFrame | None
+    question: Question,
+    price: Price,
+    bounds: Mapping[str, Bounds],
+    first: pl.DataFrame | None,
+    asked: list[PricedQuestion],
 ) -> tuple[Moments, pl.DataFrame]:
     """Noisy sums, read as moments, and their table; first: the table that has the number of rows."""
     plan = price.plan(question)
+    asked.append((question, plan))
     table, _ = drawn_table(question, plan, engine.totals(question, int(bits.random_words(1)[0])))
     if first is not None:
         table = table.with_columns(first["rows"])

@@ -34,6 +34,7 @@ from dpframe.release.answer import (
     scaled,
 )
 from dpframe.release.auto import Seen, check_choice, choose, restored
+from dpframe.release.certificate import certified, charged_facts
 from dpframe.release.kinds import Record, answer_kind
 from dpframe.release.left_out import left_out
 from dpframe.release.paying import Account, described_origin, recorded, subject_of, told, under_policy
@@ -128,12 +129,17 @@ def settled(
     options |= {"retry": True} if retry else {}
     options |= under_policy((question for question, _ in questions), account, cost)
     options |= {"normal": _normal(questions)} if account.terms is Terms.EITHER else {}
+    normal = options.get("normal")
+    certificate = None if any(question.undecided for question, _ in questions) else certified(questions, cost, normal)
     receipt = account.charge(cost, subjects.pop(), query, **options)
     if receipt.stored is None:
         asked_for = [question for question, _ in questions]
         results = recorded(account, receipt, asked_for, lambda: _answer_all(questions, account, receipt, price, name))
-        questions, answers, reasons, statements = results
-        record = account.store(receipt, packed(answers), {"releases": statements})
+        questions, answers, reasons, statements, seen = results
+        certificate = certificate or certified(questions, cost, normal, seen)
+        data = packed(answers)
+        entry = charged_facts(receipt, account.accountant, name, data)
+        record = account.store(receipt, data, {"releases": statements, "certificate": {**certificate, **entry}})
     else:
         record = receipt.stored
         answers = unpacked(record.data)
@@ -147,9 +153,12 @@ def settled(
     whole = len(questions) == 1 and "chosen" not in record.statement["releases"][0]
     for (question, noisy), answer in zip(questions, answers, strict=True):
         warn_if_empty(question, noisy, answer, price if whole else None)
+    stated = record.statement
     return [
-        _release(pair, why, answer, receipt, {**entry, **again})
-        for pair, why, answer, entry in zip(questions, reasons, answers, record.statement["releases"], strict=True)
+        _release(pair, why, answer, receipt, {**entry, **again}, (stated.get("certificate"), number))
+        for number, (pair, why, answer, entry) in enumerate(
+            zip(questions, reasons, answers, stated["releases"], strict=True)
+        )
     ]
 
 
@@ -159,16 +168,20 @@ def _answer_all(
     receipt: Receipt,
     price: Price,
     name: str | None,
-) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]]]:
-    """The questions with chosen limits and bounds, their answers, derivations and statements. Rows are read here."""
-    results = [_sealed_read(pair, price) for pair in questions]
+) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]], Seen]:
+    """The questions with chosen limits and bounds, answers, derivations, statements, and what choices read.
+
+    Rows are read here.
+    """
+    seen = Seen()
+    results = [_sealed_read(pair, price, seen) for pair in questions]
     reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
         {**_statement(pair, why, account, receipt, about), **_covered(pair[0]), **choice}
         for (pair, _, choice), why in zip(results, reasons, strict=True)
     ]
-    return [pair for pair, _, _ in results], [answer for _, answer, _ in results], reasons, statements
+    return [pair for pair, _, _ in results], [answer for _, answer, _ in results], reasons, statements, seen
 
 
 def _description(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
@@ -180,21 +193,20 @@ def _description(questions: Sequence[PricedQuestion], price: Price) -> dict[str,
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
-def _sealed_read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
+def _sealed_read(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
     """A question with its answer, and the choices of dp.Auto. No error shows a raw total."""
-    (question, plan), answer, said = engine.sealed(lambda: _read(pair, price))
+    (question, plan), answer, said = engine.sealed(lambda: _read(pair, price, seen))
     if question.layout.largest is None:
         return (question, plan), answer, said
     kept = Answer(*largest_groups(question, answer.long, dict(answer.parts)))
     return (question, plan), kept, {**said, "found": found_words(question, answer.long)}
 
 
-def _read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
+def _read(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
     """A question with its answer. For dp.Auto, limits and bounds are chosen here, for a part of the price."""
     question, plan = pair
     if not question.undecided:
         return pair, _answer(question, plan), {}
-    seen = Seen()
     result, plan, choice, remaining = choose(question, price, seen)
     answer = _answer(result, plan)
     if remaining is not None:
@@ -236,10 +248,17 @@ def _covered(question: Question) -> dict[str, str]:
     return {} if question.covers is Covers.NOISE else {"intervals": question.covers.label(0.95)}
 
 
-def _release(pair: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, entry: Mapping[str, Any]) -> Any:
+def _release(
+    pair: PricedQuestion,
+    why: Derivation,
+    answer: Answer,
+    receipt: Receipt,
+    entry: Mapping[str, Any],
+    certificate: tuple[Mapping[str, Any] | None, int],
+) -> Any:
     question, plan = pair
     when = dt.datetime.fromisoformat(entry["drawn"])
-    record = Record(receipt.loss, why, source_of(question.step).data.kind, when, entry)
+    record = Record(receipt.loss, why, source_of(question.step).data.kind, when, entry, certificate)
     return answer_kind(question).released(question, plan, answer, record)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.budget.account import Budget
-from dpframe.budget.entries import Entry, statement_of
+from dpframe.budget.entries import Entry, canonical, statement_of
 from dpframe.errors import InvalidArgument
 from dpframe.safe_text import for_spreadsheets
 
@@ -48,7 +48,7 @@ def _as_json(budget: Budget, entries: Sequence[Entry]) -> dict[str, Any]:
 
 
 def _line(entry: Entry) -> dict[str, Any]:
-    """An entry with the words of its statement."""
+    """An entry with the words of its statement, and its body as it is `sealed` by its hash."""
     statement = {"statement": statement_of(entry)} if "statement" in entry.body else {}
     return {
         "number": entry.number,
@@ -57,6 +57,7 @@ def _line(entry: Entry) -> dict[str, Any]:
         **entry.body,
         **statement,
         "hash": entry.hash,
+        "sealed": canonical(entry.body),
     }
 
 

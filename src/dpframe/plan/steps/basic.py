@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import nodes
@@ -22,6 +22,7 @@ from dpframe.plan.types import Kind, kind, listed, real, show
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Hints
 
+Effect = Literal["source", "rewrite", "filter", "join_public", "join_units", "concat", "per_unit"]
 MOST = 2**31 - 1  # limits up to here leave room for every intermediate integer (see engine/stages/limits.py)
 
 
@@ -56,7 +57,14 @@ class Rows(Hints):
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One line of a plan. `table` is the domain of the table after it."""
+    """One line of a plan. `table` is the domain of the table after it, and `effect` what it does to rows."""
+
+    effect: ClassVar[Effect] = "rewrite"  # each row becomes one row of the same unit
+
+    @property
+    def effect_facts(self) -> Mapping[str, Any]:
+        """What else a certificate says of what the step does to rows."""
+        return {}
 
     @property
     def parent(self) -> Step | None:
@@ -106,6 +114,8 @@ class Source(Step):
                 another unit's. With `Rows(k)` a unit is any set of at most k rows. What is `declared` says nothing of
                 them: see `dpframe.plan.declared`
     """
+
+    effect = "source"
 
     data: Any = field(repr=False)
     schema: tuple[tuple[str, ColumnDomain], ...]
@@ -168,6 +178,8 @@ class Filter(Step):
 
     Rows only leave, so no unit has more rows than before. Under "replace" a unit may now have no row.
     """
+
+    effect = "filter"
 
     before: Step
     condition: Expr
@@ -259,6 +271,8 @@ class DropNulls(Step):
 
     Rows only leave. Values do not change, so the versions stay; no value of these columns is missing any more.
     """
+
+    effect = "filter"
 
     before: Step
     names: tuple[str, ...]

@@ -40,6 +40,8 @@ class PerUnit(Step):
     Source:     the definition of user-level neighbours
     """
 
+    effect = "per_unit"
+
     before: Step
     features: tuple[tuple[str, Aggregate], ...]
 
@@ -140,6 +142,8 @@ class Join(Step):
     keys of a protected table may be.
     """
 
+    effect = "join_public"
+
     before: Step
     public: Any = field(repr=False)  # a table of the engine, whose schema and rows are public
     on: tuple[str, ...]
@@ -147,6 +151,10 @@ class Join(Step):
     most: int
     content: str  # tells two public tables apart
     declared: Mapping[str, tuple[Bounds | None, tuple[Scalar, ...] | None]] = field(default_factory=dict, repr=False)
+
+    @property
+    def effect_facts(self) -> Mapping[str, Any]:
+        return {"most": max(self.most, 1), "how": self.how}
 
     @property
     def call(self) -> str:
@@ -260,6 +268,8 @@ class JoinProtected(Step):
     declared of columns stays.
     """
 
+    effect = "join_units"
+
     before: Step
     other: Step
     on: tuple[str, ...]
@@ -293,6 +303,17 @@ class JoinProtected(Step):
             )
         return types
 
+    @property
+    def _nobody_leaves(self) -> bool:
+        """Whether each unit that both tables have keeps a row, and the other table has the same units."""
+        sources, more = sources_of(self.before), sources_of(self.other)
+        same = all(any(source is mine for mine in sources) for source in more)
+        return same and (self.how == "left" or (not self.besides and len(sources) == len(more)))
+
+    @property
+    def effect_facts(self) -> Mapping[str, Any]:
+        return {"how": self.how, "keeps_units": self._nobody_leaves}
+
     @cached_property
     def besides(self) -> tuple[str, ...]:
         """The keys that do not identify the unit."""
@@ -319,10 +340,7 @@ class JoinProtected(Step):
                 f"{self.call}: both tables have a column {both[0]!r}; rename or drop it in one of them first."
             )
         single = here.single and there.single
-        sources, more = sources_of(self.before), sources_of(self.other)
-        everyone = here.everyone and all(any(source is mine for mine in sources) for source in more)
-        if self.how == "inner":
-            everyone = everyone and there.everyone and not self.besides and len(sources) == len(more)
+        everyone = here.everyone and self._nobody_leaves and (self.how == "left" or there.everyone)
         table = replace(
             here,
             single=single,
@@ -356,6 +374,8 @@ class Concat(Step):
 
     What the tables declare alike stays declared.
     """
+
+    effect = "concat"
 
     before: Step
     more: tuple[Step, ...]

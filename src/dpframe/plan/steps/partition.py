@@ -25,6 +25,8 @@ class PartitionPart(Step):
     `max_groups` of a unit's keys, whatever steps follow.
     """
 
+    effect = "filter"
+
     before: Step
     name: str
     key: Scalar
@@ -82,6 +84,8 @@ class FirstPeriods(Step):
                 after it was added
     Source:     the definition of user-level neighbours
     """
+
+    effect = "filter"
 
     before: Step
     earlier: tuple[Step, ...]

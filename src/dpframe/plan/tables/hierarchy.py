@@ -160,6 +160,14 @@ class Hierarchy(Question):
             bounds.append(bound.scaled(2**self.bits))
         return tuple(bounds)
 
+    def limits_on(self, total: Total) -> dict[str, Any]:
+        """The limits at a level, and those at the leaves, from which they follow."""
+        shape, ((_, aggregate),) = self.levels.shape, self.aggregates
+        level, limits = len(total.among) - 1 - len(self.levels.crossed), self.unit_limits.contribution(aggregate.typed)
+        leaves, cells = shape.most_leaves[level], shape.sizes[level] * self.levels.cells
+        at_leaves = {"leaves": leaves, "limits_of_leaves": limits.to_json()}
+        return {"limits": node_limits(limits, leaves).to_json(), "cells": cells, **at_leaves}
+
     @property
     def bits(self) -> int:
         """How many bits below the grid step the noisy totals have: always 20 for counts, so that rounding is small."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -116,6 +117,11 @@ class Marginals(Question):
         return Tables(
             self.by, self.keys.levels, self.workload, Total(TotalKind.ROWS, None, UNIT_GRID, FRACTION_BITS, bound)
         )
+
+    def limits_on(self, total: Total) -> dict[str, Any]:
+        """The limit on rows, and how many keys the columns of an interaction have."""
+        sizes = [self.tables.sizes[i] for i in self.tables.part(total.among)]
+        return {"limits": {"rows": self.limits.max_rows}, "levels": sizes, "cells": math.prod(sizes)}
 
     @cached_property
     def limits(self) -> Limits:

@@ -31,7 +31,7 @@ from dpframe.release.estimators import (
     tree_ends,
     variances,
 )
-from dpframe.release.pricing import JointLaplace, Laplace, Noise, NoisePlan, TruncatedGeometric
+from dpframe.release.pricing import Laplace, Noise, NoisePlan, TruncatedGeometric
 from dpframe.theory.formulas.error import Source, fitted
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
@@ -251,7 +251,7 @@ def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
 
 def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
     """Noisy totals by their key, each with its own noise or that of its pair."""
-    alone = [(n, total) for n, total in totals if not (n.paired or isinstance(n.mechanism, JointLaplace))]
+    alone = [(n, total) for n, total in totals if not (n.paired or n.mechanism.joined)]
     noisy = {noise.allotment.total.key: plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
     exact = {id(noise.allotment): values for noise, values in totals}
     laws = {id(noise.allotment): noise.mechanism for noise, _ in totals}
@@ -262,11 +262,11 @@ def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
         ends = _noisy_ends(noise, total, exact[id(count)])
         noisy |= _pair_totals(noise, ends)
         law = laws.get(id(pair.rows))
-        if pair.rows is not None and isinstance(law, JointLaplace):
+        if pair.rows is not None and law is not None and law.joined:
             missing = plus(_times(exact[id(pair.rows)], 2 ** _bits(pair)), -exact[id(count)])
             missing = plus(missing, Laplace(law.scale * 2 ** _bits(pair)).draw(len(missing)))
             noisy[pair.rows.total.key] = _nearest(plus(noisy[count.total.key], missing), 2 ** _bits(pair))
-        if pair.sum is not None and isinstance(laws.get(id(pair.sum)), JointLaplace):
+        if pair.sum is not None and id(pair.sum) in laws and laws[id(pair.sum)].joined:
             noisy[pair.sum.total.key] = _sum_of_pair(pair, ends)
     return noisy
 

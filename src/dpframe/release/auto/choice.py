@@ -96,7 +96,7 @@ def choose(
     Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise;
             Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
-    rest = price.part(1 - question.chosen_share)
+    rest, seen = price.part(1 - question.chosen_share), Seen() if seen is None else seen
     statement: dict[str, Any] = {"cost": {"in": price.terms.value}, "reason": []}
     result, remaining = question, None
     if question.auto is not None:
@@ -122,9 +122,9 @@ def choose(
         )
     bounds: dict[str, Bounds] = {}
     for column, auto in question.open_bounds.items():
-        clipping = choose_bounds(result, column, price.part(auto.share), rest)
+        clipping = choose_bounds(result, column, price.part(auto.share), rest, seen)
         bounds[column] = clipping.bounds
-        if seen is not None and clipping.values is not None:
+        if clipping.values is not None:
             seen.values[question.table.columns[column].id] = clipping.values
         cost = statement["cost"][column] = float(price.amount * auto.share)
         low, high = (number(x) for x in as_typed(bounds[column], question.table.columns[column]))
@@ -134,7 +134,7 @@ def choose(
         if not clipping.seen:
             statement.setdefault("unseen", {})[column] = f"from {low} to {high}"
     if question.narrowing:
-        bounds, cost = narrowed(result, price, rest), float(price.amount * question.narrowing)
+        bounds, cost = narrowed(result, price, rest, seen.asked), float(price.amount * question.narrowing)
         statement["cost"]["narrower bounds"] = cost
         statement["reason"].append(narrowing_words(bounds, question, f"{price.terms.sign} = {cost:.4g}"))
     if bounds:
@@ -185,11 +185,11 @@ def read_people(
     parts = _parts(question, rest, also)
     raw = engine.size_profile(question, [name for name in parts if name != "values"])
     nodes = engine.NODES.astype(np.float64)
-    noisy = {name: noisy_histogram(price.part(parts[name]), question, counts) for name, counts in raw.items()}
+    seen = Seen() if seen is None else seen
+    noisy = {name: noisy_histogram(price.part(parts[name]), question, counts, seen) for name, counts in raw.items()}
     keys = noisy.pop("keys", None)
     del raw
-    if seen is not None:
-        seen.sizes |= noisy
+    seen.sizes |= noisy
     read = {name: read_spread(counts, scale, nodes) for name, (counts, scale) in noisy.items()}
     first, peaks = read.get("rows", read.get("groups")), read.get("rows_per_group")
     assert first is not None
@@ -200,10 +200,12 @@ def read_people(
     unit_sizes = UnitSizes(first, read.get("groups"), peaks, None, float(question.cells or np.inf))
     if keys is not None:
         unit_sizes = replace(unit_sizes, keys=_key_groups(question, *keys, unit_sizes))
-    return _with_values(question, price.part(parts["values"]), rest, unit_sizes) if "values" in parts else unit_sizes
+    return (
+        _with_values(question, price.part(parts["values"]), rest, unit_sizes, seen) if "values" in parts else unit_sizes
+    )
 
 
-def _with_values(question: Question, price: Price, rest: Price, unit_sizes: UnitSizes) -> UnitSizes:
+def _with_values(question: Question, price: Price, rest: Price, unit_sizes: UnitSizes, seen: Seen) -> UnitSizes:
     """Unit sizes with laws of shared values, from a noisy number of different values of each column.
 
     It is under a low limit, since its noise grows with the limit and its part of the price is small: the square root of
@@ -216,7 +218,7 @@ def _with_values(question: Question, price: Price, rest: Price, unit_sizes: Unit
     limits = _within_limits(question, Limits(math.ceil(math.sqrt(best.limits.max_rows or 1))))
     prior = ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)
     laws = {
-        column: prior.after(model.kept(limits).rows, *noisy_values(part, one.with_limits(limits)))
+        column: prior.after(model.kept(limits).rows, *noisy_values(part, one.with_limits(limits), seen))
         for column, one in questions.items()
     }
     rows = SizePosterior(np.repeat(rows.masses, times, axis=0), np.repeat(rows.odds, times) / times)

@@ -18,7 +18,7 @@ from dpframe import engine
 from dpframe.arrays import Floats, Integers
 from dpframe.plan import TIMES, Bounds, Column, Kind, Question, integer_range, is_whole, kind, moment
 from dpframe.release.auto.model import MODEL
-from dpframe.release.auto.noisy_histograms import noisy_histogram
+from dpframe.release.auto.noisy_histograms import Seen, noisy_histogram
 from dpframe.release.auto.value_histograms import (
     between,
     edges_around,
@@ -61,10 +61,10 @@ class Clipping:
         return math.ceil((MODEL.clear_bin + MODEL.hidden_scales) * scale)
 
 
-def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> Clipping:
+def choose_bounds(question: Question, name: str, price: Price, rest: Price, told: Seen) -> Clipping:
     """Bounds of a column (as the engine holds it) for its statistics in a question.
 
-    Input:  a question with its limits; the price of the choice, and that of the answer
+    Input:  a question with its limits; the price of the choice, and that of the answer; told: takes what is read
     Output: the bounds. It never fails on data: if the noisy histograms show no values, the bounds are `_default`, which
             is fixed in advance
     Bound:  the two histograms and the count cost their parts of the price, which add up; each unit counts once in each.
@@ -73,10 +73,11 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
     """
     column, whole = question.table.columns[name], is_whole(question.table.columns[name])
     first, second, third = (price.part(Fraction(part, sum(MODEL.parts_of_bounds))) for part in MODEL.parts_of_bounds)
-    octaves = powers_of_two(*noisy_histogram(first, question, engine.magnitude_profile(question, column)), whole=whole)
+    magnitudes = engine.magnitude_profile(question, column)
+    octaves = powers_of_two(*noisy_histogram(first, question, magnitudes, told), whole=whole)
     most = most_values(octaves, doubt=MODEL.sure_first)
     edges = powers_of_eight(whole=whole) if most is None else edges_around(*most, whole=whole)
-    counts = noisy_histogram(second, question, engine.value_profile(question, column, edges.tolist()))
+    counts = noisy_histogram(second, question, engine.value_profile(question, column, edges.tolist()), told)
     bins, values = between(edges, *counts), None
     if most is None:
         most = most_values(bins, doubt=MODEL.empty_side)
@@ -86,11 +87,13 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
     if values is None and not where_zero_is(octaves):
         return Clipping(_inside(_default(column), column), seen=False)
     bounds = _inside(_ZEROS if values is None else _best(question, column, values, rest), column)
-    seen = _most_inside(question, column, third, bounds, values) and (most is None or _are_many(*most))
+    seen = _most_inside(question, column, third, bounds, values, told) and (most is None or _are_many(*most))
     return Clipping(bounds if seen or values is not None else _inside(_default(column), column), seen, values)
 
 
-def _most_inside(question: Question, column: Column, price: Price, bounds: Bounds, values: BinnedValues | None) -> bool:
+def _most_inside(
+    question: Question, column: Column, price: Price, bounds: Bounds, values: BinnedValues | None, told: Seen
+) -> bool:
     """Whether a noisy count shows that most units lie between the bounds.
 
     Bounds of quantiles alone are narrow around these, and hold few units. The histogram says where the quantile is, so
@@ -112,7 +115,7 @@ def _most_inside(question: Question, column: Column, price: Price, bounds: Bound
         low, high = min(low, float(values.ends[first])), max(high, float(values.ends[last + 1]))
     edges = [low, math.nextafter(high, math.inf)]  # a bin does not contain its upper edge
     below, inside, above = engine.value_profile(question, column, edges)
-    (difference,), scale = noisy_histogram(price, question, np.array([inside - below - above]))
+    (difference,), scale = noisy_histogram(price, question, np.array([inside - below - above]), told)
     return bool(difference > -scale * math.log(2 * MODEL.false_alarm))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +15,34 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.noise import bits, rounded_laplace
 from dpframe.plan import Question
 from dpframe.release.estimators import BinnedValues
-from dpframe.release.pricing import EpsilonFromRho, Price
+from dpframe.release.pricing import EpsilonFromRho, NoisePlan, Price
 from dpframe.theory.formulas.sensitivity import Relation
+
+
+@dataclass(frozen=True)
+class Read:
+    """A noisy answer that a choice followed from, with Laplace noise: its kind in a certificate, and its size.
+
+    One unit brings at most `most` to all entries together, in units of their integer; the scale is in these units too.
+    """
+
+    kind: Literal["histogram", "count_of_pairs"]
+    entries: int
+    most: int
+    scale: float
 
 
 @dataclass
 class Seen:
-    """What a release has paid for and read so far: noisy histograms of sizes with their scales, and of values."""
+    """What a release has paid for and read so far: noisy histograms of sizes with their scales, and of values.
+
+    `reads` are all noisy answers, and `asked` the questions with their noise that narrower bounds followed from.
+    """
 
     sizes: dict[str, tuple[Floats, float]] = field(default_factory=dict)
     values: dict[str, BinnedValues] = field(default_factory=dict)
+    reads: list[Read] = field(default_factory=list)
+    asked: list[tuple[Question, NoisePlan]] = field(default_factory=list)
 
 
 def check_auto(price: Price) -> None:
@@ -40,14 +59,15 @@ def histogram_scale(price: Price, relation: Relation) -> float:
     return price.laplace_scale(ONE * (2 if relation == "replace" else 1))
 
 
-def noisy_histogram(price: Price, question: Question, counts: NDArray[np.int64]) -> tuple[Floats, float]:
+def noisy_histogram(price: Price, question: Question, counts: NDArray[np.int64], seen: Seen) -> tuple[Floats, float]:
     """A histogram with noise, and the scale of the noise, both in units."""
     scale = histogram_scale(price, question.table.relation)
+    seen.reads.append(Read("histogram", len(counts), ONE, scale))
     noisy = np.asarray(counts + rounded_laplace(scale, len(counts)), np.float64)
     return noisy / ONE, scale / ONE
 
 
-def noisy_values(price: Price, question: Question) -> tuple[float, float]:
+def noisy_values(price: Price, question: Question, seen: Seen | None = None) -> tuple[float, float]:
     """The number of different values in all groups together, with noise, and the scale of the noise.
 
     Input:  a question of `dp.n_unique` of one column, under limits by which a unit brings K pairs of group and value
@@ -61,6 +81,8 @@ def noisy_values(price: Price, question: Question) -> tuple[float, float]:
     numbers = [
         v.sum() for allotment, v in zip(question.read, raw.values, strict=True) if allotment.total.of_different_values
     ]
-    scale = price.laplace_scale(question.unit_limits.contribution("n_unique").rows)
+    most = question.unit_limits.contribution("n_unique").rows
+    scale = price.laplace_scale(most)
+    (seen or Seen()).reads.append(Read("count_of_pairs", 1, most, scale))
     (noisy,) = np.asarray(np.array(numbers) + rounded_laplace(scale, 1), np.float64)
     return float(noisy), scale

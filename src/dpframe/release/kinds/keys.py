@@ -25,7 +25,9 @@ from dpframe.release.pricing import (
     Gaussian,
     Noise,
     NoisePlan,
+    Parameters,
     Price,
+    Rule,
     check_shared,
     delta_of_keys,
 )
@@ -43,7 +45,12 @@ class GaussianRounds(Gaussian):
 
     thresholds: tuple[int, ...] = ()
 
-    label = "gaussian_rounds"
+    label = law = "gaussian_rounds"
+
+    @property
+    def parameters(self) -> Parameters:
+        """The scale, and the thresholds of the rounds."""
+        return {**super().parameters, "thresholds": self.thresholds}
 
     def rho(self, bound: Sensitivity) -> Fraction:
         """The rounds add up: rounds · l2² / 2σ²."""
@@ -84,7 +91,8 @@ class KeysAnswer(TableAnswer):
             scale = calibration.gaussian_scale_rho(l2_squared=square, rho=price.amount)
         thresholds = round_thresholds(delta, bound.l0, ROUNDS, scale, one)
         noise = Noise(allotment, GaussianRounds(scale, thresholds))
-        return NoisePlan((noise,), -(-thresholds[-1] // (ROUNDS * one)), allotment, price.loss(delta=True))
+        rule = Rule.GAUSSIAN if price.terms is Terms.EPSILON else Rule.RHO
+        return NoisePlan((noise,), -(-thresholds[-1] // (ROUNDS * one)), allotment, price.loss(delta=True), rule=rule)
 
     def answer(self, question: Question, plan: NoisePlan, salt: int) -> Answer:
         """The released keys."""

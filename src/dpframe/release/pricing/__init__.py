@@ -11,6 +11,7 @@ from dpframe.release.pricing.allocation import (
     parts_of,
     planned,
 )
+from dpframe.release.pricing.keys import spread_of
 from dpframe.release.pricing.mechanisms import (
     UNNAMED,
     AddsNoise,
@@ -24,9 +25,10 @@ from dpframe.release.pricing.mechanisms import (
     Mechanism,
     NoNoise,
     PairedLaplace,
+    Parameters,
     TruncatedGeometric,
 )
-from dpframe.release.pricing.noise import Fitted, Noise, NoiseKind, NoisePlan
+from dpframe.release.pricing.noise import Fitted, Noise, NoiseKind, NoisePlan, Rule
 from dpframe.release.pricing.price import (
     EpsilonFromRho,
     EpsilonPrice,
@@ -65,9 +67,11 @@ __all__ = [
     "NoiseKind",
     "NoisePlan",
     "PairedLaplace",
+    "Parameters",
     "Price",
     "PricedTotal",
     "RhoPrice",
+    "Rule",
     "TruncatedGeometric",
     "allocate_epsilon",
     "allocate_rho",
@@ -83,4 +87,5 @@ __all__ = [
     "read_price",
     "read_prices",
     "share_price",
+    "spread_of",
 ]

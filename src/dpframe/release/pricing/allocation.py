@@ -14,6 +14,7 @@ from functools import partial
 
 from dpframe.budget import Loss
 from dpframe.errors import DeltaRequired
+from dpframe.noise import float_up
 from dpframe.plan import Allotment, Question
 from dpframe.release.pricing.keys import finds_keys, joint_threshold, least_number, log_units_needed, of_the_rest, rule
 from dpframe.release.pricing.mechanisms import (
@@ -28,7 +29,7 @@ from dpframe.release.pricing.mechanisms import (
     PermuteAndFlip,
     TruncatedGeometric,
 )
-from dpframe.release.pricing.noise import Noise, NoiseKind, NoisePlan
+from dpframe.release.pricing.noise import Noise, NoiseKind, NoisePlan, Rule
 from dpframe.release.pricing.pld import largest_parts
 from dpframe.release.pricing.shared_noise import elliptic_of, k_norm_of, shared_normal, smaller_of
 from dpframe.theory.formulas.error import Source, estimators
@@ -71,13 +72,13 @@ class PricedTotal:
 class Allocation:
     """One way to spend a price: the noise of each total, and the δ that is left for keys found in the data.
 
-    `uses_delta` says whether the noise needs the δ of the price. `gaussian` says whether noise that is added is normal.
+    `rule` says how losses add up, and `uses_delta` whether the noise needs the δ of the price.
     """
 
     noises: tuple[Noise, ...]
     key_delta: Fraction
+    rule: Rule = Rule.EPSILON
     uses_delta: bool = False
-    gaussian: bool = False
 
 
 def moved_totals(question: Question) -> list[Allotment]:
@@ -155,13 +156,13 @@ def allocate_epsilon(
     allocations, ways = [], _ways(parts, noise, normal=delta > 0)
     for normal, selects in ways:
         numbers, selections = split(parts, selects=selects)
-        factor, uses, together = epsilon, normal, _NONE
+        factor, together, rule = epsilon, _NONE, Rule.GAUSSIAN if normal else Rule.EPSILON
         laplace: Callable[[Allotment, Fraction], Noise] = partial(_pure_of, noise)
         if not normal and joint and slack and parts and noise is not NoiseKind.K_NORM:
-            uses, laplace = True, rounded_laplace_of
+            rule, laplace = Rule.DISTRIBUTIONS, rounded_laplace_of
         if not normal and noise is not NoiseKind.K_NORM:
             numbers, selections, together = measured_together(numbers, selections, epsilon, laplace)
-        if uses and not normal:
+        if rule is Rule.DISTRIBUTIONS:
             factor *= _joint_factor(numbers, selections, epsilon, slack)
         if normal:
             whole = sum((epsilon * part.epsilon for part in numbers), Fraction(0))
@@ -169,10 +170,11 @@ def allocate_epsilon(
         else:
             noises = laplaces_of([(p.allotment, factor * p.epsilon) for p in numbers if p.epsilon], laplace, together)
         choices = [choice_of(part.allotment, factor * part.epsilon) for part in selections]
-        allocations.append(Allocation((*noises, *choices), slack if uses else delta, uses, normal))
+        uses = rule is not Rule.EPSILON
+        allocations.append(Allocation((*noises, *choices), slack if uses else delta, rule, uses))
     if delta and noise.normal and any(part.allotment.total.chosen for part in parts):
         rho = rho_within(epsilon, slack)
-        allocations += [Allocation(_for_rho(parts, rho, way, noise), slack, True) for way in ways]
+        allocations += [Allocation(_for_rho(parts, rho, way, noise), slack, Rule.RHO, True) for way in ways]
     return allocations
 
 
@@ -192,7 +194,7 @@ def allocate_rho(parts: Sequence[PricedTotal], rho: Fraction, delta: Fraction, n
     Source: Bun and Steinke 2016, arXiv:1605.02065
     """
     ways = _ways(parts, noise, normal=True)
-    return [Allocation(_for_rho(parts, rho, way, noise), delta) for way in ways]
+    return [Allocation(_for_rho(parts, rho, way, noise), delta, Rule.RHO) for way in ways]
 
 
 def allocate_gdp(
@@ -207,7 +209,7 @@ def allocate_gdp(
         else:
             noises = [_pure_of(noise, p.allotment, gdp_to_pure(mu_squared * p.weight)) for p in numbers]
         choices = [_best_choice_for_gdp(part.allotment, mu_squared * part.weight) for part in selections]
-        allocations.append(Allocation((*noises, *choices), delta, gaussian=normal))
+        allocations.append(Allocation((*noises, *choices), delta, Rule.MU_SQUARED))
     return allocations
 
 
@@ -240,9 +242,10 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
         (p for p in question.allotments if question.threshold and p.total.key == question.threshold.key), None
     )
     if decided_by is None:
-        return NoisePlan(in_order, None, None, cost, question.shape, mu_squared=mu_squared)
+        return NoisePlan(in_order, None, None, cost, question.shape, mu_squared=mu_squared, rule=allocation.rule)
     (threshold, start), least = rule(decided_by, in_order, delta), least_number(question, decided_by)
-    return NoisePlan(in_order, threshold + least, decided_by, cost, question.shape, start, least, mu_squared)
+    found = threshold + least, decided_by, cost, question.shape, start, least, mu_squared
+    return NoisePlan(in_order, *found, allocation.rule)
 
 
 def delta_of_keys(question: Question, delta: Fraction) -> Fraction:
@@ -284,7 +287,7 @@ def joint_plan(
         return None
     both = replace(allocation, noises=(*noises, *choices), key_delta=delta)
     plan = planned(question, both, Loss.charged(epsilon, delta))
-    return replace(plan, threshold=threshold + plan.least)
+    return replace(plan, threshold=threshold + plan.least, rule=Rule.BESIDE)
 
 
 # How noisy a plan is
@@ -446,7 +449,7 @@ def _joint_laplaces_of(allotment: Allotment, epsilon: Fraction, members: Contain
     if rows is not None and with_rows:
         one = 2.0 ** (rows.total.fraction - count.total.fraction)
         slack = one * (paired_rounding(weight) + 0.5) + (0.5 if one < 1 else 0.0)
-        law = JointLaplace(calibration.laplace_scale(allotment.joint, epsilon) * one, (1.0, 1.0, 1.0), slack)
+        law = JointLaplace(float_up(Fraction(scale) / weight) * one, (1.0, 1.0, 1.0), slack)
         noises.append(Noise(rows, law))
     if total is not None and id(total) in members:
         centre = abs(Fraction(total.total.added_up(0, 1), weight))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -43,6 +44,7 @@ from dpframe.theory.formulas.sensitivity import Sensitivity, paired_error
 from dpframe.theory.formulas.sensitivity import rounding as paired_rounding
 
 Event = dict[str, Any]
+Parameters = Mapping[str, Fraction | int | tuple[int, ...]]
 NO_EVENT: Event = {"class_name": "NoOpDpEvent", "fields": {}}
 UNNAMED: Event = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
@@ -56,20 +58,31 @@ def gaussian_event(multiplier: float) -> Event:
 class Mechanism(ABC):
     """A mechanism with its scale.
 
-    `label` is its name in tables. `exact` says that it is no noise at all, and `paired` that a sum and a count are
-    measured together.
+    `label` is its name in tables, and `law` that of its random numbers in a certificate. `exact` says that it is no
+    noise at all, `paired` that a sum and a count are measured together, and `joined` that a number follows from these.
     """
 
     scale: float
 
     label: ClassVar[str]
+    law: ClassVar[str]
     exact: ClassVar[bool] = False
     paired: ClassVar[bool] = False
+    joined: ClassVar[bool] = False
 
     @property
     def deviation(self) -> float:
         """Standard deviation of the real noise, before rounding; for a choice, that of Laplace noise of its scale."""
         return math.sqrt(2) * self.scale
+
+    @property
+    def parameters(self) -> Parameters:
+        """What a certificate says of the law besides its name, exact."""
+        return {"scale": Fraction(self.scale)}
+
+    def epsilon(self, bound: Sensitivity) -> Fraction | None:
+        """The pure ε of one number with this sensitivity, exact; None where there is none, or it is not known here."""
+        return None
 
     @property
     def apart(self) -> float:
@@ -191,7 +204,7 @@ class NoNoise(AddsNoise):
 
     scale: float = 0.0
 
-    label = "none"
+    label = law = "none"
     exact = True
     laplaces = ()
     spread = 0.0
@@ -211,6 +224,9 @@ class NoNoise(AddsNoise):
 
     def tail(self, reach: float) -> float:
         return float(reach <= 0)
+
+    def epsilon(self, bound: Sensitivity) -> Fraction:
+        return Fraction(0)
 
     def rho(self, bound: Sensitivity) -> Fraction:
         return Fraction(0)
@@ -235,16 +251,19 @@ class LaplaceNoise(AddsNoise):
         ratio = reach / self.scale
         return math.exp(-ratio) / 2 if ratio > 0 else 1 - math.exp(ratio) / 2
 
+    def epsilon(self, bound: Sensitivity) -> Fraction:
+        return bound.exact_l1 / Fraction(self.scale)
+
     def mu_squared(self, bound: Sensitivity) -> Fraction:
         """As much as any mechanism of its ε = l1 / scale: discrete Laplace noise attains it."""
-        return pure_to_gdp(bound.exact_l1 / Fraction(self.scale))
+        return pure_to_gdp(self.epsilon(bound))
 
 
 @dataclass(frozen=True)
 class Laplace(LaplaceNoise):
     """Real Laplace noise, rounded: ε = l1 / scale."""
 
-    label = family = "laplace"
+    label = law = family = "laplace"
     spread = math.sqrt(2)
 
     def draw(self, size: int) -> WideIntegers:
@@ -263,7 +282,7 @@ class Laplace(LaplaceNoise):
 class DiscreteLaplace(LaplaceNoise):
     """Two-sided geometric noise: the least noise for counts at a pure ε = l1 / scale."""
 
-    label = family = "discrete_laplace"
+    label = law = family = "discrete_laplace"
     spread = math.sqrt(2)
     rounding = 0.0
     discrete = True
@@ -307,8 +326,13 @@ class PairedLaplace(LaplaceNoise):
     joint: Fraction = Fraction(0)  # l1 of the sum, the count and the number of rows, if they are measured together
 
     label = "paired_laplace"
+    law = "laplace"
     paired = True
     spread = 2.0
+
+    def epsilon(self, bound: Sensitivity) -> Fraction:
+        """That of all that is measured together, for the sum; see `event`."""
+        return Fraction(0) if self.of_count else (self.joint or bound.exact_l1) / Fraction(self.scale)
 
     @property
     def laplaces(self) -> tuple[float, ...]:
@@ -327,10 +351,6 @@ class PairedLaplace(LaplaceNoise):
     def draw(self, size: int) -> WideIntegers:
         """Noise for weight · count + sum, or for weight · count - sum: twice the scale on each."""
         return rounded_laplace(2 * self.scale, size)
-
-    def mu_squared(self, bound: Sensitivity) -> Fraction:
-        """That of all that is measured together, for the sum; see `event`."""
-        return Fraction(0) if self.of_count else pure_to_gdp((self.joint or bound.exact_l1) / Fraction(self.scale))
 
     def event(self, bound: Sensitivity) -> Event:
         """One event, on the sum, is for both: twice l1 over twice the scale. The count has no event of its own."""
@@ -352,6 +372,8 @@ class JointLaplace(LaplaceNoise):
     slack: float = 0.5
 
     label = "joint_laplace"
+    law = "laplace"
+    joined = True
 
     @property
     def laplaces(self) -> tuple[float, ...]:
@@ -377,7 +399,7 @@ class JointLaplace(LaplaceNoise):
     def draw(self, size: int) -> WideIntegers:
         raise UnsupportedOperation(f"{self.label}: it is drawn with the pair that it follows from.")
 
-    def mu_squared(self, bound: Sensitivity) -> Fraction:
+    def epsilon(self, bound: Sensitivity) -> Fraction:
         return Fraction(0)
 
     def event(self, bound: Sensitivity) -> Event:
@@ -389,6 +411,7 @@ class Gaussian(AddsNoise):
     """Real Gaussian noise, rounded; the scale is its standard deviation σ."""
 
     label: ClassVar[str] = "gaussian"
+    law: ClassVar[str] = "gaussian"
     family = "gaussian"
     laplaces = ()
     spread = 1.0
@@ -448,7 +471,7 @@ class Chooses(Mechanism):
 class PermuteAndFlip(Chooses):
     """Permute-and-flip: the least error among pure mechanisms of its ε (McKenna, Sheldon 2020, arXiv:2010.12603)."""
 
-    label = "permute_and_flip"
+    label = law = "permute_and_flip"
 
     def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
         return permute_and_flip(scores, rate)
@@ -458,7 +481,7 @@ class PermuteAndFlip(Chooses):
 class Exponential(Chooses):
     """The exponential mechanism, whose losses add up by squares (McSherry, Talwar 2007)."""
 
-    label = "exponential"
+    label = law = "exponential"
     exponential = True
 
     def length(self, bound: Sensitivity) -> float:
@@ -472,7 +495,7 @@ class Exponential(Chooses):
 class TruncatedGeometric(Mechanism):
     """The optimal rule for keys found in the data (Desfontaines et al. 2020, arXiv:2006.03684)."""
 
-    label = "truncated_geometric"
+    label = law = "truncated_geometric"
 
     def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
         start = selection_start(delta, spread.groups)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import Enum, StrEnum
 from fractions import Fraction
 from functools import cached_property
 
@@ -18,6 +18,17 @@ from dpframe.plan import Allotment, ReleasedColumn, Total
 from dpframe.release.pricing.mechanisms import AddsNoise, Chooses, Event, Mechanism
 from dpframe.theory.formulas.error import log_concave_error, normal_error
 from dpframe.theory.formulas.rank_trees import RankTree, rank_tree
+
+
+class Rule(StrEnum):
+    """How the losses of a plan's mechanisms add up to its cost; see the page about certificates."""
+
+    EPSILON = "epsilon"
+    GAUSSIAN = "gaussian"
+    BESIDE = "threshold_beside_noise"
+    RHO = "rho"
+    MU_SQUARED = "mu_squared"
+    DISTRIBUTIONS = "distributions"
 
 
 class NoiseKind(Enum):
@@ -177,7 +188,7 @@ class NoisePlan:
     key of `threshold` units with probability of about one half.
 
     `mu_squared` is the μ² of all noises and choices together in Gaussian privacy, where that is known: they are
-    independent, or chosen one after another, so their μ² add up.
+    independent, or chosen one after another, so their μ² add up. `rule` says how losses add up to the cost.
 
     With `least` above 0, a key whose number is `least` or smaller is never released: see `pricing.keys.least_number`.
     Both numbers are in units of the integer that decides.
@@ -191,6 +202,7 @@ class NoisePlan:
     start: Fraction | None = None
     least: int = 0
     mu_squared: Fraction | None = None
+    rule: Rule = Rule.EPSILON
 
     # For the "cell", "row", "column" and "total" of a marginal, or the "cell" of a level, where tables were fitted.
     fitted: Mapping[str, Fitted] = field(default_factory=dict)

@@ -30,7 +30,7 @@ from dpframe.release.pricing.allocation import (
     rounded_laplace_of,
     split,
 )
-from dpframe.release.pricing.noise import NoiseKind, NoisePlan
+from dpframe.release.pricing.noise import NoiseKind, NoisePlan, Rule
 from dpframe.release.pricing.shared_noise import check_shared, k_norm_of
 from dpframe.theory.formulas.loss import calibration, choices_rho, gdp_to_pure
 
@@ -131,7 +131,7 @@ class EpsilonPrice(Price):
         plans = []
         for allocation in allocations:
             plan = None
-            if allocation.gaussian and question.private_keys:
+            if allocation.rule is Rule.GAUSSIAN and question.private_keys:
                 plan = joint_plan(question, parts, allocation, self.amount, self.delta)
             plans.append(plan or planned(question, allocation, self.cost(allocation, [question])))
         return min(plans, key=noisiness)
@@ -224,7 +224,7 @@ class EpsilonFromRho(Price):
         rho = sum((noise.rho for noise in noises), Fraction(0))
         rho += sum((choices_rho(pieces(p.allotment), self.amount * p.weight) for p in selections), Fraction(0))
         cost = Loss.charged_rho(rho, self.delta if question.private_keys else Fraction(0))
-        return planned(question, Allocation((*noises, *choices), self.delta), cost)
+        return planned(question, Allocation((*noises, *choices), self.delta, Rule.RHO), cost)
 
     def gaussian(self, what: str) -> NoReturn:
         raise UnsupportedOperation(_PAID.format(what))

@@ -10,7 +10,7 @@ from dpframe.arrays import WideIntegers
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import GRID, MOST_CELLS, float_up, root_up, shared_gaussian, window_noise
 from dpframe.plan import Allotment, Question
-from dpframe.release.pricing.mechanisms import AddsNoise, Event, Gaussian, gaussian_event
+from dpframe.release.pricing.mechanisms import AddsNoise, Event, Gaussian, Parameters, gaussian_event
 from dpframe.release.pricing.noise import Noise, NoiseKind
 from dpframe.theory.formulas.loss import pure_to_gdp, pure_to_zcdp, window_error, window_scale, window_tail_real
 from dpframe.theory.formulas.sensitivity import Sensitivity, SharedNoise, best_shared_noise, shared_noise_square
@@ -33,6 +33,11 @@ class Elliptic(Gaussian):
     cells: int = 1
 
     label = "elliptic"
+
+    @property
+    def parameters(self) -> Parameters:
+        """The deviations of the own and the common part."""
+        return {"scale": Fraction(self.own), "common": Fraction(self.common), "cells": self.cells}
 
     @classmethod
     def of(cls, own: float, ratio: Fraction, cells: int) -> Elliptic:
@@ -85,7 +90,7 @@ class KNorm(AddsNoise):
     cells: int = 1
     vectors: int = 1
 
-    label = "k_norm"
+    label = law = "k_norm"
     rounding = 0.0
 
     @property
@@ -121,13 +126,19 @@ class KNorm(AddsNoise):
 
     def rho(self, bound: Sensitivity) -> Fraction:
         """ε·tanh(ε/2), as much as any mechanism of its ε. Source: `theory.formulas.loss.loss.pure_to_zcdp`."""
-        return Fraction(pure_to_zcdp(self._epsilon(bound)))
+        return Fraction(pure_to_zcdp(self.epsilon(bound)))
 
     def mu_squared(self, bound: Sensitivity) -> Fraction:
         """As much as any mechanism of its ε."""
-        return pure_to_gdp(self._epsilon(bound))
+        return pure_to_gdp(self.epsilon(bound))
 
-    def _epsilon(self, bound: Sensitivity) -> Fraction:
+    @property
+    def parameters(self) -> Parameters:
+        """Besides the scale, how many cells share the noise, and of how many units a change is made."""
+        return {**super().parameters, "cells": self.cells, "vectors": self.vectors}
+
+    def epsilon(self, bound: Sensitivity) -> Fraction:
+        """See `theory.formulas.loss.window_scale`."""
         return self.vectors * bound.exact_linf / Fraction(self.scale)
 
 

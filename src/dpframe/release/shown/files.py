@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import math
 import os
 import re
@@ -19,13 +18,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.budget import canonical
+from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release.shown.charts import margin, margins, shown
 from dpframe.release.shown.crosstab import Crosstab, Key, unlike
 from dpframe.safe_text import MAY_RUN, for_latex, for_spreadsheets, printable
 
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # not allowed in the name of a sheet, which has at most 31 characters
-STATEMENT = b"dpframe.privacy_statement"  # the key of the statement in the metadata of a Parquet file
 _LINES = 2**20  # the largest number of lines of a sheet, of which one has the names
 _ROWS = 60  # the largest number of rows of a table in a notebook
 _SMALL = "font-size:75%;opacity:.7;white-space:nowrap"
@@ -63,13 +62,27 @@ def whole(path: Any) -> Iterator[Any]:
         beside.unlink(missing_ok=True)
 
 
-def write_parquet(table: Any, path: Any, statement: Mapping[str, Any]) -> None:
-    """Write a PyArrow table as a Parquet file, with the privacy statement as JSON in its metadata."""
+def write_parquet(table: Any, path: Any, about: Mapping[str, Any]) -> None:
+    """Write a PyArrow table as a Parquet file. Its metadata has what is said about it as JSON, under `dpframe.NAME`."""
     import pyarrow.parquet as pq
 
-    encoded = json.dumps(statement, ensure_ascii=False).encode()
+    texts = {f"dpframe.{name}".encode(): canonical(said).encode() for name, said in about.items()}
     with whole(path) as beside:
-        pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), STATEMENT: encoded}), beside)
+        pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **texts}), beside)
+
+
+def check_beside(path: Any, *, certificate: bool) -> None:
+    """Check that there is a file beside which a certificate can be written. Errors: InvalidArgument."""
+    if certificate and not isinstance(path, (str, os.PathLike)):
+        raise InvalidArgument(
+            "to_csv(certificate=True): give the path of the file, to_csv('table.csv', certificate=True)."
+        )
+
+
+def write_certificate(certificate: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a certificate as JSON with sorted keys, beside the file of its table."""
+    with whole(f"{os.fspath(path)}.certificate.json") as beside:
+        Path(beside).write_text(canonical(certificate), encoding="utf-8")
 
 
 def check_installed(module: str, need: str) -> None:

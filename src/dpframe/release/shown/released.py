@@ -6,15 +6,25 @@ import datetime as dt
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Generic
 
 import polars as pl
 
 from dpframe.budget import Loss
 from dpframe.engine import Kind, Table_co
+from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Derivation
 from dpframe.release.shown.charts import Heading
-from dpframe.release.shown.files import write_csv, write_excel, write_latex, write_parquet, write_text
+from dpframe.release.shown.files import (
+    check_beside,
+    write_certificate,
+    write_csv,
+    write_excel,
+    write_latex,
+    write_parquet,
+    write_text,
+)
 from dpframe.release.shown.report import Report
 from dpframe.safe_text import visible
 from dpframe.usage import Hints
@@ -69,8 +79,16 @@ class Exports(Hints):
         """The released table as a PyArrow Table."""
         return self._in_kind("pyarrow")
 
-    def to_csv(self, path: Any = None) -> str | None:
+    def certificate(self) -> dict[str, Any]:
+        """Everything that the privacy claim rests on: see `Release.certificate`."""
+        raise UnsupportedOperation(
+            "certificate(): numbers of a series have none so far; report() says what they rest on."
+        )
+
+    def to_csv(self, path: Any = None, *, certificate: bool = False) -> str | None:
         """The released table as CSV: a text, or a file if there is a path. A crosstab has one line of names.
+
+        With `certificate=True`, the certificate is written beside the file: `table.csv.certificate.json`.
 
         Durations are written as in ISO 8601: PT5H is five hours. Beside marks of suppressed numbers they are 5:00:00. A
         key or name that a spreadsheet would run as a formula has a quote before it.
@@ -81,14 +99,24 @@ class Exports(Hints):
         >>> out.to_csv().splitlines()[0]
         'city,count'
         """
+        check_beside(path, certificate=certificate)
+        if certificate:
+            write_certificate(self.certificate(), path)
         return write_csv(self._marked("polars"), path)
 
     def to_parquet(self, path: Any) -> None:
-        """The released table as a Parquet file, with the privacy statement as JSON in its metadata.
+        """The released table as a Parquet file, with the privacy statement and the certificate in its metadata.
 
-        It is under the key `dpframe.privacy_statement`: `pyarrow.parquet.read_schema(path).metadata`.
+        They are JSON under the keys `dpframe.privacy_statement` and `dpframe.certificate`:
+        `pyarrow.parquet.read_schema(path).metadata`.
         """
-        write_parquet(self.to_arrow(), path, self.report().to_dict())
+        certificate = {"certificate": self.certificate()} if self._certified else {}
+        write_parquet(self.to_arrow(), path, {"privacy_statement": self.report().to_dict(), **certificate})
+
+    @property
+    def _certified(self) -> bool:
+        """Whether there is a certificate."""
+        return False
 
     def to_excel(self, path: Any) -> None:
         """The released table as an Excel file, with the privacy statement on the last sheet; needs the extra `excel`.
@@ -136,7 +164,8 @@ class Record:
     """Facts about one release that do not depend on the kind of its answer.
 
     `kind` is the kind of table that was protected, `when` the time (UTC) at which the noise was drawn, and `statement`
-    the privacy statement as it is stored.
+    the privacy statement as it is stored. `certificate` is that of all questions that were charged together, without
+    the table, and the place of this question; None for releases that earlier versions stored.
     """
 
     cost: Loss
@@ -144,6 +173,7 @@ class Record:
     kind: Kind
     when: dt.datetime
     statement: Mapping[str, Any]
+    certificate: tuple[Mapping[str, Any] | None, int] = (None, 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -208,6 +238,38 @@ class Released(Exports, Generic[Table_co]):
         """
         steps = {"post_processing": list(self._steps)} if self._steps else {}
         return Report({**self._statement, **steps, **self._stated()}, tuple(self._margins()))
+
+    @property
+    def _certified(self) -> bool:
+        return self._record.certificate[0] is not None
+
+    def certificate(self) -> dict[str, Any]:
+        """Everything that the privacy claim of this release rests on, and nothing of the data, as plain values.
+
+        `json.dumps(out.certificate(), sort_keys=True)` is the document that others can check: see the reference. The
+        stored release of a name has the certificate of its first release.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For a release that an earlier version stored.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.count(max_rows=2).release(epsilon=0.5)
+        >>> out.certificate()["mechanisms"][0]["loss"]
+        {'epsilon': '1/2'}
+        """
+        stored, number = self._record.certificate
+        if stored is None:
+            raise UnsupportedOperation(
+                "certificate(): this release was stored by a version that wrote none. Release it again to have one: "
+                "release(..., refresh=True) pays again."
+            )
+        table = {"sha256": sha256((self.to_csv() or "").encode()).hexdigest(), "changed": list(self._steps)}
+        about = {"question": number, "table": table, "drawn": self._statement["drawn"]}
+        return {**stored, **about, "versions": self._statement["implementation"]["versions"]}
 
     def _stated(self) -> Mapping[str, Any]:
         """Items of the privacy statement that depend on what was released."""

@@ -28,7 +28,7 @@ from dpframe.release.kinds.synthesis.fit import Fit, Measured, together
 from dpframe.release.kinds.synthesis.model import summed
 from dpframe.release.kinds.synthesis.rounds import Exact, TableRounds, measured_and_fitted
 from dpframe.release.kinds.synthesis.synthetic_rows import drawn_rows, values_of
-from dpframe.release.pricing import EpsilonFromRho, Gaussian, Noise, NoisePlan, Price, check_shared
+from dpframe.release.pricing import EpsilonFromRho, Gaussian, Noise, NoisePlan, Price, Rule, check_shared
 from dpframe.release.shown import Record, Release, Released, distances_chart, error_table, read_look
 from dpframe.release.stored import Answer
 from dpframe.theory.formulas.error import Attributes
@@ -320,7 +320,8 @@ class SyntheticAnswer(AnswerKind[Synthesis]):
             )
         (allotment,) = question.allotments
         scale = gaussian_scale_rho(l2_squared=allotment.total.sensitivity.l2_squared, rho=rho)
-        return NoisePlan((Noise(allotment, TableRounds(scale, rho)),), None, None, price.loss(delta=with_delta))
+        cost = price.loss(delta=with_delta)
+        return NoisePlan((Noise(allotment, TableRounds(scale, rho)),), None, None, cost, rule=Rule.RHO)
 
     def answer(self, question: Synthesis, plan: NoisePlan, salt: int) -> Answer:
         """The synthetic rows, and the noisy tables."""

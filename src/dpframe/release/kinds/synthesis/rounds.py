@@ -39,7 +39,7 @@ class TableRounds(Mechanism):
 
     price: Fraction = Fraction(0)
 
-    label = "table_rounds"
+    label = law = "table_rounds"
 
     def rho(self, bound: Sensitivity) -> Fraction:
         """What the rounds may spend; each states its part, and the parts add up."""

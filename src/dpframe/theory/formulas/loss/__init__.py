@@ -51,6 +51,8 @@ from dpframe.theory.formulas.loss.loss import (
     gaussian_mu,
     laplace_rho,
     pure_to_zcdp,
+    threshold_delta,
+    zcdp_order,
     zcdp_to_delta,
     zcdp_to_epsilon,
 )
@@ -123,9 +125,11 @@ __all__ = [
     "selection_start",
     "threshold",
     "threshold_beside_noise",
+    "threshold_delta",
     "window_error",
     "window_scale",
     "window_tail_real",
+    "zcdp_order",
     "zcdp_to_delta",
     "zcdp_to_epsilon",
 ]

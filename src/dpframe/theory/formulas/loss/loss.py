@@ -412,14 +412,19 @@ def zcdp_to_epsilon(rho: Number, delta: Number) -> float:
     charge, target = price("rho", rho), probability("delta", delta)
     if charge == 0:
         return 0.0
-    slope, cost = float(charge), -_logarithm(target)
-    order = _increasing_root(lambda t: t * t * slope - cost + math.log1p(t))
-    above, alpha = ball(order), 1 + Fraction(order)
+    alpha = zcdp_order(charge, target)
+    above = ball(alpha - 1)
     return upper(
         lambda: (
             ball(alpha * charge) - (ball(target).log() + ball(alpha).log()) / above - (1 / above).log1p()
         ).nonnegative_part()
     )
+
+
+def zcdp_order(rho: Fraction, delta: Fraction) -> Fraction:
+    """The nearly optimal α with which `zcdp_to_epsilon` converts ρ > 0 at a δ."""
+    slope, cost = float(rho), -_logarithm(delta)
+    return 1 + Fraction(_increasing_root(lambda t: t * t * slope - cost + math.log1p(t)))
 
 
 def _increasing_root(function: Callable[[float], float]) -> float:

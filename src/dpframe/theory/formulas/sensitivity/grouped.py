@@ -104,6 +104,10 @@ class Contribution:
         object.__setattr__(self, "rows_per_group", per_group)
         object.__setattr__(self, "rows", min(self.rows, groups * per_group))
 
+    def to_json(self) -> dict[str, int]:
+        """The limits by their names."""
+        return {"groups": self.groups, "rows_per_group": self.rows_per_group, "rows": self.rows}
+
 
 def change(
     *,

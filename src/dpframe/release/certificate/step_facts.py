@@ -1,0 +1,90 @@
+"""Steps of a plan as a certificate says them: what they do to rows, and facts about the columns that they wrote."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from dpframe.plan import Column, Question, Table, show
+from dpframe.plan.steps import Rows, Step, lineage, source_of
+from dpframe.release.certificate.rationals import text
+
+_NAMES = {"groups": "max_groups", "rows_per_group": "max_rows_per_group", "rows": "max_rows"}
+
+
+def unit_facts(question: Question) -> dict[str, Any]:
+    """Whose privacy it is."""
+    source = source_of(question.step)
+    unit = {"rows": source.unit.max_rows} if isinstance(source.unit, Rows) else {"columns": list(source.unit)}
+    return {**unit, "people": source.people}
+
+
+def question_facts(question: Question, typed: str) -> dict[str, Any]:
+    """A question: its steps, its groups, and its limits with where they come from. Input: typed: in words."""
+    table = question.table
+    limits = {name: getattr(question.limits, of) for name, of in _NAMES.items()}
+    return {
+        "asked": typed,
+        "steps": steps(question.step),
+        "contribution": {"rows": _most_rows(table), "exactly_one": table.exactly_one},
+        "by": list(question.by),
+        "cells": question.cells,
+        "limits": limits,
+        "limits_from": {name: _origin(question, _NAMES[name], limit) for name, limit in limits.items() if limit},
+        "policies": [{"file": lock.file, "sha256": lock.sha256} for lock in table.locks],
+    }
+
+
+def chosen_facts(question: Question) -> dict[str, Any]:
+    """Which limits and bounds `dp.Auto()` chose."""
+    return {"limits": question.chosen is not None}
+
+
+def _most_rows(table: Table) -> int | None:
+    """How many rows one unit has at most, by the steps alone."""
+    return table.declared if table.declared is not None else 1 if table.single else None
+
+
+def _origin(question: Question, name: str, limit: int) -> str:
+    """Where a limit comes from."""
+    table = question.table
+    if table.declared is not None:
+        return "unit"
+    if question.chosen is not None and getattr(question.chosen, name) == limit:
+        return "auto"
+    for lock in table.locks:
+        if limit in (getattr(lock.limits, name), getattr(lock.defaults, name)):
+            return f"policy {lock.sha256}"
+    if limit == getattr(table.defaults, name):
+        return "declared"
+    return "typed" if limit == getattr(table.limits.and_also(question.given), name) else "follows"
+
+
+def steps(step: Step) -> list[dict[str, Any]]:
+    """All steps up to one, from the source."""
+    facts = []
+    for one in lineage(step):
+        others = [steps(other) for other in one.others]
+        facts.append(
+            {
+                "step": one.effect,
+                "typed": one.typed,
+                "columns": _written(one),
+                **one.effect_facts,
+                **({"others": others} if others else {}),
+            }
+        )
+    return facts
+
+
+def _written(step: Step) -> dict[str, Any]:
+    """Facts about each column that a step wrote or changed, after it."""
+    before = step.parent.table.columns if step.parent is not None else {}
+    return {name: _column(column) for name, column in step.table.columns.items() if before.get(name) != column}
+
+
+def _column(column: Column) -> dict[str, Any]:
+    domain = column.domain
+    bounds = None if domain.bounds is None else [text(Fraction(end)) for end in domain.bounds]
+    keys = None if domain.keys is None else len(domain.keys)
+    return {"type": show(domain.dtype), "nullable": domain.nullable, "bounds": bounds, "keys": keys}

@@ -1,0 +1,161 @@
+"""Totals as a certificate says them: what is added up, under which limits, and how far one unit moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from dpframe.plan import Allotment, Question, Total, TotalKind
+from dpframe.release.certificate.rationals import text
+from dpframe.theory.formulas.sensitivity import Sensitivity
+
+Ids = Mapping[Hashable, str]  # of the totals of one question, by their keys
+
+
+def sensitivity_facts(bound: Sensitivity) -> dict[str, Any]:
+    """How far one unit moves a total (units of its integer)."""
+    return {
+        "l0": bound.l0,
+        "l1": text(bound.exact_l1),
+        "l2_squared": text(bound.l2_squared),
+        "linf": text(bound.exact_linf),
+    }
+
+
+def total_facts(question: Question, allotment: Allotment, number: int, ids: Ids) -> dict[str, Any]:
+    """A total of a question. Input: number: the place of the question; ids: of its totals."""
+    total = allotment.total
+    kind, more = _made(question, total, ids)
+    return {
+        "id": ids[total.key],
+        "question": number,
+        "names": list(allotment.names),
+        "kind": kind,
+        "weighted": bool(question.table.unit),
+        "fraction": total.fraction,
+        "sensitivity": sensitivity_facts(total.sensitivity),
+        **more,
+    }
+
+
+class ReadFacts(Protocol):
+    """A noisy answer that a choice of limits or bounds read, with Laplace noise."""
+
+    @property
+    def kind(self) -> str:
+        """Its kind of total."""
+        ...
+
+    @property
+    def entries(self) -> int:
+        """How many numbers there are."""
+        ...
+
+    @property
+    def most(self) -> int:
+        """How much one unit brings to all of them together."""
+        ...
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise."""
+        ...
+
+
+def read_facts(question: Question, read: ReadFacts, name: str) -> dict[str, Any]:
+    """A total that a choice was made by.
+
+    Bound:  the entries of a histogram move by `most` together when a unit joins or leaves, and by twice that when one
+            is exchanged. One number of pairs moves by `most` at most: see `release.auto.noisy_histograms`
+    """
+    times = 2 if question.table.relation == "replace" and read.kind == "histogram" else 1
+    l1 = times * read.most
+    bound = Sensitivity.of(l0=read.entries, l1=l1, l2_squared=l1**2, linf=l1)
+    about = {"id": name, "question": 0, "names": ["read by dp.Auto()"], "kind": read.kind, "fraction": 0}
+    return {**about, "cells": read.entries, "most": read.most, "sensitivity": sensitivity_facts(bound)}
+
+
+def _made(question: Question, total: Total, ids: Ids) -> tuple[str, dict[str, Any]]:
+    """The kind of a total, and what its sensitivity follows from."""
+    if total.merged or total.collects:
+        of = ids[replace(total, merged="", collects=False).key]
+        if total.collects:
+            return "rest", {"of": of, "cells": 1}
+        assert question.shape is not None
+        down, across = question.shape
+        return "merged", {"of": of, "cells": {"rows": down, "columns": across, "total": 1}[total.merged]}
+    if total.follows is not None:
+        centre = total.follows[0].grid.centre / total.follows[0].grid.step
+        made = {"of": [ids[one.key] for one in total.follows], "centre": int(centre)}
+        return "sum_of_pair", {**made, **_values(question, total), **question.limits_on(total)}
+    kind, facts = _KINDS[total.kind]
+    return kind, {**facts(question, total), **question.limits_on(total)}
+
+
+def _values(question: Question, total: Total) -> dict[str, Any]:
+    """The grid of what is added up, the bounds that follow from it, and the column."""
+    names = {column.id: name for name, column in question.table.columns.items()}
+    grid = total.grid
+    ends = [grid.centre + grid.step * end for end in (grid.lower, grid.upper)]
+    nullable = any(column.domain.nullable for column in total.columns)
+    return {
+        "range": [grid.lower, grid.upper],
+        "grid": {"step": text(grid.step), "centre": text(grid.centre)},
+        "bounds": [text(end) for end in ends],
+        "column": None if total.column is None else names.get(total.column.id),
+        "nullable": nullable,
+        "one_row": question.unit_limits.one_row_each and not nullable,
+    }
+
+
+def _sum(of: str) -> Callable[[Question, Total], dict[str, Any]]:
+    return lambda question, total: {**_values(question, total), "of": of}
+
+
+def _rows(question: Question, total: Total) -> dict[str, Any]:
+    return {"range": [1, 1], "one_row": question.unit_limits.one_row_each}
+
+
+def _present(question: Question, total: Total) -> dict[str, Any]:
+    return {**_values(question, total), "range": [0, 1], "one_row": False}
+
+
+def _plain(question: Question, total: Total) -> dict[str, Any]:
+    return {}
+
+
+def _of_column(question: Question, total: Total) -> dict[str, Any]:
+    return {"column": _values(question, total)["column"]}
+
+
+def _products(question: Question, total: Total) -> dict[str, Any]:
+    assert total.moment is not None
+    most = total.moment.in_all
+    return {"range": [total.grid.lower, total.grid.upper], "most": most, "one_row": total.moment.one_row}
+
+
+def _places(question: Question, total: Total) -> dict[str, Any]:
+    return {"column": _values(question, total)["column"], "places": total.width}
+
+
+def _weights(question: Question, total: Total) -> dict[str, Any]:
+    return {"most": total.sensitivity.l0, "one": int(total.sensitivity.exact_linf)}
+
+
+_KINDS: Mapping[TotalKind, tuple[str, Callable[[Question, Total], dict[str, Any]]]] = {
+    TotalKind.ROWS: ("rows", _rows),
+    TotalKind.VALUES: ("values", _present),
+    TotalKind.UNITS: ("units", _plain),
+    TotalKind.SUM: ("sum", _sum("value")),
+    TotalKind.PRODUCT: ("sum", _sum("product")),
+    TotalKind.LOG: ("sum", _sum("log")),
+    TotalKind.KEY_WEIGHTS: ("key_weights", _weights),
+    TotalKind.UNIT_SUM: ("unit_sum", _values),
+    TotalKind.DISTINCT: ("distinct", _of_column),
+    TotalKind.RANKS: ("choice", _places),
+    TotalKind.MODES: ("choice", _places),
+    TotalKind.TREE: ("tree", _places),
+    TotalKind.INTERACTION: ("interaction", _plain),
+    TotalKind.MOMENT: ("unit_products", _products),
+}
