@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import os
 import re
@@ -66,7 +67,7 @@ def write_parquet(table: Any, path: Any, about: Mapping[str, Any]) -> None:
     """Write a PyArrow table as a Parquet file. Its metadata has what is said about it as JSON, under `dpframe.NAME`."""
     import pyarrow.parquet as pq
 
-    texts = {f"dpframe.{name}".encode(): canonical(said).encode() for name, said in about.items()}
+    texts = {f"dpframe.{name}".encode(): json.dumps(said, ensure_ascii=False).encode() for name, said in about.items()}
     with whole(path) as beside:
         pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **texts}), beside)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import polars as pl
 
-from dpframe.budget import Loss
+from dpframe.budget import Loss, canonical
 from dpframe.engine import Kind, Table_co
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Derivation
@@ -246,8 +247,8 @@ class Released(Exports, Generic[Table_co]):
     def certificate(self) -> dict[str, Any]:
         """Everything that the privacy claim of this release rests on, and nothing of the data, as plain values.
 
-        `json.dumps(out.certificate(), sort_keys=True)` is the document that others can check: see the reference. The
-        stored release of a name has the certificate of its first release.
+        `json.dumps(out.certificate())` is the document that others can check: see the reference. The stored release of
+        a name has the certificate of its first release.
 
         Raises
         ------
@@ -269,7 +270,9 @@ class Released(Exports, Generic[Table_co]):
             )
         table = {"sha256": sha256((self.to_csv() or "").encode()).hexdigest(), "changed": list(self._steps)}
         about = {"question": number, "table": table, "drawn": self._statement["drawn"]}
-        return {**stored, **about, "versions": self._statement["implementation"]["versions"]}
+        versions = self._statement["implementation"]["versions"]
+        whole: dict[str, Any] = json.loads(canonical({**stored, **about, "versions": versions}))  # with sorted keys
+        return whole
 
     def _stated(self) -> Mapping[str, Any]:
         """Items of the privacy statement that depend on what was released."""
