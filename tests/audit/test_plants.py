@@ -1990,7 +1990,8 @@ PLANTS = [
         "the errors that are told follow from the rows",
         auto.read_people,
         "{name: noisy_histogram(price.part(parts[name]), question, counts, seen) for name, counts in raw.items()}",
-        "{n: (noisy_histogram(price.part(parts[n]), question, c, seen), (c / engine.ONE, 1.0))[1] for n, c in raw.items()}",
+        "{n: (noisy_histogram(price.part(parts[n]), question, c, seen), (c / engine.ONE, 1.0))[1] "
+        "for n, c in raw.items()}",
         lambda: more_is_told("tune"),
     ),
     Plant(
