@@ -27,6 +27,7 @@ import sys
 import tempfile
 import textwrap
 import traceback
+import uuid
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ from unittest import mock
 
 import numpy as np
 
+from dpframe.budget.ledger.store import TEST
 from dpframe.errors import DpFrameError, DpFrameWarning
 from dpframe.noise import bits
 
@@ -155,6 +157,10 @@ def apart(name: str) -> Iterator[Path]:
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         bits.substitute(stream(name)),
+        mock.patch(
+            "dpframe.budget.ledger.store.new_id",
+            side_effect=lambda: f"{TEST}{uuid.uuid4().hex}",
+        ),
         token,
     ):
         os.chdir(folder)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dpframe.noise import bits
+from dpframe.testing import fixed_noise
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `strategies`, the random tables and plans
 
@@ -37,8 +36,7 @@ def kind(request):
 @pytest.fixture
 def same_noise():
     """The same noise in each run, for what is nearly always so: how good a choice is, which noise may lead astray."""
-    draw = np.random.default_rng(1)
-    with bits.substitute(lambda count: draw.integers(0, 2**64, count, dtype=np.uint64)):
+    with fixed_noise(1):
         yield
 
 
@@ -49,3 +47,16 @@ def postgres_server():
         pytest.skip(why_not())
     with running_server(server_programs()) as url:
         yield url
+
+
+@pytest.fixture
+def postgres(postgres_server):
+    """A URL whose tables are empty."""
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(postgres_server)
+    with engine.begin() as connection:
+        for table in ("ledger", "budgets", "entries", "data"):
+            connection.execute(sa.text(f"DROP TABLE IF EXISTS dpframe_{table}"))
+    engine.dispose()
+    return postgres_server

@@ -26,7 +26,7 @@ from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, coalesce, col, concat_str, duration, lit, when
 from dpframe.plan.policy import Policy
 from dpframe.plan.steps import Rows
-from dpframe.release import HierarchyRelease, MarginalsRelease, Release, SyntheticRelease
+from dpframe.release import HierarchyRelease, MarginalsRelease, Release, SyntheticRelease, on_release
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import ELSEWHERE as _ELSEWHERE
 from dpframe.usage import nearest as _nearest
@@ -54,6 +54,7 @@ __all__ = [
     "duration",
     "errors",
     "lit",
+    "on_release",
     "protect",
     "set_budget",
     "when",
@@ -79,13 +80,13 @@ _import_module("dpframe.release").__class__ = _Part
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "audit", "theory", "__version__"])
+    return sorted([*__all__, "audit", "testing", "theory", "__version__"])
 
 
 def __getattr__(name: str) -> _Any:
-    """`dp.audit`, imported when it is first used; what other libraries call so has another name here."""
-    if name == "audit":
-        return _import_module("dpframe.audit")
+    """`dp.audit` and `dp.testing`, imported when first used; what other libraries call so has another name here."""
+    if name in ("audit", "testing"):
+        return _import_module(f"dpframe.{name}")
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     advice = _ELSEWHERE.get(name) or _MODULE.get(name)

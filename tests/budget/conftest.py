@@ -27,19 +27,6 @@ def as_of_format():
     return statements
 
 
-@pytest.fixture
-def postgres(postgres_server):
-    """A URL whose tables are empty."""
-    import sqlalchemy as sa
-
-    engine = sa.create_engine(postgres_server)
-    with engine.begin() as connection:
-        for table in ("ledger", "budgets", "entries", "data"):
-            connection.execute(sa.text(f"DROP TABLE IF EXISTS dpframe_{table}"))
-    engine.dispose()
-    return postgres_server
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request, tmp_path):
     """Where a ledger is kept, for tests that hold wherever it is."""

@@ -164,3 +164,23 @@ def test_every_command_speaks_json_and_says_in_its_exit_code_how_it_went(ledger,
     with pytest.raises(SystemExit) as stopped:
         main(["ledger", "show", path, "--warn-below", "-1%"])
     assert stopped.value.code == 2
+
+
+def test_a_forecast_counts_named_days_after_a_catch_up():
+    """Thirty nights that were made up for in one morning cost what thirty nights cost, not thirty a day."""
+
+    def lasting(names):
+        budget = dp.Budget(epsilon=10)
+        for name in names:
+            budget.charge(Loss.charged(Fraction(1, 10), Fraction(0)), WHO, "count()", name=name, plan={})
+        return budget.forecast()
+
+    caught_up = lasting([f"visits 2026-11-{day:02}" for day in range(1, 31)])
+    assert "at 0.1 a day, the mean of the last 30 named days" in repr(caught_up)
+    today = dp.budget.account.now().date()
+    assert (caught_up.lasts["budget"] - today).days in (69, 70)
+    at_once = lasting([f"visits {number}" for number in range(30)])
+    assert "at 3 a day" in repr(at_once)
+    assert "at 3 a day" in repr(lasting([f"visits 2026-11-{day}, 2026-12-01" for day in range(30)]))
+    assert "at 0.3 a day, as on the named day" in repr(lasting([f"{kind} 2026-11-01" for kind in "abc"]))
+    assert "9999" not in repr(lasting(["visits 9999-99-99"]))

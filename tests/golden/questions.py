@@ -847,7 +847,7 @@ def price_of(limit: Mapping[str, Any]) -> list[str]:
 
 @written("prices", "names and ledgers")
 def _ledgers(page: Page) -> None:
-    ledger = dp.Ledger(page.folder / "study.sqlite")
+    ledger = dp.testing.ledger(page.folder / "study.sqlite")
     budget = ledger.budget("visits", epsilon=2.0, delta=1e-6)
     frame = visits(page, budget=budget)
     query = frame.group_by("home", **HOME).agg(n=dp.count(), m=dp.mean("age", bounds=(18, 90)))

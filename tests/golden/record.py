@@ -30,10 +30,10 @@ import polars as pl
 
 from dpframe.errors import DpFrameError, DpFrameWarning
 from dpframe.noise import bits
+from dpframe.testing import Words
 
 EXPECTED = Path(__file__).parent / "expected"
 VERSIONED = ("polars", "pandas", "numpy", "narwhals", "python-flint", "altair", "dp-accounting", "scipy", "openpyxl")
-_BLOCK = 1024  # words
 _NAMED = ("dpframe", "polars", "narwhals", "numpy", "python-flint")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(\+00:00)?")
 
@@ -56,27 +56,17 @@ class Question:
     long: bool = False
 
 
-class Stream:
-    """Random words that follow from a name, whatever the sizes in which they are asked for.
-
-    `flipped` is the place of one word whose highest bits are inverted: the negative control.
-    """
+class Stream(Words):
+    """Words of which the highest bits of one, at the place `flipped`, are inverted: the negative control."""
 
     def __init__(self, name: str, flipped: int | None = None) -> None:
-        self._name, self._flipped = name, flipped
-        self.drawn = 0
+        super().__init__(name)
+        self._flipped = flipped
 
     def __call__(self, count: int) -> np.ndarray:
-        first, last = self.drawn // _BLOCK, (self.drawn + count) // _BLOCK
-        blocks = [
-            hashlib.shake_256(f"{self._name}, block {number}".encode()).digest(8 * _BLOCK)
-            for number in range(first, last + 1)
-        ]
-        at = self.drawn - first * _BLOCK
-        words = np.frombuffer(b"".join(blocks), dtype="<u8").astype(np.uint64)[at : at + count]
-        if self._flipped is not None and self.drawn <= self._flipped < self.drawn + count:
-            words[self._flipped - self.drawn] ^= np.uint64(0xFFFF << 48)
-        self.drawn += count
+        first, words = self.drawn, super().__call__(count)
+        if self._flipped is not None and first <= self._flipped < first + count:
+            words[self._flipped - first] ^= np.uint64(0xFFFF << 48)
         return words
 
 

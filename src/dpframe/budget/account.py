@@ -106,6 +106,11 @@ class Budget(Verbs):
     # State
 
     @property
+    def name(self) -> str | None:
+        """Its name in its ledger; None for a budget in memory."""
+        return self._book.name
+
+    @property
     def accountant(self) -> str:
         """How losses add up: "basic", "gdp", "zcdp" or "pld"."""
         return self._accountant.name

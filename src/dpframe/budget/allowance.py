@@ -165,6 +165,11 @@ class Allowance(Hints):
         return self._pace
 
     @property
+    def name(self) -> str | None:
+        """The name of its budget in its ledger; None in memory."""
+        return self._budget.name
+
+    @property
     def accountant(self) -> str:
         """The name of the accountant that adds up the losses of its releases."""
         return self._pace.accountant.name

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -21,6 +22,7 @@ from dpframe.safe_text import visible
 _DAY = dt.timedelta(days=1)
 _LONGEST = 3660  # the longest forecast (days)
 _RECENT = 30  # the number of last days over which spending is averaged
+_DATE = re.compile(r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])")
 SCHEMA = {
     "of": pl.String,
     "day": pl.Date,
@@ -29,6 +31,15 @@ SCHEMA = {
     "limit": pl.Float64,
     "kind": pl.String,
 }
+
+
+class Payment(NamedTuple):
+    """A charge: its time, its part of the limit, whether it pays once for many periods, and its name."""
+
+    when: dt.datetime
+    size: float
+    once: bool
+    name: str | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +78,7 @@ def forecast(budget: Budget) -> Forecast:
     entries, limit, at = budget.entries(), budget.limit, account.now()
     charges = [entry for entry in entries if entry.kind == "charge"]
     sizes = budget.sizes([loss_of(entry.body["loss"]) for entry in charges])
-    payments = [(e.when, size, "opens" in e.body) for e, size in zip(charges, sizes, strict=True)]
+    payments = [Payment(e.when, size, "opens" in e.body, e.name) for e, size in zip(charges, sizes, strict=True)]
     rows, words, last = _expected(payments, limit, at)
     lasts = {"budget": last}
     sentences = [words]
@@ -86,9 +97,13 @@ def forecast(budget: Budget) -> Forecast:
 
 
 def _by_day(payments: Sequence[tuple[dt.datetime, float]]) -> dict[dt.date, float]:
+    return _by_date((when.date(), size) for when, size in payments)
+
+
+def _by_date(payments: Iterable[tuple[dt.date, float]]) -> dict[dt.date, float]:
     days: dict[dt.date, float] = {}
-    for when, size in payments:
-        days[when.date()] = days.get(when.date(), 0.0) + size
+    for day, size in payments:
+        days[day] = days.get(day, 0.0) + size
     return days
 
 
@@ -105,17 +120,16 @@ def _days(of: str, days: dict[dt.date, float], limit: float, until: dt.date) -> 
 
 
 def _expected(
-    payments: Sequence[tuple[dt.datetime, float, bool]], limit: Loss, now: dt.datetime
+    payments: Sequence[Payment], limit: Loss, now: dt.datetime
 ) -> tuple[list[tuple[Any, ...]], str, dt.date | None]:
     """Rows and sentence for a budget without a schedule: spending goes on at the mean of the last days.
 
     Charges that pay once for many periods are left out of the mean.
     """
     today, most = now.date(), _size(limit)
-    rows = _days("budget", _by_day([(when, size) for when, size, _ in payments]), most, today) if payments else []
-    often = _by_day([(when, size) for when, size, once in payments if not once])
-    total, recent = (rows[-1][3] if rows else 0.0), rows[-_RECENT:]
-    mean = sum(often.get(row[1], 0.0) for row in recent) / len(recent) if recent else 0.0
+    rows = _days("budget", _by_day([(paid.when, paid.size) for paid in payments]), most, today) if payments else []
+    total = rows[-1][3] if rows else 0.0
+    mean, over = _pace([paid for paid in payments if not paid.once], today)
     sign = "ε" if limit.exact_rho is None else "ρ"
     remaining = most - total
     words = f"budget: {sign} = {total:.4g} of {most:.4g} spent, {remaining:.4g} left"
@@ -126,12 +140,45 @@ def _expected(
         rows.append(("budget", today + ahead * _DAY, mean, total + ahead * mean, most, "expected"))
     if not number:
         return rows, f"{words}; {mean:.4g} was spent a day, so it does not last another day.", today
-    over = f"the mean of the last {len(recent)} days" if len(recent) > 1 else "as on the first day"
     pace = f"at {mean:.4g} a day, {over}"
     if number > _LONGEST:
         return rows, f"{words}; {pace}, it lasts more than ten years.", None
     last = today + number * _DAY
     return rows, f"{words}; {pace}, it lasts until {last}.", last
+
+
+def _pace(payments: Sequence[Payment], today: dt.date) -> tuple[float, str]:
+    """What was spent on a day, as the mean of the last days, in words.
+
+    If each release has the date of its rows in its name, such as "visits 2026-11-27", the days are these: a job that
+    made up for thirty nights in one morning spent what thirty nights cost.
+    """
+    named = [_dated(paid.name) for paid in payments]
+    known = [day for day in named if day is not None]
+    if payments and len(known) == len(payments):
+        days, until, of = _by_date(zip(known, (paid.size for paid in payments), strict=True)), max(known), "named days"
+    else:
+        days, until, of = _by_day([(paid.when, paid.size) for paid in payments]), today, "days"
+    if not days:
+        return 0.0, ""
+    first = max(min(days), until - (_RECENT - 1) * _DAY)
+    number = (until - first).days + 1
+    mean = sum(size for day, size in days.items() if first <= day <= until) / number
+    return (
+        mean,
+        f"the mean of the last {number} {of}"
+        if number > 1
+        else f"as on the {'first' if of == 'days' else 'named'} day",
+    )
+
+
+def _dated(name: str | None) -> dt.date | None:
+    """The one date in a name, if there is one."""
+    texts = _DATE.findall(name or "")
+    try:
+        return dt.date.fromisoformat(texts[0]) if len(texts) == 1 else None
+    except ValueError:
+        return None
 
 
 def _planned(

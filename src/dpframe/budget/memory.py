@@ -19,6 +19,8 @@ from dpframe.errors import UnsupportedOperation
 class MemoryBook:
     """A book whose entries are in a list, under a lock. Tables are stored for releases that have a name."""
 
+    name: str | None = None
+
     def __init__(
         self, accountant: Accountant, limit: Loss, at: dt.datetime, caps: Mapping[str, Any] | None = None
     ) -> None:

@@ -22,6 +22,11 @@ class PartBudget(Hints):
         self._budget, self._part = budget, PartName(partition, key)
 
     @property
+    def name(self) -> str | None:
+        """The name of the whole budget in its ledger; None in memory."""
+        return self._budget.name
+
+    @property
     def accountant(self) -> str:
         """The name of the accountant that adds up losses."""
         return self._budget.accountant

@@ -62,6 +62,11 @@ class Page(Protocol):
 class Book(Protocol):
     """The store of a budget's entries."""
 
+    @property
+    def name(self) -> str | None:
+        """The name of the budget in its ledger; None in memory."""
+        ...
+
     def write(self) -> AbstractContextManager[Page]:
         """The budget's page, locked against everyone else; entries are kept if the block ends without an error."""
         ...

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from dpframe.cli import copies, ledger, policy
+from dpframe.cli import copy_commands, ledger_commands, policy_commands
 from dpframe.cli.commands import DAMAGED, Said
 from dpframe.errors import DpFrameError
 from dpframe.safe_text import visible
@@ -54,8 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     verbs = rooms.add_parser("ledger", help="budgets that survive restarts", epilog=CODES).add_subparsers(
         dest="verb", required=True
     )
-    ledger.add_to(verbs)
-    copies.add_to(verbs)
+    ledger_commands.add_to(verbs)
+    copy_commands.add_to(verbs)
     room = rooms.add_parser("policy", help="files of limits that no analyst may weaken", epilog=CODES)
-    policy.add_to(room.add_subparsers(dest="verb", required=True))
+    policy_commands.add_to(room.add_subparsers(dest="verb", required=True))
     return parser

@@ -25,6 +25,7 @@ def _from_system(count: int) -> Words:
 
 
 _source: ContextVar[Source] = ContextVar("dpframe_random_source", default=_from_system)
+_told: ContextVar[bool] = ContextVar("dpframe_fixed_noise", default=False)
 
 
 def random_words(count: int) -> Words:
@@ -32,14 +33,28 @@ def random_words(count: int) -> Words:
     return _source.get()(count)
 
 
+def are_replaced() -> bool:
+    """Whether words come from anywhere but the operating system: no ledger but one of tests pays then."""
+    return _source.get() is not _from_system
+
+
+def are_told() -> bool:
+    """Whether a privacy statement must say that its noise is fixed."""
+    return _told.get()
+
+
 @contextmanager
-def substitute(source: Source) -> Iterator[None]:
-    """Take the words from `source(count)` inside this block. For tests alone: the noise is then not random."""
-    token = _source.set(source)
+def substitute(source: Source, *, told: bool = False) -> Iterator[None]:
+    """Take the words from `source(count)` inside this block. For tests alone: the noise is then not random.
+
+    Input:  told: whether privacy statements say so
+    """
+    tokens = _source.set(source), _told.set(told or _told.get())
     try:
         yield
     finally:
-        _source.reset(token)
+        _source.reset(tokens[0])
+        _told.reset(tokens[1])
 
 
 @contextmanager

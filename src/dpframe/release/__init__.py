@@ -1,5 +1,6 @@
 """Releases: the only room where plan, engine, noise and budget meet."""
 
+from dpframe.release.announced import on_release
 from dpframe.release.batch import (
     Batch,
     batch_of,
@@ -27,6 +28,7 @@ __all__ = [
     "batch_of",
     "bought",
     "has_room",
+    "on_release",
     "release",
     "spent_by",
     "subject_words",

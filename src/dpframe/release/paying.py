@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
@@ -13,25 +12,17 @@ from dpframe.errors import InvalidArgument, PolicyExceeded, UnsupportedOperation
 from dpframe.plan import Question, Table, unit_words
 from dpframe.plan.columns import Lock
 from dpframe.plan.steps import source_of, sources_of
-from dpframe.safe_text import visible
+from dpframe.progress import waited
+from dpframe.release.announced import announce
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
 
-_LOG = logging.getLogger("dpframe")
 T = TypeVar("T")
 
 
 CAPPED = ("spender", "day", "week", "month")  # caps of a policy file that a budget holds, beside that of one release
 
 
-class Recording(Protocol):
-    """An account that keeps failures with its charges."""
-
-    def fail(self, receipt: Receipt) -> None:
-        """Record that an error was raised after a charge."""
-        ...
-
-
-class Account(Recording, Protocol):
+class Account(Protocol):
     """An account: it can be charged, and keeps released tables with their charges."""
 
     @property
@@ -69,6 +60,10 @@ class Account(Recording, Protocol):
 
     def part(self, share: Fraction, name: str | None = None) -> Loss:
         """The price of a share of the limit; of a name that was charged for this share, the price that it had."""
+        ...
+
+    def fail(self, receipt: Receipt) -> None:
+        """Record that an error was raised after a charge."""
         ...
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
@@ -160,18 +155,25 @@ def described_origin(question: Question) -> dict[str, Any]:
     return {"data": named} if named else {}
 
 
-def told(receipt: Receipt, name: str | None) -> dict[str, str]:
-    """Note, also logged, about an answer that came from the store, or that was paid for again."""
-    if receipt.stored is not None:
-        words = f"Stored answer of {receipt.stored.when:%Y-%m-%d %H:%M} UTC, nothing charged."
-        _LOG.info("%s: %s", visible(str(name)), visible(words))
-        return {"stored": words}
-    if receipt.again:
-        _LOG.info("%s: measured again, which costs %s", visible(str(name)), receipt.loss)
-    return {}
+def told(account: Account, receipt: Receipt, name: str | None) -> dict[str, str]:
+    """Note, also logged, about an answer that came from the store."""
+    if receipt.stored is None:
+        return {}
+    words = f"Stored answer of {receipt.stored.when:%Y-%m-%d %H:%M} UTC, nothing charged."
+    announce("stored", account, receipt, name, words)
+    return {"stored": words}
 
 
-def recorded(account: Recording, receipt: Receipt, questions: Iterable[Question], answer: Callable[[], T]) -> T:
+def keep(account: Account, receipt: Receipt, name: str | None, data: bytes, statement: Mapping[str, Any]) -> Stored:
+    """Store the released table with its charge, and say so."""
+    stored = account.store(receipt, data, statement)
+    announce("released", account, receipt, name, "released")
+    return stored
+
+
+def recorded(
+    account: Account, receipt: Receipt, name: str | None, questions: Iterable[Question], answer: Callable[[], T]
+) -> T:
     """Read the rows of questions and draw noise for a charge. An error is recorded with the charge, and raised again.
 
     Files that were written meanwhile are an error too, see `engine.check_unchanged`, which is also called before the
@@ -183,8 +185,11 @@ def recorded(account: Recording, receipt: Receipt, questions: Iterable[Question]
     or an exit is no failure: a person caused it, not a cell. The charge stays pending, as when the process is killed.
     Storing the table happens elsewhere: the table is private, so a failure to store it reveals nothing.
     """
+    words = "measured again, which costs" if receipt.again else "charged"
+    announce("charged", account, receipt, name, f"{words} {receipt.loss}")
     try:
-        result = answer()
+        with waited("reading rows and drawing noise"):
+            result = answer()
         for question in questions:
             engine.check_unchanged(question.step)
     except (KeyboardInterrupt, SystemExit):
@@ -194,4 +199,5 @@ def recorded(account: Recording, receipt: Receipt, questions: Iterable[Question]
     else:
         return result
     account.fail(receipt)  # outside of the handler, so that the first error is not the context of the ledger's
+    announce("failed", account, receipt, name, "failed after the charge")
     raise problem

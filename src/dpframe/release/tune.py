@@ -17,7 +17,7 @@ from dpframe.plan import Auto, Limits, Question, described
 from dpframe.plan.declared import check_limits
 from dpframe.plan.steps import check_limit
 from dpframe.release.auto import check_auto, expected_errors, judged_by, read_people, try_people
-from dpframe.release.paying import Account, described_origin, recorded, subject_of, told, under_policy
+from dpframe.release.paying import Account, described_origin, keep, recorded, subject_of, told, under_policy
 from dpframe.release.pricing import UNNAMED, Price
 from dpframe.release.stored import Answer, packed, unpacked
 
@@ -77,7 +77,7 @@ def tuned(
         events=[UNNAMED],
         **under_policy([question], account, cost),
     )
-    told(receipt, name)
+    told(account, receipt, name)
     if receipt.stored is not None:
         return unpacked(receipt.stored.data)[0].long
 
@@ -85,8 +85,9 @@ def tuned(
         unit_sizes = engine.sealed(lambda: read_people(free, price, release_price, also))
         return _table(free, limits, expected_errors(free, unit_sizes, release_price, limits))
 
-    table = recorded(account, receipt, [free], answer)
-    account.store(receipt, packed([Answer(table, {})]), {"tune": words, "drawn": dt.datetime.now(dt.UTC).isoformat()})
+    table = recorded(account, receipt, name, [free], answer)
+    drawn = dt.datetime.now(dt.UTC).isoformat()
+    keep(account, receipt, name, packed([Answer(table, {})]), {"tune": words, "drawn": drawn})
     return table
 
 

@@ -210,7 +210,7 @@ def test_margins_of_a_crosstab_are_sums_of_cells_and_their_errors_are_multiplied
 @pytest.mark.usefixtures("same_noise")
 def test_a_stored_table_is_multiplied_once(table, tmp_path):
     def ask():
-        budget = dp.Ledger(tmp_path / "a.sqlite").budget("b", epsilon=10, delta=1e-6)
+        budget = dp.testing.ledger(tmp_path / "a.sqlite").budget("b", epsilon=10, delta=1e-6)
         frame = dp.protect(table, unit="id", budget=budget)
         return frame.group_by("g", keys=GROUPS, limits=dp.Auto()).agg(n=dp.count()).release(epsilon=1, name="n by g")
 

@@ -16,7 +16,8 @@ from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.witness import Witness, check_forward
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
-from dpframe.errors import LedgerDamaged, LedgerUnavailable
+from dpframe.errors import LedgerDamaged, LedgerUnavailable, UnsupportedOperation
+from dpframe.noise import bits
 
 Reopening = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -141,12 +142,21 @@ class LedgerBook:
         seen: tuple[int, str] | None = None,
     ) -> None:
         self._store, self._name, self._witness, self._skew = store, name, witness, skew
+        self.name: str | None = name
         self._reopening = reopening
         self._seen = seen
 
     @contextmanager
     def write(self) -> Iterator[LedgerPage]:
-        """The page, locked against all other processes and machines; kept if the block ends without an error."""
+        """The page, locked against all other processes and machines; kept if the block ends without an error.
+
+        Errors: LedgerError; UnsupportedOperation where noise is not random and the ledger is not one of tests
+        """
+        if bits.are_replaced() and not self._store.is_test:
+            raise UnsupportedOperation(
+                "Noise is fixed here, so it hides nobody, and this is a real ledger. Nothing is released and nothing "
+                "was spent. In a test use dpframe.testing.ledger(...), which makes a ledger for tests."
+            )
         with self._store.transaction(write=True) as connection:
             page = LedgerPage(connection, self._name, self._skew)
             self._check(page)

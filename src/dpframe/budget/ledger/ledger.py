@@ -263,6 +263,15 @@ class Ledger(Hints):
         budgets = {name: self.budget(name) for name in self.budgets()}
         return exported({name: (budget, budget._book.entries()) for name, budget in budgets.items()}, form)
 
+    @property
+    def is_test(self) -> bool:
+        """Whether it is a ledger for tests, which pays under fixed noise; see `dpframe.testing.ledger`."""
+        return self._store.is_test
+
+    def mark_for_tests(self) -> None:
+        """Make a ledger without budgets one for tests; see `dpframe.testing.ledger`."""
+        self._store.mark_for_tests()
+
     # Copies
 
     def backup(self, target: str | Path) -> dict[str, int]:
@@ -317,7 +326,12 @@ class Ledger(Hints):
         lost: Any = None,
         witness: str | Path | None = None,
     ) -> Ledger:
-        """Put a backup in a place where there is no ledger, and go on from it; see `adopt`."""
+        """Put a backup in a place where there is no ledger, and go on from it.
+
+        Input:  backup: a path or a URL; target: the place of the ledger; by, why, lost, witness: as in `adopt`
+        Bound:  that of `adopt`
+        Errors: LedgerUnavailable if there is something in that place; those of `adopt`
+        """
         from dpframe.budget.ledger.copies import restore
 
         target, store = _store_of(target)
@@ -328,10 +342,10 @@ class Ledger(Hints):
     def adopt(where: str | Path, *, by: str, why: str, lost: Any = None, witness: str | Path | None = None) -> Ledger:
         """Go on from a copy that is not the latest one, and count what is missing as lost. Each budget records it.
 
-        Input:  where: the copy, in the place where it is to stay; by: who adopts it; why; lost: what the missing
-                releases cost, for each budget by its name: ε, (ε, δ), ρ or (ρ, δ), the sum of their prices, also of
-                those from allowances and series; or "all", which spends the budgets; or "none". It may be left out
-                where the witness shows that no entry is missing; witness: that of the ledger, or a new one if it is
+        Input:  where: the copy, in the place where it is to stay; by: who adopts it; why: the reason; lost: what the
+                missing releases cost, for each budget by its name: ε, (ε, δ), ρ or (ρ, δ), the sum of their prices,
+                also of those from allowances and series; or "all", which spends the budgets; or "none". It may be left
+                out where the witness shows that no entry is missing; witness: that of the ledger, or a new one if it is
                 lost
         Bound:  the missing releases compose with all others to the limit, if lost is at least the sum of their prices
         Errors: LedgerDamaged if the copy does not add up, or nobody says what was lost

@@ -19,8 +19,9 @@ import sqlalchemy as sa
 from dpframe.budget.ledger.filesystem import refuse_network
 from dpframe.budget.ledger.schema import BUDGETS, EARLIEST, ENTRIES, FORMAT, LEDGER, METADATA
 from dpframe.budget.ledger.witness import Witness
-from dpframe.errors import LedgerDamaged, LedgerUnavailable
+from dpframe.errors import LedgerDamaged, LedgerUnavailable, UnsupportedOperation
 
+TEST = "test-"  # the beginning of the id of a ledger for tests
 LOGLESS = 4  # the first format that is kept without a write-ahead log
 INDEXES = (
     "dpframe_entries_name",
@@ -37,10 +38,15 @@ def _close(engine: sa.Engine, process: int) -> None:
         engine.dispose()
 
 
+def new_id() -> str:
+    """The id of a new ledger."""
+    return uuid.uuid4().hex
+
+
 def make_ledger(connection: sa.Connection) -> None:
     """Make an empty ledger."""
     METADATA.create_all(connection)
-    connection.execute(LEDGER.insert().values(one=1, id=uuid.uuid4().hex, format=FORMAT, witnessed=False))
+    connection.execute(LEDGER.insert().values(one=1, id=new_id(), format=FORMAT, witnessed=False))
 
 
 def set_aside(connection: sa.Connection, place: str) -> LedgerUnavailable:
@@ -158,6 +164,25 @@ class Store:
         if not self._create:
             raise LedgerUnavailable(f"There is no ledger in {self.place}; dp.Ledger(...) makes one.")
         make_ledger(connection)
+
+    @property
+    def is_test(self) -> bool:
+        """Whether the ledger was made for tests: its id says so, which all its witnesses and copies have."""
+        return self.id.startswith(TEST)
+
+    def mark_for_tests(self) -> None:
+        """Mark a ledger without budgets as one of tests. Errors: UnsupportedOperation."""
+        with self.transaction(write=True) as connection:
+            self.lock(connection)
+            if self.is_test:
+                return
+            witnessed = connection.execute(sa.select(LEDGER.c.witnessed)).scalar_one()
+            if witnessed or connection.execute(sa.select(ENTRIES.c.number).limit(1)).first() is not None:
+                raise UnsupportedOperation(
+                    f"The ledger {self.place} has budgets or a witness, so it is no ledger for tests. Name a new file."
+                )
+            connection.execute(LEDGER.update().values(id=f"{TEST}{self.id}"))
+            self.id = f"{TEST}{self.id}"
 
     def lock(self, connection: sa.Connection) -> int:
         """Make everybody else wait who would charge or make a budget. Output: the ledger's format. Errors: LedgerError.

@@ -285,7 +285,7 @@ class Released(Exports, Generic[Table_co]):
     @property
     def _notes(self) -> Sequence[str]:
         """The sentence that the answer is a stored one; empty for a new answer."""
-        return [self._statement["stored"]] if "stored" in self._statement else []
+        return [self._statement[key] for key in ("test", "stored") if key in self._statement]
 
     def _heading(self, title: str, lines: Sequence[str] = ()) -> Heading:
         """The heading of a chart: title, price and unit, the steps of post-processing by name, and more lines."""

@@ -234,6 +234,8 @@ def in_a_sentence(items: Mapping[str, Any]) -> str:
     >>> in_a_sentence({"guarantee": {"epsilon": 1.0, "delta": 0.0}, "neighbours": {}}).partition(". ")[0][46:]
     'cannot raise their odds that a person is in it by more than 2.72 times'
     """
+    if "test" in items:
+        return str(items["test"])
     loss = items["guarantee"]
     others = items["neighbours"].get("relation") == "replace"
     asked = "that a person's rows are these and not others" if others else "that a person is in it"

@@ -36,8 +36,7 @@ from dpframe.release.kinds.series.questions import (
 )
 from dpframe.release.kinds.series.settings import Settings, bought, kept, opening_plan
 from dpframe.release.kinds.series.unit_change import UnitChange
-from dpframe.release.paying import recorded, subject_of, told, under_policy
-from dpframe.safe_text import visible
+from dpframe.release.paying import keep, recorded, subject_of, told, under_policy
 from dpframe.usage import Hints
 
 _TURNS = 100  # attempts to add a period while other processes add periods
@@ -231,20 +230,19 @@ class Series(Hints):
         answer = recorded(
             self._budget,
             receipt,
+            f"{self._name} {label}",
             questions.values(),
             lambda: sealed(lambda: measured(questions.__getitem__, blocks, opening.noise)),
         )
         details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
-        self._budget.store(receipt, packed_blocks(answer), {"series": self._name, **details})
+        statement = {"series": self._name, **details}
+        keep(self._budget, receipt, f"{self._name} {label}", packed_blocks(answer), statement)
         return receipt
 
     def _shown(self, opening: _Opening, number: int, receipt: Receipt) -> SeriesNumbers:
         """The number of a period that was added."""
         label = opening.calendar.label(number)
-        origin = told(receipt, f"{self._name} {label}").get("stored", "")
-        if not origin and not receipt.again:
-            name = visible(f"{self._name} {label}")
-            _LOG.info("%s: added, nothing charged beside the price of the series", name)
+        origin = told(self._budget, receipt, f"{self._name} {label}").get("stored", "")
         estimates = self._estimates(opening)
         weights = (np.array(estimates.periods)[None] == number).astype(np.float64)
         return self._numbers(opening, estimates, f"{self._name}, {label}", weights, cost=receipt.loss, stored=origin)

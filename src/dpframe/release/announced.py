@@ -1,0 +1,74 @@
+"""What is told of releases while they run: log records of the logger `dpframe`, and callbacks for metrics."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from dpframe.budget import Loss, Receipt
+from dpframe.errors import InvalidArgument
+from dpframe.safe_text import visible
+from dpframe.usage import door
+
+LOG = logging.getLogger("dpframe")
+_CALLBACKS: list[Callable[[Event], object]] = []
+
+
+class Event(NamedTuple):
+    """One step of a release: public facts alone, none of data.
+
+    `what` is "charged", "released" (its table is stored), "failed" (after the charge) or "stored" (an earlier answer
+    was read, for free). `budget` is the name of the budget in its ledger, `name` that of the release, `number` that of
+    its charge, and `seconds` the time since the charge, which may depend on the rows.
+    """
+
+    what: str
+    budget: str | None
+    name: str | None
+    price: Loss
+    number: int
+    seconds: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as plain values, for JSON."""
+        price = {"epsilon": self.price.epsilon} if self.price.rho is None else {"rho": self.price.rho}
+        return {**self._asdict(), "price": {**price, "delta": self.price.delta}}
+
+
+@door
+def on_release(callback: Callable[[Event], object]) -> Callable[[], None]:
+    """Call a function at each step of each release of this process, for metrics. An error in it is logged, and no more.
+
+    Input:  callback: a function of an event, which has `what` ("charged", "released", "failed" or "stored"), `budget`,
+            `name`, `price`, `number` and `seconds`
+    Output: a function that takes the callback back
+
+    >>> import polars as pl, dpframe as dp
+    >>> seen = []
+    >>> stop = dp.on_release(lambda event: seen.append((event.what, event.price.epsilon)))
+    >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> out = frame.count(max_rows=2).release(epsilon=0.25)
+    >>> stop()
+    >>> seen
+    [('charged', 0.25), ('released', 0.25)]
+    """
+    if not callable(callback):
+        raise InvalidArgument("on_release: give a function of one argument, dp.on_release(print).")
+    _CALLBACKS.append(callback)
+    return lambda: _CALLBACKS.remove(callback) if callback in _CALLBACKS else None
+
+
+def announce(what: str, account: object, receipt: Receipt, name: str | None, words: str) -> None:
+    """Log a step of a release, and call the callbacks."""
+    budget = getattr(account, "name", None)  # an account of somebody else may have none
+    since = None if what in ("charged", "stored") else (dt.datetime.now(dt.UTC) - receipt.when).total_seconds()
+    event = Event(what, budget, name, receipt.loss, receipt.number, since)
+    title = ", ".join(text for text in (budget, name) if text is not None) or f"#{receipt.number}"
+    LOG.info("%s: %s", visible(title), visible(words), extra={"dpframe": event.to_dict()})
+    for callback in [*_CALLBACKS]:
+        try:
+            callback(event)
+        except Exception:
+            LOG.exception("A callback of dp.on_release failed.")

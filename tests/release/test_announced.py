@@ -1,0 +1,89 @@
+"""Log records and callbacks of releases: budget, name, price and time, and never data."""
+
+import json
+import logging
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import errors
+
+CELLS = ["Rosebud", "Xanadu"]
+ROWS = pl.DataFrame({"id": [1, 1, 2], "place": [*CELLS, CELLS[0]], "x": [1.0, 2.0, 31337.0]})
+
+
+@pytest.fixture
+def seen():
+    events = []
+    stop = dp.on_release(events.append)
+    yield events
+    stop()
+
+
+def asked(budget, rows=ROWS):
+    return dp.protect(rows, unit="id", budget=budget, max_rows=2).sum("x", bounds=(0, 100))
+
+
+def test_each_step_is_told(tmp_path, seen, caplog):
+    budget = dp.Ledger(tmp_path / "a.sqlite").budget("visits", epsilon=1)
+    with caplog.at_level("INFO", logger="dpframe"):
+        for _ in range(2):
+            asked(budget).release(epsilon=0.25, name="a")
+        asked(dp.Budget(rho=1)).release(rho=0.5)
+    whats = ["charged", "released", "stored", "charged", "released"]
+    assert [event.what for event in seen] == whats
+    assert [record.dpframe["what"] for record in caplog.records] == whats
+    assert [(event.budget, event.name) for event in seen] == [("visits", "a")] * 3 + [(None, None)] * 2
+    assert [event.seconds is None for event in seen] == [True, False, True, True, False]
+    first, *_, last = (json.loads(json.dumps(record.dpframe)) for record in caplog.records)
+    assert (first["price"], first["number"]) == ({"epsilon": 0.25, "delta": 0.0}, 2)
+    assert last["price"] == {"rho": 0.5, "delta": 0.0}
+    assert caplog.messages[0] == "visits, a: charged ε = 0.25"
+
+
+def test_failures_are_told_and_hold_no_data(seen, caplog):
+    strict = ROWS.lazy().with_columns(y=pl.col("place").cast(pl.Int64))
+    query = dp.protect(strict, unit="id", budget=dp.Budget(epsilon=1), max_rows=2).sum("y", bounds=(0, 100))
+    with caplog.at_level("DEBUG", logger="dpframe"), pytest.raises(errors.EngineError):
+        query.release(epsilon=0.25, name="b")
+    assert [event.what for event in seen] == ["charged", "failed"]
+    words = caplog.text + str([vars(record) for record in caplog.records]) + str(seen)
+    assert not any(cell in words for cell in (*CELLS, "31337"))
+
+
+def test_a_callback_that_fails_changes_nothing(caplog):
+    def fails(event):
+        raise ZeroDivisionError
+
+    stops = [dp.on_release(fails), dp.on_release(fails)]
+    with caplog.at_level("ERROR", logger="dpframe"):
+        out = asked(dp.Budget(epsilon=1)).release(epsilon=0.25)
+    assert out.cost.epsilon == 0.25
+    assert len(caplog.records) == 4
+    for stop in stops:
+        stop()
+        stop()
+    caplog.clear()
+    asked(dp.Budget(epsilon=1)).release(epsilon=0.25)
+    assert caplog.records == []
+    with pytest.raises(errors.InvalidArgument, match="on_release"):
+        dp.on_release("print")
+
+
+def test_series_allowances_and_tune_are_told(seen):
+    budget = dp.Budget(epsilon=4, delta=1e-6)
+    night = budget.allocate(nights=3, epsilon=1)
+    asked(night).release(epsilon=0.25)
+    series = budget.series("daily", every="1d", epsilon=1, unit_periods=1)
+    count = dp.protect(ROWS, unit="id", budget=budget).count(max_rows=2)
+    series.add(count, period="2026-01-01")
+    count.tune({"max_rows": [1, 2]}, epsilon=0.1)
+    assert [event.what for event in seen] == ["charged", "released"] * 3
+    assert [event.name for event in seen][2:4] == ["daily 2026-01-01"] * 2
+
+
+def test_nothing_is_logged_where_nobody_configured_it(capfd):
+    asked(dp.Budget(epsilon=1)).release(epsilon=0.25)
+    assert logging.getLogger("dpframe").level == logging.NOTSET
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,134 @@
+"""Fixed noise, and that no real ledger pays under it."""
+
+import sqlite3
+from contextlib import ExitStack
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import errors, testing
+from dpframe.noise import bits
+from dpframe.release import run
+
+ROWS = pl.DataFrame({"user": [1, 1, 2, 3], "city": ["Bonn", "Kiel", "Bonn", "Bonn"], "spend": [3.0, 4.0, 5.0, 8.0]})
+
+
+def visits(budget, epsilon=0.5, **options):
+    people = dp.protect(ROWS, unit="user", budget=budget, max_rows=2)
+    return people.group_by("city", keys=["Bonn", "Kiel"]).count().release(epsilon=epsilon, **options)
+
+
+def test_a_seed_is_a_noise():
+    def with_seed(seed):
+        with testing.fixed_noise(seed):
+            return visits(testing.budget(), 0.01).table.get_column("count").to_list()
+
+    assert with_seed(7) == with_seed(7)
+    assert len({tuple(with_seed(seed)) for seed in (1, 2, "two", 3)}) == 4
+    assert bits.are_replaced() is False
+    with pytest.raises(errors.InvalidArgument):
+        with_seed(None)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request, tmp_path):
+    return tmp_path / "a.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgres")
+
+
+WAYS = {
+    "fixed_noise": lambda: testing.fixed_noise(7),
+    "substitute": lambda: bits.substitute(testing.Words("a")),
+    "replay": lambda: bits.replay([1] * 1000),
+    "record": bits.record,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_real_ledger_never_pays_under_fixed_noise(where, way):
+    """Whatever replaces the noise, and whatever is asked of the budget: nothing is charged, stored or shown."""
+    ledger = dp.Ledger(where)
+    budget = ledger.budget("visits", epsilon=5)
+    kept = visits(budget, name="kept")
+    before = budget.history()
+    asks = (
+        lambda: visits(budget),
+        lambda: visits(budget, name="kept", refresh=True),
+        lambda: visits(budget, name="new"),
+        lambda: budget.allocate(nights=2, epsilon=1),
+        lambda: visits(budget.for_spender("Ada")),
+        lambda: budget.plan([dp.protect(ROWS, unit="user", budget=budget).count(max_rows=2)], epsilon=0.1).release(),
+    )
+    for ask in asks:
+        with WAYS[way](), pytest.raises(errors.UnsupportedOperation, match="real ledger"):
+            ask()
+    assert budget.history() == before
+    assert visits(budget, name="kept").table.equals(kept.table)
+
+
+def test_noise_that_is_fixed_after_the_charge_is_not_shown(tmp_path, monkeypatch):
+    """Whatever fixes the noise while rows are read: the answer is not stored, so nobody sees it."""
+    budget, reading = dp.Ledger(tmp_path / "a.sqlite").budget("visits", epsilon=5), run._answer_all
+
+    def fixed(*arguments):
+        entered.enter_context(testing.fixed_noise(7))
+        return reading(*arguments)
+
+    monkeypatch.setattr(run, "_answer_all", fixed)
+    with ExitStack() as entered, pytest.raises(errors.UnsupportedOperation, match="real ledger"):
+        visits(budget)
+    assert [line.status for line in budget.history()] == ["pending"]
+
+
+def test_a_test_ledger_is_one_for_ever(where):
+    tests = testing.ledger(where)
+    with testing.fixed_noise(7):
+        first = visits(tests.budget("visits", epsilon=5), name="a")
+    again = dp.Ledger(where)
+    assert again.is_test
+    assert visits(again.budget("visits"), name="a").table.equals(first.table)
+    assert testing.ledger(where).is_test
+    again.verify()
+
+
+def test_a_real_ledger_is_never_marked(where, tmp_path):
+    ledger = dp.Ledger(where)
+    ledger.budget("visits", epsilon=5)
+    with pytest.raises(errors.UnsupportedOperation, match="no ledger for tests"):
+        testing.ledger(where)
+    (tmp_path / "here").mkdir()
+    dp.Ledger(tmp_path / "here" / "b.sqlite", witness=tmp_path / "b.witness")
+    with pytest.raises(errors.UnsupportedOperation, match="no ledger for tests"):
+        testing.ledger(tmp_path / "here" / "b.sqlite", witness=tmp_path / "b.witness")
+
+
+def test_a_real_ledger_whose_id_is_changed_is_another_one(tmp_path):
+    (tmp_path / "here").mkdir()
+    path, witness = tmp_path / "here" / "a.sqlite", tmp_path / "a.witness"
+    dp.Ledger(path, witness=witness).budget("visits", epsilon=5)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("UPDATE dpframe_ledger SET id = 'test-' || id")
+    connection.close()
+    with pytest.raises(errors.LedgerDamaged):
+        dp.Ledger(path, witness=witness)
+
+
+def test_a_copy_of_a_test_ledger_is_one(tmp_path):
+    tests = testing.ledger(tmp_path / "a.sqlite")
+    tests.budget("visits", epsilon=5)
+    tests.backup(tmp_path / "b.sqlite")
+    assert dp.Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", by="Ada", why="?", lost="none").is_test
+
+
+def test_a_release_says_that_its_noise_was_fixed(tmp_path):
+    tests = testing.ledger(tmp_path / "a.sqlite").budget("visits", epsilon=5)
+    with testing.fixed_noise(7):
+        out = visits(tests, name="a")
+    again = visits(tests, name="a")  # read again, without fixed noise
+    for release in (out, again):
+        assert "protects nobody" in repr(release)
+        assert "protects nobody" in release.report()
+        assert "protects nobody" in release.report().to_html()
+        assert "protects nobody" in release.report().to_dict()["test"]
+    real = visits(testing.budget())
+    assert "protects nobody" not in repr(real) + real.report().to_json()
