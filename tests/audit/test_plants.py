@@ -71,6 +71,7 @@ from dpframe.plan.totals import Total
 from dpframe.plan.totals import sums as measures
 from dpframe.release import batch, narrowing, paying, run
 from dpframe.release.accuracy import intervals
+from dpframe.release.accuracy.intervals import alpha_of_each, with_rare_groups
 from dpframe.release.answer import GROUPS_FOUND, draw, suppression
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
@@ -1196,14 +1197,14 @@ PLANTS = [
     ),
     Plant(
         "intervals of picked counts are those of one count alone",
-        intervals.alpha_of_each,
+        alpha_of_each,
         "alpha / groups",
         "alpha",
         picked_counts_are_missed,
     ),
     Plant(
         "counts that found their own key are never far above the truth",
-        intervals.with_rare_groups,
+        with_rare_groups,
         "np.where(value <= reach, np.minimum(low, 0.0), low)",
         "low",
         picked_counts_are_missed,

@@ -33,11 +33,9 @@ def test_a_place_at_a_boundary_is_decided_by_more_bits(tilt, exponent, where, mo
             place = inversion.place(
                 np.array([known << 1], np.uint64),
                 np.asarray(exponent, np.intc),
-                np.array([tilt]),
-                0.0,
+                inversion.Inside(np.array([tilt]), 0.0, distribution),
                 0.0,
                 lambda _: ball(0.5),
-                distribution,
             )
         with ctx.workprec(300):
             below = arb(more) / arb(2) ** 64 < rest

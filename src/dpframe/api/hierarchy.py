@@ -12,7 +12,7 @@ from dpframe.api.arguments import Options, read_mapping, read_names, read_share
 from dpframe.api.marginals import TablesQuery
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import Aggregate, Hierarchy, Keys, Layout, Limits, plain, tree_of
+from dpframe.plan import Aggregate, Hierarchy, Keys, Limits, Tree, plain, tree_of
 from dpframe.plan.declared import completed, limits_of
 from dpframe.plan.steps import Step, rebased
 from dpframe.release import HierarchyRelease
@@ -78,34 +78,31 @@ def read_crossed(by: object, columns: Sequence[str]) -> dict[str, Any]:
     return dict.fromkeys(read_names([by], "hierarchy: by=", columns))
 
 
-def hierarchy_of(
-    step: Step,
-    columns: Sequence[str],
-    leaves: Keys | None,
-    crossed: Mapping[str, Sequence[Any]],
-    aggregate: tuple[str, Aggregate],
-    limits: Limits,
-    shares: object,
-) -> Hierarchy:
-    """The question of a tree. Errors: UnsupportedOperation without keys; InvalidArgument."""
+def read_tree(columns: Sequence[str], leaves: Keys | None, crossed: Mapping[str, Sequence[Any]]) -> tuple[Tree, Keys]:
+    """The tree with its leaves, crossed with keys of other columns. Errors: UnsupportedOperation without leaves."""
     if leaves is None:
         example = ", ".join(repr(name) for name in columns)
         raise UnsupportedOperation(
             f"hierarchy: the tree is public, keys=places with a row for each leaf and the columns {example}. A tree "
             "that is found in the data would have to be paid for: group_by(...).keys() finds groups privately."
         )
-    tree, keys = tree_of(list(leaves), columns, crossed)
-    value, statistic = aggregate
+    return tree_of(list(leaves), columns, crossed)
+
+
+def hierarchy_of(
+    step: Step, tree: tuple[Tree, Keys], aggregate: tuple[str, Aggregate], limits: Limits, shares: object
+) -> Hierarchy:
+    """The question of a tree. Errors: InvalidArgument."""
+    (levels, keys), (value, statistic) = tree, aggregate
     return Hierarchy(
         step,
-        (*columns, *crossed),
+        (*levels.columns, *levels.crossed),
         keys,
         limits_of(limits, step.table, groups=True),
         ((value, completed(statistic, step.table)),),
-        Layout(),
-        verb=f"hierarchy([{', '.join(map(repr, columns))}], keys=..., {{limit}})",
-        tree=tree,
-        typed_shares=_read_shares(shares, tree.names),
+        verb=f"hierarchy([{', '.join(map(repr, levels.columns))}], keys=..., {{limit}})",
+        tree=levels,
+        typed_shares=_read_shares(shares, levels.names),
     )
 
 

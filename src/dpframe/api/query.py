@@ -221,7 +221,8 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         if epsilon is None and rho is None and share is None:
             ways = "accuracy(epsilon=0.1), (rho=0.01) or (share=0.02); or at several: accuracy(epsilon=[0.1, 1])"
             raise InvalidPrice(f"Say at what price: {ways}.")
-        table = self._errors(epsilon, delta, rho, alpha, noise, assume_rows, ci, share)
+        price = {"epsilon": epsilon, "rho": rho, "delta": delta, "share": share}
+        table = self._errors(price, alpha, noise, assume_rows, ci)
         warn_hopeless(table, assume_rows)
         shown: Table_co = as_kind(table, source_of(self._question.step).data.kind)
         return shown
@@ -258,21 +259,22 @@ class Query(NoNumber, Hints, Generic[Table_co]):
             )
         terms = Terms.EPSILON if rho is None else Terms.RHO
         epsilons, rhos = (x if is_list(x) or x is None else [x] for x in (epsilon, rho))
-        table = self._errors(epsilons, delta, rhos, alpha, noise, assume_rows, ci)
+        table = self._errors({"epsilon": epsilons, "rho": rhos, "delta": delta}, alpha, noise, assume_rows, ci)
         if column is not None:
             table = table.filter(pl.col("column").is_in([column, f"{column}.other"]))
         return priced_chart(table, self._question, terms, check_alpha(alpha), look)
 
     def _errors(
-        self, epsilon: Any, delta: Any, rho: Any, alpha: float, noise: str, rows: int | None, ci: Any, share: Any = None
+        self, typed: Mapping[str, Any], alpha: float, noise: str, rows: int | None, ci: float | None
     ) -> pl.DataFrame:
         """The table of `accuracy`: one row per column, and of several prices the rows of each."""
-        asked, terms = self._with_ci(ci), Terms.EPSILON if is_list(epsilon) or rho is None else Terms.RHO
-        listed = epsilon if terms is Terms.EPSILON else rho
+        asked = self._with_ci(ci)
+        terms = Terms.EPSILON if is_list(typed["epsilon"]) or typed["rho"] is None else Terms.RHO
+        listed = typed[terms.value]
         several = is_list(listed)
         lines = []
         for price in read_prices(listed, terms) if several else [listed]:
-            named = {"epsilon": epsilon, "rho": rho, "delta": delta, "share": share, terms.value: price}
+            named = {**typed, terms.value: price}
             expected = asked._error_rows(named, alpha, noise, rows)
             useful_from = asked._useful_from(named, alpha, noise)
             first_cells = (float(price),) if several else ()

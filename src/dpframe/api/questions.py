@@ -19,7 +19,7 @@ from dpframe.api.arguments import (
     typed_too,
 )
 from dpframe.api.groups import PrivateGroupBy
-from dpframe.api.hierarchy import HierarchyQuery, hierarchy_of, read_crossed
+from dpframe.api.hierarchy import HierarchyQuery, hierarchy_of, read_crossed, read_tree
 from dpframe.api.marginals import MarginalsQuery, listed_levels, marginals_of, workload_of
 from dpframe.api.query import Query
 from dpframe.api.statistics import counts, moments
@@ -376,7 +376,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         value = "count" if values is None else read_name(values, "hierarchy: values=")
         aggregate = (value, cell_of(values, aggfunc, bounds, "hierarchy"))
         limits = read_limits(max_rows, max_groups, max_rows_per_group)
-        question = hierarchy_of(self._step, names, leaves, crossed, aggregate, limits, shares)
+        question = hierarchy_of(self._step, read_tree(names, leaves, crossed), aggregate, limits, shares)
         return HierarchyQuery(question, self._budget)
 
     def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from typing import Any, Generic, TypeVar, Unpack
+from typing import Any, Generic, NamedTuple, TypeVar, Unpack
 
 from dpframe.api.arguments import Options, read_bounds, read_limits, read_mapping, read_name, read_names, typed_too
 from dpframe.api.query import Query
@@ -145,8 +146,7 @@ class FrameMatrices(AskedFrame[Table_co]):
         """
         if not isinstance(narrow, bool):
             raise InvalidArgument("ols: narrow= is True or False.")
-        outcome, inputs, kinds = _terms(formula, y, x, keys, self._step.table)
-        return _regression(self, outcome, inputs, kinds, bounds, max_rows, narrow)
+        return _regression(self, _terms(formula, y, x, keys, self._step.table), bounds, max_rows, narrow)
 
     def _matrix(
         self, verb: str, columns: Sequence[str], bounds: Mapping[str, Any] | None, max_rows: int | None
@@ -158,7 +158,7 @@ class FrameMatrices(AskedFrame[Table_co]):
             raise InvalidArgument(f"{verb}: name two different columns or more: {verb}(['wage', 'hours']).")
         read = _bounds_of(self, names, bounds, verb)
         line = f"{verb}({list(names)!r}, {typed_too(bounds=bounds)}{{limit}})"
-        query = _moments(self, read, (), max_rows, line, {})
+        query = _moments(self, read, max_rows, line)
         corr = verb == "corr"
         return MomentsQuery(
             query, lambda out: MatrixRelease(out._record, out, moments_of(out._numbers, read, ()), corr), Covers.NOISE
@@ -208,21 +208,26 @@ def _pair_of(typed: Any) -> str:
     return "(0, 100)" if typed is None else repr(typed)
 
 
-def _moments(
-    frame: AskedFrame[Any],
-    bounds: Mapping[str, Bounds],
-    same: Sequence[tuple[str, ...]],
-    max_rows: int | None,
-    verb: str,
-    shares: Mapping[str, Fraction],
-    terms: tuple[str, ...] = (),
-    narrow: bool = False,
-) -> Query[Any]:
-    """The question for all moments of some columns, but for those that follow from others: see `Moments`.
+@dataclass(frozen=True)
+class _Fitted:
+    """What a regression asks beside moments.
 
-    Input:  shares: the weights of sums and products in the price, 1 for those that are not named; terms: the names of
-            the coefficients of a regression, whose influences are measured too; narrow: see `FrameMatrices.ols`
+    `same` are columns for the keys of one category. `shares` are the weights of sums and products in the price, 1 for
+    those that are not named. `terms` are the names of the coefficients, whose influences are measured too. For `narrow`
+    see `FrameMatrices.ols`.
     """
+
+    same: tuple[tuple[str, ...], ...] = ()
+    shares: Mapping[str, Fraction] = field(default_factory=dict)
+    terms: tuple[str, ...] = ()
+    narrow: bool = False
+
+
+def _moments(
+    frame: AskedFrame[Any], bounds: Mapping[str, Bounds], max_rows: int | None, verb: str, fitted: _Fitted = _Fitted()
+) -> Query[Any]:
+    """The question for all moments of some columns, but for those that follow from others: see `Moments`."""
+    same, shares, terms = fitted.same, fitted.shares, fitted.terms
     group = {name: number for number, names in enumerate(same) for name in names}
     among = tuple(bounds.items())
     asked = [(name, Moment(shares.get(name, Fraction(1)), (name,), among)) for name in bounds]
@@ -232,10 +237,18 @@ def _moments(
         title = f"{a}·{b}"
         asked.append((title, Moment(shares.get(title, Fraction(1)), (a, b), among)))
     rows = Moment(
-        shares.get("rows", Fraction(1)), (), among, tuple(asked) if terms else (), tuple(same), terms, narrow=narrow
+        shares.get("rows", Fraction(1)), (), among, tuple(asked) if terms else (), same, terms, narrow=fitted.narrow
     )
     aggregates: tuple[tuple[str, Aggregate], ...] = (("rows", rows), *asked)
     return frame._query(aggregates, read_limits(max_rows), verb=verb)
+
+
+class _Formula(NamedTuple):
+    """The outcome of a regression, its inputs, and the keys of those that are categories."""
+
+    outcome: str
+    inputs: list[str]
+    kinds: dict[str, list[Any]]
 
 
 def _terms(
@@ -244,8 +257,8 @@ def _terms(
     x: str | Sequence[str] | None,
     keys: Mapping[str, Sequence[Any]] | None,
     table: Table,
-) -> tuple[str, list[str], dict[str, list[Any]]]:
-    """The outcome, the columns, and the keys of those that are categories, typed or declared."""
+) -> _Formula:
+    """A regression as it was typed. Categories have typed or declared keys. Errors: InvalidArgument."""
     if (formula is None) == (y is None) or (formula is None) == (x is None):
         raise InvalidArgument("ols: give a formula, or y= and x=: ols(y='wage', x=['education'], bounds={...}).")
     listed = {} if keys is None else read_mapping(keys, "ols")
@@ -267,7 +280,7 @@ def _terms(
         check_levels(table, (name,), (listed[name],), "ols")
     if set(listed) - set(categories):
         raise InvalidArgument("ols: keys= are for categories, written C(region) in a formula.")
-    return outcome, inputs, {name: list(listed[name]) for name in categories}
+    return _Formula(outcome, inputs, {name: list(listed[name]) for name in categories})
 
 
 def _parsed(formula: str) -> tuple[str, list[str], list[str]]:
@@ -301,15 +314,10 @@ def _parsed(formula: str) -> tuple[str, list[str], list[str]]:
 
 
 def _regression(
-    frame: Any,
-    outcome: str,
-    inputs: Sequence[str],
-    kinds: Mapping[str, Sequence[Any]],
-    bounds: Mapping[str, Any] | None,
-    max_rows: int | None,
-    narrow: bool,
+    frame: Any, formula: _Formula, bounds: Mapping[str, Any] | None, max_rows: int | None, narrow: bool
 ) -> MomentsQuery[Regression]:
     """The question of a regression, on a table with a column of true and false for each key but the first."""
+    outcome, inputs, kinds = formula
     numbers = [name for name in inputs if name not in kinds]
     read, same, categories = _bounds_of(frame, [*numbers, outcome], bounds, "ols"), [], {}
     made: dict[str, Bounds] = {name: read[name] for name in numbers}
@@ -330,7 +338,7 @@ def _regression(
     terms = (INTERCEPT, *(name for name in made if name != outcome))
     also = ", narrow=True" if narrow else ""
     verb = f"ols(y={outcome!r}, x={list(inputs)!r}, {{limit}}{also})"
-    query = _moments(frame, made, same, max_rows, verb, shares, terms, narrow)
+    query = _moments(frame, made, max_rows, verb, _Fitted(tuple(same), shares, terms, narrow))
 
     def answer(out: Release[Any]) -> Regression:
         regressors = out._numbers.outputs[0].regressors

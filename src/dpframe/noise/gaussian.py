@@ -38,7 +38,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
 from dpframe.noise.bernoulli import flips
 from dpframe.noise.certified import Ball, ball, precision
-from dpframe.noise.inversion import BLOCK, UNIT, by_size, combine, fit, magnitude_bits, place, uniform_ball
+from dpframe.noise.inversion import BLOCK, UNIT, Inside, by_size, combine, fit, magnitude_bits, place, uniform_ball
 from dpframe.noise.laplace import discrete_laplace
 from dpframe.noise.scales import check_scale, check_size
 
@@ -211,7 +211,9 @@ def _split(scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> Wide
         def distribution(i: int, x: Ball, cell: Integers = cell, rate: Floats = rate) -> Ball:
             return cell_mass(int(cell[i]), x, float(rate[i])) / cell_mass(int(cell[i]), ball(1), float(rate[i]))
 
-        inside[block] = place(words, exponents[block], cell / variance, 0.5 / variance, 0.0, _half, distribution)
+        inside[block] = place(
+            words, exponents[block], Inside(cell / variance, 0.5 / variance, distribution), 0.0, _half
+        )
     return combine(cells, exponent, inside)
 
 

@@ -31,6 +31,7 @@ boundary, in ball arithmetic.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,33 +115,30 @@ def uniform_below(prefix: int, count: int, probability: Callable[[], Ball]) -> b
         count += 64
 
 
+class Inside(NamedTuple):
+    """The law of the position in a cell: tilt and curve of the density above; distribution(i, x) is F(x) of draw i."""
+
+    tilt: float | Floats
+    curve: float | Floats
+    distribution: Callable[[int, Ball], Ball]
+
+
 def place(
-    words: Words,
-    exponent: NDArray[np.intc],
-    tilt: float | Floats,
-    curve: float | Floats,
-    shift: float | Floats,
-    offset: Callable[[int], Ball],
-    distribution: Callable[[int, Ball], Ball],
+    words: Words, exponent: NDArray[np.intc], law: Inside, shift: float | Floats, offset: Callable[[int], Ball]
 ) -> Integers:
     """floor(2^b·X + c) for X with the density above, by inversion at the upper 63 bits of each word.
 
-    Input:  shift is c - 1/2 as a float, within 2^-47; offset(i) is c and distribution(i, x) is F(x) of draw i, as balls
+    Input:  shift is c - 1/2 as a float, within 2^-47; offset(i) is c of draw i, as a ball
     Output: integers in [0, 2^b], shape of words
     """
-    return place_floats(words, exponent, tilt, curve, shift, offset, distribution).astype(np.int64)
+    return place_floats(words, exponent, law, shift, offset).astype(np.int64)
 
 
 def place_floats(
-    words: Words,
-    exponent: NDArray[np.intc],
-    tilt: float | Floats,
-    curve: float | Floats,
-    shift: float | Floats,
-    offset: Callable[[int], Ball],
-    distribution: Callable[[int, Ball], Ball],
+    words: Words, exponent: NDArray[np.intc], law: Inside, shift: float | Floats, offset: Callable[[int], Ball]
 ) -> Floats:
     """The integers of `place`, as floats. The floats are exact."""
+    tilt, curve, distribution = law
     uniform = (words >> np.uint64(1)).view(np.int64) + 0.5
     uniform *= 2.0**-63
     width = np.ldexp(1.0, exponent)

@@ -42,6 +42,7 @@ from dpframe.noise.inversion import (
     BLOCK,
     FUNCTION,
     UNIT,
+    Inside,
     by_size,
     combine,
     magnitude_bits,
@@ -200,7 +201,7 @@ def _split(rule: _Rounding, scale: float | Floats, size: int, exponent: NDArray[
 
         # The upper 63 bits of the word give the position, the last bit gives the sign.
         shift = rule.shift(scales[block])
-        inside[block] = place(words, exponents[block], 1 / rate, 0.0, shift, offset, distribution)
+        inside[block] = place(words, exponents[block], Inside(1 / rate, 0.0, distribution), shift, offset)
         negative[block] = (words & np.uint64(1)).astype(bool)
     magnitude = combine(cells, exponent, inside)
     return np.where(negative, -magnitude, magnitude)

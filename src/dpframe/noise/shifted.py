@@ -25,7 +25,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
 from dpframe.noise.certified import Ball, ball
 from dpframe.noise.gaussian import cell_mass, whole_cells
-from dpframe.noise.inversion import DIRECT, SPLIT, place_floats
+from dpframe.noise.inversion import DIRECT, SPLIT, Inside, place_floats
 from dpframe.noise.laplace import lower_cells
 from dpframe.noise.scales import check_scale
 
@@ -63,7 +63,8 @@ def shifted_laplace(scale: float, shift: Floats, exact: Callable[[int], Fraction
         slope = -1 / ball(rate)
         return (slope * x).expm1() / slope.expm1()
 
-    inside = place_floats(words, np.asarray(exponent, np.intc), 1 / rate, 0.0, sign * shift, offset, distribution)
+    law = Inside(1 / rate, 0.0, distribution)
+    inside = place_floats(words, np.asarray(exponent, np.intc), law, sign * shift, offset)
     inside *= sign
     return cells * sign, inside, exponent
 
@@ -90,15 +91,8 @@ def shifted_gaussian(scale: float, shift: Floats, exact: Callable[[int], Fractio
     def distribution(i: int, x: Ball) -> Ball:
         return cell_mass(int(cells[i]), x, rate) / cell_mass(int(cells[i]), ball(1), rate)
 
-    inside = place_floats(
-        words,
-        np.asarray(exponent, np.intc),
-        np.asarray(cells * (1 / variance), np.float64),
-        0.5 / variance,
-        shift,
-        lambda i: ball(_HALF + exact(i)),
-        distribution,
-    )
+    law = Inside(np.asarray(cells * (1 / variance), np.float64), 0.5 / variance, distribution)
+    inside = place_floats(words, np.asarray(exponent, np.intc), law, shift, lambda i: ball(_HALF + exact(i)))
     return cells.astype(np.float64), inside, exponent
 
 

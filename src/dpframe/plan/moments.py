@@ -152,24 +152,18 @@ def _shifted(bound: int) -> int:
 
 
 def _moment(
-    moment: Moment,
-    total: Total,
-    unit: Fraction,
-    ends: tuple[int, int],
-    most: int | None,
-    unit_limits: UnitLimits,
-    what: str,
+    moment: Moment, total: Total, grid: ValueGrid, most: int | None, unit_limits: UnitLimits, what: str
 ) -> Total:
-    """The total of a second moment: an integer for each person and group inside `ends`. Errors: InvalidBounds."""
-    _check_size(unit, ends, what)
-    table = unit_limits.table
+    """The total of a second moment: an integer of the grid for each person and group. Errors: InvalidBounds."""
+    table, ends = unit_limits.table, (grid.lower, grid.upper)
+    _check_size(grid.step, ends, what)
     if unit_limits.one_row_each and not (total.column is not None and total.column.domain.nullable):
         bound, moment = maps.one_row_sum(*ends), replace(moment, one_row=True)
     else:
         limits = unit_limits.contribution(what)
         bound = maps.unit_products(limits, *ends, table.relation, unit_limits.cells, most)
         moment = replace(moment, most_groups=limits.groups, in_all=most)
-    return Total(TotalKind.MOMENT, None, ValueGrid(unit, Fraction(0), *ends), 0, bound, moment=moment)
+    return Total(TotalKind.MOMENT, None, grid, 0, bound, moment=moment)
 
 
 def _check_size(unit: Fraction, ends: tuple[int, int], what: str) -> None:
@@ -192,8 +186,8 @@ def _row_spread(count: Total, unit_limits: UnitLimits, what: str) -> Total:
     shift = _shifted(largest)
     rows, in_all = largest >> shift, (limits.rows << count.fraction) >> shift
     moment = Moment(Product.ROW_SPREAD, None, count.key, rows_shift=shift, most_rows=rows)
-    unit = Fraction(2**shift, 2**count.fraction) ** 2
-    return _moment(moment, count, unit, (0, rows**2 // 4), rows * in_all, unit_limits, what)
+    grid = ValueGrid(Fraction(2**shift, 2**count.fraction) ** 2, Fraction(0), 0, rows**2 // 4)
+    return _moment(moment, count, grid, rows * in_all, unit_limits, what)
 
 
 def _with_rows(product: Product, total: Total, count: Total, unit_limits: UnitLimits, what: str) -> Total:
@@ -229,7 +223,8 @@ def _with_rows(product: Product, total: Total, count: Total, unit_limits: UnitLi
         cap,
     )
     worth = unit**2 if product is Product.SQUARE else unit * rows_unit
-    return _moment(moment, total, worth, (-largest_product, largest_product), cap * in_all, unit_limits, what)
+    values = ValueGrid(worth, Fraction(0), -largest_product, largest_product)
+    return _moment(moment, total, values, cap * in_all, unit_limits, what)
 
 
 def _of_sum(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
@@ -251,7 +246,7 @@ def _of_sum(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[
     unit = (Fraction(2**shift * 2**pre, 2) * total.unit) ** 2
     ends = (0, most**2 // 4) if positive else (0, most**2)
     if not per_unit:
-        return [_moment(moment, total, unit, ends, in_all, unit_limits, what)]
+        return [_moment(moment, total, ValueGrid(unit, Fraction(0), *ends), in_all, unit_limits, what)]
     _check_size(unit, ends, what)
     return [_of_whole_people(moment, unit, ends, unit_limits, what)]
 
@@ -285,7 +280,7 @@ def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str,
     first = next((t for t in totals if t.column is not None and t.column.domain.nullable), totals[0])
     ends, unit = (0, INFLUENCE_MOST**2), Fraction(1, INFLUENCE_MOST**2)
     if not per_unit:
-        return _moment(moment, first, unit, ends, None, unit_limits, what)
+        return _moment(moment, first, ValueGrid(unit, Fraction(0), *ends), None, unit_limits, what)
     return _of_whole_people(moment, unit, ends, unit_limits, what)
 
 
@@ -351,8 +346,8 @@ def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, what: str,
     cap = -(-(INFLUENCE_MOST**2) // rows) - slope
     moment = replace(influence, counts=count.key, rows_shift=shift, most_counted=rows, slope=slope, cap=cap)
     first = next((t for t in totals if t.column is not None and t.column.domain.nullable), totals[0])
-    ends = (-cap * rows, cap * rows)
-    return _moment(moment, first, Fraction(1, INFLUENCE_MOST**2), ends, cap * in_all, unit_limits, what)
+    grid = ValueGrid(Fraction(1, INFLUENCE_MOST**2), Fraction(0), -cap * rows, cap * rows)
+    return _moment(moment, first, grid, cap * in_all, unit_limits, what)
 
 
 def between_totals(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar
 
 from dpframe import engine
 from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, read_delta, read_epsilon
@@ -20,6 +20,14 @@ T = TypeVar("T")
 
 
 CAPPED = ("spender", "day", "week", "month")  # caps of a policy file that a budget holds, beside that of one release
+
+
+class Naming(TypedDict, total=False):
+    """The name of a release in its budget, and whether it is paid again: see `Query.release`."""
+
+    name: str | None
+    refresh: bool
+    retry: bool
 
 
 class Account(Protocol):

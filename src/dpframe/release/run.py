@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from dpframe import engine
 from dpframe.budget import Loss, Normal, Receipt, Terms
@@ -38,7 +38,7 @@ from dpframe.release.auto import Seen, check_choice, choose, restored
 from dpframe.release.certificate import certified, charged_facts
 from dpframe.release.kinds import Record, answer_kind
 from dpframe.release.left_out import left_out
-from dpframe.release.paying import Account, described_origin, keep, recorded, subject_of, told, under_policy
+from dpframe.release.paying import Account, Naming, described_origin, keep, recorded, subject_of, told, under_policy
 from dpframe.release.pricing import UNNAMED, GaussianPrice, NoisePlan, Price, described_price
 from dpframe.release.shown import (
     bias_words,
@@ -63,10 +63,7 @@ def release(
     question: Question,
     account: Account,
     price: Price,
-    *,
-    name: str | None = None,
-    refresh: bool = False,
-    retry: bool = False,
+    **naming: Unpack[Naming],
 ) -> Any:
     """Validate, charge, read, draw, store and lay out; or return the stored answer of the name.
 
@@ -77,7 +74,7 @@ def release(
     """
     price, plan = bought(question, price)
     cost = check_choice(question, price) if question.undecided else plan.cost
-    (one,) = settled([(question, plan)], account, cost, price, name=name, refresh=refresh, retry=retry)
+    (one,) = settled([(question, plan)], account, cost, price, **naming)
     return one
 
 
@@ -104,15 +101,13 @@ def settled(
     cost: Loss,
     price: Price,
     *,
-    name: str | None,
-    refresh: bool,
-    retry: bool = False,
     batch: bool = False,
+    **naming: Unpack[Naming],
 ) -> list[Any]:
     """Charge several questions once, together, and answer them.
 
     Input:  questions with their noise; the account; the cost of all together; the price, for the description under the
-            name; name, refresh, retry as in `Budget.charge`; batch: whether the questions were fixed together
+            name; batch: whether the questions were fixed together; naming as in `Budget.charge`
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
     for question, _ in questions:
@@ -125,10 +120,10 @@ def settled(
         raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
     words = "; ".join(asked(question) for question, _ in questions)
     query = f"batch of {len(questions)}: {words}" if batch else words
+    name = naming.get("name")
     plan = _description(questions, price) if name is not None else None
     events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
-    options: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
-    options |= {"retry": True} if retry else {}
+    options: dict[str, Any] = {**naming, "plan": plan, "batch": batch, "events": events}
     options |= under_policy((question for question, _ in questions), account, cost)
     options |= {"normal": _normal(questions)} if account.terms is Terms.EITHER else {}
     normal = options.get("normal")

@@ -6,7 +6,7 @@ import datetime as dt
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -17,7 +17,7 @@ from dpframe.plan import Auto, Limits, Question, described
 from dpframe.plan.declared import check_limits
 from dpframe.plan.steps import check_limit
 from dpframe.release.auto import check_auto, expected_errors, judged_by, read_people, try_people
-from dpframe.release.paying import Account, described_origin, keep, recorded, subject_of, told, under_policy
+from dpframe.release.paying import Account, Naming, described_origin, keep, recorded, subject_of, told, under_policy
 from dpframe.release.pricing import UNNAMED, Price
 from dpframe.release.stored import Answer, packed, unpacked
 
@@ -33,8 +33,7 @@ def tuned(
     price: Price,
     at: Any,
     delta: Any,
-    name: str | None,
-    refresh: bool,
+    **naming: Unpack[Naming],
 ) -> pl.DataFrame:
     """Pay for the histograms, and estimate the error of a question under each choice of limits.
 
@@ -63,6 +62,7 @@ def tuned(
     also = sorted({histogram for choice in limits for histogram in judged_by(choice)})
     engine.check_unchanged(free.step)
     try_people(free, release_price, also)
+    name = naming.get("name")
     plan = None if name is None else _description(free, limits, price, release_price)
     words = f"tune of {', '.join(output.name for output in question.outputs)}"
     cost = price.loss(delta=False)
@@ -70,9 +70,8 @@ def tuned(
         cost,
         subject_of(question),
         words,
-        name=name,
         plan=plan,
-        refresh=refresh,
+        **naming,
         batch=False,
         events=[UNNAMED],
         **under_policy([question], account, cost),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Generic, Self
+from typing import Generic, Self, TypedDict, Unpack
 
 from dpframe import engine
 from dpframe.api.arguments import Columns, RowLimits, read_name, read_row_limits, read_several
@@ -20,6 +20,14 @@ from dpframe.plan.declared import completed, limits_of, min_units_of
 from dpframe.plan.steps import Step
 from dpframe.release import Account
 from dpframe.usage import Examples, Hints, NoNumber
+
+
+class Cells(TypedDict, total=False):
+    """What a question says of the cells of its table, as `Question` has it."""
+
+    layout: Layout
+    other: Key | None
+    min_units: int | None
 
 
 class AskedFrame(NoNumber, Hints, Generic[Table_co]):
@@ -78,20 +86,16 @@ class AskedFrame(NoNumber, Hints, Generic[Table_co]):
         aggregates: tuple[tuple[str, Aggregate], ...],
         limits: Limits,
         *,
+        verb: str,
         by: tuple[str, ...] = (),
         keys: Keys | None = None,
-        verb: str,
-        layout: Layout | None = None,
-        other: Key | None = None,
-        min_units: int | None = None,
+        **cells: Unpack[Cells],
     ) -> Query[Table_co]:
         table = self._step.table
         limits, columns = limits_of(limits, table, groups=bool(by)), _columns(aggregates, table)
-        least = min_units_of(min_units, table, found=bool(by) and keys is None, call=verb.partition("(")[0])
-        asked = Question(
-            self._step, by, keys, limits, columns, layout or Layout(), verb=verb, other=other, min_units=least
-        )
-        return Query(asked, self._budget)
+        found, call = bool(by) and keys is None, verb.partition("(")[0]
+        cells["min_units"] = min_units_of(cells.get("min_units"), table, found=found, call=call)
+        return Query(Question(self._step, by, keys, limits, columns, verb=verb, **cells), self._budget)
 
 
 class AskedGroups(NoNumber, Hints, Generic[Table_co]):

@@ -227,11 +227,10 @@ def log_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str
             "times the lower one. Type narrower ones."
         )
     logs = Bounds(math.log(bounds.lower), math.log(bounds.upper))
-    return computed_total(TotalKind.LOG, column, logs, unit_limits, what)
+    return computed_total(column, logs, unit_limits, what)
 
 
 def computed_total(
-    total_kind: TotalKind,
     column: Column,
     span: Bounds,
     unit_limits: UnitLimits,
@@ -240,7 +239,7 @@ def computed_total(
     factors: tuple[Factor, ...] = (),
     present: tuple[Column, ...] = (),
 ) -> Total:
-    """Sum per group of what is computed of each value, inside a span and measured from the middle of that span.
+    """Sum per group of products of factors, or of logarithms, inside a span and measured from its middle.
 
     Bound:  a row's integer is clipped to its grid, whatever the engine computed. So the total is a sum of values in
             known bounds: see `dpframe.theory.formulas.sensitivity.grouped.row_sums`, and `one_row_sum` where each unit
@@ -256,7 +255,8 @@ def computed_total(
         bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
     nullable = tuple(c for c in present if c.domain.nullable)
-    return Total(total_kind, column, grid, fraction, bound.scaled(2**fraction), factors=factors, present=nullable)
+    computed = TotalKind.PRODUCT if factors else TotalKind.LOG
+    return Total(computed, column, grid, fraction, bound.scaled(2**fraction), factors=factors, present=nullable)
 
 
 def middle_of(bounds: Bounds) -> Fraction:
@@ -302,9 +302,7 @@ def product_total(
             f"from 1e-{most} to 1e{most} apart."
         )
     span = Bounds(float(min(products)), float(max(products)))
-    return computed_total(
-        TotalKind.PRODUCT, factors[0].column, span, unit_limits, what, factors=factors, present=present
-    )
+    return computed_total(factors[0].column, span, unit_limits, what, factors=factors, present=present)
 
 
 def unit_sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:

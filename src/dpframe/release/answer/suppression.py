@@ -195,11 +195,8 @@ def _hide_one_each(
     for level in range(len(tree.first) - 1, -1, -1):
         for cell in np.flatnonzero(needs[level].any(axis=0)).tolist():
             at, need = np.flatnonzero(needs[level][:, cell]), needs[level][:, cell]
-            left = at[
-                ~_hide_children(
-                    tree, level, cell, at, values, hidden, down[level + 1][:, cell] < tree.down(need, level)
-                )
-            ]
+            below = values[level + 1][:, cell], hidden[level + 1][:, cell]
+            left = at[~_hide_children(tree, level, at, *below, down[level + 1][:, cell] < tree.down(need, level))]
             changed |= len(left) < len(at) or not hidden[level][left, cell].all()
             full = left[hidden[level][left, cell]]
             hidden[level][left, cell] = True
@@ -210,22 +207,21 @@ def _hide_one_each(
                 for lower in range(1, len(tree.first)):
                     every = np.arange(tree.sizes[lower])
                     tight = np.zeros(tree.sizes[lower + 1], np.bool_)
-                    changed |= bool(_hide_children(tree, lower, cell, every, values, hidden, tight).any())
+                    below = values[lower + 1][:, cell], hidden[lower + 1][:, cell]
+                    changed |= bool(_hide_children(tree, lower, every, *below, tight).any())
     return changed
 
 
 def _hide_children(
-    tree: Levels,
-    level: int,
-    cell: int,
-    at: Integers,
-    values: Sequence[Floats],
-    hidden: Sequence[Booleans],
-    tight: Booleans,
+    tree: Levels, level: int, at: Integers, values: Floats, hidden: Booleans, tight: Booleans
 ) -> Booleans:
-    """Hide a shown child of some nodes: the smallest that is not tight, else the smallest. Which nodes had one."""
-    children, node = hidden[level + 1][:, cell], np.repeat(np.arange(tree.sizes[level]), tree.children[level])
-    first = np.lexsort((values[level + 1][:, cell], tight, children, node))[tree.first[level]][at]
-    had = ~children[first]
-    children[first] = True
+    """Hide a shown child of some nodes, in place: the smallest that is not tight, else the smallest.
+
+    Input:  the nodes of a level; numbers of the level below, and which of them are hidden or tight
+    Output: which of the nodes had one
+    """
+    node = np.repeat(np.arange(tree.sizes[level]), tree.children[level])
+    first = np.lexsort((values, tight, hidden, node))[tree.first[level]][at]
+    had = ~hidden[first]
+    hidden[first] = True
     return np.asarray(had)

@@ -57,6 +57,11 @@ class Crosstab:
         missing = np.array([value is None for value in self.values.flat], bool).reshape(self.values.shape)
         return np.where(missing, self.marks, self.values)
 
+    def in_percent(self) -> Crosstab:
+        """The grid with its numbers in per cent."""
+        cells = np.array([[None if x is None else 100 * x for x in row] for row in self.values], np.object_)
+        return replace(self, values=cells, lower=100 * self.lower, upper=100 * self.upper)
+
     @cached_property
     def errors(self) -> Floats:
         """The largest distance from each number to an end of its interval; NaN where it is not known."""

@@ -434,7 +434,8 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
         grid = crosstab(numbers, 0.05)
         if grid is not None:
             signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
-            return heatmap(grid, words, heading, look, signed=signed, parts=parts, covers=numbers.covers)
+            grid = grid.in_percent() if parts else grid
+            return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers)
         errors = error_table(numbers, 0.05).filter(pl.col("column") == output_shown.name)
         collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
         dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers

@@ -11,8 +11,9 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -93,8 +94,9 @@ def empirical_sensitivity(
     relation = _relation(neighbors)
     if not is_whole(distance, 1):
         raise InvalidArgument(f"distance={distance!r}: neighbours differ in a whole number of records, at least 1.")
+    search = _Search(int(distance), relation, progress, limit)
     if isinstance(query, TableQuery):
-        return _table_sensitivity(query, universe, size, int(distance), relation, progress, limit)
+        return _table_sensitivity(query, universe, size, search)
     columns = _columns(universe) if isinstance(query, str) or isinstance(universe, Mapping) else None
     if columns is not None:
         options: dict[str, Any] = {"metric": metric, "progress": progress, "limit": limit, "replacement": replacement}
@@ -103,9 +105,7 @@ def empirical_sensitivity(
             for name, values in columns.items()
         }
     records, shape = _records(universe)
-    largest = _of_records(
-        query, records, shape, (size, replacement), (int(distance), relation), metric, progress, limit
-    )
+    largest = _of_records(query, records, shape, (size, replacement), metric, search)
     if largest is None:
         raise InvalidArgument(
             "empirical_sensitivity: no two neighbours have a defined answer; is the universe too small?"
@@ -118,10 +118,8 @@ def _of_records(
     records: list[object],
     shape: Callable[[list[Any]], Any],
     sampling: tuple[int, bool],
-    near: tuple[int, Relation],
     metric: Metric | None,
-    progress: bool | None,
-    limit: int,
+    search: _Search,
 ) -> Any:
     """The largest change of a query over datasets of these records; None if no two neighbours have an answer."""
     exact = None if isinstance(query, Transformation) else exact_statistic(query)
@@ -131,7 +129,7 @@ def _of_records(
     ask, compare = _asked(query if exact is None else exact, metric)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # Queries of empty or tiny datasets warn and return NaN.
-        return _answered(every, *near, lambda rows: ask(shape(rows)), compare, progress, limit)
+        return search.answered(every, lambda rows: ask(shape(rows)), compare)
 
 
 def _relation(neighbors: str) -> Relation:
@@ -168,16 +166,6 @@ def _records(universe: Records) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     if rows and all(isinstance(r, int | float) for r in rows):
         return rows, np.array
     return rows, list
-
-
-def _refuse(every: Universe, distance: int, relation: Relation, limit: int) -> None:
-    changes = every.changes(distance, relation)
-    if every.datasets * (changes + 1) > limit:
-        raise UnsupportedOperation(
-            f"empirical_sensitivity: there are {every.datasets} datasets of {every.size} records, each with up to "
-            f"{changes} neighbours; that is more than limit={limit} comparisons and would take too long. Make the "
-            "universe, the size or the distance smaller, or raise limit=."
-        )
 
 
 # The query
@@ -235,52 +223,46 @@ def _difference(a: Any, b: Any) -> float:
 # The search
 
 
-def _answered(
-    every: Universe,
-    distance: int,
-    relation: Relation,
-    ask: Ask,
-    compare: Compare,
-    progress: bool | None,
-    limit: int,
-) -> Any:
-    """The largest change: for numbers by common parts, for other answers by trying every pair of neighbours."""
-    numbers = compare is _difference or isinstance(getattr(compare, "__self__", None), AbsoluteDistance)
-    if numbers and common_part_work(every, distance, relation) <= limit:
-        with contextlib.suppress(NotNumbersError):
-            change = largest_number(every, distance, relation, ask, progress)
-            return None if change is None else compare(change, 0)
-    _refuse(every, distance, relation, limit)
-    return _largest(every, distance, relation, ask, compare, progress)
+@dataclass(frozen=True)
+class _Search:
+    """Which datasets are neighbours, whether progress is shown, and the largest number of comparisons."""
 
+    distance: int
+    relation: Relation
+    progress: bool | None
+    limit: int
 
-def _largest(
-    every: Universe,
-    distance: int,
-    relation: Relation,
-    ask: Ask,
-    compare: Compare,
-    progress: bool | None,
-) -> Any:
-    """The largest distance between answers of neighbours; None if no two neighbours have an answer."""
-    answers: dict[tuple[int, ...], Any] = {}
+    def answered(self, every: Universe, ask: Ask, compare: Compare) -> Any:
+        """The largest change: for numbers by common parts, for other answers by trying every pair of neighbours."""
+        numbers = compare is _difference or isinstance(getattr(compare, "__self__", None), AbsoluteDistance)
+        if numbers and common_part_work(every, self.distance, self.relation) <= self.limit:
+            with contextlib.suppress(NotNumbersError):
+                change = largest_number(every, self.distance, self.relation, ask, self.progress)
+                return None if change is None else compare(change, 0)
+        return self.largest(every, ask, compare)
 
-    def answer(counts: tuple[int, ...]) -> Any:
-        if counts not in answers:
-            answers[counts] = ask(every.records(counts))
-        return answers[counts]
+    def largest(self, every: Universe, ask: Ask, compare: Compare) -> Any:
+        """The largest distance between answers of neighbours; None if no two neighbours have an answer.
 
-    largest: Any = None
-    for dataset in watched(every, every.datasets, "datasets", progress):
-        own_answer = answer(dataset)
-        if own_answer is None:
-            continue
-        for neighbour in every.neighbours(dataset, distance, relation):
-            neighbour_answer = answer(neighbour)
-            if neighbour_answer is not None:
-                change = compare(own_answer, neighbour_answer)
-                largest = change if largest is None else _greater(largest, change)
-    return largest
+        Errors: UnsupportedOperation where there are too many
+        """
+        changes = every.changes(self.distance, self.relation)
+        if every.datasets * (changes + 1) > self.limit:
+            raise UnsupportedOperation(
+                f"empirical_sensitivity: there are {every.datasets} datasets of {every.size} records, each with up to "
+                f"{changes} neighbours; that is more than limit={self.limit} comparisons and would take too long. Make "
+                "the universe, the size or the distance smaller, or raise limit=."
+            )
+        answer = cache(lambda counts: ask(every.records(counts)))
+        largest: Any = None
+        for dataset in watched(every, every.datasets, "datasets", self.progress):
+            if (own_answer := answer(dataset)) is None:
+                continue
+            for neighbour in every.neighbours(dataset, self.distance, self.relation):
+                if (neighbour_answer := answer(neighbour)) is not None:
+                    change = compare(own_answer, neighbour_answer)
+                    largest = change if largest is None else _greater(largest, change)
+        return largest
 
 
 def _greater(a: Any, b: Any) -> Any:
@@ -292,15 +274,7 @@ def _greater(a: Any, b: Any) -> Any:
     return max(a, b)
 
 
-def _table_sensitivity(
-    query: TableQuery,
-    universe: Records,
-    size: int,
-    distance: int,
-    relation: Relation,
-    progress: bool | None,
-    limit: int,
-) -> dict[str, Sensitivity]:
+def _table_sensitivity(query: TableQuery, universe: Records, size: int, search: _Search) -> dict[str, Sensitivity]:
     """For each noisy total, the largest l0, l1, l2 and linf between tables that differ in whole units."""
     import pandas as pd
 
@@ -316,13 +290,12 @@ def _table_sensitivity(
         else [[i] for i in range(len(rows))]
     )
     every = Universe.of(range(len(places)), size)
-    _refuse(every, distance, relation, limit)
 
     def ask(units: list[int]) -> object:
         return query.exact_totals(rows.iloc[[i for u in units for i in places[u]]].reset_index(drop=True))
 
     in_both: frozenset[str] = getattr(query, "only_in_both", frozenset())
-    largest = _largest(every, distance, relation, ask, partial(_sensitivities, in_both=in_both), progress)
+    largest = search.largest(every, ask, partial(_sensitivities, in_both=in_both))
     if largest is None:
         raise InvalidArgument("empirical_sensitivity: there are no two neighbours; is the universe too small?")
     return {

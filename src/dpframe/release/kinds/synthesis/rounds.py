@@ -120,7 +120,7 @@ def measured_and_fitted(
         chosen = _candidates(measured, sizes, weights, max(allowed, settings.cells / 20))
         if not chosen:
             break
-        part = _choose(exact, chosen, weights, model, step, settings, purse)
+        part = _choose(exact, chosen, weights, model, step, purse)
         before = model.rows * model.table(part)
         measured.append(_measure(exact, part, min(step * (1 - settings.choosing), purse.left), purse))
         fit = fitted(sizes, measured, settings.sweeps)
@@ -160,7 +160,7 @@ class _Model:
     """The tables that a model expects: exact where a clique has the columns, else of rows that are drawn from it."""
 
     def __init__(self, fit: Fit, settings: Settings, draw: np.random.Generator) -> None:
-        self._fit, self._settings, self._draw = fit, settings, draw
+        self._fit, self.settings, self._draw = fit, settings, draw
 
     @property
     def rows(self) -> float:
@@ -168,7 +168,7 @@ class _Model:
 
     @cached_property
     def _sample(self) -> NDArray[np.int32]:
-        return drawn_rows(self._fit.beliefs, self._settings.sampled, self._draw, evenly=False)
+        return drawn_rows(self._fit.beliefs, self.settings.sampled, self._draw, evenly=False)
 
     def table(self, part: Attributes) -> Floats:
         """Probabilities of the cells of some columns."""
@@ -179,7 +179,7 @@ class _Model:
         """The error that `table` may have (rows, in L1), since it is one of drawn rows."""
         if self._fit.beliefs.tree.home(part, self._fit.beliefs.sizes) is not None:
             return 0.0
-        return _NORMAL * float(np.sqrt(self.table(part)).sum()) * self.rows / math.sqrt(self._settings.sampled)
+        return _NORMAL * float(np.sqrt(self.table(part)).sum()) * self.rows / math.sqrt(self.settings.sampled)
 
 
 def _share(codes: NDArray[np.int32], part: Attributes, sizes: Sequence[int]) -> Floats:
@@ -196,7 +196,6 @@ def _choose(
     weights: Mapping[Attributes, int],
     model: _Model,
     step: Fraction,
-    settings: Settings,
     purse: _Purse,
 ) -> Attributes:
     """The candidate that the model fits worst, by the exponential mechanism.
@@ -207,6 +206,7 @@ def _choose(
     Source: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677, for the scores; Cesar, Rogers 2021,
             arXiv:2004.07223, for the cost
     """
+    settings = model.settings
     rho = step * settings.choosing
     largest = max(weights.values())
     eta = Fraction(math.isqrt(int(8 * rho * 2**120)), 2**60)

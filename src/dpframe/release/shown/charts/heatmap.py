@@ -61,23 +61,18 @@ def heatmap(
     look: Look,
     *,
     signed: bool,
-    parts: bool = False,
     covers: Covers = Covers.NOISE,
 ) -> Any:
     """A crosstab as shaded cells with their numbers and margins of error; margins stay unshaded.
 
     Input:  grid, with intervals; words: a description of the numbers; heading; look; signed: whether a number can be
-            negative without noise (there are then two colours, on either side of zero); parts: whether numbers are
-            parts of a margin, which are shown in %
+            negative without noise (there are then two colours, on either side of zero); covers: what intervals hold
     Output: Altair chart, at most 800 pixels wide and high; for larger tables the largest rows and columns
     Errors: UnsupportedOperation if there is no cell
     """
     if not all(grid.sizes):
         raise UnsupportedOperation("plot(): no group was released, so there is nothing to show.")
     alt = altair()
-    if parts:
-        cells = np.array([[None if x is None else 100 * x for x in row] for row in grid.values], np.object_)
-        grid = replace(grid, values=cells, lower=100 * grid.lower, upper=100 * grid.upper)
     sheet = _sheet(_sorted(grid, look.order), look)
     rows, shared_error = _rows(sheet)
     base = alt.Chart().encode(*_axes(sheet), tooltip=_tips(grid, words))
