@@ -15,7 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe.audit import audit
 from dpframe.plan.statistics import Missing
-from dpframe.release.pricing import mechanisms
+from dpframe.release.pricing import choice_mechanisms, mechanisms
 from statistics_table import shapes
 
 DRAWS = 200_000
@@ -236,8 +236,8 @@ def test_a_part_of_the_noise_is_found(kind, part, monkeypatch):
 
 
 def test_a_choice_at_four_times_the_rate_is_found(monkeypatch):
-    real = mechanisms.permute_and_flip
-    monkeypatch.setattr(mechanisms, "permute_and_flip", lambda scores, rate: real(scores, 4 * rate))
+    real = choice_mechanisms.permute_and_flip
+    monkeypatch.setattr(choice_mechanisms, "permute_and_flip", lambda scores, rate: real(scores, 4 * rate))
     (_, release, _, _), table = KINDS["median"], copies([(0, [0]), (1, [15]), (2, [15, 15])])
     neighbour = copies([(0, [0]), (1, [15])])
     assert not audit(lambda t: release(t, "add-remove"), table, neighbour, 1.0, 0.0, DRAWS).holds

@@ -84,7 +84,7 @@ from dpframe.release.kinds import keys as rounds_of_keys
 from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.hierarchy import draw as levels
 from dpframe.release.kinds.synthesis import rounds as table_rounds
-from dpframe.release.pricing import allocation, mechanisms, shared_noise
+from dpframe.release.pricing import allocation, bought_noise, choice_mechanisms, mechanisms, shared_noise
 from dpframe.theory.formulas import rank_trees
 from dpframe.theory.formulas.loss import (
     TwoSums,
@@ -740,7 +740,7 @@ def a_choice_of_tables_costs_more():
         purses.append(table_rounds._Purse(Fraction(1)))
         exact = table_rounds.Exact(tables.__getitem__, 0, 1, 1)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(mechanisms.Exponential, "choose", chosen)
+            patch.setattr(choice_mechanisms.Exponential, "choose", chosen)
             table_rounds._choose(
                 exact, list(tables), weights, model, Fraction(1, 2), table_rounds.Settings(), purses[-1]
             )
@@ -1528,7 +1528,7 @@ PLANTS = [
     ),
     Plant(
         "a distance from a quantile is free in ρ",
-        allocation.choice_for_rho,
+        bought_noise.choice_for_rho,
         "rho / total.choices",
         "rho",
         choices_in_rho_do_not_add_up,
@@ -1660,7 +1660,7 @@ PLANTS = [
     # Our own
     Plant(
         "√ for l1",
-        allocation.laplace_of,
+        bought_noise.laplace_of,
         "allotment.total.sensitivity.exact_l1",
         "Fraction(allotment.total.sensitivity.l2)",
         epsilon_does_not_add_up,
@@ -2318,12 +2318,12 @@ def choice_is_too_sharp():
     query = frame.median("n", (0, 9), max_rows=1)
     plan = noise_plan(query._question, Price(Fraction(1), Fraction(0)))
     taken = []
-    real = mechanisms.permute_and_flip
-    mechanisms.permute_and_flip = lambda scores, rate: taken.append(rate) or real(scores, rate)
+    real = choice_mechanisms.permute_and_flip
+    choice_mechanisms.permute_and_flip = lambda scores, rate: taken.append(rate) or real(scores, rate)
     try:
         query.release(epsilon=1.0)
     finally:
-        mechanisms.permute_and_flip = real
+        choice_mechanisms.permute_and_flip = real
     change, _ = ranks.rank_terms(Fraction(1, 2))
     (drawn,) = plan.noises
     return 2 * taken[0] * change * drawn.allotment.total.sensitivity.exact_l1 > 1

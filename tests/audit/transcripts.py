@@ -34,7 +34,7 @@ from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.auto.error_model import Expected, Judged
 from dpframe.release.kinds.marginals import draw as marginals
-from dpframe.release.pricing import NoiseKind, mechanisms, shared_noise
+from dpframe.release.pricing import NoiseKind, choice_mechanisms, mechanisms, shared_noise
 from dpframe.theory.formulas.loss import loss as privacy
 
 CHOICES = ("permute_and_flip", "exponential")
@@ -199,8 +199,8 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         patch.setattr(shared_noise, "window_noise", window)
         mixed = lambda scale, sizes: _Given(said, "answer", "contrasts", scale, sizes)  # noqa: E731
         patch.setattr(marginals, "rounded_contrasts", mixed)
-        patch.setattr(mechanisms, "permute_and_flip", choice("permute_and_flip"))
-        patch.setattr(mechanisms, "exponential_choice", choice("exponential"))
+        patch.setattr(choice_mechanisms, "permute_and_flip", choice("permute_and_flip"))
+        patch.setattr(choice_mechanisms, "exponential_choice", choice("exponential"))
         if not choosing:
             patch.setattr(auto, "_best", _settled_limits(said))
             patch.setattr(values, "draw_curves", lambda counts, _, number, **__: np.tile(counts.clip(0), (number, 1)))

@@ -140,9 +140,9 @@ def protect(
 
 def read_people(people: object) -> str | None:
     """The name of the units, as typed. Errors: InvalidArgument."""
-    if people is not None and not is_text(people):
-        raise InvalidArgument("people= is a name for the units of several tables, such as people='patients'.")
-    return people  # type: ignore[return-value]
+    if people is None or is_text(people):
+        return people
+    raise InvalidArgument("people= is a name for the units of several tables, such as people='patients'.")
 
 
 def _governed(source: Source, file: Policy, typed: Declared) -> UnderPolicy:

@@ -169,9 +169,10 @@ def _part(number: int, of: int) -> str:
 
 def _held(ends: tuple[Any, Any], dtype: Any) -> tuple[Any, Any]:
     """Bounds as values that compare with a column's: a date is its midnight in a column of times."""
-    if isinstance(dtype, pl.Datetime):
-        ends = tuple(datetime(x.year, x.month, x.day) if not isinstance(x, datetime) else x for x in ends)  # type: ignore[assignment]
-    return ends
+    if not isinstance(dtype, pl.Datetime):
+        return ends
+    lower, upper = (x if isinstance(x, datetime) else datetime(x.year, x.month, x.day) for x in ends)
+    return lower, upper
 
 
 def read_table(path: Path, *, rows: bool = True) -> pl.DataFrame:

@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from dpframe.budget.entries import canonical, texts_of
 from dpframe.budget.losses import Loss
@@ -24,7 +24,7 @@ def fingerprint(plan: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(plan).encode()).hexdigest()
 
 
-def is_text(value: object) -> bool:
+def is_text(value: object) -> TypeGuard[str]:
     r"""Whether a value is a text that is not blank and that every database can keep: no NUL, no lone surrogate.
 
     >>> is_text("visits"), is_text(" "), is_text("a\0b"), is_text("\ud800")

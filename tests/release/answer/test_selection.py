@@ -17,8 +17,8 @@ from dpframe.arrays import PlaceCounts
 from dpframe.noise.bits import substitute
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.selection import rank_scores
-from dpframe.release.pricing import mechanisms
-from dpframe.release.pricing.allocation import choice_for_rho, choice_of, epsilon_for_rho
+from dpframe.release.pricing import choice_mechanisms
+from dpframe.release.pricing.bought_noise import choice_for_rho, choice_of, epsilon_for_rho
 from dpframe.theory.formulas.loss.calibration import rho_within
 from dpframe.theory.formulas.loss.loss import zcdp_to_epsilon
 from dpframe.theory.formulas.loss.quantile_selection import count_scale_rho, fewer_rows, rank_scale_rho, rank_terms
@@ -117,7 +117,7 @@ def law_of(drawn, counts, monkeypatch):
             logs.append(chances[left[0]])
             return np.array([left.pop(0)])
 
-        monkeypatch.setattr(mechanisms, "exponential_choice", mechanism)
+        monkeypatch.setattr(choice_mechanisms, "exponential_choice", mechanism)
         try:
             places = choices.chosen(drawn, counts)
             if drawn.allotment.total.ci is not None:

@@ -10,7 +10,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger
-from dpframe.release.pricing.allocation import epsilon_for_rho
+from dpframe.release.pricing.bought_noise import epsilon_for_rho
 from dpframe.theory.formulas.loss import loss as privacy
 from prices import priced
 

@@ -259,7 +259,7 @@ def test_common_parts_find_what_every_pair_finds(seed, neighbors):
         return table[key]
 
     for distance in (1, 2, 3):
-        slow = brute_force._largest(every, distance, neighbors, ask, lambda a, b: abs(a - b), False)
+        slow = brute_force._Search(distance, neighbors, False, 10**9).largest(every, ask, lambda a, b: abs(a - b))
         assert common_part.largest_number(every, distance, neighbors, ask, False) == slow
 
 

@@ -116,10 +116,11 @@ class AskedGroups(NoNumber, Hints, Generic[Table_co]):
         self, statistic: Callable[..., Aggregate], column: Columns, *typed: object, **named: object
     ) -> Query[Table_co]:
         """A statistic of a column, or of several."""
-        names = read_several(column, statistic.__name__, self._groups.table.columns, self._groups.by)
-        if names is not None:
+        verb = statistic.__name__
+        if (names := read_several(column, verb, self._groups.table.columns, self._groups.by)) is not None:
             return self._query(_each(statistic, names, typed, named))
-        return self._query(((column, statistic(column, *typed, **named)),))  # type: ignore[arg-type]
+        name = read_name(column, verb)
+        return self._query(((name, statistic(name, *typed, **named)),))
 
     def _query(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query[Table_co]:
         for _, aggregate in aggregates:

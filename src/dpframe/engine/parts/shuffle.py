@@ -26,7 +26,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 import pandas as pd
 import polars as pl
-from cloudpickle import CloudPickler  # type: ignore[import-untyped]
+from cloudpickle import CloudPickler
 from dask.base import compute
 from dask.dataframe.dask_expr import new_collection  # type: ignore[attr-defined]
 from dask.delayed import delayed

@@ -2,7 +2,6 @@
 
 from dpframe.release.pricing.allocation import (
     Allocation,
-    PricedTotal,
     allocate_epsilon,
     allocate_rho,
     delta_of_keys,
@@ -11,14 +10,14 @@ from dpframe.release.pricing.allocation import (
     parts_of,
     planned,
 )
+from dpframe.release.pricing.bought_noise import PricedTotal
+from dpframe.release.pricing.choice_mechanisms import Chooses, Exponential, TruncatedGeometric
 from dpframe.release.pricing.keys import spread_of
 from dpframe.release.pricing.mechanisms import (
     UNNAMED,
     AddsNoise,
-    Chooses,
     DiscreteLaplace,
     Event,
-    Exponential,
     Gaussian,
     JointLaplace,
     Laplace,
@@ -26,7 +25,6 @@ from dpframe.release.pricing.mechanisms import (
     NoNoise,
     PairedLaplace,
     Parameters,
-    TruncatedGeometric,
 )
 from dpframe.release.pricing.noise import Fitted, Noise, NoiseKind, NoisePlan, Rule
 from dpframe.release.pricing.price import (

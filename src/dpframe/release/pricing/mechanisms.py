@@ -14,31 +14,24 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Booleans, Floats, Integers, WideIntegers
+from dpframe.arrays import Floats, WideIntegers
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import (
     discrete_laplace,
-    exponential_choice,
-    permute_and_flip,
     rounded_gaussian,
     rounded_laplace,
-    truncated_geometric_keep,
 )
-from dpframe.theory.formulas.error import choice_error, laplaces_error, laplaces_tail, margin
+from dpframe.theory.formulas.error import laplaces_error, laplaces_tail
 from dpframe.theory.formulas.loss import (
     Family,
     Spread,
-    as_likely_as_not,
-    fewer_rows,
     laplace_rho,
     noise_error,
     partition_threshold,
     pure_to_gdp,
     pure_to_zcdp,
     rounded_error,
-    selection_start,
 )
 from dpframe.theory.formulas.sensitivity import Sensitivity, paired_error
 from dpframe.theory.formulas.sensitivity import rounding as paired_rounding
@@ -439,68 +432,3 @@ class Gaussian(AddsNoise):
 
     def tail(self, reach: float) -> float:
         return math.erfc(reach / self.scale / math.sqrt(2)) / 2
-
-
-@dataclass(frozen=True)
-class Chooses(Mechanism):
-    """A mechanism that chooses one of several candidates, at a scale in rows.
-
-    `exponential` says that it has the law of the exponential mechanism, and not that of permute-and-flip.
-    """
-
-    exponential: ClassVar[bool] = False
-
-    @abstractmethod
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
-        """The place of one candidate in each row of scores, of shape (groups, candidates)."""
-
-    def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
-        """Rows that the chosen candidate lacks beside the best one, exceeded with probability at most alpha."""
-        return fewer_rows(self.scale * unit, candidates, alpha, exponential=self.exponential)
-
-    def error_among(self, gaps: Floats, distances: Floats, alpha: float) -> float:
-        """The distance of the choice from the best candidate; see `choice_error`."""
-        return choice_error(gaps, distances, alpha, exponential=self.exponential)
-
-    def margin(self, number: int, alpha: float) -> float:
-        """Error of a choice among `number` candidates, in scales; see `quantile_interval.margin`."""
-        return margin(number, alpha, exponential=self.exponential)
-
-
-@dataclass(frozen=True)
-class PermuteAndFlip(Chooses):
-    """Permute-and-flip: the least error among pure mechanisms of its ε (McKenna, Sheldon 2020, arXiv:2010.12603)."""
-
-    label = law = "permute_and_flip"
-
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
-        return permute_and_flip(scores, rate)
-
-
-@dataclass(frozen=True)
-class Exponential(Chooses):
-    """The exponential mechanism, whose losses add up by squares (McSherry, Talwar 2007)."""
-
-    label = law = "exponential"
-    exponential = True
-
-    def length(self, bound: Sensitivity) -> float:
-        return float(bound.l2)
-
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
-        return exponential_choice(scores, rate)
-
-
-@dataclass(frozen=True)
-class TruncatedGeometric(Mechanism):
-    """The optimal rule for keys found in the data (Desfontaines et al. 2020, arXiv:2006.03684)."""
-
-    label = law = "truncated_geometric"
-
-    def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
-        start = selection_start(delta, spread.groups)
-        return as_likely_as_not(self.scale, start), start
-
-    def keep(self, units: NDArray[Any], start: Fraction) -> Booleans:
-        """Keys that are released, from their numbers of units; a key of one unit with probability `start`."""
-        return truncated_geometric_keep(units, 1 / Fraction(self.scale), start)

@@ -15,7 +15,8 @@ from functools import cached_property
 from dpframe.arrays import Floats
 from dpframe.budget import Loss
 from dpframe.plan import Allotment, ReleasedColumn, Total
-from dpframe.release.pricing.mechanisms import AddsNoise, Chooses, Event, Mechanism
+from dpframe.release.pricing.choice_mechanisms import Chooses
+from dpframe.release.pricing.mechanisms import AddsNoise, Event, Mechanism
 from dpframe.theory.formulas.error import log_concave_error, normal_error
 from dpframe.theory.formulas.rank_trees import RankTree, rank_tree
 

@@ -20,16 +20,14 @@ from dpframe.release.pricing.allocation import (
     allocate_epsilon,
     allocate_gdp,
     allocate_rho,
-    choice_of,
     joint_plan,
     log_noise,
     moved_totals,
     parts_of,
-    pieces,
     planned,
-    rounded_laplace_of,
     split,
 )
+from dpframe.release.pricing.bought_noise import choice_of, pieces, rounded_laplace_of
 from dpframe.release.pricing.noise import NoiseKind, NoisePlan, Rule
 from dpframe.release.pricing.shared_noise import check_shared, k_norm_of
 from dpframe.theory.formulas.loss import calibration, choices_rho, gdp_to_pure

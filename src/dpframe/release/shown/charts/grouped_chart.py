@@ -37,13 +37,13 @@ def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Any:
     if len(parts.series) > len(SERIES):
         notes.append(f"The {len(SERIES)} largest of {len(parts.series):,} are shown.")
         parts = _fewer_series(parts)
-    as_lines = isinstance(parts.place, Times)
-    if isinstance(parts.place, Names):
+    as_lines, place = False, parts.place
+    if isinstance(place, Names):
         parts, note = _cut(parts, look)
         chart, size = below_one_another(parts, look)
     else:
         parts, note, apart = _apart(parts)
-        as_lines = as_lines or parts.place.size * len(parts.series) > _BARS  # type: ignore[union-attr]
+        as_lines = isinstance(place, Times) or place.size * len(parts.series) > _BARS
         if as_lines:
             chart, size = _lines(parts, look)
         else:

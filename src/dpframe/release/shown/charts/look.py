@@ -87,16 +87,16 @@ def read_look(title: object, width: object, height: object, sort: object) -> Loo
     """The arguments of `plot()`, checked. Errors: InvalidArgument."""
     if title is not None and not isinstance(title, str):
         raise InvalidArgument("plot: title= is a text; an empty one, title='', leaves the title out.")
-    sizes = {"width": width, "height": height}
-    for name, size in sizes.items():
+    sizes: dict[str, int | None] = {}
+    for name, size in (("width", width), ("height", height)):
         pixels = real(size)
         if size is not None and (not isinstance(pixels, int) or not 200 <= pixels <= 4000):
             raise InvalidArgument(f"plot: {name}= is a whole number of pixels from 200 to 4000, such as {name}=600.")
+        sizes[name] = None if pixels is None else int(pixels)
     orders = [order.value for order in Order]
     if sort is not None and (not isinstance(sort, str) or sort not in orders):
         raise InvalidArgument(f"plot: sort= is {', '.join(map(repr, orders[:-1]))} or {orders[-1]!r}.")
-    wide, high = (None if size is None else int(size) for size in sizes.values())  # type: ignore[call-overload]
-    return Look(title, wide, high, None if sort is None else Order(sort))
+    return Look(title, sizes["width"], sizes["height"], None if sort is None else Order(sort))
 
 
 # Texts
