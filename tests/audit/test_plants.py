@@ -731,7 +731,8 @@ def windows_are_too_short():
 
 def a_choice_of_tables_costs_more():
     """One unit moves one score up and one down, each by the weight of its table, and that costs more than is paid."""
-    model = SimpleNamespace(rows=40.0, table=lambda _: np.full((2, 2), 0.25), doubt=lambda _: 0.0)
+    settings = table_rounds.Settings()
+    model = SimpleNamespace(settings=settings, rows=40.0, table=lambda _: np.full((2, 2), 0.25), doubt=lambda _: 0.0)
     weights, scores, purses = {(0, 1): 3, (0, 2): 3}, [], []
     chosen = lambda self, s, rate: scores.append((s[0].astype(object), rate)) or np.array([0])  # noqa: E731
     for away in (0, 1):
@@ -741,9 +742,7 @@ def a_choice_of_tables_costs_more():
         exact = table_rounds.Exact(tables.__getitem__, 0, 1, 1)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(choice_mechanisms.Exponential, "choose", chosen)
-            table_rounds._choose(
-                exact, list(tables), weights, model, Fraction(1, 2), table_rounds.Settings(), purses[-1]
-            )
+            table_rounds._choose(exact, list(tables), weights, model, Fraction(1, 2), purses[-1])
     (one, rate), (other, _) = scores
     return (rate * np.ptp(one - other)) ** 2 / 8 > 1 - purses[0].left
 

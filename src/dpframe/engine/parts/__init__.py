@@ -1,8 +1,10 @@
 """Queries that run on one part of the units after another. The integer totals of the parts are added."""
 
 from dpframe.engine.parts.buckets import (
-    Sums,
     added,
+)
+from dpframe.engine.parts.sums import (
+    Sums,
     collected,
     planned,
 )

@@ -14,6 +14,7 @@ class Even:
     """A model that expects ten rows in each cell of any table."""
 
     rows = 40.0
+    settings = Settings()
 
     def table(self, part):
         return np.full((2, 2), 0.25)
@@ -28,7 +29,7 @@ def choice(tables, weights, unit, monkeypatch):
     monkeypatch.setattr(Exponential, "choose", lambda self, scores, rate: seen.append((scores, rate)) or np.array([0]))
     purse = _Purse(Fraction(1))
     exact = Exact(lambda part: tables[part], 0, unit, unit**2)
-    _choose(exact, list(tables), weights, Even(), Fraction(1, 2), Settings(), purse)
+    _choose(exact, list(tables), weights, Even(), Fraction(1, 2), purse)
     ((scores, rate),) = seen
     return scores[0].astype(object), rate, 1 - purse.left
 
