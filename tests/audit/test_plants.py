@@ -43,7 +43,7 @@ from dpframe.budget.ledger import book, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
 from dpframe.engine.backends import duckdb as on_duckdb
-from dpframe.engine.backends import ibis as on_ibis
+from dpframe.engine.backends import ibis_dialect as on_ibis
 from dpframe.engine.backends import ibis_duckdb, lowest, runs
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.backends.datafusion import functions as in_datafusion

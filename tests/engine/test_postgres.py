@@ -270,7 +270,7 @@ def test_lists_of_decimals_of_more_than_38_digits_are_not_read(made):
 
 
 def test_decimals_of_another_database_that_are_too_long_are_refused_by_their_name(monkeypatch):
-    from dpframe.engine.backends import ibis as ours
+    from dpframe.engine.backends import ibis_dialect as ours
 
     connection = ibis.duckdb.connect()
     connection.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 1.5 AS d")
@@ -616,7 +616,7 @@ def test_what_nobody_has_shown_to_be_total_is_refused(made):
 
 def test_a_database_that_fails_where_numbers_overflow_is_refused(made, monkeypatch):
     """PostgreSQL with the SQL of Ibis is such a database."""
-    from dpframe.engine.backends import ibis as ours
+    from dpframe.engine.backends import ibis_dialect as ours
 
     monkeypatch.setattr(ours, "_DIALECTS", {})
     with pytest.raises(UnsupportedOperation, match="postgres fails where a number overflows"):
@@ -626,8 +626,8 @@ def test_a_database_that_fails_where_numbers_overflow_is_refused(made, monkeypat
 def test_a_probe_that_fails_says_so(monkeypatch):
     """The error was taken for a result: all texts of PostgreSQL were refused for their collation."""
     pytest.importorskip("duckdb")
-    from dpframe.engine.backends import ibis as ours
     from dpframe.engine.backends import ibis_checks
+    from dpframe.engine.backends import ibis_dialect as ours
 
     connection = ibis.duckdb.connect()
     connection.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 'a' AS s")

@@ -358,7 +358,7 @@ def test_a_query_is_written_in_the_sql_of_other_databases(dialect):
 def test_a_database_without_an_operation_is_refused_at_protect_with_its_name(monkeypatch):
     """A dialect of ours is tested to have them all; a database without one is asked what Ibis can write."""
     ibis = pytest.importorskip("ibis")
-    from dpframe.engine.backends import ibis as ours
+    from dpframe.engine.backends import ibis_dialect as ours
 
     backend = ibis.duckdb.connect()
     backend.raw_sql("CREATE TABLE t (u BIGINT, x BIGINT)")

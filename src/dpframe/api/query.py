@@ -27,7 +27,7 @@ from dpframe.plan import (
     read_covers,
     real,
 )
-from dpframe.plan.steps import Step, exchanged, rebased, source_of, sources_of
+from dpframe.plan.steps import exchanged, rebased, source_of
 from dpframe.release import Account, Batch, batch_of, bought, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
@@ -85,8 +85,7 @@ class Query(NoNumber, Hints, Generic[Table_co]):
 
     def _known_limits(self, call: str) -> None:
         if self._question.undecided:
-            narrow = self._question.narrowing
-            what = "narrow=True chooses bounds" if narrow else "dp.Auto() chooses limits and bounds"
+            what = "narrow=True chooses bounds" if self._question.narrowing else "dp.Auto() chooses limits and bounds"
             raise UnsupportedOperation(
                 f"{call}: {what} inside the release, so what one unit can change is "
                 "not known before. The release says it: out.derivation, out.noise, out.accuracy()."
@@ -150,11 +149,10 @@ class Query(NoNumber, Hints, Generic[Table_co]):
             raise InvalidArgument("epsilon_for: error= is a number above 0, in the column's unit.")
         check_column(column, [output.name for output in self._question.outputs], "epsilon_for")
         self._known_limits("epsilon_for")
-        query = self._with_ci(ci)
 
         def enough(size: float) -> bool:
             price = {"share": size} if share else {"epsilon": size, "delta": delta}
-            rows = query._error_rows(price, alpha, noise, assume_rows, column)
+            rows = self._with_ci(ci)._error_rows(price, alpha, noise, assume_rows, column)
             errors = [row[-1] for row in rows]
             if not errors:
                 raise UnsupportedOperation("epsilon_for: keys alone have no error.")
@@ -166,10 +164,10 @@ class Query(NoNumber, Hints, Generic[Table_co]):
             return bool(max(errors) <= most)
 
         low, high = 1e-9, 1.0 if share else 1e9
-        if share and not enough(high):
-            raise UnsupportedOperation("epsilon_for: the whole budget is not enough for this error.")
         if not enough(high):
-            raise UnsupportedOperation("epsilon_for: no ε below 1e9 is enough; the rounding of this column is coarser.")
+            lacking = "no ε below 1e9 is enough; the rounding of this column is coarser."
+            lacking = "the whole budget is not enough for this error." if share else lacking
+            raise UnsupportedOperation(f"epsilon_for: {lacking}")
         while high / low > 1.00001:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if enough(middle) else (middle, high)
@@ -276,7 +274,8 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         for price in read_prices(listed, terms) if several else [listed]:
             named = {**typed, terms.value: price}
             expected = asked._error_rows(named, alpha, noise, rows)
-            useful_from = asked._useful_from(named, alpha, noise)
+            columns = asked._noisy_columns(named, noise)
+            useful_from = [estimator_of(output).useful_from(output, part, alpha) for _, output, part in columns]
             first_cells = (float(price),) if several else ()
             lines += [(*first_cells, *row, least) for row, least in zip(expected, useful_from, strict=True)]
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
@@ -298,11 +297,6 @@ class Query(NoNumber, Hints, Generic[Table_co]):
             errors.append((name, output.formula.value, first.label, scale, error))
         return errors
 
-    def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
-        """For each of these rows, the least group that an answer says something of: see `Estimator.useful_from`."""
-        columns = self._noisy_columns(price, noise)
-        return [estimator_of(output).useful_from(output, part, alpha) for _, output, part in columns]
-
     def _noisy_columns(
         self, price: Mapping[str, float | None], noise: str
     ) -> list[tuple[str, ReleasedColumn, NoisePlan]]:
@@ -318,13 +312,12 @@ class Query(NoNumber, Hints, Generic[Table_co]):
 
     def _noise_plan(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
         """The noise that a price buys from the budget. If there is no budget, the price decides: ε or ρ."""
+        amounts = dict(price)
+        if (share := amounts.pop("share", None)) is not None:
+            return bought(self._question, share_price(resolve_budget(self._budget), share, noise, **amounts))[1]
         terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
-        if price.get("share") is not None:
-            others = {name: amount for name, amount in price.items() if name != "share"}
-            return bought(self._question, share_price(resolve_budget(self._budget), price["share"], noise, **others))[1]
         with suppress(BudgetRequired):
             terms = resolve_budget(self._budget).terms
-        amounts = {name: amount for name, amount in price.items() if name != "share"}
         return answer_kind(self._question).noise(self._question, read_price(terms, **amounts, noise=noise))
 
     def release(
@@ -389,7 +382,8 @@ class Query(NoNumber, Hints, Generic[Table_co]):
             price = share_price(budget, share, noise, name, **amounts)
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
         if data is not None:
-            question = replace(question, step=_labelled(question.step, engine.read_origin(data)))
+            origin = engine.read_origin(data)
+            question = replace(question, step=exchanged(question.step, lambda source: replace(source, origin=origin)))
         retry = on_pending == "retry"
         answer: Release[Table_co] = release(question, budget, price, name=name, refresh=refresh, retry=retry)
         return answer if ci is None else answer.with_ci(ci)
@@ -454,9 +448,3 @@ def _batch(queries: Sequence[object], budget: Account, /, **price: Any) -> Batch
             raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
         questions.append(query._question)
     return explained(batch_of, "budget.plan({1})")(questions, budget, **price)
-
-
-def _labelled(step: Step, origin: Any) -> Step:
-    """A plan whose rows are called so."""
-    sources = {id(source): replace(source, origin=origin) for source in sources_of(step)}
-    return exchanged(step, lambda source: sources[id(source)])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan.statistics import ReleasedColumn
-from dpframe.plan.totals import Total
+from dpframe.plan.statistics import Aggregate, Mean, ReleasedColumn, Sum
+from dpframe.plan.totals import Total, total_of_pair
+from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.error import margin_shares
-from dpframe.theory.formulas.sensitivity import OneSigned, Relation, merged
+from dpframe.theory.formulas.sensitivity import OneSigned, Relation, merged, pair_gains
+
+TotalKey = tuple[object, ...]  # see `Total.key`
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,75 @@ def one_signed_of_single_groups(
     vector = OneSigned(cells, 2 if relation == "replace" else 1)
     apart = {total.key for output in outputs if not output.single for _, total in output.totals}
     return tuple(replace(p, one_signed=vector) if p.total.one_signed and p.total.key not in apart else p for p in read)
+
+
+def sums_of_pairs(
+    outputs: Sequence[ReleasedColumn], asked: Sequence[tuple[Aggregate, UnitLimits]], verb: str, *, listed: bool
+) -> tuple[ReleasedColumn, ...]:
+    """The released columns. A sum beside a mean of the same values is the sum and the count of the mean, added up.
+
+    So all three share one price: see `theory.formulas.sensitivity.pairs`. Where a unit may be in several listed groups,
+    the groups of a sum by itself may share noise, so it stays by itself.
+
+    Input:  the columns as they are asked for; of each its aggregate with its limits; listed: whether keys are
+    """
+    together, means = list(outputs), dict[object, tuple[Total, Total]]()
+    for (aggregate, _), output in zip(asked, outputs, strict=True):
+        if isinstance(aggregate, Mean) and output.totals[-1][1].sensitivity.l0:
+            (_, total), *_, (_, count) = output.totals
+            means[aggregate.column, aggregate.bounds, total.limits] = total, count
+    for i, (aggregate, unit_limits) in enumerate(asked):
+        if not isinstance(aggregate, Sum) or aggregate.unit_bounds is not None:
+            continue
+        ((name, total),) = outputs[i].totals
+        pair = means.get((aggregate.column, aggregate.bounds, total.limits))
+        if pair is not None and not (listed and total.sensitivity.l0 > 1):
+            together[i] = replace(outputs[i], totals=((name, total_of_pair(*pair, unit_limits, verb)),))
+    return tuple(together)
+
+
+def with_pairs(
+    read: Mapping[TotalKey, Allotment], outputs: Iterable[ReleasedColumn], finds: TotalKey | None
+) -> tuple[Allotment, ...]:
+    """Sums measured from the middle of their bounds, each as a pair with its count if that has less noise.
+
+    A count is in at most one pair, with the first sum that gains from it. A count that finds the keys is in no
+    pair. A ratio of sums has no count, so it is no pair either.
+    """
+    by_key, partners = dict(read), set[TotalKey]()
+    for output in outputs:
+        if not output.derived or not output.totals[-1][1].counts_rows:
+            continue
+        numerator, count = (by_key[output.totals[i][1].key] for i in (0, -1))
+        deciding = finds == count.total.key
+        movable = numerator.total.sensitivity.l0 and count.total.sensitivity.l0
+        counted = numerator.total.counts_rows  # rows less values are no mean
+        if counted or deciding or not movable or {numerator.total.key, count.total.key} & partners:
+            continue
+        pair, shares = replace(numerator, beside=count), (numerator.epsilon_share, count.epsilon_share)
+        sizes = numerator.total.sensitivity, count.total.sensitivity
+        if pair_gains(*sizes, pair.weight, shares, mean_only=len(count.names) == 1):
+            by_key[numerator.total.key] = pair
+            partners |= {numerator.total.key, count.total.key}
+    return tuple(by_key.values())
+
+
+def added_up(read: Iterable[Allotment]) -> list[Allotment]:
+    """The totals of all suppressed groups together. They take no part of the price."""
+    rest = {
+        allotment.total.key: Allotment(
+            tuple(f"{name}.other" for name in allotment.names),
+            replace(allotment.total, collects=True, sensitivity=merged(allotment.total.sensitivity, 1)),
+            Fraction(0),
+            columns=allotment.columns,
+        )
+        for allotment in read
+        if not allotment.hidden
+    }
+    for allotment in read:
+        if allotment.beside is not None:
+            rest[allotment.total.key] = replace(rest[allotment.total.key], beside=rest[allotment.beside.total.key])
+    return list(rest.values())
 
 
 def with_margins(read: tuple[Allotment, ...], shape: tuple[int, int]) -> tuple[Allotment, ...]:

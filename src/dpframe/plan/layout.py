@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan.keys import Keys
 
 
 @dataclass(frozen=True)
@@ -31,3 +36,19 @@ class Layout:
     def is_description(self) -> bool:
         """Whether it has statistics down and the columns `across`."""
         return self.form == "describe"
+
+
+def measured_shape(by: Sequence[str], keys: Keys | None, layout: Layout) -> tuple[int, int]:
+    """How many keys are down and across a crosstab whose margins are measured. Errors: UnsupportedOperation."""
+    if keys is None:
+        raise UnsupportedOperation(
+            "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
+        )
+    sizes = {name: len(level) for name, level in zip(by, keys.levels, strict=True)}
+    across = math.prod(sizes[name] for name in layout.across)
+    down = math.prod(size for name, size in sizes.items() if name not in layout.across)
+    if keys.size != down * across or keys.rows is not None:
+        raise UnsupportedOperation(
+            "crosstab: margins='measured' needs every combination of keys: keys={'a': [...], 'b': [...]}."
+        )
+    return down, across

@@ -7,7 +7,6 @@ unit's part of every total, and this bound gives the sensitivity of the total. T
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -15,17 +14,24 @@ from functools import cached_property
 from typing import Any
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
-from dpframe.plan.allotments import Allotment, one_signed_of_single_groups, with_margins
+from dpframe.plan.allotments import (
+    Allotment,
+    added_up,
+    one_signed_of_single_groups,
+    sums_of_pairs,
+    with_margins,
+    with_pairs,
+)
 from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_names, shares_of_bounds
 from dpframe.plan.keys import Key, Keys
-from dpframe.plan.layout import Layout
+from dpframe.plan.layout import Layout, measured_shape
 from dpframe.plan.moments import Covers, share_of, with_moments
-from dpframe.plan.statistics import Aggregate, Formula, Mean, Mode, ReleasedColumn, Sum
+from dpframe.plan.statistics import Aggregate, Formula, Mode, ReleasedColumn
 from dpframe.plan.steps import Step
-from dpframe.plan.totals import Total, TotalKind, row_total, total_of_pair, units_total, weights_total
+from dpframe.plan.totals import Total, TotalKind, row_total, units_total, weights_total
 from dpframe.plan.types import Kind, check_key, kind, show
 from dpframe.plan.unit_limits import UnitLimits
-from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, joint_l1, merged, pair_gains
+from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, joint_l1
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,39 +272,18 @@ class Question:
                     f"The result would have two columns {name!r}; name one of them otherwise: .agg(total_{name}=...) "
                     f"after group_by, or rename({{{name!r}: '{name}_key'}}) before."
                 )
-        outputs = tuple(
-            aggregate.output(name, unit_limits).under(own)
-            for (name, aggregate), (own, unit_limits) in zip(self.aggregates, self._limited, strict=True)
-        )
-        if self.covers is Covers.NOISE:
-            return outputs if self.other is not None or self.undecided else self._sums_of_pairs(outputs)
-        self._check_population()
-        return tuple(
-            with_moments(output, unit_limits, aggregate.typed).under(own)
-            for output, (_, aggregate), (own, unit_limits) in zip(outputs, self.aggregates, self._limited, strict=True)
-        )
-
-    def _sums_of_pairs(self, outputs: tuple[ReleasedColumn, ...]) -> tuple[ReleasedColumn, ...]:
-        """The released columns. A sum beside a mean of the same values is the sum and the count of the mean, added up.
-
-        So all three share one price: see `theory.formulas.sensitivity.pairs`. Where a unit may be in several listed
-        groups, the groups of a sum by itself may share noise, so it stays by itself.
-        """
-        together, means = list(outputs), dict[object, tuple[Total, Total]]()
-        for (_, aggregate), output in zip(self.aggregates, outputs, strict=True):
-            if isinstance(aggregate, Mean) and output.totals[-1][1].sensitivity.l0:
-                means[aggregate.column, aggregate.bounds, output.totals[0][1].limits] = (
-                    output.totals[0][1],
-                    output.totals[-1][1],
-                )
-        for i, ((_, aggregate), (_, unit_limits)) in enumerate(zip(self.aggregates, self._limited, strict=True)):
-            if not isinstance(aggregate, Sum) or aggregate.unit_bounds is not None:
-                continue
-            ((name, total),) = outputs[i].totals
-            pair = means.get((aggregate.column, aggregate.bounds, total.limits))
-            if pair is not None and (self.keys is None or total.sensitivity.l0 < 2):
-                together[i] = replace(outputs[i], totals=((name, total_of_pair(*pair, unit_limits, self.verb)),))
-        return tuple(together)
+        asked = list(zip(self.aggregates, self._limited, strict=True))
+        outputs = tuple(aggregate.output(name, limits).under(own) for (name, aggregate), (own, limits) in asked)
+        if self.covers is not Covers.NOISE:
+            self._check_population()
+            return tuple(
+                with_moments(output, limits, aggregate.typed).under(own)
+                for output, ((_, aggregate), (own, limits)) in zip(outputs, asked, strict=True)
+            )
+        if self.other is not None or self.undecided:
+            return outputs
+        under = [(aggregate, limits) for (_, aggregate), (_, limits) in asked]
+        return sums_of_pairs(outputs, under, self.verb, listed=self.keys is not None)
 
     @cached_property
     def _limited(self) -> tuple[tuple[Limits | None, UnitLimits], ...]:
@@ -364,47 +349,22 @@ class Question:
         shares: dict[tuple[object, ...], Allotment] = {}
         for output, (_, aggregate) in zip(self.outputs, self.aggregates, strict=True):
             part = Fraction(1, max(1, sum(total.sensitivity.l0 > 0 for _, total in output.totals)))
-            for name, total in output.totals:
-                new = Allotment((name,), total, aggregate.weight(total), columns=part)
-                old = shares.get(total.key)
-                shares[total.key] = new if old is None else old.and_also(new)
+            asked = [Allotment((name,), total, aggregate.weight(total), columns=part) for name, total in output.totals]
             for name, total in output.moments:
-                new = Allotment((name,), total, aggregate.share * share_of(total), columns=Fraction(0))
-                old = shares.get(total.key)
-                shares[total.key] = new if old is None else old.and_also(new)
+                asked.append(Allotment((name,), total, aggregate.share * share_of(total), columns=Fraction(0)))
+            for new in asked:
+                old = shares.get(new.total.key)
+                shares[new.total.key] = new if old is None else old.and_also(new)
         if self.threshold is not None and self.threshold.key not in shares:
             names_in_use = {name for allotment in shares.values() for name in allotment.names} | set(self.by)
             name = "weights" if self.in_rounds else "units" if "units" not in names_in_use else "units of the keys"
             shares[self.threshold.key] = Allotment((name,), self.threshold, Fraction(1), hidden=True)
         if self.shape is not None:
             return with_margins(tuple(shares.values()), self.shape)
-        read = self._with_pairs(shares)
+        read = with_pairs(shares, self.outputs, None if self.threshold is None else self.threshold.key)
         if self.cells and self.layout.is_long and self.covers is Covers.NOISE and not (self.chosen or self.undecided):
             read = one_signed_of_single_groups(read, self.outputs, self.cells, self.table.relation)
         return self._joined(read) if self.other is None else (*read, *self._rest_totals(read))
-
-    def _with_pairs(self, read: Mapping[tuple[object, ...], Allotment]) -> tuple[Allotment, ...]:
-        """Sums measured from the middle of their bounds, each as a pair with its count if that has less noise.
-
-        A count is in at most one pair, with the first sum that gains from it. A count that finds the keys is in no
-        pair. A ratio of sums has no count, so it is no pair either.
-        """
-        by_key, partners = dict(read), set[tuple[object, ...]]()
-        for output in self.outputs:
-            if not output.derived or not output.totals[-1][1].counts_rows:
-                continue
-            numerator, count = (by_key[output.totals[i][1].key] for i in (0, -1))
-            deciding = self.threshold is not None and self.threshold.key == count.total.key
-            movable = numerator.total.sensitivity.l0 and count.total.sensitivity.l0
-            counted = numerator.total.counts_rows  # rows less values are no mean
-            if counted or deciding or not movable or {numerator.total.key, count.total.key} & partners:
-                continue
-            pair, shares = replace(numerator, beside=count), (numerator.epsilon_share, count.epsilon_share)
-            sizes = numerator.total.sensitivity, count.total.sensitivity
-            if pair_gains(*sizes, pair.weight, shares, mean_only=len(count.names) == 1):
-                by_key[numerator.total.key] = pair
-                partners |= {numerator.total.key, count.total.key}
-        return tuple(by_key.values())
 
     def _joined(self, read: tuple[Allotment, ...]) -> tuple[Allotment, ...]:
         """Pairs of a sum and a count of values, with what may share their price beside them.
@@ -461,20 +421,7 @@ class Question:
                     f"{aggregate.typed}: other= adds up suppressed groups, and this is no sum over rows. Leave other= "
                     "out, or ask for counts, sums, means and variances."
                 )
-        rest = {
-            allotment.total.key: Allotment(
-                tuple(f"{name}.other" for name in allotment.names),
-                replace(allotment.total, collects=True, sensitivity=merged(allotment.total.sensitivity, 1)),
-                Fraction(0),
-                columns=allotment.columns,
-            )
-            for allotment in read
-            if not allotment.hidden
-        }
-        for allotment in read:
-            if allotment.beside is not None:
-                rest[allotment.total.key] = replace(rest[allotment.total.key], beside=rest[allotment.beside.total.key])
-        return list(rest.values())
+        return added_up(read)
 
     @property
     def rounds(self) -> int:
@@ -505,18 +452,7 @@ class Question:
             raise UnsupportedOperation(
                 "crosstab: dp.Auto() cannot choose limits or bounds for margins='measured'; type them."
             )
-        if self.keys is None:
-            raise UnsupportedOperation(
-                "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
-            )
-        sizes = {name: len(level) for name, level in zip(self.by, self.keys.levels, strict=True)}
-        across = math.prod(sizes[name] for name in self.layout.across)
-        down = math.prod(size for name, size in sizes.items() if name not in self.layout.across)
-        if self.keys.size != down * across or self.keys.rows is not None:
-            raise UnsupportedOperation(
-                "crosstab: margins='measured' needs every combination of keys: keys={'a': [...], 'b': [...]}."
-            )
-        return down, across
+        return measured_shape(self.by, self.keys, self.layout)
 
     @property
     def sensitivity(self) -> Mapping[str, Sensitivity]:

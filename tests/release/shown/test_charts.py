@@ -477,7 +477,7 @@ def test_cells_of_any_size_are_short_texts(size):
 
 
 def test_parts_are_shown_in_percent():
-    rows = rows_of(heat(grid_of([[0.25, None]], error=0.01), parts=True))
+    rows = rows_of(heat(grid_of([[0.25, None]], error=0.01).in_percent()))
     assert [row["text"] for row in rows] == ["25.0", "–"]
 
 

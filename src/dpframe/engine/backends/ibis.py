@@ -1,228 +1,27 @@
-"""Ibis tables. A query is one expression, which Ibis writes in the SQL of the table's database.
-
-The SQL that Ibis writes can fail on a cell in some databases. `Dialect` lists the operations in which databases differ,
-with the SQL that Ibis writes by default. A database in which a cell could make this SQL fail has a module of its own
-with another `Dialect`, and a line in `_DIALECTS`. Before a table of any other database is protected, dpframe runs tests
-there on numbers and texts of its own.
-"""
+"""Ibis tables. A query is one expression, which Ibis writes in the SQL of the table's database: see `Dialect`."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from importlib import import_module
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
-from uuid import uuid4
 
 import ibis
 import ibis.expr.operations as ops
 import narwhals as nw
 import polars as pl
 from ibis.common.exceptions import OperationNotDefinedError
-from ibis.expr.datatypes import DataType
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame, Reached
 from dpframe.engine.backends.ibis_checks import (
-    check_apart,
-    check_numbers,
-    check_operations,
-    check_tries,
     database_of,
     fetched,
-    loose,
 )
-from dpframe.engine.backends.sql import MOST_CONSTANTS, SqlBackend, our_names, plain_table, schema_of, texts_read
+from dpframe.engine.backends.ibis_dialect import Dialect, dialect_of
+from dpframe.engine.backends.sql import MOST_CONSTANTS, SqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import ColumnDomain, Ends, Kind, Pattern, Search, Task, kind
-
-# From Ibis' name of a database to the module of its dialect, in this folder.
-_DIALECTS: Mapping[str, str] = {
-    "postgres": "postgres",
-    "duckdb": "ibis_duckdb",
-    "sqlite": "sqlite",
-    "datafusion": "datafusion",
-}
-
-_PARTS = {
-    "year": lambda x: x.year(),
-    "month": lambda x: x.month(),
-    "day": lambda x: x.day(),
-    "weekday": lambda x: x.day_of_week.index() + 1,
-    "ordinal_day": lambda x: x.day_of_year(),
-    "hour": lambda x: x.hour(),
-    "minute": lambda x: x.minute(),
-}
-
-_BROUGHT = "dpframe_"  # the names of public tables in a database begin with it
-_UNTRIED = "{}: nobody has tried it on this database. Change the texts before they come to dpframe: table.mutate(s={})."
-
-
-def forgotten(rows: ibis.Table, drop: Callable[[str], object]) -> None:
-    """Remove from the database the public tables of a query that dpframe brought there; Ibis would keep them.
-
-    Input:  drop: what removes a table, by its name
-    """
-    for table in rows.op().find(ops.InMemoryTable):
-        if table.name.startswith(_BROUGHT):
-            database_of(rows)._memtables.discard(table)
-            with suppress(Exception):
-                drop(table.name)
-
-
-class Dialect:
-    """The operations in which databases differ. Values are Ibis expressions, and no cell makes one of them fail."""
-
-    def opened(self, table: ibis.Table) -> ibis.Table:
-        """The user's table in a form in which the user's own steps keep their meaning under our compiler."""
-        return table
-
-    def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
-        """For each column that cannot be held for another reason than its type, that reason. No row is read.
-
-        Errors: UnsupportedOperation where the table as a whole cannot be held
-        """
-        check_operations(table)
-        check_numbers(table)
-        unsafe = loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
-        schema = table.schema()
-        return unsafe | {name: _wide(name) for name in types if is_wide(schema[name])}
-
-    def types(self, table: ibis.Table) -> dict[str, DType]:
-        """The types of the columns as narwhals has them; Unknown where narwhals has no such type."""
-        return {name: _type_of(name, dtype) for name, dtype in table.schema().items()}
-
-    def held(self, value: ibis.Value, dtype: DType) -> ibis.Value:
-        """A column of the user's in the form in which dpframe holds it: a time as its ticks, a text as text."""
-        return _held(value, dtype)
-
-    def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
-        """A public table, as an Ibis table that can be joined to the rows `beside`."""
-        data = ibis.memtable(table.to_arrow()).op()
-        return data.copy(name=f"{_BROUGHT}{uuid4().hex}").to_expr()
-
-    def brings_keys(self, rows: ibis.Table) -> bool:
-        """See `SqlBackend`."""
-        return False
-
-    def one_of(self, value: ibis.Value, values: pl.Series) -> ibis.Value:
-        """Whether a column is equal to one of many constants; None where Ibis' own `isin` is to compare."""
-        return None
-
-    def bytewise(self, rows: ibis.Table) -> bool:
-        """Whether texts are held as their bytes. If not, the database must tell different texts of a query apart.
-
-        Errors: UnsupportedOperation where it takes some different texts for equal
-        """
-        check_apart(rows)
-        return False
-
-    def to_bytes(self, value: ibis.Value) -> ibis.Value:
-        """A text that the database computed, as its bytes in UTF-8."""
-        raise NotImplementedError
-
-    def to_text(self, value: ibis.Value) -> ibis.Value:
-        """The text with these bytes in UTF-8."""
-        raise NotImplementedError
-
-    def located(self, value: ibis.Value, literal: str, place: str) -> ibis.Value:
-        """Whether a text has a literal text in a place; see `Backend`."""
-        raise NotImplementedError
-
-    def decimal(self, value: nw.Expr) -> nw.Expr:
-        """A decimal as a float, by way of its text: some databases round twice in a direct cast."""
-        return value.cast(nw.String).cast(nw.Float64)
-
-    def keyed_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
-        """64 bits that depend on the salt and the values: the database's own hash of a text that contains them."""
-        return _joined(rows, columns, salt).hash()
-
-    def stable_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
-        """A hash that does not change with the version of the database."""
-        return self.digest(_joined(rows, columns, salt))
-
-    def digest(self, text: ibis.Value) -> ibis.Value:
-        """A digest of a text, as a text."""
-        return text.hexdigest("md5")
-
-    def rank(self, rows: ibis.Table, hashes: str, units: Sequence[str]) -> ibis.Value:
-        """The rank("max") of a hash within its unit; None where narwhals is to write it."""
-        return None
-
-    def parsed(self, rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
-        """A text as a number, or as the ticks of a date or time; null where the text is not one."""
-        return _parsed(rows, column, dtype)
-
-    def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
-        """A text in capital or in small letters, by the table of `dpframe.engine.letters`.
-
-        Errors: UnsupportedOperation for a database without a tested translation by this table
-        """
-        raise UnsupportedOperation(
-            "str.to_lowercase and str.to_uppercase: databases disagree on which letters have another case. Change the "
-            "texts before dp.protect(...), as in table.mutate(s=table.s.lower())."
-        )
-
-    def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
-        """A text with other characters in place of some. Errors: UnsupportedOperation where nobody has tried it."""
-        raise UnsupportedOperation(_UNTRIED.format("str.replace", "table.s.replace('a', 'b')"))
-
-    def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
-        """A piece of a text between separators. Errors: UnsupportedOperation where nobody has tried it."""
-        raise UnsupportedOperation(_UNTRIED.format("str.split", "table.s.split(',')[0]"))
-
-    collates = False  # whether its search for a literal text follows a collation, so that it is `located`'s
-
-    def against_search(self, task: Task, pattern: Pattern) -> str:
-        """Why a pattern is not searched in this database, or an empty text."""
-        return "nobody has tried it in this database"
-
-    def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
-        """What is asked of the matches of a pattern in a text; see `Backend`."""
-        raise NotImplementedError
-
-    def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
-        """A text without some characters at its ends. Errors: UnsupportedOperation where nobody has tried it."""
-        raise UnsupportedOperation(_UNTRIED.format("str.strip_chars", "table.s.strip()"))
-
-    def ending(self, value: ibis.Value, offset: int, length: int) -> ibis.Value:
-        """Characters of a text from a place at its end on."""
-        return ops.Substring(value, offset, length).to_expr()
-
-    def settled(self, rows: ibis.Table) -> ibis.Table:
-        """The rows behind a step that the database's planner does not look through; see `Backend.settled`."""
-        return rows
-
-    def part(self, value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
-        """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
-        return _part(value, dtype, part)
-
-    def planned(self, rows: ibis.Table) -> pl.DataFrame:
-        """The table of a query with LIMIT 0."""
-        return self.read(rows.limit(0))
-
-    def try_threads(self, rows: ibis.Table) -> None:
-        """A small computation in the threads of the database, if it runs in this process; see `Backend`."""
-        self.planned(rows)
-
-    def read(self, rows: ibis.Table) -> pl.DataFrame:
-        """The rows of a query. Booleans travel as numbers, as some settings give them a type that Arrow lacks."""
-        truths = [name for name, dtype in rows.schema().items() if dtype.is_boolean()]
-        table = texts_read(
-            fetched(rows.mutate(**{name: rows[name].ifelse(1, 0) for name in truths}) if truths else rows)
-        )
-        return table.with_columns(pl.col(name).cast(pl.Boolean) for name in truths)
-
-
-def _dialect(rows: ibis.Table) -> Dialect:
-    """The dialect of the database that an Ibis table is in."""
-    backends, _ = rows._find_backends()
-    name = _DIALECTS.get(backends[0].name) if len(backends) == 1 else None
-    if name is None:
-        return _PLAIN
-    return import_module(f"dpframe.engine.backends.{name}").DIALECT
 
 
 class _Ibis(SqlBackend):
@@ -233,7 +32,7 @@ class _Ibis(SqlBackend):
     def adopt(self, table: object) -> Data | None:
         if not isinstance(table, ibis.Table):
             return None
-        dialect = _dialect(table)
+        dialect = dialect_of(table)
         types = dialect.types(table)
         names = our_names(types)
         column_types = {name: types[name] for name in names}
@@ -265,11 +64,11 @@ class _Ibis(SqlBackend):
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
         rows = beside.to_native()
-        return nw.from_native(_dialect(rows).brought(rows, plain_table(self, beside, table)))
+        return nw.from_native(dialect_of(rows).brought(rows, plain_table(self, beside, table)))
 
     def brings_keys(self, frame: Frame) -> bool:
         rows = frame.to_native()
-        return _dialect(rows).brings_keys(rows)
+        return dialect_of(rows).brings_keys(rows)
 
     def reached(self, table: Callable[[], Any]) -> Reached:
         """The database of a table. Ibis has its connection, which is an open file where the database is a server."""
@@ -280,17 +79,17 @@ class _Ibis(SqlBackend):
 
     def try_threads(self, data: Data) -> None:
         rows = data.scan((), empty=True)
-        _dialect(rows).try_threads(rows)
+        dialect_of(rows).try_threads(rows)
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
-        return [_dialect(rows).read(rows) for rows in native]
+        return [dialect_of(rows).read(rows) for rows in native]
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
         lacking = ""
         try:
-            return [_dialect(rows).planned(rows) for rows in native]
+            return [dialect_of(rows).planned(rows) for rows in native]
         except OperationNotDefinedError as error:  # about the query alone: no row is read
             lacking = str(error)
         raise UnsupportedOperation(
@@ -302,28 +101,25 @@ class _Ibis(SqlBackend):
 
     def bytewise(self, frame: Frame) -> bool:
         rows = frame.to_native()
-        return _dialect(rows).bytewise(rows)
+        return dialect_of(rows).bytewise(rows)
 
     def to_bytes(self, frame: Frame, column: str, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).to_bytes(rows[column]), into)
+        return _added(frame, into, lambda here, rows: here.to_bytes(rows[column]))
 
     def to_text(self, frame: Frame, column: str, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).to_text(rows[column]), into)
+        return _added(frame, into, lambda here, rows: here.to_text(rows[column]))
 
     def collates(self, frame: Frame) -> bool:
-        return _dialect(frame.to_native()).collates
+        return dialect_of(frame.to_native()).collates
 
     def located(self, frame: Frame, column: str, literal: str, place: str, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).located(rows[column], literal, place), into)
+        return _added(frame, into, lambda here, rows: here.located(rows[column], literal, place))
 
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
         """Write many constants at once, where the database can: Ibis makes an object of each value of a list."""
         rows = frame.to_native()
-        test = _dialect(rows).one_of(rows[column], values) if len(values) > MOST_CONSTANTS else None
-        return None if test is None else _with(rows, test, into)
+        test = dialect_of(rows).one_of(rows[column], values) if len(values) > MOST_CONSTANTS else None
+        return None if test is None else nw.from_native(rows.mutate(**{into: test}))
 
     def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[object]) -> nw.Expr:
         """Compare with constants. Those from 2^63 on get the type uint64, since Ibis takes plain integers for int64."""
@@ -332,61 +128,51 @@ class _Ibis(SqlBackend):
     # Columns
 
     def decimal(self, frame: Frame, value: nw.Expr) -> nw.Expr:
-        return _dialect(frame.to_native()).decimal(value)
+        return dialect_of(frame.to_native()).decimal(value)
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).keyed_hash(rows, columns, str(salt)), into)
+        return _added(frame, into, lambda here, rows: here.keyed_hash(rows, columns, str(salt)))
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).stable_hash(rows, columns, salt), into)
+        return _added(frame, into, lambda here, rows: here.stable_hash(rows, columns, salt))
 
     def ranked(self, frame: Frame, hashes: str, units: Sequence[str]) -> Frame:
         rows = frame.to_native()
-        rank = _dialect(rows).rank(rows, hashes, units)
-        return super().ranked(frame, hashes, units) if rank is None else _with(rows, rank, "r")
+        rank = dialect_of(rows).rank(rows, hashes, units)
+        return super().ranked(frame, hashes, units) if rank is None else nw.from_native(rows.mutate(r=rank))
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).parsed(rows, column, dtype), into)
+        return _added(frame, into, lambda here, rows: here.parsed(rows, column, dtype))
 
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).cased(rows[column], capital=capital), into)
+        return _added(frame, into, lambda here, rows: here.cased(rows[column], capital=capital))
 
     def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).replaced(rows[column], *change, every=every), into)
+        return _added(frame, into, lambda here, rows: here.replaced(rows[column], *change, every=every))
 
     def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).searched(rows[column], search), into)
+        return _added(frame, into, lambda here, rows: here.searched(rows[column], search))
 
     def against_search(self, rows: Any, task: Task, pattern: Pattern) -> str:
-        return _dialect(rows).against_search(task, pattern)
+        return dialect_of(rows).against_search(task, pattern)
 
     def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).stripped(rows[column], characters, ends), into)
+        return _added(frame, into, lambda here, rows: here.stripped(rows[column], characters, ends))
 
     def ending(self, frame: Frame, column: str, offset: int, length: int, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).ending(rows[column], offset, length), into)
+        return _added(frame, into, lambda here, rows: here.ending(rows[column], offset, length))
 
     def settled(self, frame: Frame) -> Frame:
         rows = frame.to_native()
-        return nw.from_native(_dialect(rows).settled(rows))
+        return nw.from_native(dialect_of(rows).settled(rows))
 
     def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).piece(rows[column], by, index), into)
+        return _added(frame, into, lambda here, rows: here.piece(rows[column], by, index))
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         if kind(dtype) == Kind.DATETIME:
             frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
-        rows = frame.to_native()
-        return _with(rows, _dialect(rows).part(rows[column], dtype, part), into)
+        return _added(frame, into, lambda here, rows: here.part(rows[column], dtype, part))
 
     def real(self, value: float) -> nw.Expr:
         """A float constant, as a cast of a text: Ibis writes a plain 0.5, which SQL reads as a decimal."""
@@ -408,26 +194,6 @@ def _is_large(value: object) -> bool:
     return isinstance(value, int) and value >= 2**63
 
 
-def _type_of(name: str, dtype: DataType) -> DType:
-    """The narwhals type of an Ibis type; Unknown for a decimal of more than 38 digits, at which narwhals fails."""
-    try:
-        narwhals_type: DType = nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
-    except ValueError:
-        return nw.Unknown()
-    return narwhals_type
-
-
-def is_wide(dtype: DataType) -> bool:
-    """Whether a type of Ibis is a decimal of more than 38 digits, for which narwhals has no type."""
-    return bool(dtype.is_decimal() and (dtype.precision or 0) > 38)
-
-
-def _wide(name: str) -> str:
-    return (
-        f"decimals have 38 digits at most: cast it before dp.protect, table.mutate(x=table[{name!r}].cast('float64'))"
-    )
-
-
 def _is_there(value: ibis.Value) -> ibis.Value:
     """A column of which a question can only use whether it is null: the number 1, or null.
 
@@ -436,57 +202,10 @@ def _is_there(value: ibis.Value) -> ibis.Value:
     return ibis.cases((value.notnull(), 1))
 
 
-def _held(value: ibis.Value, dtype: DType) -> ibis.Value:
-    """See `Dialect.held`.
-
-    A whole number has 64 bits: Ibis states 8 bits with a sign for the result of `coalesce` of an unsigned number of 8
-    bits and 0, and could not read 255 from it.
-    """
-    family = kind(dtype)
-    if family == Kind.INTEGER and not (value.type().is_int64() or value.type().is_uint64()):
-        return value.cast("int64")
-    if family == Kind.DATE:
-        inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
-        return ibis.cases((inside, value.delta(ibis.date(1970, 1, 1), unit="day")))
-    if family == Kind.DATETIME:
-        first, last = ibis.literal(dt.datetime(1, 1, 1)), ibis.literal(dt.datetime(9999, 12, 31, 23, 59, 59, 999999))
-        since = value.delta(ibis.timestamp(1970, 1, 1, 0, 0, 0), unit="microsecond")
-        return ibis.cases((value.between(first, last), since))
-    return value.cast("string") if family == Kind.STRING else value
+def _added(frame: Frame, into: str, compute: Callable[[Dialect, ibis.Table], ibis.Value]) -> Frame:
+    """The frame with one more column, as the dialect of its database computes it."""
+    rows = frame.to_native()
+    return nw.from_native(rows.mutate(**{into: compute(dialect_of(rows), rows)}))
 
 
-def _parsed(rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
-    check_tries(rows)
-    text = rows[column]
-    if isinstance(dtype, nw.Date):
-        return _held(text.try_cast("date"), dtype)
-    if isinstance(dtype, nw.Datetime):
-        return _held(text.left(26).try_cast("timestamp(6)"), dtype)
-    return text.try_cast("float64" if kind(dtype) == Kind.FLOAT else str(dtype).lower())
-
-
-def _part(value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
-    if kind(dtype) == Kind.DATE:
-        value = ibis.date(1970, 1, 1) + value.as_interval("D")
-    else:
-        value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + value.as_interval("us")
-    return value.strftime("%Y-%m-%d") if part == "text" else _PARTS[part](value).cast("int64")
-
-
-def _joined(rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
-    """The values of some columns as one text. Different values give different texts."""
-    text, dialect = ibis.literal(salt), _dialect(rows)
-    for column in columns:
-        value = rows[column]
-        value = dialect.to_text(value) if value.type().is_binary() else value.cast("string")
-        text = text + " " + value.length().cast("string") + " " + value
-    return text
-
-
-def _with(rows: ibis.Table, value: ibis.Value, into: str) -> Frame:
-    """The frame of some rows with one more column."""
-    return nw.from_native(rows.mutate(**{into: value}))
-
-
-_PLAIN = Dialect()
 BACKEND = _Ibis()

@@ -24,8 +24,8 @@ from ibis.backends.sql.compilers.base import SQLGlotCompiler
 from ibis.common.typing import VarTuple
 
 from dpframe.engine.backends.base import Cell
-from dpframe.engine.backends.ibis import Dialect
 from dpframe.engine.backends.ibis_checks import database_of
+from dpframe.engine.backends.ibis_dialect import Dialect
 from dpframe.errors import UnsupportedOperation
 
 Sql = sge.Expression  # what Ibis compiles an operation to

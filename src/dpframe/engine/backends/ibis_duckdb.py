@@ -14,8 +14,8 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.attended import attended
 from dpframe.engine.backends.duckdb import INFINITE, MAGNITUDE, check_macros, check_statistics
-from dpframe.engine.backends.ibis import Dialect, forgotten
 from dpframe.engine.backends.ibis_checks import database_of
+from dpframe.engine.backends.ibis_dialect import Dialect, forgotten
 from dpframe.engine.backends.sql import MOST_ROWS
 from dpframe.engine.letters import ALIKE, letters
 from dpframe.plan import Ends, Kind, Pattern, Search, Task, kind

@@ -89,8 +89,8 @@ def _height(source: Source) -> int:
 
 def _part(question: Question, number: int, of: int) -> Question:
     """The question on the units whose hash modulo `of` is `number`, in every protected table."""
-    parts = {id(source): replace(source, data=_rows(source, number, of)) for source in sources_of(question.step)}
-    return replace(question, step=exchanged(question.step, lambda source: parts[id(source)]))
+    part = exchanged(question.step, lambda source: replace(source, data=_rows(source, number, of)))
+    return replace(question, step=part)
 
 
 def _rows(source: Source, number: int, of: int) -> Data:

@@ -78,8 +78,8 @@ def _needed(question: Question, build: Build) -> tuple[list[list[str]], list[tup
 
         return Data(source.data.kind, source.data.schema, scan)
 
-    stand_ins = {id(source): replace(source, data=listening(source)) for source in sources_of(question.step)}
-    sums = build(replace(question, step=exchanged(question.step, lambda source: stand_ins[id(source)])), False)
+    heard = exchanged(question.step, lambda source: replace(source, data=listening(source)))
+    sums = build(replace(question, step=heard), False)
     return [list(names) for names in columns.values()], [entry.keys for entry in sums]
 
 

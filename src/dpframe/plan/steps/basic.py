@@ -362,17 +362,20 @@ def rebased(step: Step, data: Any) -> Step:
     sources = sources_of(step)
     if len(sources) > 1:
         raise UnsupportedOperation("A question about several protected tables cannot be asked of one made-up table.")
-    source = replace(sources[0], data=data)
-    return exchanged(step, lambda _: source)
+    return exchanged(step, lambda source: replace(source, data=data))
 
 
 def exchanged(step: Step, other: Callable[[Source], Step]) -> Step:
-    """A plan from other sources with the same columns, or from steps on them."""
-    if isinstance(step, Source):
-        return other(step)
-    assert step.parent is not None
-    before = {"before": exchanged(step.parent, other)}
-    return replace(step.with_others([exchanged(more, other) for more in step.others]), **before)
+    """A plan from other sources with the same columns, or from steps on them. Each source has one in its place."""
+    others = {id(source): other(source) for source in sources_of(step)}
+
+    def made(step: Step) -> Step:
+        if isinstance(step, Source):
+            return others[id(step)]
+        assert step.parent is not None
+        return replace(step.with_others([made(more) for more in step.others]), **{"before": made(step.parent)})
+
+    return made(step)
 
 
 def source_of(step: Step) -> Source:

@@ -418,9 +418,8 @@ def dtype_of(kind: Any) -> np.dtype[Any]:
     """The storage of a type of atoms: numpy's, or object for strings. Errors: InvalidArgument."""
     if isinstance(kind, type) and kind in _PLAIN:
         return _PLAIN[kind]
-    dtype: np.dtype[Any]
     try:
-        dtype = np.dtype(kind)
+        dtype: np.dtype[Any] = np.dtype(kind)
     except TypeError:
         dtype = np.dtype("V1")
     if dtype.kind == "U":

@@ -12,9 +12,9 @@ import polars as pl
 from ibis.backends import BaseBackend
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.ibis import forgotten, is_wide
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, table_of, written
+from dpframe.engine.backends.ibis_dialect import forgotten, is_wide
 from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
