@@ -8,6 +8,9 @@ from typing import Any
 from dpframe.errors import UnsupportedOperation
 from dpframe.safe_text import for_script
 
+Chart = Any  # of Altair, an extra: a chart, or a part of one such as an axis or a scale
+Entries = dict[str, Any]  # what Altair takes by name: a row of data, the settings of a part, a size
+
 
 def altair() -> Any:
     """The module Altair. Errors: UnsupportedOperation, with the line to install it."""
@@ -18,7 +21,7 @@ def altair() -> Any:
     return module
 
 
-def finished(chart: Any) -> Any:
+def finished(chart: Chart) -> Chart:
     """A chart of Altair as it is given to users: harmless in a page, which has all scripts in it."""
     chart = _harmless(chart)
     kind = type(chart)

@@ -27,7 +27,9 @@ from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AbsoluteDistance, L1Distance, Metric
 
-Compare = Callable[[Any, Any], Any]  # the distance of two answers, in whatever a metric gives
+Answer = Any  # of a query; or the distance of two answers, in whatever a metric gives
+Query = Any  # a function of a dataset, a Transformation, a `TableQuery`, or the name of a statistic
+Compare = Callable[[Answer, Answer], Answer]
 Norms = tuple[int, Fraction, Fraction, Fraction]  # l0, l1, l2², linf
 Records = Any  # a sequence, a mapping of columns, or a table with columns
 
@@ -54,7 +56,7 @@ class TableQuery(Protocol):
 
 
 def empirical_sensitivity(
-    query: Any,
+    query: Query,
     universe: object,
     size: int,
     distance: int = 1,
@@ -64,7 +66,7 @@ def empirical_sensitivity(
     metric: Metric | None = None,
     progress: bool | None = None,
     limit: int = 5_000_000,
-) -> Any:
+) -> Answer:
     """The largest change of a query between neighbouring datasets, by trying all of them.
 
     Input:  query: a function of a dataset; "count", "sum", "mean", "median", "min", "max", "var", "std" (the last two
@@ -114,13 +116,13 @@ def empirical_sensitivity(
 
 
 def _of_records(
-    query: Any,
+    query: Query,
     records: list[object],
-    shape: Callable[[list[Any]], Any],
+    shape: Callable[[list[object]], Records],
     sampling: tuple[int, bool],
     metric: Metric | None,
     search: _Search,
-) -> Any:
+) -> Answer:
     """The largest change of a query over datasets of these records; None if no two neighbours have an answer."""
     exact = None if isinstance(query, Transformation) else exact_statistic(query)
     if exact is not None:
@@ -152,7 +154,7 @@ def _columns(universe: Records) -> dict[str, list[object]] | None:
     return None
 
 
-def _records(universe: Records) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+def _records(universe: Records) -> tuple[list[Any], Callable[[list[Any]], Records]]:
     """The records, and the function that turns some of them into a dataset: a frame, an array of numbers, or a list."""
     columns = _columns(universe)
     if columns is not None:
@@ -171,7 +173,7 @@ def _records(universe: Records) -> tuple[list[Any], Callable[[list[Any]], Any]]:
 # The query
 
 
-def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[object], Any], Compare]:
+def _asked(query: Query, metric: Metric | None) -> tuple[Callable[[object], Answer], Compare]:
     """The query as a function that returns None if it is undefined, and the function that compares two answers."""
     if isinstance(query, Transformation):
         compare = (metric or query.output_metric).distance
@@ -200,7 +202,7 @@ def _exactly(value: object) -> int | Fraction:
     )
 
 
-def _defined(answer: Any) -> object:
+def _defined(answer: Answer) -> object:
     if answer is None or isinstance(answer, int | Fraction):
         return answer
     if hasattr(answer, "to_numpy"):
@@ -214,7 +216,7 @@ def _defined(answer: Any) -> object:
     return None if np.isnan(flat).any() else flat
 
 
-def _difference(a: Any, b: Any) -> float:
+def _difference(a: Answer, b: Answer) -> float:
     if isinstance(a, Mapping) or np.ndim(a) > 0:
         return float(L1Distance().distance(a, b))
     return float(abs(a - b))
@@ -232,7 +234,7 @@ class _Search:
     progress: bool | None
     limit: int
 
-    def answered(self, every: Universe, ask: Ask, compare: Compare) -> Any:
+    def answered(self, every: Universe, ask: Ask, compare: Compare) -> Answer:
         """The largest change: for numbers by common parts, for other answers by trying every pair of neighbours."""
         numbers = compare is _difference or isinstance(getattr(compare, "__self__", None), AbsoluteDistance)
         if numbers and common_part_work(every, self.distance, self.relation) <= self.limit:
@@ -241,7 +243,7 @@ class _Search:
                 return None if change is None else compare(change, 0)
         return self.largest(every, ask, compare)
 
-    def largest(self, every: Universe, ask: Ask, compare: Compare) -> Any:
+    def largest(self, every: Universe, ask: Ask, compare: Compare) -> Answer:
         """The largest distance between answers of neighbours; None if no two neighbours have an answer.
 
         Errors: UnsupportedOperation where there are too many
@@ -254,7 +256,7 @@ class _Search:
                 "the universe, the size or the distance smaller, or raise limit=."
             )
         answer = cache(lambda counts: ask(every.records(counts)))
-        largest: Any = None
+        largest: Answer = None
         for dataset in watched(every, every.datasets, "datasets", self.progress):
             if (own_answer := answer(dataset)) is None:
                 continue
@@ -265,7 +267,7 @@ class _Search:
         return largest
 
 
-def _greater(a: Any, b: Any) -> Any:
+def _greater(a: Answer, b: Answer) -> Answer:
     """The larger of two distances; for tuples and mappings the larger of each part."""
     if isinstance(a, Mapping):
         return {name: _greater(part, b[name]) for name, part in a.items()}
@@ -303,7 +305,7 @@ def _table_sensitivity(query: TableQuery, universe: Records, size: int, search: 
     }
 
 
-def _sensitivities(a: Any, b: Any, in_both: frozenset[str]) -> dict[str, Norms]:
+def _sensitivities(a: Answer, b: Answer, in_both: frozenset[str]) -> dict[str, Norms]:
     """(l0, l1, l2², linf) between two answers, for each noisy total."""
     return {name: distances(a[name], b[name], in_both=name in in_both) for name in a}
 
@@ -366,7 +368,7 @@ _NUMPY: dict[Any, str] = {
 }
 
 
-def exact_statistic(query: Any) -> Statistic | None:
+def exact_statistic(query: Query) -> Statistic | None:
     """The exact function for a statistic's name or its numpy function; None for any other function.
 
     No rounding of floats then affects a largest change.

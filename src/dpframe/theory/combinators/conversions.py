@@ -32,7 +32,9 @@ from dpframe.theory.spaces import (
     probability,
 )
 
-Pair = tuple[Any, Any]  # (ε, δ), exact or rounded up
+Loss = Any  # see `Measure`
+Stated = Any  # a Measurement, or a loss by itself
+Pair = tuple[Loss, Loss]  # (ε, δ), exact or rounded up
 
 
 def same_measure(measurement: object, measures: tuple[Measure, ...], name: str) -> Measurement:
@@ -72,7 +74,7 @@ def pure_to_approx(measurement: Measurement) -> Measurement:
     return _converted(m, Approximate(MaxDivergence()), lambda epsilon: (epsilon, Fraction(0)))
 
 
-def pure_to_zcdp(measurement: Any) -> Any:
+def pure_to_zcdp(measurement: Stated) -> Stated:
     """State a pure loss ε as ρ = ε·tanh(ε/2), which is below ε²/2 (`privacy.pure_to_zcdp`).
 
     Input:  a measurement in MaxDivergence(), or a number ε
@@ -87,7 +89,7 @@ def pure_to_zcdp(measurement: Any) -> Any:
     return _converted(m, ZeroConcentratedDivergence(), lambda e: math.inf if math.isinf(e) else privacy.pure_to_zcdp(e))
 
 
-def zcdp_to_approx(measurement: Any) -> Any:
+def zcdp_to_approx(measurement: Stated) -> Stated:
     """State ρ (or a pair ρ, δ) as a privacy profile: all pairs (ε, δ) that follow from it.
 
     Input:  a measurement in ZeroConcentratedDivergence() or Approximate(ZeroConcentratedDivergence()); or a number ρ,
@@ -112,7 +114,7 @@ def zcdp_to_approx(measurement: Any) -> Any:
     return _converted(m, Approximate(SmoothedMaxDivergence()), lambda loss: (_profile(loss[0]), loss[1]))
 
 
-def renyi_to_approx(measurement: Any) -> Any:
+def renyi_to_approx(measurement: Stated) -> Stated:
     """State a Rényi curve as a privacy profile: all pairs (ε, δ) that follow from it.
 
     Input:  a measurement in RenyiDivergence(), or a `RenyiCurve`, whose PrivacyProfile is returned
@@ -131,7 +133,7 @@ def renyi_to_approx(measurement: Any) -> Any:
     return _converted(m, SmoothedMaxDivergence(), _of_curve)
 
 
-def for_several_units(loss: Any, size: int) -> Any:
+def for_several_units(loss: Loss, size: int) -> Loss:
     """The loss for a group of several units, computed from the loss for one unit.
 
     Input:  a PrivacyProfile, a RenyiCurve, a pair (ε, δ), or a number ε; size: how many units are in the group (count)
@@ -176,7 +178,7 @@ def _profile(rho: Fraction | float) -> PrivacyProfile:
     )
 
 
-def fix_delta(measurement: Any, delta: Real) -> Any:
+def fix_delta(measurement: Stated, delta: Real) -> Stated:
     """Read a privacy profile at one δ: the loss becomes the pair (ε, δ).
 
     Input:  a measurement in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()), or a PrivacyProfile;
@@ -199,7 +201,7 @@ def fix_delta(measurement: Any, delta: Real) -> Any:
     smooth, approximate = SmoothedMaxDivergence(), Approximate(SmoothedMaxDivergence())
     m = same_measure(measurement, (smooth, approximate), "fix_delta")
 
-    def change(loss: Any) -> tuple[Any, Fraction]:
+    def change(loss: Loss) -> tuple[Loss, Fraction]:
         profile, own_delta = (loss, Fraction(0)) if m.output_measure == smooth else (loss[0], probability(loss[1]))
         if own_delta > target:
             return math.inf, target
@@ -247,7 +249,7 @@ def sample(measurement: Measurement, population_size: int) -> Measurement:
         loss = m.exact_map(replaced if relation == "replace" else 2 * replaced)
         return (loss, 0) if pure else loss
 
-    def change(d_in: int) -> Any:
+    def change(d_in: int) -> Loss:
         k = statistics.replacements(d_in, relation, population) or 0
         if k == 0:
             return Fraction(0) if pure else (Fraction(0), Fraction(0))
@@ -323,7 +325,7 @@ def poisson_sample(measurement: Measurement, rate: Real, input_metric: Metric | 
     return Measurement(domain, metric, m.output_measure, run, lambda d_in: _sampled(m, d_in, steps, q))
 
 
-def _sampled(m: Measurement, d_in: int, steps: int, rate: Fraction) -> Any:
+def _sampled(m: Measurement, d_in: int, steps: int, rate: Fraction) -> Loss:
     """The loss for datasets that differ in d_in places; one place is a distance of `steps` for the measurement."""
     chance = 1 - (1 - rate) ** d_in
     if m.output_measure == SmoothedMaxDivergence():

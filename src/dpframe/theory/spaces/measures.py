@@ -16,6 +16,8 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.theory.exact import Joint, exact, limit, upward
 from dpframe.theory.spaces.profiles import PrivacyProfile, composed, probability
 
+Loss = Any  # of a measure: a number, a curve or profile, or a pair with δ; exact, or as it is shown
+
 
 class Measure:
     """A distance between output distributions. Two measures of the same kind are equal.
@@ -24,11 +26,11 @@ class Measure:
     (True, True)
     """
 
-    def parse(self, loss: object, name: str = "d_out") -> Any:
+    def parse(self, loss: object, name: str = "d_out") -> Loss:
         """The exact form of a loss that a caller passes. Errors: InvalidArgument for a loss of another kind."""
         raise NotImplementedError
 
-    def show(self, loss: Any) -> Any:
+    def show(self, loss: Loss) -> Loss:
         """The exact loss as a number (or a tuple of numbers), rounded up."""
         raise NotImplementedError
 
@@ -36,7 +38,7 @@ class Measure:
         """Whether a loss is at most another, under this measure's partial order."""
         return bool(self.parse(loss) <= self.parse(other))
 
-    def add(self, losses: Sequence[object]) -> Any:
+    def add(self, losses: Sequence[object]) -> Loss:
         """The loss of running several mechanisms on the same data, in exact form."""
         raise NotImplementedError
 
@@ -121,7 +123,7 @@ class RenyiDivergence(Measure):
         if self.alpha is not None and not exact(self.alpha, "alpha") > 1:
             raise InvalidArgument(f"alpha={self.alpha!r}: a Rényi order is above 1.")
 
-    def parse(self, loss: object, name: str = "d_out") -> Any:
+    def parse(self, loss: object, name: str = "d_out") -> Loss:
         """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
         if self.alpha is not None:
             return _Scalar.parse(ZeroConcentratedDivergence(), loss, name)
@@ -131,7 +133,7 @@ class RenyiDivergence(Measure):
             return RenyiCurve(loss)
         raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is a function of the order, or a mapping {{α: ε}}.")
 
-    def show(self, loss: Any) -> Any:
+    def show(self, loss: Loss) -> Loss:
         """The exact form as numbers that are never below it."""
         return loss if isinstance(loss, RenyiCurve | float) else upward(Fraction(loss))
 
@@ -146,7 +148,7 @@ class RenyiDivergence(Measure):
             )
         return all(mine(a) <= e for a, e in bound.items())
 
-    def add(self, losses: Sequence[Any]) -> Any:
+    def add(self, losses: Sequence[Loss]) -> Loss:
         """The loss of running several mechanisms on the same data, in exact form."""
         if self.alpha is not None:
             return _Scalar.add(ZeroConcentratedDivergence(), losses)
@@ -171,7 +173,7 @@ class SmoothedMaxDivergence(Measure):
     (True, False)
     """
 
-    def parse(self, loss: object, name: str = "d_out") -> Any:
+    def parse(self, loss: object, name: str = "d_out") -> Loss:
         """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
         if isinstance(loss, PrivacyProfile):
             return loss
@@ -180,7 +182,7 @@ class SmoothedMaxDivergence(Measure):
             return [_pair(MaxDivergence(), p, name) for p in pairs]
         raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is a PrivacyProfile, or a pair (ε, δ) to satisfy.")
 
-    def show(self, loss: Any) -> Any:
+    def show(self, loss: Loss) -> Loss:
         """The exact form as numbers that are never below it."""
         return loss
 
@@ -191,12 +193,12 @@ class SmoothedMaxDivergence(Measure):
             raise UnsupportedOperation("A profile is compared with pairs: give a pair (ε, δ), or a list of pairs.")
         return all(limit(mine.delta(e), "δ") <= d for e, d in pairs)
 
-    def add(self, losses: Sequence[object]) -> Any:
+    def add(self, losses: Sequence[object]) -> Loss:
         """The loss of running several mechanisms on the same data, in exact form."""
         return composed([self.parse(loss) for loss in losses])
 
 
-def _pair(inner: Measure, loss: object, name: str) -> tuple[Any, Fraction]:
+def _pair(inner: Measure, loss: object, name: str) -> tuple[Loss, Fraction]:
     if not isinstance(loss, tuple | list) or len(loss) != 2:
         raise InvalidArgument(f"{name}={loss!r}: a loss of {Approximate(inner)!r} is a pair (loss, δ).")
     return inner.parse(loss[0], f"{name}[0]"), probability(loss[1], f"{name}[1]: δ")
@@ -217,17 +219,17 @@ class Approximate(Measure):
         if not isinstance(self.inner_measure, Measure) or isinstance(self.inner_measure, Approximate):
             raise InvalidArgument(f"Approximate({self.inner_measure!r}): give a measure that has no δ of its own.")
 
-    def parse(self, loss: object, name: str = "d_out") -> tuple[Any, Fraction]:
+    def parse(self, loss: object, name: str = "d_out") -> tuple[Loss, Fraction]:
         """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
         if isinstance(self.inner_measure, SmoothedMaxDivergence) and isinstance(loss, tuple) and len(loss) == 2:
             inner = loss[0] if isinstance(loss[0], PrivacyProfile) else [self._epsilon(loss, name)]
             return inner, probability(loss[1], f"{name}[1]: δ")
         return _pair(self.inner_measure, loss, name)
 
-    def _epsilon(self, loss: tuple[Any, Any], name: str) -> Fraction | float:
+    def _epsilon(self, loss: tuple[Loss, Loss], name: str) -> Fraction | float:
         return MaxDivergence().parse(loss[0], f"{name}[0]")
 
-    def show(self, loss: Any) -> Joint:
+    def show(self, loss: Loss) -> Joint:
         """The exact form as numbers that are never below it."""
         return Joint((self.inner_measure.show(loss[0]), loss[1] if isinstance(loss[1], float) else upward(loss[1])))
 
@@ -241,7 +243,7 @@ class Approximate(Measure):
             return bool(delta <= bound[1])
         return self.inner_measure.below(mine[0], bound[0]) and mine[1] <= bound[1]
 
-    def add(self, losses: Sequence[object]) -> Any:
+    def add(self, losses: Sequence[object]) -> Loss:
         """The loss of running several mechanisms on the same data, in exact form."""
         parts = [self.parse(loss) for loss in losses]
         return self.inner_measure.add([p[0] for p in parts]), min(Fraction(1), sum((p[1] for p in parts), Fraction(0)))

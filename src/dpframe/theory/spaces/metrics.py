@@ -21,6 +21,7 @@ from dpframe.theory.exact import Joint, Length, Root, Triple, exact, upward
 from dpframe.theory.formulas.sensitivity import tight_l1, tight_l2
 
 Row = Sequence[object]
+Value = Any  # a member of the domain of a metric: a number, a dataset, a vector, a mapping
 
 
 class Metric:
@@ -30,7 +31,7 @@ class Metric:
     1
     """
 
-    def distance(self, a: Any, b: Any) -> Any:
+    def distance(self, a: Value, b: Value) -> Any:
         """The distance between two values; infinite when the metric does not compare them."""
         raise NotImplementedError
 
@@ -233,14 +234,14 @@ class _Length(Metric):
         return _number(distance)
 
 
-def _difference(a: Any, b: Any) -> Fraction | float:
+def _difference(a: float, b: float) -> Fraction | float:
     """|a - b|, exact; infinite if only one of them is finite, or if they are different infinities."""
     if math.isfinite(a) and math.isfinite(b):
         return abs(_fraction(a) - _fraction(b))
     return Fraction(0) if a == b or (a != a and b != b) else math.inf
 
 
-def _fraction(value: Any) -> Fraction:
+def _fraction(value: float) -> Fraction:
     return Fraction(int(value)) if isinstance(value, int | np.integer | np.bool_) else Fraction(float(value))
 
 
@@ -249,7 +250,7 @@ def _measured(value: Fraction | float) -> int | float:
     return int(value) if isinstance(value, Fraction) and value.denominator == 1 else float(value)
 
 
-def _parts(a: Any, b: Any) -> list[Fraction | float] | None:
+def _parts(a: Value, b: Value) -> list[Fraction | float] | None:
     """Absolute differences per coordinate (per key, where an absent key is 0); None for vectors of unequal length."""
     if isinstance(a, Mapping):
         return [_difference(a.get(k, 0), b.get(k, 0)) for k in {**a, **b}]
@@ -280,7 +281,7 @@ class AbsoluteDistance(_Length):
     7
     """
 
-    def distance(self, a: Any, b: Any) -> int | float:
+    def distance(self, a: Value, b: Value) -> int | float:
         """In the unit of the numbers."""
         return _measured(_difference(a, b))
 
@@ -293,7 +294,7 @@ class L1Distance(_Length):
     3
     """
 
-    def distance(self, a: Any, b: Any) -> int | float:
+    def distance(self, a: Value, b: Value) -> int | float:
         """In the unit of the entries; infinite for vectors of unequal length."""
         parts = _parts(a, b)
         return math.inf if parts is None else _measured(_total(parts))
@@ -307,7 +308,7 @@ class L2Distance(_Length):
     5
     """
 
-    def distance(self, a: Any, b: Any) -> int | float:
+    def distance(self, a: Value, b: Value) -> int | float:
         """In the unit of the entries; infinite for vectors of unequal length."""
         parts = _parts(a, b)
         return math.inf if parts is None else _euclid(parts)
@@ -326,7 +327,7 @@ class LinfDistance(_Length):
 
     monotonic: bool = False
 
-    def distance(self, a: Any, b: Any) -> int | float:
+    def distance(self, a: Value, b: Value) -> int | float:
         """In the unit of the entries; infinite for unequal lengths, and where `monotonic` does not hold."""
         parts = _parts(a, b)
         if parts is None:
@@ -371,7 +372,7 @@ class L01InfDistance(_CellDistance):
 
     inner_metric: AbsoluteDistance = AbsoluteDistance()
 
-    def distance(self, a: Any, b: Any) -> Joint:
+    def distance(self, a: Value, b: Value) -> Joint:
         """(count, unit of the cells, unit of the cells); infinite lengths for vectors of unequal length."""
         parts = _parts(a, b)
         if parts is None:
@@ -394,7 +395,7 @@ class L02InfDistance(_CellDistance):
     inner_metric: AbsoluteDistance = AbsoluteDistance()
     _middle = "l2"
 
-    def distance(self, a: Any, b: Any) -> Joint:
+    def distance(self, a: Value, b: Value) -> Joint:
         """(count, unit of the cells, unit of the cells); infinite lengths for vectors of unequal length."""
         parts = _parts(a, b)
         if parts is None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpframe.drawing import altair
+from dpframe.drawing import Chart, Entries, altair
 from dpframe.release.shown.charts.look import (
     BAND,
     BANDS,
@@ -48,7 +48,7 @@ def how_many_fit(keys: Sequence[Key], series: int, look: Look) -> int:
     return 1
 
 
-def below_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
+def below_one_another(parts: Parts, look: Look) -> tuple[Chart, Entries]:
     """Horizontal bars with intervals: one for each group, or one for each series of a group.
 
     Output: Altair chart, and its size
@@ -71,7 +71,7 @@ def below_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]
     return _layers(rows, base, base, tick, parts, alt.X, look), {"width": look.width, "height": look.high or step}
 
 
-def beside_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
+def beside_one_another(parts: Parts, look: Look) -> tuple[Chart, Entries]:
     """Vertical bars in the order of bins or numbers; the null group stands apart at the end.
 
     Output: Altair chart, and its size
@@ -108,13 +108,13 @@ def beside_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]
     return chart, {"width": look.width, "height": look.high or 380}
 
 
-def _row(mark: Mark, name: str, parts: Parts, **where: Any) -> dict[str, Any]:
+def _row(mark: Mark, name: str, parts: Parts, **where: Any) -> Entries:
     """A mark as a row of data, with the colour of its lines."""
     color = SERIES[parts.series.index(name)] if parts.hue or not mark.noise else NOISE
     return {**mark.row(name, **where), "line": color}
 
 
-def steps_axis(ticks: Mapping[float, str], title: str) -> Any:
+def steps_axis(ticks: Mapping[float, str], title: str) -> Chart:
     """An axis of places that has exactly these labels."""
     alt = altair()
     texts = json.dumps({f"{place:g}": for_script(text) for place, text in ticks.items()})
@@ -137,7 +137,7 @@ def label_every(labels: Sequence[str], room: float, *, by_value: bool) -> int:
     return next((step * 10**power for power in range(20) for step in steps if step * 10**power >= least), least)
 
 
-def color_of(channel: Any, parts: Parts, colors: Sequence[str], look: Look) -> Any:
+def color_of(channel: Chart, parts: Parts, colors: Sequence[str], look: Look) -> Chart:
     """The colour of a series on a channel of Altair, with a legend if there are several series."""
     alt = altair()
     series = parts.series
@@ -149,16 +149,16 @@ def color_of(channel: Any, parts: Parts, colors: Sequence[str], look: Look) -> A
 
 
 def _layers(
-    rows: list[dict[str, Any]],
-    base: Any,
-    filled: Any,
-    tick: Any,
+    rows: list[Entries],
+    base: Chart,
+    filled: Chart,
+    tick: Chart,
     parts: Parts,
-    channel: Any,
+    channel: Chart,
     look: Look,
     *,
     thin: bool = False,
-) -> Any:
+) -> Chart:
     """Bars, or points for dates and times, with the lines and ends of their intervals.
 
     `base` encodes the places of marks, and `filled` the extent of bars; `channel` is the axis of values.
@@ -194,7 +194,7 @@ _TICKED = 31  # the largest number of dates that have ticks of their own
 _SIGN = 6.6  # width of a sign in a label of 12 pixels (pixels)
 
 
-def over_time(lines: Lines, parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
+def over_time(lines: Lines, parts: Parts, look: Look) -> tuple[Chart, Entries]:
     """A line for each series over dates or times, in a band of the intervals; a suppressed number leaves a gap.
 
     Ticks of few dates are at dates of the table, such as the first days of months. Others are at round dates.
@@ -229,14 +229,14 @@ def _form(places: Sequence[float]) -> tuple[str, int]:
 
 def over_steps(
     lines: Lines, ticks: Mapping[float, str], size: float, parts: Parts, look: Look
-) -> tuple[Any, Mapping[str, Any]]:
+) -> tuple[Chart, Entries]:
     """A line over bins or numbers, if there are too many for bars; `ticks` has their labels by place."""
     alt = altair()
     scale = alt.Scale(domain=[0, size], nice=False, zero=False)
     return _lines(lines, alt.X("place:Q", axis=steps_axis(ticks, parts.title), scale=scale), parts, look)
 
 
-def _lines(lines: Lines, x: Any, parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
+def _lines(lines: Lines, x: Chart, parts: Parts, look: Look) -> tuple[Chart, Entries]:
     alt = altair()
     ordered = {name: sorted(line, key=lambda pair: pair[0]) for name, line in lines.items()}
     bands = dict(zip(lines, TINTS if len(lines) == 1 else BANDS, strict=False))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
-from dpframe.drawing import altair
+from dpframe.drawing import Chart, altair
 from dpframe.release.shown.charts.look import SERIES, Heading, Look, drawn
 
 _MOST = 40  # tables in the chart
 _BAR = 16  # height of a table's line (pixels)
 
 
-def distances_chart(distances: pl.DataFrame, look: Look) -> Any:
+def distances_chart(distances: pl.DataFrame, look: Look) -> Chart:
     """A bar for each table with its distance, the farthest first, and a tick for what noise alone makes (Altair).
 
     Input:  distances: columns `table`, `distance` and `noise`, of which the first 40 rows are shown

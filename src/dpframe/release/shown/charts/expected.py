@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import polars as pl
 
-from dpframe.drawing import altair
+from dpframe.drawing import Chart, altair
 from dpframe.errors import UnsupportedOperation
 from dpframe.release.shown.charts.look import GREY, SERIES, Heading, Look, drawn
 from dpframe.release.shown.charts.numbers import largest, margin, seconds_of, tick_text, unit_of_time
@@ -26,7 +25,7 @@ def expected_errors(
     in_rows: Collection[str],
     heading: Heading,
     look: Look,
-) -> Any:
+) -> Chart:
     """The expected error of each released column against the price, on axes of powers of ten.
 
     Input:  table: a column named `price`, then column and error (column unit, times in ticks), as
@@ -66,7 +65,7 @@ def expected_errors(
     return drawn(chart, heading.also(" ".join(notes)), look, {}, fit=False)
 
 
-def _panel(rows: pl.DataFrame, words: str, symbol: str, dtype: pl.DataType | None, look: Look, panels: int) -> Any:
+def _panel(rows: pl.DataFrame, words: str, symbol: str, dtype: pl.DataType | None, look: Look, panels: int) -> Chart:
     """The panel of one column: its errors against the listed prices."""
     alt = altair()
     size = 1.0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
 from dpframe.budget import Forecast, offered
-from dpframe.drawing import altair
+from dpframe.drawing import Chart, altair
 from dpframe.errors import UnsupportedOperation
 from dpframe.release.shown.charts.look import GREY, NOISE, SERIES, TINTS, Heading, Look, drawn
 
@@ -17,7 +15,7 @@ _LINES = ("Up to the dashed line a budget pays.", "Planned: by allowances. Expec
 
 
 @offered("forecast chart")
-def forecast_chart(forecast: Forecast) -> Any:
+def forecast_chart(forecast: Forecast) -> Chart:
     """An area for each budget and allowance, with a line at its limit. Errors: UnsupportedOperation without Altair."""
     alt, look = altair(), Look()
     if not forecast.table.height:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
+from dpframe.drawing import Chart, Entries
 from dpframe.errors import UnsupportedOperation
 from dpframe.release.shown.charts.bars import (
     below_one_another,
@@ -25,7 +25,7 @@ _BARS = 120  # the largest number of vertical bars; for more, a line is drawn
 _NOTED = 3  # the largest number of groups that a note lists
 
 
-def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Any:
+def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Chart:
     """Bars with their intervals for groups and bins, lines in a band for dates; see `Release.plot`.
 
     Errors: UnsupportedOperation if there is no group
@@ -118,7 +118,7 @@ def _apart(parts: Parts) -> tuple[Parts, str, Groups]:
     return replace(parts, groups=placed), note, apart
 
 
-def _lines(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
+def _lines(parts: Parts, look: Look) -> tuple[Chart, Entries]:
     """A line for each series over dates, or over more bins or numbers than bars can show."""
     lines: dict[str, list[tuple[float, Mark]]] = {name: [] for name in parts.series}
     place = parts.place

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.drawing import altair
+from dpframe.drawing import Chart, Entries, altair
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Covers
 from dpframe.release.shown.charts.look import (
@@ -62,7 +62,7 @@ def heatmap(
     *,
     signed: bool,
     covers: Covers = Covers.NOISE,
-) -> Any:
+) -> Chart:
     """A crosstab as shaded cells with their numbers and margins of error; margins stay unshaded.
 
     Input:  grid, with intervals; words: a description of the numbers; heading; look; signed: whether a number can be
@@ -228,7 +228,7 @@ def _texts(grid: Crosstab) -> list[str]:
     return [_MISSING if value is None else shown(value, error) for value, error in cells]
 
 
-def _rows(sheet: _Sheet) -> tuple[list[dict[str, Any]], str | None]:
+def _rows(sheet: _Sheet) -> tuple[list[Entries], str | None]:
     """The cells as rows of data, and the margin of error that all inner cells share, if there is one."""
     grid = sheet.grid
     height, width = grid.sizes
@@ -263,10 +263,10 @@ def _rows(sheet: _Sheet) -> tuple[list[dict[str, Any]], str | None]:
 # The picture
 
 
-def _axes(sheet: _Sheet) -> tuple[Any, Any]:
+def _axes(sheet: _Sheet) -> tuple[Chart, Chart]:
     alt = altair()
     grid = sheet.grid
-    turned: dict[str, Any] = {"labelAngle": 0, "labelPadding": _above(14)}
+    turned: Entries = {"labelAngle": 0, "labelPadding": _above(14)}
     if sheet.angle == -50:
         turned = {"labelAngle": -50, "labelAlign": "left", "labelPadding": _above(9), "labelOffset": _above(-5, 0)}
     if sheet.angle == -90:
@@ -285,7 +285,7 @@ def _above(per_line: int, first: int = 5) -> dict[str, str]:
     return {"expr": f"{first} + {per_line} * (length(split(datum.label, '\\n')) - 1)"}
 
 
-def _tips(grid: Crosstab, words: str) -> list[Any]:
+def _tips(grid: Crosstab, words: str) -> list[Chart]:
     alt = altair()
     return [
         alt.Tooltip("row:N", title=", ".join(grid.down)),
@@ -295,7 +295,7 @@ def _tips(grid: Crosstab, words: str) -> list[Any]:
     ]
 
 
-def _scale(inside: Sequence[float], signed: bool) -> tuple[Any, str]:
+def _scale(inside: Sequence[float], signed: bool) -> tuple[Chart, str]:
     """The colours of cells, and the condition under which a cell is so dark that its number must be white."""
     alt = altair()
     most, plain = max(map(abs, inside), default=0.0) or 1.0, {"clamp": True, "interpolate": "rgb"}
@@ -305,7 +305,7 @@ def _scale(inside: Sequence[float], signed: bool) -> tuple[Any, str]:
     return alt.Scale(domain=[0, most], range=list(_SHADES), **plain), f"datum.value > {0.6 * most!r}"
 
 
-def _ink(deep: str) -> Any:
+def _ink(deep: str) -> Chart:
     """The colour of a number: white on dark cells, dark on light cells, and the colour of the axes in a margin."""
     inner = {"test": "isValid(datum.value)", "value": _INK}
     return {
@@ -314,7 +314,7 @@ def _ink(deep: str) -> Any:
     }
 
 
-def _numbers(base: Any, color: Any) -> list[Any]:
+def _numbers(base: Chart, color: Chart) -> list[Chart]:
     """The numbers of cells, and below them their margins of error unless all cells share one."""
     alone, above = (base.transform_filter(test) for test in ("datum.error == ''", "datum.error != ''"))
     return [
@@ -324,7 +324,7 @@ def _numbers(base: Any, color: Any) -> list[Any]:
     ]
 
 
-def _hatched(base: Any, sheet: _Sheet, some: bool) -> list[Any]:
+def _hatched(base: Chart, sheet: _Sheet, some: bool) -> list[Chart]:
     """Cells that are no larger than their margins of error: grey, with lines across them."""
     if not some:
         return []

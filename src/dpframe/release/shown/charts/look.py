@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dpframe.drawing import altair, finished
+from dpframe.drawing import Chart, Entries, altair, finished
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Derivation, real
 
@@ -131,7 +131,7 @@ def labels_of(keys: Sequence[Iterable[Any]], pixels: float, lines: int = _LINES)
     return list(labels)
 
 
-def lines_of_labels(*, centred: bool) -> dict[str, Any]:
+def lines_of_labels(*, centred: bool) -> Entries:
     """The settings of an axis for labels of several lines; `centred` (vertical axes) centres them at their tick."""
     lines = "split(datum.label, '\\n')"
     plain = {"labelExpr": lines, "labelLimit": 0, "labelLineHeight": 14, "ticks": False, "domain": False}
@@ -141,7 +141,7 @@ def lines_of_labels(*, centred: bool) -> dict[str, Any]:
 # The frame
 
 
-def drawn(chart: Any, heading: Heading, look: Look, size: Mapping[str, Any], *, fit: bool = True) -> Any:
+def drawn(chart: Chart, heading: Heading, look: Look, size: Entries, *, fit: bool = True) -> Chart:
     """A chart with its title, its size and the colours of its axes.
 
     Input:  chart; heading; look; size: its width and height in Altair's form; fit: whether numbers in `size` are for

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.drawing import altair
+from dpframe.drawing import Chart, Entries, altair
 from dpframe.release.shown.charts.look import label_of_key
 from dpframe.release.shown.charts.numbers import DAY, largest, margin, seconds_of, shown, tick_text, unit_of_time
 
@@ -33,7 +33,7 @@ class Mark:
     noise: bool = False
     rest: bool = False
 
-    def row(self, series: str = "", **places: Any) -> dict[str, Any]:
+    def row(self, series: str = "", **places: Any) -> Entries:
         """The mark as a row of a chart's data: its place, and the fields of `tooltips`."""
         keys = {f"key{number}": label_of_key((part,)) for number, part in enumerate(self.key)}
         ends = {"value": self.value, "lower": self.lower, "upper": self.upper, "noise": self.noise}
@@ -53,7 +53,7 @@ class Values:
         parts = [(mark.value, mark.lower, mark.upper) for mark in marks]
         return replace(self, ends=tuple(x for part in parts for x in part if x is not None))
 
-    def encoding(self, channel: Any, *, zero: bool = True) -> Any:
+    def encoding(self, channel: Chart, *, zero: bool = True) -> Chart:
         """The encoding of values on an axis of Altair, `alt.X` or `alt.Y`; `zero`: whether bars start at 0."""
         alt = altair()
         if self.moments:
@@ -63,7 +63,7 @@ class Values:
         axis = alt.Axis(title=self.title, labelExpr=tick_text(largest(self.ends)), tickCount=6, labelFlush=False)
         return channel("value:Q", axis=axis, scale=alt.Scale(domain=list(self._domain(zero)), nice=False, zero=False))
 
-    def end(self, channel: Any, name: str) -> Any:
+    def end(self, channel: Chart, name: str) -> Chart:
         """The encoding of one end of an interval on the same axis."""
         return channel(f"{name}:{'T' if self.moments else 'Q'}")
 
@@ -164,7 +164,7 @@ def time_format(moments: Sequence[float]) -> str:
     return "%Y-%m-%d" if span == 0 or span > 6 * DAY else "%Y-%m-%d %H:%M" if span > 600 else "%Y-%m-%d %H:%M:%S"
 
 
-def tooltips(by: Sequence[str], words: str) -> list[Any]:
+def tooltips(by: Sequence[str], words: str) -> list[Chart]:
     """The tooltip of a mark: its keys in full, its number and its interval."""
     alt = altair()
     keys = [alt.Tooltip(f"key{number}:N", title=name) for number, name in enumerate(by)]
