@@ -87,7 +87,7 @@ def send(pipe, *words):
 def holding():
     """Threads that hold each lock of the engines while this process is forked."""
     from dpframe.engine import totals  # noqa: F401 - imported before the fork
-    from dpframe.engine.backends.postgres import server
+    from dpframe.engine.backends.postgres import dialect as server
 
     for module in (sys.modules["dpframe.engine.totals"], server):
         thread = threading.Thread(target=module._lock.acquire)

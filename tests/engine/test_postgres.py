@@ -585,7 +585,7 @@ def test_the_steps_of_the_user_mean_what_they_meant(made, backend):
 
 def test_only_totals_are_fetched(stored, monkeypatch):
     """No row is read before the charge."""
-    from dpframe.engine.backends.postgres import server
+    from dpframe.engine.backends.postgres import dialect as server
 
     fetched, fetch = [], server.fetch_rows
     monkeypatch.setattr(server, "fetch_rows", lambda *given: fetched.append(fetch(*given)) or fetched[-1])

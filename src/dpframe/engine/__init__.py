@@ -1,6 +1,5 @@
 """The only room that reads rows: it takes in tables, runs a question on their engine, and returns integer totals."""
 
-from dpframe.engine.contingency import Contingency, contingency, validate_contingency
 from dpframe.engine.histograms import (
     EXPONENTS,
     NODES,
@@ -10,21 +9,29 @@ from dpframe.engine.histograms import (
     size_profile,
     value_profile,
 )
-from dpframe.engine.marginals import empty_sums, listed_keys, marginal_keys, marginal_totals, validate_marginals
+from dpframe.engine.marginals import (
+    Contingency,
+    contingency,
+    empty_sums,
+    listed_keys,
+    marginal_keys,
+    marginal_totals,
+    validate_contingency,
+    validate_marginals,
+)
 from dpframe.engine.native import adopt, content, public, values_of
 from dpframe.engine.origins import check_unchanged, origin_of, read_origin
-from dpframe.engine.own_types import in_own_types
 from dpframe.engine.stages import most_per_key
-from dpframe.engine.support import check_supported
+from dpframe.engine.support import check_supported, queries, work_in_words
 from dpframe.engine.tables import (
     Data,
     Kind,
     Table_co,
     as_kind,
+    in_own_types,
     polars_dtype,
 )
 from dpframe.engine.totals import Totals, sealed, totals, validate
-from dpframe.engine.work import queries, work_in_words
 
 __all__ = [
     "EXPONENTS",

@@ -1,18 +1,24 @@
-"""Refusals of steps that an engine cannot run. They depend on types alone and come before a row is read or charged."""
+"""Refusals of steps that an engine cannot run. They depend on types alone and come before a row is read or charged.
+
+What a release makes a cluster do is counted from the plans of its queries: see `work_in_words`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends import backend_named
+from dpframe.engine.backends import Frame, backend_named, backend_of
+from dpframe.engine.compile import compiled
 from dpframe.engine.forks import check_process
-from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Call, Node, Pattern, Task, show
+from dpframe.engine.totals import guarded
+from dpframe.errors import DpFrameError, UnsupportedOperation
+from dpframe.plan import Call, Node, Pattern, Question, Task, counted, show
 from dpframe.plan.steps import basic as steps
-from dpframe.plan.steps import combine, rewrites
+from dpframe.plan.steps import combine, rewrites, sources_of
 
 _DEEPEST, _MOST = 300, 10_000  # steps after each other, and steps in all
 
@@ -94,3 +100,34 @@ def _casts(node: Node) -> Iterator[tuple[DType, str]]:
             yield nw.Datetime("us", options["zone"]), "the type"
         for arg in node.args:
             yield from _casts(arg)
+
+
+# Work of a cluster
+
+
+def work_in_words(question: Question, queries: Callable[[Question], list[Frame]]) -> str:
+    """The work of a release as a sentence; empty for an engine that is no cluster.
+
+    Input:  queries(question): the queries of the release, on tables without their rows
+
+    It is also empty where plans depend on what the release finds out first: limits and bounds that it chooses, and keys
+    that it finds in rounds. And it is empty where the engine cannot plan the question: then the release is refused.
+    """
+    elsewhere = any(source.data.engine != "spark" for source in sources_of(question.step))
+    if elsewhere or question.undecided or question.in_rounds:
+        return ""
+    with suppress(DpFrameError):
+        frames = guarded(lambda: queries(question))
+        work = guarded(lambda: backend_of(frames[0]).work(frames))
+        if work is not None:
+            return (
+                f"On Spark, a release starts at most {counted(work.jobs, 'job')}, and its plan has "
+                f"{counted(work.shuffles, 'shuffle')}. What the table itself needs comes on top."
+            )
+    return ""
+
+
+def queries(question: Question) -> list[Frame]:
+    """The queries of a release that reads the rows of a question once, on tables without their rows."""
+    frames = compiled(question, 0, empty=True)
+    return [*frames.mains, *frames.apart.values()]

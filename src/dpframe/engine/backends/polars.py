@@ -19,8 +19,7 @@ from dpframe.engine.backends.base import Backend, Frame, Selection
 from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of, versions
-from dpframe.engine.own_types import polars_types
-from dpframe.engine.tables import Data, domain_of, polars_dtype
+from dpframe.engine.tables import Data, domain_of, polars_dtype, polars_types
 from dpframe.plan import ColumnDomain, Ends, Kind, Search, Task, Unread, kind
 
 

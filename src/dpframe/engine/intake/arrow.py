@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from dpframe.engine.intake.buffers import plain_type, sound, views_are_read
 from dpframe.engine.intake.cells import PER_SECOND, each, text, value_for
-from dpframe.engine.own_types import PandasType, arrow_types, pandas_types
-from dpframe.engine.tables import Data, domain_of
+from dpframe.engine.tables import Data, PandasType, arrow_types, domain_of, pandas_types
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
 # PyArrow

@@ -33,9 +33,8 @@ from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from dpframe.engine.intake import partition_of
-from dpframe.engine.own_types import PandasType
 from dpframe.engine.parts.sums import Build, collected, comparable, together
-from dpframe.engine.tables import Data
+from dpframe.engine.tables import Data, PandasType
 from dpframe.plan import TIMES, ColumnDomain, Question, kind
 from dpframe.plan.steps import Source, exchanged, sources_of
 

@@ -12,11 +12,6 @@ from dpframe.release.answer.joint_tables import (
     joint_nonnegative,
     joint_whole,
 )
-from dpframe.release.answer.largest import (
-    GROUPS_FOUND,
-    found_words,
-    largest_groups,
-)
 from dpframe.release.answer.moments import (
     Moments,
     influences_of,
@@ -25,21 +20,22 @@ from dpframe.release.answer.moments import (
 from dpframe.release.answer.numbers import (
     LEFT_OUT,
     Numbers,
+    compared_groups,
+    has_noisy_differences,
     keys_beside,
     left_out_names,
+    shrunk_interval,
+    shrunk_numbers,
 )
 from dpframe.release.answer.postprocess import (
+    GROUPS_FOUND,
+    found_words,
     is_total,
     known_nonnegative,
+    largest_groups,
     nonnegative,
     rounded,
     table_of,
-)
-from dpframe.release.answer.shrinking import (
-    compared_groups,
-    has_noisy_differences,
-    shrunk_interval,
-    shrunk_numbers,
 )
 from dpframe.release.answer.suppression import (
     OTHER,

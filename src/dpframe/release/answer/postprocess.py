@@ -1,7 +1,7 @@
 """What may be done to a released table for free: numbers made consistent, in tables whose margins still add up.
 
 Nothing here reads rows or draws noise: each function takes released numbers and gives others, so it has no privacy cost
-whatever it does (post-processing, Dwork and Roth 2014, proposition 2.1).
+whatever it does (post-processing, Dwork and Roth 2014, proposition 2.1). `top_k` picks the largest of the released groups.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers
-from dpframe.plan import Formula, ReleasedColumn
+from dpframe.plan import Formula, Question, ReleasedColumn
 from dpframe.release.estimators import estimator_of
 
 _SWEEPS = 1000
@@ -228,3 +228,35 @@ def known_nonnegative(output: ReleasedColumn) -> bool:
     """Whether a column holds counts, or sums of values whose lower bound is at least 0."""
     grid = output.totals[0][1].grid
     return is_total(output) and (output.formula is Formula.COUNT or grid.centre + grid.lower * grid.step >= 0)
+
+
+# The largest groups
+
+GROUPS_FOUND = "groups found"  # among the parts of an answer: how many groups the kept ones were picked from
+
+
+def largest_groups(
+    question: Question, table: pl.DataFrame, parts: dict[str, np.ndarray]
+) -> tuple[pl.DataFrame, dict[str, np.ndarray]]:
+    """The groups with the largest released numbers, the largest first; all groups where the question keeps all.
+
+    Input:  the released table, one row per group that was found; parts: numbers beside it, one per group
+    Output: table and parts with at most `layout.largest` groups. Equal numbers keep the order of the table. The parts
+            have `GROUPS_FOUND` too, in each row
+    Bound:  the table was released in full: its keys and its noisy numbers are private together. Which of them are
+            shown, and how many there were, is a function of that table
+    Source: post-processing, Dwork and Roth 2014, proposition 2.1
+    """
+    most = question.layout.largest
+    if most is None:
+        return table, parts
+    ((name, _),) = question.aggregates
+    kept = np.argsort(-table.get_column(name).cast(pl.Float64).to_numpy(), kind="stable")[:most]
+    return table[kept], {n: p[kept] for n, p in parts.items()} | {GROUPS_FOUND: np.full(len(kept), float(table.height))}
+
+
+def found_words(question: Question, table: pl.DataFrame) -> str:
+    """How many groups were found, and whether these are fewer than were asked for."""
+    most = question.layout.largest or 0
+    fewer = f", fewer than the {most} that were asked for" if table.height < most else ""
+    return f"Groups that were found: {table.height}{fewer}."

@@ -18,20 +18,20 @@ from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_
 from dpframe.release.answer import is_total, known_nonnegative, nonnegative, read_suppression, rounded
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.charts import Grouped, grouped_chart, heatmap, in_words, margin, read_look, title_of
-from dpframe.release.shown.comparisons import Compares
-from dpframe.release.shown.crosstab import as_text, laid_out
-from dpframe.release.shown.description import (
+from dpframe.release.shown.comparisons import Compares, Shrinks
+from dpframe.release.shown.crosstab import (
     BOUNDS_SHOWN,
+    as_text,
     described,
     described_errors,
     described_table,
     errors_across,
+    laid_out,
 )
 from dpframe.release.shown.error_tables import crosstab, error_table, largest_errors, noise_table
 from dpframe.release.shown.files import grid_html, long_html
 from dpframe.release.shown.left_out import with_left_out
 from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES
-from dpframe.release.shown.shrinking import Shrinks
 from dpframe.release.shown.usefulness import mostly_noise
 from dpframe.usage import RELEASED, NoNumber, explains, warn
 

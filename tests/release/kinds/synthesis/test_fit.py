@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dpframe.release.kinds.synthesis.fit import Measured, agreed, fitted, together
-from dpframe.release.kinds.synthesis.model import summed
-from dpframe.release.kinds.synthesis.synthetic_rows import drawn_rows
+from dpframe.release.kinds.synthesis.model import drawn_rows, summed
 
 SIZES = (2, 3, 4, 3)
 

@@ -1,14 +1,19 @@
-"""The operations in which PostgreSQL differs from other databases of Ibis."""
+"""What differs on PostgreSQL from other databases of Ibis: its connection, its session and its operations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from threading import Lock, RLock
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import ibis
 import ibis.expr.operations as ops
 import narwhals as nw
 import polars as pl
+import psycopg
 from ibis.backends import BaseBackend
 from narwhals.dtypes import DType
 
@@ -16,7 +21,6 @@ from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, table_of, written
 from dpframe.engine.backends.ibis_dialect import forgotten, is_wide
 from dpframe.engine.backends.postgres import operations as sql
-from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
 from dpframe.engine.backends.postgres.written import sendable
 from dpframe.engine.backends.sql import REPLACED, piece_of, stripped_of
@@ -25,11 +29,78 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Ends, Kind, Pattern, Search, Task, integer_range, kind
 
 
+@contextmanager
+def alone(backend: BaseBackend) -> Iterator[None]:
+    """Use the connection of Ibis' backend for this thread alone.
+
+    psycopg runs one statement of a connection at a time, but a transaction is several statements: those of two threads
+    would be in one transaction, which fails.
+    """
+    with _lock:
+        lock = _locks.setdefault(backend.con, RLock())
+    with lock:
+        yield
+
+
+def check_path(backend: BaseBackend) -> None:
+    """Refuse a session in which other functions can replace PostgreSQL's own. Errors: UnsupportedOperation."""
+    with alone(backend), backend.con.cursor() as cursor, backend.con.transaction():
+        (schemas,) = cursor.execute("SELECT pg_catalog.current_schemas(true)").fetchone()
+    first = next((name for name in schemas if not name.startswith("pg_temp")), "")  # never searched for functions
+    if first != "pg_catalog":
+        raise UnsupportedOperation(
+            f"dp.protect: this session looks for functions in {first!r} before pg_catalog, so another function could "
+            "replace one that dpframe uses. SET search_path to schemas of yours, without pg_catalog."
+        )
+
+
+def may_store(backend: BaseBackend) -> bool:
+    """Whether this session may make temporary tables: a user may lack the right, and a replica only reads."""
+    with alone(backend), backend.con.cursor() as cursor, backend.con.transaction():
+        (answer,) = cursor.execute(_MAY_STORE).fetchone()
+    return bool(answer)
+
+
+_MAY_STORE = """SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')
+AND pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'"""
+_lock = Lock()
+_locks: WeakKeyDictionary[psycopg.Connection, RLock] = WeakKeyDictionary()  # from a connection to its lock
+
+
+def _begin_anew() -> None:
+    """After a fork: another thread may have held the lock. The connections are those of another process."""
+    global _lock
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+# How texts are read and written, and that no time of the user's ends a query after the charge.
+_SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on", "statement_timeout TO 0")
+
+
+def fetch_rows(connection: psycopg.Connection, query: str) -> list[Any]:
+    """The rows of a query, in the server's binary format: in its text format, floats could lose digits."""
+    with connection.transaction(), connection.cursor(binary=True) as cursor:
+        for setting in _SETTINGS:
+            cursor.execute(f"SET LOCAL {setting}")
+        rows: list[Any] = cursor.execute(query).fetchall()
+    return rows
+
+
+def drop(backend: BaseBackend, name: str) -> None:
+    """Remove a temporary table from the session."""
+    with backend.con.cursor() as cursor, backend.con.transaction():
+        cursor.execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
+
+
 class _PostgresDialect(CompiledDialect):
     integers = "PostgreSQL's integers"
 
     def alone(self, backend: BaseBackend) -> AbstractContextManager[None]:
-        return server.alone(backend)
+        return alone(backend)
 
     def types(self, table: ibis.Table) -> dict[str, DType]:
         """UUIDs are texts. A decimal with more than 38 digits, of which PostgreSQL allows thousands, is a decimal."""
@@ -49,7 +120,7 @@ class _PostgresDialect(CompiledDialect):
                 f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that is not Unicode could "
                 "make a query fail. Use a database in UTF8: CREATE DATABASE study ENCODING 'UTF8' TEMPLATE template0."
             )
-        server.check_path(database_of(table))
+        check_path(database_of(table))
         odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
         large = [name for name, dtype in types.items() if isinstance(dtype, nw.UInt64)]
         cast = "cast it before, table.mutate(x=table[{!r}].cast('{}'))"
@@ -72,7 +143,7 @@ class _PostgresDialect(CompiledDialect):
 
     def planned(self, rows: ibis.Table) -> pl.DataFrame:
         """The table of a query with LIMIT 0, in a session that still finds PostgreSQL's functions first."""
-        server.check_path(database_of(rows))
+        check_path(database_of(rows))
         return super().planned(rows)
 
     def digest(self, text: ibis.Value) -> ibis.Value:
@@ -81,7 +152,7 @@ class _PostgresDialect(CompiledDialect):
 
     def brings_keys(self, rows: ibis.Table) -> bool:
         """Ibis stores a public table as a temporary one, which neither every user nor a replica may make."""
-        return server.may_store(database_of(rows))
+        return may_store(database_of(rows))
 
     def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
         texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
@@ -172,12 +243,12 @@ class _PostgresDialect(CompiledDialect):
         backend = database_of(rows)
         assert backend is not None
         query = Compiler().written(rows)
-        with server.alone(backend):
+        with alone(backend):
             try:
                 backend._run_pre_execute_hooks(rows)
-                values = server.fetch_rows(backend.con, query)
+                values = fetch_rows(backend.con, query)
             finally:
-                forgotten(rows, lambda name: server.drop(backend, name))
+                forgotten(rows, lambda name: drop(backend, name))
         return table_of(rows, values)
 
 

@@ -25,9 +25,8 @@ from dpframe.plan import COUNT, SYNTHETIC, Allotment, Synthesis, SyntheticColumn
 from dpframe.release.answer import Numbers
 from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, together
-from dpframe.release.kinds.synthesis.model import summed
+from dpframe.release.kinds.synthesis.model import drawn_rows, summed, values_of
 from dpframe.release.kinds.synthesis.rounds import Exact, TableRounds, measured_and_fitted
-from dpframe.release.kinds.synthesis.synthetic_rows import drawn_rows, values_of
 from dpframe.release.pricing import EpsilonFromRho, Gaussian, Noise, NoisePlan, Price, Rule, check_shared
 from dpframe.release.shown import Record, Release, Released, distances_chart, error_table, read_look
 from dpframe.release.stored import Answer

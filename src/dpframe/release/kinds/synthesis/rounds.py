@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats
 from dpframe.errors import DpFrameError
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, fitted
-from dpframe.release.kinds.synthesis.model import cells_of, tree_cells
-from dpframe.release.kinds.synthesis.synthetic_rows import drawn_rows
+from dpframe.release.kinds.synthesis.model import cells_of, drawn_rows, tree_cells
 from dpframe.release.pricing import Exponential, Gaussian, Mechanism
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.loss import gaussian_scale_rho

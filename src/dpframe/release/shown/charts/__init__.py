@@ -29,7 +29,7 @@ from dpframe.release.shown.charts.numbers import (
     margins,
     shown,
 )
-from dpframe.release.shown.charts.placing import (
+from dpframe.release.shown.charts.places import (
     Grouped,
 )
 

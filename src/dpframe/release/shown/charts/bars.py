@@ -25,8 +25,7 @@ from dpframe.release.shown.charts.look import (
 )
 from dpframe.release.shown.charts.marks import Key, Mark, time_format, tooltips
 from dpframe.release.shown.charts.numbers import DAY
-from dpframe.release.shown.charts.places import Bins, Numbers, Times
-from dpframe.release.shown.charts.placing import Parts
+from dpframe.release.shown.charts.places import Bins, Numbers, Parts, Times
 from dpframe.safe_text import for_script
 
 HIGH = 610  # height of the bars of a chart (pixels); with its title the chart stays within 800

@@ -18,8 +18,7 @@ from dpframe.release.shown.charts.bars import (
 )
 from dpframe.release.shown.charts.look import SERIES, Heading, Look, Order, drawn, label_of_key
 from dpframe.release.shown.charts.marks import Mark
-from dpframe.release.shown.charts.places import Bins, Names, Numbers, Times
-from dpframe.release.shown.charts.placing import Grouped, Groups, Parts, read_parts
+from dpframe.release.shown.charts.places import Bins, Grouped, Groups, Names, Numbers, Parts, Times, read_parts
 
 _BARS = 120  # the largest number of vertical bars; for more, a line is drawn
 _NOTED = 3  # the largest number of groups that a note lists
