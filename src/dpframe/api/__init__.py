@@ -2,12 +2,12 @@
 
 from dpframe.api.arguments import Pair
 from dpframe.api.automatic import Auto
-from dpframe.api.concat import concat
 from dpframe.api.declaring import Declarations, protect
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.query import Query
 from dpframe.api.settings import set_budget
+from dpframe.api.several import concat
 
 __all__ = [
     "Auto",

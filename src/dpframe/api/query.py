@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
-from dpframe.budget import Terms, offered
+from dpframe.budget import Terms
 from dpframe.engine import Table_co, as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan import (
@@ -28,7 +28,7 @@ from dpframe.plan import (
     real,
 )
 from dpframe.plan.steps import exchanged, rebased, source_of
-from dpframe.release import Account, Batch, batch_of, bought, release, tuned
+from dpframe.release import Account, bought, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
 from dpframe.release.estimators import estimator_of
@@ -37,7 +37,7 @@ from dpframe.release.pricing import NoisePlan, is_list, read_price, read_prices,
 from dpframe.release.shown import Release, priced_chart, read_look, warn_hopeless
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.sensitivity import Sensitivity
-from dpframe.usage import PRICED, Hints, NoNumber, explained, explains
+from dpframe.usage import PRICED, Hints, NoNumber, explains
 
 
 @explains(".{}({})", PRICED)
@@ -274,8 +274,7 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         for price in read_prices(listed, terms) if several else [listed]:
             named = {**typed, terms.value: price}
             expected = asked._error_rows(named, alpha, noise, rows)
-            columns = asked._noisy_columns(named, noise)
-            useful_from = [estimator_of(output).useful_from(output, part, alpha) for _, output, part in columns]
+            useful_from = asked._useful_from(named, alpha, noise)
             first_cells = (float(price),) if several else ()
             lines += [(*first_cells, *row, least) for row, least in zip(expected, useful_from, strict=True)]
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
@@ -296,6 +295,11 @@ class Query(NoNumber, Hints, Generic[Table_co]):
             error = estimator_of(output).expected_error(output, part, alpha, values)
             errors.append((name, output.formula.value, first.label, scale, error))
         return errors
+
+    def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
+        """For each of these rows, the least group that an answer says something of: see `Estimator.useful_from`."""
+        columns = self._noisy_columns(price, noise)
+        return [estimator_of(output).useful_from(output, part, alpha) for _, output, part in columns]
 
     def _noisy_columns(
         self, price: Mapping[str, float | None], noise: str
@@ -435,16 +439,3 @@ class Query(NoNumber, Hints, Generic[Table_co]):
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
-
-
-@offered("plan")
-def _batch(queries: Sequence[object], budget: Account, /, **price: Any) -> Batch:
-    """Several queries as one batch of a budget. `Budget.plan` calls this, and lists the errors."""
-    if not queries or not isinstance(queries[0], Query):
-        raise InvalidArgument("budget.plan([...]) takes queries, such as frame.count_units().")
-    questions = []
-    for query in queries:
-        if not isinstance(query, Query) or query._budget not in (None, budget):
-            raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
-        questions.append(query._question)
-    return explained(batch_of, "budget.plan({1})")(questions, budget, **price)

@@ -1,7 +1,7 @@
 """What may be done to a released table for free: numbers made consistent, in tables whose margins still add up.
 
 Nothing here reads rows or draws noise: each function takes released numbers and gives others, so it has no privacy cost
-whatever it does (post-processing, Dwork and Roth 2014, proposition 2.1). `top_k` picks the largest of the released groups.
+whatever it does (post-processing, Dwork and Roth 2014, proposition 2.1). The largest of released groups are picked too.
 """
 
 from __future__ import annotations

@@ -1,15 +1,19 @@
-"""Several protected frames as one."""
+"""Several protected frames as one, and several queries as one batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from dpframe.api.frame import PrivateFrame
+from dpframe.api.query import Query
 from dpframe.api.settings import check_same_budget
+from dpframe.budget import offered
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
 from dpframe.plan.steps import Concat
-from dpframe.usage import door
+from dpframe.release import Account, Batch, batch_of
+from dpframe.usage import door, explained
 
 
 @door
@@ -39,3 +43,16 @@ def concat(frames: Iterable[PrivateFrame[Table_co]]) -> PrivateFrame[Table_co]:
     for frame in more:
         check_same_budget(first._budget, frame._budget, "concat")
     return first._then(Concat(first._step, tuple(frame._step for frame in more))) if more else first
+
+
+@offered("plan")
+def _batch(queries: Sequence[object], budget: Account, /, **price: Any) -> Batch:
+    """Several queries as one batch of a budget. `Budget.plan` calls this, and lists the errors."""
+    if not queries or not isinstance(queries[0], Query):
+        raise InvalidArgument("budget.plan([...]) takes queries, such as frame.count_units().")
+    questions = []
+    for query in queries:
+        if not isinstance(query, Query) or query._budget not in (None, budget):
+            raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
+        questions.append(query._question)
+    return explained(batch_of, "budget.plan({1})")(questions, budget, **price)
