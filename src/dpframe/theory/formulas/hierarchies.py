@@ -169,17 +169,8 @@ class Levels:
 
         Bound:  the triangle inequality along the passes of `estimates`, whose weights are not negative
         """
-        own, under = self._from_below(variances)
-        best, sums = [np.full(self.leaves, float(steps[-1]))], [np.zeros(0)]
-        for level in range(len(self.first) - 1, -1, -1):
-            total, weight = self.up(best[-1], level), _weight(under[level], variances[level])
-            sums.append(total)
-            best.append((1 - weight) * total + weight * steps[level])
-        best, sums = best[::-1], sums[::-1]
-        for level in range(len(self.first)):
-            part = own[level + 1] / self.down(under[level], level)
-            best[level + 1] = best[level + 1] + part * self.down(best[level] + sums[level], level)
-        return best
+        values = [np.full((size, 1), float(step)) for size, step in zip(self.sizes, steps, strict=True)]
+        return [level.ravel() for level in self._passed(values, variances, 1)]
 
     def estimates(self, noisy: Sequence[Floats], variances: Sequence[float]) -> list[Floats]:
         """Least-squares estimates of all totals, which add up from level to level but for the rounding of floats.
@@ -193,17 +184,24 @@ class Levels:
         ...     [np.array([[36.0]]), np.array([[10.0], [20.0]])], [1.0, 1.0])]
         [[34.0], [12.0, 22.0]]
         """
+        return self._passed([np.asarray(level, np.float64) for level in noisy], variances, -1)
+
+    def _passed(self, values: Sequence[Floats], variances: Sequence[float], sign: int) -> list[Floats]:
+        """The passes of least squares: up, a node with the sum of its children; down, what the two differ by.
+
+        With `sign` 1 the sum of the two goes down, in place of their difference.
+        """
         own, under = self._from_below(variances)
-        best, sums = [np.asarray(noisy[-1], np.float64)], [np.zeros(0)]
+        best, sums = [values[-1]], [np.zeros(0)]
         for level in range(len(self.first) - 1, -1, -1):
             total = self.up(best[-1], level)
             weight = _weight(under[level], variances[level])[:, None]
             sums.append(total)
-            best.append(total if math.isinf(variances[level]) else total + weight * (noisy[level] - total))
+            best.append(total if math.isinf(variances[level]) else total + weight * (values[level] - total))
         best, sums = best[::-1], sums[::-1]
         for level in range(len(self.first)):
             part = own[level + 1] / self.down(under[level], level)
-            best[level + 1] = best[level + 1] + part[:, None] * self.down(best[level] - sums[level], level)
+            best[level + 1] = best[level + 1] + part[:, None] * self.down(best[level] + sign * sums[level], level)
         return best
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Floats
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector, as_array, dataset
 from dpframe.theory.exact import Length, Root, is_whole, square
+from dpframe.theory.formulas.hierarchies import Levels
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
@@ -280,9 +281,8 @@ def consistent_tree(nodes: Iterable[float], branching: int = 2) -> list[float]:
             variance; branching as in `tree`
     Output: list of float, one per leaf (appended zeros have leaves too): among all trees whose nodes are the sums of
             their children, the leaves of the one nearest to `nodes`. No leaf has more variance than its noisy node
-    Bound:  the closed form: from the leaves up z = ((b^i - b^(i-1))·node + (b^(i-1) - 1)·Σ z of the children)/(b^i - 1)
-            at height i of a node (1 for leaves), and down h = z + (h of the parent - Σ z of the siblings)/b
-    Source: Hay, Rastogi, Miklau and Suciu 2010, arXiv:0904.0942, theorem 3
+    Bound:  two passes of least squares; with one variance they are the closed form of the source
+    Source: Hay, Rastogi, Miklau and Suciu 2010, arXiv:0904.0942, theorem 3; `hierarchies.Levels.estimates`
     Errors: InvalidArgument if no full tree has this number of nodes
 
     >>> consistent_tree([6, 3, 3, 1, 2, 3, 0])
@@ -290,26 +290,16 @@ def consistent_tree(nodes: Iterable[float], branching: int = 2) -> list[float]:
     >>> consistent_tree([9, 3, 3])
     [4.0, 4.0]
     """
-    width = _branching(branching)
-    values = [Fraction(v) if isinstance(v, int | float | Fraction) else Fraction(float(v)) for v in nodes]
-    levels: list[list[Fraction]] = []
+    width, values = _branching(branching), np.array([float(v) for v in nodes])[:, None]
+    levels: list[Floats] = []
     start = 0
     while start < len(values):
         levels.append(values[start : start + width ** len(levels)])
         start += width ** (len(levels) - 1)
-    if not values or start != len(values):
+    if not len(values) or start != len(values):
         raise InvalidArgument(f"consistent_tree: no full tree of {width} children per node has {len(values)} nodes.")
-    fitted = [levels[-1]]
-    for height, level in enumerate(reversed(levels[:-1]), start=2):
-        below, all_leaves, some = fitted[-1], width**height, width ** (height - 1)
-        fitted.append(
-            [
-                ((all_leaves - some) * node + (some - 1) * sum(below[i * width : (i + 1) * width])) / (all_leaves - 1)
-                for i, node in enumerate(level)
-            ]
-        )
-    final = fitted[-1]
-    for below in reversed(fitted[:-1]):
-        gaps = [(h - sum(below[i * width : (i + 1) * width])) / width for i, h in enumerate(final)]
-        final = [z + gaps[i // width] for i, z in enumerate(below)]
-    return [float(v) for v in final]
+    if len(levels) == 1:
+        return list(map(float, values[:, 0]))
+    full = Levels(tuple(np.arange(len(level)) * width for level in levels[:-1]), len(levels[-1]))
+    leaves: list[float] = full.estimates(levels, [1.0] * len(levels))[-1].ravel().tolist()
+    return leaves
