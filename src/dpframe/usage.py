@@ -39,7 +39,7 @@ STEPS = {
     "with_columns": "double=dp.col('wage') * 2",
     "select": "'wage', 'city'",
     "drop": "'city'",
-    "rename": "{'city': 'town'}",
+    "rename": "{'city': 'y'}",
     "clip": "'wage', 0, 100",
     "fill_null": "'wage', 0",
     "drop_nulls": "'wage'",
@@ -135,7 +135,9 @@ def _door(question: F, subject: str, advice: Callable[[], str] | None = None) ->
             wrong = _misfit(question, args, kwargs) if isinstance(error, TypeError) else None
             refusal, cause = error, error.__cause__
             if wrong is not None:
-                refusal, cause = WrongCall(f"{subject}: {wrong} {advice() if advice else _takes(question)}"), None
+                of = getattr(args[0], "__name__", type(args[0]).__name__) if subject.startswith(".") and args else ""
+                called = f"{of}{subject}"
+                refusal, cause = WrongCall(f"{called}: {wrong} {advice() if advice else _takes(question)}"), None
             if not isinstance(refusal, DpFrameError):
                 raise
             if question.__name__ != "__init__":  # whose object is not whole yet
@@ -213,7 +215,11 @@ def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C
 
 
 _IN_A_FILE = " A budget that outlives the process: dp.Ledger('study.sqlite').budget('visits', epsilon=1.0)."
-_ABROAD = dict.fromkeys(("ledger", "path", "file", "filename", "database"), _IN_A_FILE)  # arguments of other libraries
+_ABROAD = {  # arguments of other libraries, and of other calls
+    **dict.fromkeys(("ledger", "path", "file", "filename", "database"), _IN_A_FILE),
+    "limits": " Limits that each release chooses are frame.bound(limits=dp.Auto()).",
+    "eps": " Type epsilon=0.1.",
+}
 _ALIKE = 0.7  # of 1; with 0.6, "melt" would be taken for "select"
 
 
@@ -255,7 +261,7 @@ class Hints:
         for name, value in list(vars(cls).items()):
             if name.startswith("_") and not (name.startswith("__") and isinstance(value, FunctionType)):
                 continue
-            subject = cls.__name__ if name == "__init__" else f"{cls.__name__}.{name}"
+            subject = cls.__name__ if name == "__init__" else f".{name}"  # of a class below, perhaps
             if isinstance(value, FunctionType) and not hasattr(value, "__wrapped__"):
                 setattr(cls, name, _door(value, subject))
             elif isinstance(value, classmethod | staticmethod):
@@ -319,8 +325,8 @@ def _in_own_columns(error: DpFrameError, args: Sequence[Any], kwargs: Mapping[st
     other: dict[str, str] = {}
     for words, own in ((_OF_NUMBERS, examples.numbers), (_OF_OTHERS, examples.others)):
         named = [name for name in words if f"'{name}'" in message and name not in own and name not in typed]
-        first = [name for name in own if name in typed]
-        other |= dict(zip(named, [*first, *(name for name in own if name not in typed)], strict=False))
+        free = sorted(own, key=lambda name: (name not in typed, f"'{name}'" in message))
+        other |= dict(zip(named, free, strict=False))
     if other:
         message = re.sub(r"'(\w+)'", lambda quoted: repr(other.get(quoted[1], quoted[1])), message)
         message = _KEYS_OF_EXAMPLES.sub("[...]", message)

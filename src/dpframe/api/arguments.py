@@ -50,7 +50,7 @@ def read_name(value: object, call: str) -> str:
     if isinstance(value, (Expr, pl.Expr)):
         raise InvalidArgument(
             f"{call}: give the name of a column, not an expression. Write the expression as a column, and name that: "
-            "with_columns(late=dp.col('delay') > 15), then 'late'. An aggregate of Polars goes into agg(pl.len())."
+            f"with_columns(y=...).{call.partition('(')[0]}('y'). An aggregate of Polars goes into agg(pl.len())."
         )
     if isinstance(value, (list, tuple)) and value and all(isinstance(name, str) for name in value):
         verb = call.partition("(")[0]
@@ -211,7 +211,12 @@ def read_bounds(value: object, call: str) -> Bounds | Auto | None:
         return value
     if isinstance(value, str) and value.lower() == "auto":
         raise InvalidBounds(f"{call}: bounds=dp.Auto() chooses them inside the release.")
-    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable) or len(pair := tuple(value)) != 2:
+    if isinstance(value, str):
+        raise InvalidBounds(
+            f"{call}: bounds are a pair, such as (0, 100), or dp.Auto(). Several columns are a list: "
+            f"{call.partition('(')[0]}(['x', {value!r}])."
+        )
+    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable) or len(pair := tuple(value)) != 2:
         raise InvalidBounds(f"{call}: bounds are a pair, such as (0, 100), or dp.Auto().")
     lower, upper = pair
     if lower is None or upper is None:

@@ -92,6 +92,8 @@ GROUPS = _table(
         "nunique": "Type .n_unique('x').",
         "describe": "Groups have its parts: .agg(n=dp.count('x'), m=dp.mean('x', bounds=(0, 100)), s=dp.std('x', "
         "bounds=(0, 100))).",
+        "histogram hist": "Type frame.cut('x', [0, 50, 100]).group_by('city', 'x').count().",
+        "crosstab pivot pivot_table": "Type frame.crosstab('region', 'sex', keys={...}).",
         "groups get_group head tail first last apply transform": NO_ROWS,
         "release": "Ask something first: .count().release(epsilon=0.1).",
     }
@@ -197,10 +199,11 @@ EXPRESSION = _table(
         "year, quarter, month, week, day, weekday, ordinal_day, hour, minute, second and date.",
         "cbrt": "Type (dp.col('x').log() / 3).exp().",
         "truncate": "Of a time, type .dt.truncate('1w'). Of a number, type .floor() or .clip(0, 100).",
-        "cut qcut": "Type frame.cut('x', [0, 18, 65]).",
+        "cut qcut q_cut": "Type frame.cut('x', [0, 18, 65]).",
         "map apply map_elements": "Type .replace({'a': 'b'}), or dp.when(dp.col('x') == 'a').then('b').otherwise('c').",
         "combine_first": "Type dp.coalesce('x', 'y').",
-        "shift diff rank rolling rolling_mean cum_sum cumsum pct_change over": "An expression reads one row alone, so "
+        "shift diff rank rolling rolling_mean cum_sum cumsum pct_change over rolling_expr is_duplicated is_unique "
+        "is_first_distinct is_last_distinct ffill bfill interpolate sample": "An expression reads one row alone, so "
         "nothing of other rows can be in it. What needs all rows of a unit is per_unit(total=dp.sum('x')).",
         "nlargest nsmallest sort sort_by top_k": "An expression reads one row. The most frequent values are "
         "frame.top_k('x', 3, keys=[...], max_rows=5), or without keys= those that the data holds.",

@@ -154,7 +154,8 @@ def kind_of_scalar(value: object) -> str:
     for family, name in ((int, "integer"), (float, "float"), (Decimal, "decimal"), (str, "string"), (dt.date, "date")):
         if isinstance(value, family):
             return name
-    raise InvalidArgument(f"A plan holds numbers, strings, bools and dates, not {kind_of(value)}.")
+    unfinished = " After dp.when(...) comes .then(...)." if type(value).__name__ == "When" else ""
+    raise InvalidArgument(f"A plan holds numbers, strings, bools and dates, not {kind_of(value)}.{unfinished}")
 
 
 def plain(value: Any) -> Any:

@@ -129,7 +129,8 @@ class Reader(NamedTuple):
                     "A row expression reads one row; aggregates have bounds and a name: agg(n=dp.count(), "
                     "m=dp.mean('x', bounds=(0, 100)))."
                 )
-        raise _unknown(next(iter(tree)) if isinstance(tree, dict) and tree else "a part")
+        name = next(iter(tree)) if isinstance(tree, dict) and tree else "a part"
+        raise _unknown(_method(name), name)
 
     def _choice(self, branches: list[tuple[Tree, Tree]], other: Tree) -> Any:
         """The conditions of a chain, in turn."""
@@ -162,7 +163,7 @@ class Reader(NamedTuple):
         if name in _LISTED:
             return operator.attrgetter(_LISTED[name])(value)(*map(constant_of, rest))
         if not all(map(_is_constant, rest)):
-            raise _unknown(f"{name.rpartition('.')[2]} of several columns", name)
+            raise _unknown(f"{_method(name)} of several columns", name)
         several = _LISTS.get(name, 0)
         read = [(_several_constants if i < several else constant_of)(tree) for i, tree in enumerate(rest)]
         return _optional(name, options, value, read)
@@ -205,12 +206,21 @@ def _too_deep() -> UnsupportedOperation:
 
 def _unknown(what: str, name: str = "") -> UnsupportedOperation:
     """The refusal of a part of an expression. Input: what it is; name: of the function, with its family before it."""
-    family, _, own = name.rpartition(".")
-    advice = _TABLES.get(family, EXPRESSION).get(snake(own.partition(".")[0]))
+    advice = _TABLES.get(name.partition(".")[0], EXPRESSION).get(_method(name))
     return UnsupportedOperation(
         f"Of this Polars expression, {what} has no counterpart among row expressions. "
-        + (advice or "Compute the column before: dp.protect(table.with_columns(y=...), unit='user_id').")
+        + (
+            advice
+            or "If it reads one row alone, compute the column before: dp.protect(table.with_columns(y=...), "
+            "unit='user_id'). A column that is made of other people's rows is not protected by their limits."
+        )
     )
+
+
+def _method(name: str) -> str:
+    """The method of Polars for a function: `is_nan` of `Boolean.IsNan`."""
+    family, _, own = name.partition(".")
+    return snake((own if own and (family.endswith("Expr") or family in _FAMILIES) else family).partition(".")[0])
 
 
 def snake(name: str) -> str:
@@ -219,6 +229,7 @@ def snake(name: str) -> str:
 
 
 _TABLES = {"StringExpr": TEXT, "TemporalExpr": CALENDAR}
+_FAMILIES = ("Boolean", "Pow", "Trigonometry", "Random")
 
 
 def called(function: Tree) -> tuple[str, Mapping[str, Any]]:
@@ -273,7 +284,7 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
                 return getattr(value.dt, f"total_{unit}")()
         case "StringExpr.Split", {"flag": False}, [by]:  # not inclusive
             return value.str.split(by, literal=True)
-    raise _unknown(f"{name.rpartition('.')[2]}, as it is asked," if name else "a function", name)
+    raise _unknown(f"{_method(name)}, as it is asked," if name else "a function", name)
 
 
 def _of_ascii(pattern: Any, literal: bool = False) -> Any:

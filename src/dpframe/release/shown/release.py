@@ -53,6 +53,9 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
     _set: int = 1  # the number of tables that were released together and agree where they share columns
     _ci: float | None = None  # the confidence of the interval columns, if they are shown
 
+    def _advice(self, name: str) -> str:
+        return f" Type .table[{name!r}]." if name in self._numbers.shown.columns else super()._advice(name)
+
     # The data
 
     @property
