@@ -17,7 +17,8 @@ Which part calls which:
 
 - `formulas` holds each formula once: how far one unit moves a total, what noise costs, how far off a number may be.
   Protected dataframes call these formulas and nothing else of `dpframe.theory`. A question about a dataframe builds no
-  `Transformation` and no `Measurement`; the proofs of its steps are in `dpframe.plan`.
+  `Transformation` and no `Measurement`; the proofs of its steps are in `dpframe.plan`. `from_certificate` builds both
+  from the certificate of a release, and its map is a second derivation of what was charged.
 - The framework is everything else: spaces, transformations, measurements, combinators, and searches over them. It is
   for analyses that are written as maps, and for learning. It calls the formulas too.
 - Both call four kinds of formulas: the ρ of Laplace noise, the conversion from ρ to ε, thresholds, and the error that
@@ -35,6 +36,7 @@ both call affects both.
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from dpframe.theory.calls import unknown_name as _unknown_name
+from dpframe.theory.certificates import from_certificate
 from dpframe.theory.checks import (
     TableQuery,
     empirical_sensitivity,
@@ -114,6 +116,7 @@ from dpframe.theory.spaces import (
     ChangeOneDistance,
     DiscreteDistance,
     Domain,
+    ExchangedUnitDistance,
     HammingDistance,
     InsertDeleteDistance,
     L01InfDistance,
@@ -165,6 +168,7 @@ __all__ = [
     "ChangeOneDistance",
     "DiscreteDistance",
     "Domain",
+    "ExchangedUnitDistance",
     "HammingDistance",
     "InsertDeleteDistance",
     "Joint",
@@ -213,6 +217,7 @@ __all__ = [
     "event_mass",
     "fix_delta",
     "for_several_units",
+    "from_certificate",
     "gaussian",
     "gaussian_delta",
     "gaussian_epsilon",

@@ -89,7 +89,8 @@ class Exports(Hints):
     def to_csv(self, path: Any = None, *, certificate: bool = False) -> str | None:
         """The released table as CSV: a text, or a file if there is a path. A crosstab has one line of names.
 
-        With `certificate=True`, the certificate is written beside the file: `table.csv.certificate.json`.
+        Input:  path: the file; without one, the text is returned; certificate: whether the certificate is written
+                beside the file, as `table.csv.certificate.json`
 
         Durations are written as in ISO 8601: PT5H is five hours. Beside marks of suppressed numbers they are 5:00:00. A
         key or name that a spreadsheet would run as a formula has a quote before it.

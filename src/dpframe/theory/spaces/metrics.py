@@ -202,6 +202,23 @@ class UnitDistance(_Counting):
         return units
 
 
+@dataclass(frozen=True)
+class ExchangedUnitDistance(UnitDistance):
+    """How many units must be exchanged for others to turn one table into the other; the first entry of a row is a unit.
+
+    Tables with unequal numbers of units that differ are infinitely far apart.
+
+    >>> ExchangedUnitDistance().distance([(1, "a"), (2, "a")], [(3, "b"), (2, "a")])
+    1
+    """
+
+    def distance(self, a: Iterable[Row], b: Iterable[Row]) -> Any:
+        """Count of units that are exchanged, or infinity."""
+        first, second = self._rows(a), self._rows(b)
+        left, joined = ([u for u in one if one[u] != other.get(u)] for one, other in ((first, second), (second, first)))
+        return len(left) if len(left) == len(joined) else math.inf
+
+
 def _real(distance: object, metric: Metric, name: str) -> Length:
     """Check that a distance is one number of at least 0, and return it in exact form. Errors: InvalidArgument."""
     if isinstance(distance, Root):

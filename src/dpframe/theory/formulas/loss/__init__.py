@@ -38,6 +38,7 @@ from dpframe.theory.formulas.loss.gaussian_privacy import (
 from dpframe.theory.formulas.loss.key_selection import (
     ROUNDS,
     as_likely_as_not,
+    deltas_beside_noise,
     dropped_below,
     rest_scale,
     round_thresholds,
@@ -85,6 +86,7 @@ __all__ = [
     "composition_epsilon",
     "count_scale",
     "count_scale_rho",
+    "deltas_beside_noise",
     "discrete_laplace_delta",
     "discrete_laplace_renyi",
     "dropped_below",

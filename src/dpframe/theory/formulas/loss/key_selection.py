@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from dpframe.noise import (
@@ -114,6 +114,22 @@ def as_likely_as_not(scale: float, start: Number) -> int:
     return high
 
 
+def deltas_beside_noise(
+    threshold: int, epsilon: Fraction, groups: int, scale: Number, mu: Callable[[int], Number], alone: Spread
+) -> Iterator[Fraction]:
+    """The δ of a threshold and the Gaussian noise beside it, for each number of groups that a unit may be alone in.
+
+    Input:  as in `threshold_beside_noise`; the largest of the results is the δ of both together
+    """
+    width = -(-groups // _BLOCKS)
+    tails = functools.cache(lambda size: Fraction(rounded_gaussian_tail(scale, threshold - size)))
+    for start in range(0, groups + 1, width):
+        parts = alone.of(min(start + width - 1, groups))
+        excess = epsilon - sum(n * tails(c) / (1 - tails(c)) for c, n in parts)  # ln(1 - q) >= -q / (1 - q)
+        with_noise = Fraction(gaussian_delta(excess, mu(groups - start))) if excess >= 0 else Fraction(1)
+        yield partition_delta(parts, tails) + with_noise
+
+
 def threshold_beside_noise(
     delta: Number,
     epsilon: Number,
@@ -154,18 +170,11 @@ def threshold_beside_noise(
     (22, 23)
     """
     allowed, loss, count = probability("delta", delta), price("epsilon", epsilon), whole("groups", groups, 1)
-    width, alone = -(-count // _BLOCKS), spread or Spread(count, step, count * step)
+    alone = spread or Spread(count, step, count * step)
     first = high = partition_threshold(allowed, alone, "gaussian", scale)
 
     def within(candidate: int) -> bool:
-        tails = functools.cache(lambda size: Fraction(rounded_gaussian_tail(scale, candidate - size)))
-        for start in range(0, count + 1, width):
-            parts = alone.of(min(start + width - 1, count))
-            excess = loss - sum(n * tails(c) / (1 - tails(c)) for c, n in parts)  # ln(1 - q) >= -q / (1 - q)
-            threshold_part = partition_delta(parts, tails)
-            if excess < 0 or threshold_part + Fraction(gaussian_delta(excess, mu(count - start))) > allowed:
-                return False
-        return True
+        return all(delta <= allowed for delta in deltas_beside_noise(candidate, loss, count, scale, mu, alone))
 
     if gaussian_delta(loss, mu(count)) > allowed:
         return None

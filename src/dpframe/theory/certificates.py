@@ -1,0 +1,443 @@
+"""The chain of transformations and measurements that a certificate of a release describes, and its map.
+
+A release of a dataframe is priced by the tracker. Its certificate says what was added up, with which limits and noise.
+Here each total is a transformation from tables of units, derived from the certificate's limits and ranges alone; each
+mechanism is a measurement behind these; and all of them are composed. So the map is a second derivation of the charge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.noise import family_tail
+from dpframe.theory.combinators import compose, fix_delta, pure_to_approx, zcdp_to_approx
+from dpframe.theory.exact import Root
+from dpframe.theory.formulas.loss import (
+    Spread,
+    deltas_beside_noise,
+    gaussian_mu,
+    laplace_rho,
+    partition_delta,
+    pure_to_zcdp,
+)
+from dpframe.theory.formulas.sensitivity import Sensitivity, key_weights, merged, shared_noise_square
+from dpframe.theory.formulas.sensitivity.grouped import change
+from dpframe.theory.framework import Measurement, Transformation
+from dpframe.theory.measurements import gaussian, laplace, noisy_top_k
+from dpframe.theory.spaces import (
+    Approximate,
+    AtomDomain,
+    ExchangedUnitDistance,
+    L1Distance,
+    L2Distance,
+    LinfDistance,
+    MaxDivergence,
+    Metric,
+    SmoothedMaxDivergence,
+    TupleDomain,
+    UnitDistance,
+    VectorDomain,
+    ZeroConcentratedDivergence,
+)
+
+Facts = Mapping[str, Any]
+_TABLES = VectorDomain(TupleDomain(AtomDomain(int)))  # of units: the first entry of a row names its unit
+_NUMBERS = VectorDomain(AtomDomain(int))
+_REAL = VectorDomain(AtomDomain(float))
+
+
+def from_certificate(certificate: Facts) -> Measurement:
+    """The chain of transformations and measurements that a certificate describes.
+
+    Input:  the certificate of a release, `release.certificate()`, or one that was read from JSON
+    Output: a measurement on tables of units. Its `map(1)` is the loss for one unit, in the terms of the charge: ε,
+            (ε, δ), ρ or (ρ, δ). It cannot be run, as a certificate has no rows
+    Bound:  each total's sensitivity follows from its kind, limits, range and number of groups; each mechanism's loss
+            from its law and scale; and they are composed
+    Source: the page about certificates in the reference
+    Errors: UnsupportedOperation for a kind, a law or a rule that has no chain; InvalidArgument for no certificate
+
+    >>> total = {"id": "t0", "kind": "rows", "limits": {"groups": 1, "rows_per_group": 3, "rows": 3}, "cells": 1,
+    ...     "fraction": 0, "range": [1, 1], "one_row": False}
+    >>> noise = {"law": "discrete_laplace", "measures": [{"of": {"t0": 1}, "scale": "6/1"}]}
+    >>> from_certificate({"relation": "add-remove", "totals": [total], "mechanisms": [noise], "keys": [],
+    ...     "composition": {"rule": "epsilon"}, "charge": {"epsilon": "1/2", "delta": "0/1"}}).map(1)
+    0.5
+    """
+    try:
+        chain = _Chain(certificate)
+        return chain.composed()
+    except (KeyError, TypeError, AttributeError):
+        pass
+    raise InvalidArgument(
+        "from_certificate: this is no certificate; give release.certificate(), or one read from JSON."
+    )
+
+
+def number(text: str) -> Fraction:
+    """A rational number of a certificate."""
+    top, bottom = text.split("/")
+    return Fraction(int(top), int(bottom))
+
+
+class _Chain:
+    """The parts of a certificate, and what follows from them."""
+
+    def __init__(self, certificate: Facts) -> None:
+        self._facts = certificate
+        self._relation = certificate["relation"]
+        self._totals = {total["id"]: total for total in certificate["totals"]}
+        self._metric: Metric = UnitDistance() if self._relation == "add-remove" else ExchangedUnitDistance()
+
+    # Sensitivities
+
+    def sensitivity(self, name: str) -> Sensitivity:
+        """How far one unit moves a total (units of its integer)."""
+        total = self._totals[name]
+        kind = total["kind"]
+        if kind not in _RULES:
+            raise _unknown("kind of total", kind)
+        if total.get("one_row"):
+            low, high = total["range"]
+            width = Fraction(high - low) * 2 ** total["fraction"]
+            return change(groups=1, total=width, cell=width, swing=width, relation="add-remove", cells=1)
+        return _RULES[kind](self, total)
+
+    def limited(
+        self, total: Facts, cell: int | Fraction, swing: int | Fraction, off: Fraction = Fraction(0)
+    ) -> Sensitivity:
+        """Sums over rows of weight 1 of integers of this size, of which two differ by at most `swing`."""
+        limits, one = total["limits"], 2 ** total["fraction"]
+        rows = limits["rows_per_group"]
+        return change(
+            groups=limits["groups"],
+            total=limits["rows"] * cell * one + limits["groups"] * off,
+            cell=rows * cell * one + off,
+            swing=rows * swing * one + 2 * off,
+            relation=self._relation,
+            cells=total["cells"],
+        )
+
+    def per_unit(self, total: Facts, low: int, high: int, most: int | None = None) -> Sensitivity:
+        """One integer of a range for each unit and group."""
+        groups, size = total["limits"]["groups"], max(abs(low), abs(high))
+        whole = groups * size if most is None else min(groups * size, most)
+        swing = max(high, 0) - min(low, 0)
+        relation, cells = self._relation, total["cells"]
+        return change(groups=groups, total=whole, cell=size, swing=swing, relation=relation, cells=cells)
+
+    def places(self, total: Facts) -> Sensitivity:
+        """Rows of each group that enter, leave or change their place."""
+        return self.limited(total, 1, 2)
+
+    def level(self, total: Facts) -> Sensitivity:
+        """Rows in the disjoint blocks of one level of a tree."""
+        bound, cells = self.limited({**total, "cells": None}, 1, 1), total["cells"]
+        return bound if cells is None else replace(bound, l0=min(bound.l0, cells))
+
+    def sum_of_pair(self, total: Facts) -> Sensitivity:
+        """A sum and a multiple of its count, both rounded."""
+        (low, high), (of_sum, _) = total["range"], total["of"]
+        size = max(map(abs, self._totals[of_sum]["range"]))
+        off = Fraction(size + 1 + 2 * abs(total["centre"]) if total["fraction"] else 0)
+        return self.limited(total, max(abs(low), abs(high)), max(high, 0) - min(low, 0), off)
+
+    def interaction(self, total: Facts) -> Sensitivity:
+        """The centred interaction of a marginal: its l2 alone."""
+        levels, rows = total["levels"], total["limits"]["rows"] * 2 ** total["fraction"]
+        square = math.prod((Fraction(n - 1, n) for n in levels), start=Fraction(1))
+        if self._relation == "replace" and levels:
+            square *= 2 * Fraction(min(levels), min(levels) - 1)
+        return Sensitivity.of(l0=1, l1=0, l2_squared=rows**2 * square, linf=0)
+
+    def histogram(self, total: Facts) -> Sensitivity:
+        """Integers of one unit, spread over the entries."""
+        times = 2 if self._relation == "replace" and total["kind"] == "histogram" else 1
+        l1 = times * total["most"]
+        return Sensitivity.of(l0=total["cells"], l1=l1, l2_squared=l1**2, linf=l1)
+
+    # Mechanisms
+
+    def transformed(self, length: Fraction | Root, metric: Metric, *, real: bool = False) -> Transformation:
+        """The transformation from tables of units to numbers that one unit moves by this length."""
+        domain = _REAL if real else _NUMBERS
+        return Transformation(_TABLES, self._metric, domain, metric, _not_run, lambda d_in: _times(length, d_in))
+
+    def mechanism(self, facts: Facts) -> Measurement:
+        """The chain of one mechanism."""
+        law = facts["law"]
+        if law not in _LAWS:
+            raise _unknown("law", law)
+        return _LAWS[law](self, facts)
+
+    def laplace(self, facts: Facts) -> Measurement:
+        """Noise of scale 1 on all measures, each divided by its own scale."""
+        chain = self.transformed(self._in_scales(facts), L1Distance(), real=facts["law"] == "laplace")
+        return _then(chain, laplace(*chain.output_space, scale=1))
+
+    def _in_scales(self, facts: Facts) -> Fraction:
+        """How far one unit moves all measures together, each in units of its scale."""
+        measures = [m for m in facts["measures"] if facts["law"] != "none" and not self._is_rest(m)]
+        several = [m for m in measures if len(m["of"]) > 1]
+        if not several:
+            return sum(
+                (
+                    self.sensitivity(n).exact_l1 * abs(c) / number(m["scale"])
+                    for m in measures
+                    for n, c in m["of"].items()
+                ),
+                Fraction(0),
+            )
+        pair, *_ = [m for m in several if any(self._totals[name]["kind"] == "sum" for name in m["of"])]
+        missing = [m for m in several if all(self._totals[name]["kind"] != "sum" for name in m["of"])]
+        ((count, weight),) = [(n, int(c)) for n, c in pair["of"].items() if self._totals[n]["kind"] != "sum"]
+        ((total, _),) = [(n, c) for n, c in pair["of"].items() if n != count]
+        if not missing:
+            return 2 * self.sensitivity(total).exact_l1 / number(pair["scale"])
+        rows, one = self._totals[count], 2 ** self._totals[count]["fraction"]
+        alone = change(
+            groups=rows["limits"]["groups"],
+            total=rows["limits"]["rows"],
+            cell=rows["limits"]["rows_per_group"],
+            swing=rows["limits"]["rows_per_group"],
+            relation="add-remove",
+            cells=rows["cells"],
+        )
+        rounding = Fraction(3 * alone.l0 if one > 1 else 0)
+        joint = (2 if self._relation == "replace" else 1) * (alone.exact_l1 * int(one) + rounding)
+        return joint * max(1 / number(missing[0]["scale"]), Fraction(2 * weight) / number(pair["scale"]))
+
+    def _is_rest(self, measure: Facts) -> bool:
+        """Whether a measure is of suppressed groups, which cost nothing beside those that are shown."""
+        return all(self._totals[name]["kind"] == "rest" for name in measure["of"])
+
+    def gaussian(self, facts: Facts) -> Measurement:
+        """Noise of deviation 1 on all measures, each divided by its own deviation."""
+        square = Fraction(0)
+        for measure in facts["measures"]:
+            if self._is_rest(measure):
+                continue
+            ((name, _),), scale = measure["of"].items(), number(measure["scale"])
+            bound, common = self.sensitivity(name), number(measure.get("common", "0/1"))
+            own = shared_noise_square(bound, measure["cells"], (common / scale) ** 2) if common else bound.l2_squared
+            square += own / scale**2
+        return self.normal(square)
+
+    def normal(self, mu_squared: Fraction) -> Measurement:
+        """A Gaussian mechanism with this μ²."""
+        chain = self.transformed(Root(mu_squared), L2Distance(), real=True)
+        in_rho = self._rule not in ("gaussian", "threshold_beside_noise")
+        measure = ZeroConcentratedDivergence() if in_rho else SmoothedMaxDivergence()
+        return _then(chain, gaussian(*chain.output_space, scale=1, output_measure=measure))
+
+    def rounds(self, facts: Facts) -> Measurement:
+        """Gaussian noise in several rounds."""
+        square = self.sensitivity(facts["of"]).l2_squared / number(facts["scale"]) ** 2
+        return self.normal(len(facts["thresholds"]) * square)
+
+    def window(self, facts: Facts) -> Measurement:
+        """Noise from one window, whose norm is the largest entry of one unit."""
+        (measure,) = facts["measures"]
+        ((name, _),) = measure["of"].items()
+        total = self._totals[name]
+        cell = _RULES[total["kind"]](_Chain({**self._facts, "relation": "add-remove"}), total).exact_linf
+        chain = self.transformed(measure["vectors"] * cell, L1Distance(), real=True)
+        return _then(chain, laplace(*chain.output_space, scale=number(measure["scale"])))
+
+    def choice(self, facts: Facts) -> Measurement:
+        """Choices among candidates, one after the other.
+
+        Their ε add up over groups and their ρ by squares, so one group that moves by the l1 or the l2 stands for all.
+        """
+        bound, pure, scale = self.sensitivity(facts["of"]), facts["law"] == "permute_and_flip", number(facts["scale"])
+        length: Fraction | Root = bound.exact_l1 if pure else Root(bound.l2_squared)
+        rank, metric = facts["rank"], LinfDistance(monotonic=facts["rank"] is None)
+        if rank is not None:
+            a, b = number(rank).as_integer_ratio()
+            moved, units = (2, 2) if a in (0, b) else (max(a, b - a), b)
+            length, scale = _times(length, moved), scale * units
+        chain = self.transformed(length, metric)
+        measure = MaxDivergence() if pure else ZeroConcentratedDivergence()
+        return _then(chain, noisy_top_k(*chain.output_space, k=facts["number"], scale=scale, output_measure=measure))
+
+    def optimal(self, facts: Facts) -> Measurement:
+        """The decisions of the optimal rule, each of ε' = 1/scale, without their δ."""
+        bound = self.sensitivity(facts["of"])
+        chain = self.transformed(Fraction(bound.l0), L1Distance(), real=False)
+        return _then(chain, laplace(*chain.output_space, scale=number(facts["scale"])))
+
+    # Composition
+
+    def _pieces(self, facts: Facts) -> int:
+        """Of how many mechanisms of equal ε a choice consists."""
+        if facts["law"] == "truncated_geometric":
+            return self.sensitivity(facts["of"]).l0
+        return int(facts.get("number", 1))
+
+    @property
+    def _rule(self) -> str:
+        return str(self._facts["composition"]["rule"])
+
+    def key_delta(self, rule: Facts) -> Fraction:
+        """The probability that a group which one unit is alone in is shown."""
+        if rule["rule"] == "optimal":
+            return 1 - (1 - number(rule["start"])) ** self.sensitivity(rule["by"]).l0
+        if rule["rule"] != "threshold":
+            return number(rule["delta"])
+        bound = self.sensitivity(rule["by"])
+        total, mechanisms = self._totals[rule["by"]], {m["id"]: m for m in self._facts["mechanisms"]}
+        noise = mechanisms[rule["mechanism"]]
+        (scale,) = [number(m["scale"]) for m in noise["measures"] if list(m["of"]) == [rule["by"]]]
+        spread = Spread(bound.l0, int(bound.exact_linf), int(bound.exact_l1), int(total["fraction"] == 0))
+        above = rule["threshold"] - rule["least"]
+
+        def tail(size: int) -> Fraction:
+            return Fraction(family_tail(noise["law"], scale, above - size))
+
+        return max(partition_delta(parts, tail) for parts in spread.worst())
+
+    def beside(self, parts: Sequence[Measurement]) -> Measurement:
+        """Gaussian noise with a threshold on one of its numbers, which share δ, and pure mechanisms beside them."""
+        (rule,), part = self._facts["keys"], number(self._facts["composition"]["epsilon"])
+        (noise,) = [one for one in self._facts["mechanisms"] if one["law"] == "gaussian"]
+        measured = [(name, number(m["scale"])) for m in noise["measures"] for name in m["of"]]
+        bounds = [(self.sensitivity(name), 1 + (self._totals[name]["kind"] == "tree")) for name, _ in measured]
+        groups, scales = max(bound.l0 for bound, _ in bounds), [scale for _, scale in measured]
+
+        def mu(moved: int) -> float:
+            squares = [min(bound.l2_squared, moved * times * bound.exact_linf**2) for bound, times in bounds]
+            return gaussian_mu(squares, scales)
+
+        decides = self.sensitivity(rule["by"])
+        least = int(self._totals[rule["by"]]["fraction"] == 0)
+        alone = Spread(groups, int(decides.exact_linf), int(decides.exact_l1), least)
+        scale = dict(measured)[rule["by"]]
+        delta = max(deltas_beside_noise(rule["threshold"] - rule["least"], part, groups, scale, mu, alone))
+        pure = [one for one in parts if one.output_measure == MaxDivergence()]
+
+        def privacy_map(d_in: int) -> tuple[Fraction, Fraction]:
+            if d_in != 1:
+                raise UnsupportedOperation("from_certificate: this release has a map for one unit alone.")
+            return part + sum((Fraction(one.exact_map(d_in)) for one in pure), Fraction(0)), delta
+
+        return Measurement(_TABLES, self._metric, Approximate(MaxDivergence()), _not_run, privacy_map)
+
+    def composed(self) -> Measurement:
+        """All mechanisms together, in the terms of the charge."""
+        rule, charge = self._rule, self._facts["charge"]
+        if rule not in ("nothing", "epsilon", "gaussian", "threshold_beside_noise", "rho", "mu_squared"):
+            raise _unknown("rule of composition", rule)
+        parts = [self.mechanism(one) for one in self._facts["mechanisms"]]
+        if rule == "threshold_beside_noise":
+            return self.beside(parts)
+        delta = sum((self.key_delta(one) for one in self._facts["keys"]), Fraction(0))
+        in_rho = rule in ("rho", "mu_squared")
+        if in_rho:
+            each = zip(parts, self._facts["mechanisms"], strict=True)
+            together = compose([_in_zcdp(part, facts["law"], self._pieces(facts)) for part, facts in each])
+            if "rho" not in charge:
+                slack = number(self._facts["composition"]["delta"])
+                together = fix_delta(zcdp_to_approx(together), slack)
+        elif rule == "gaussian":
+            slack = number(self._facts["composition"]["delta"])
+            together = compose([_approximate(part, slack) for part in parts])
+        else:
+            together = compose(parts)
+        return _with_delta(together, delta) if self._facts["keys"] else together
+
+
+def _in_zcdp(part: Measurement, law: str, pieces: int) -> Measurement:
+    """A mechanism in ρ. Rounded real Laplace noise has its own, and several pieces of equal ε less than one."""
+    if part.output_measure == ZeroConcentratedDivergence():
+        return part
+
+    def rho(d_in: object) -> Fraction:
+        epsilon = Fraction(part.exact_map(d_in))
+        return (
+            Fraction(laplace_rho(epsilon, 1)) if law == "laplace" else pieces * Fraction(pure_to_zcdp(epsilon / pieces))
+        )
+
+    return Measurement(part.input_domain, part.input_metric, ZeroConcentratedDivergence(), part.function, rho)
+
+
+def _approximate(part: Measurement, slack: Fraction) -> Measurement:
+    """A mechanism in (ε, δ): Gaussian noise at this δ, all else without δ."""
+    if part.output_measure == SmoothedMaxDivergence():
+        fixed: Measurement = fix_delta(part, slack)
+        return fixed
+    return pure_to_approx(part)
+
+
+def _with_delta(part: Measurement, delta: Fraction) -> Measurement:
+    """A mechanism that holds but with a further probability δ, in which a key is shown that one unit is alone with."""
+    measure = part.output_measure
+    if isinstance(measure, Approximate):
+        return Measurement(
+            part.input_domain,
+            part.input_metric,
+            measure,
+            part.function,
+            lambda d_in: (part.exact_map(d_in)[0], part.exact_map(d_in)[1] + delta),
+        )
+    inner = Approximate(measure)
+    return Measurement(
+        part.input_domain, part.input_metric, inner, part.function, lambda d_in: (part.exact_map(d_in), delta)
+    )
+
+
+def _then(chain: Transformation, noise: Measurement) -> Measurement:
+    """A measurement behind a transformation."""
+    whole: Measurement = chain >> noise
+    return whole
+
+
+def _times(length: Fraction | Root, factor: int) -> Fraction | Root:
+    return Root(length.squared * factor**2) if isinstance(length, Root) else length * factor
+
+
+def _not_run(table: object) -> NoReturn:
+    raise UnsupportedOperation("from_certificate: a certificate has no rows; its map says what a release cost.")
+
+
+def _unknown(what: str, name: str) -> UnsupportedOperation:
+    return UnsupportedOperation(f"from_certificate: the {what} {name!r} has no chain here.")
+
+
+def _ends(total: Facts) -> tuple[int, int]:
+    low, high = total["range"]
+    return max(abs(low), abs(high)), max(high, 0) - min(low, 0)
+
+
+_RULES: Mapping[str, Callable[[_Chain, Facts], Sensitivity]] = {
+    "rows": lambda chain, total: chain.limited(total, 1, 1),
+    "values": lambda chain, total: chain.limited(total, 1, 1),
+    "sum": lambda chain, total: chain.limited(total, *_ends(total)),
+    "units": lambda chain, total: chain.per_unit(total, 0, 1),
+    "unit_sum": lambda chain, total: chain.per_unit(total, *total["range"]),
+    "unit_products": lambda chain, total: chain.per_unit(total, total["range"][0], total["range"][1], total["most"]),
+    "distinct": lambda chain, total: chain.limited({**total, "fraction": 0}, 1, 1),
+    "choice": _Chain.places,
+    "tree": _Chain.level,
+    "merged": lambda chain, total: merged(chain.sensitivity(total["of"]), total["cells"]),
+    "sum_of_pair": _Chain.sum_of_pair,
+    "key_weights": lambda chain, total: key_weights(total["most"], total["one"]),
+    "histogram": _Chain.histogram,
+    "count_of_pairs": _Chain.histogram,
+    "interaction": _Chain.interaction,
+}
+_LAWS: Mapping[str, Callable[[_Chain, Facts], Measurement]] = {
+    "none": _Chain.laplace,
+    "laplace": _Chain.laplace,
+    "discrete_laplace": _Chain.laplace,
+    "gaussian": _Chain.gaussian,
+    "k_norm": _Chain.window,
+    "permute_and_flip": _Chain.choice,
+    "exponential": _Chain.choice,
+    "truncated_geometric": _Chain.optimal,
+    "gaussian_rounds": _Chain.rounds,
+}
