@@ -1856,7 +1856,7 @@ PLANTS = [
         "",
         lambda: (
             caps.Sums.of(caps.begun({"zone": "UTC", "day": {"epsilon": "1/1"}}), Loss.none(), account.now()).exceeded(
-                Loss.charged_rho(Fraction(9), Fraction(0))
+                Loss.charged_rho(Fraction(9), Fraction(0)), Loss.none()
             )
             == []
         ),

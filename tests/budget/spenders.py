@@ -2,6 +2,7 @@
 
 python spenders.py spend PLACE PROCESSES SPENDS    # fork, charge, and say how many were granted, as JSON
 python spenders.py capped PLACE PROCESSES SPENDS   # the same under caps of a spender and a day
+python spenders.py among PLACE PROCESSES SPENDS    # the same, where every second one is killed meanwhile
 python spenders.py squares PLACE PROCESSES SPENDS FIT  # the same, of a budget that counts μ², in which so many fit
 python spenders.py raw PATH PROCESSES SPENDS       # as many bare synced SQLite transactions
 python spenders.py kills PATH SEEN KILLS           # fork, charge, store and write down what was seen; kill; check
@@ -132,6 +133,57 @@ def capped(place, processes, spends):
     }
 
 
+def among(place, processes, spends):
+    """Under caps of two spenders and a day, processes that spend; every second one goes on until it is killed."""
+    from dpframe.budget import Ledger, Loss
+    from dpframe.errors import CapExceeded
+
+    ledger, draw = Ledger(place), random.Random(processes)
+    budget = ledger.budget("shared", epsilon=100, caps={"spender": 0.1, "day": 0.15, "month": 2})
+
+    def spending(worker, times):
+        granted, refused, own = Fraction(0), 0, budget.for_spender(f"{worker % 4 // 2}")
+        for _ in times:
+            try:
+                price = Fraction(worker % 3 + 1, 1000)
+                own.charge(Loss.charged(price, Fraction(0)), "unit 'id', add-remove", f"{worker}")
+                granted += price
+            except CapExceeded:
+                refused += 1
+        return {"granted": str(granted), "refused": refused}
+
+    victims = []
+    for worker in range(1, processes, 2):
+        child = os.fork()
+        if child == 0:
+            spending(worker, iter(int, 1))
+        victims.append(child)
+    killer = os.fork()
+    if killer == 0:
+        for victim in draw.sample(victims, len(victims)):
+            time.sleep(draw.uniform(0.01, 0.2))
+            os.kill(victim, signal.SIGKILL)
+        os._exit(0)
+    answers = in_parallel(processes // 2, lambda worker: spending(2 * worker, range(spends)))
+    for child in (killer, *victims):
+        os.waitpid(child, 0)
+    before = None
+    while before != budget.spent.exact_epsilon:  # a server may end the last charges of those that were killed
+        before = budget.spent.exact_epsilon
+        time.sleep(1)
+    now = {(cap.cap, cap.spender): str(cap.spent.exact_epsilon) for cap in budget.caps}
+    ledger.verify()
+    return {
+        "errors": [a["error"] for a in answers if "error" in a],
+        "kills": len(victims),
+        "granted": str(sum(Fraction(a.get("granted", 0)) for a in answers)),
+        "refused": sum(a.get("refused", 0) for a in answers),
+        "month": now["month", None],
+        "spent": str(budget.spent.exact_epsilon),
+        "spenders": {spender: spent for (cap, spender), spent in now.items() if cap == "spender"},
+    }
+
+
 def squares(place, processes, spends, fit):
     from dpframe.budget import Ledger, Loss, Normal
     from dpframe.errors import BudgetExceeded
@@ -252,6 +304,8 @@ if __name__ == "__main__":
         print(json.dumps(spend(place, int(rest[0]), int(rest[1]), float(rest[2]))))
     elif verb == "capped":
         print(json.dumps(capped(place, int(rest[0]), int(rest[1]))))
+    elif verb == "among":
+        print(json.dumps(among(place, int(rest[0]), int(rest[1]))))
     elif verb == "squares":
         print(json.dumps(squares(place, *map(int, rest))))
     elif verb == "raw":

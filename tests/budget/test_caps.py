@@ -2,7 +2,9 @@
 
 import datetime as dt
 import json
+import math
 import sqlite3
+import zoneinfo
 from fractions import Fraction
 from itertools import pairwise
 
@@ -14,6 +16,7 @@ from dpframe import errors
 from dpframe.budget import Ledger, Loss, account
 from dpframe.budget.caps import Sums, begun
 from dpframe.budget.lengths import Periods
+from dpframe.theory.formulas.loss import zcdp_to_epsilon
 
 WHO = "unit 'id', add-remove"
 MARCH = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
@@ -139,8 +142,9 @@ def test_prices_are_added_up_in_their_own_units(made):
         budget.charge(eps("0.1", "1e-18"), WHO, "count()")
     budget.charge(eps(1), WHO, "count()")
     sums = Sums.of(begun({"zone": "UTC", "day": {"epsilon": "2/1"}}), Loss.none(), MARCH)
-    assert sums.exceeded(Loss.charged_rho(Fraction(1, 100), Fraction(0))) == ["day"]
-    assert sums.exceeded(eps(2)) == []
+    rho = Loss.charged_rho(Fraction(1, 100), Fraction(0))
+    assert sums.exceeded(rho, rho) == ["day"]
+    assert sums.exceeded(eps(2), eps(2)) == []
 
 
 def test_a_budget_in_rho_has_caps_in_rho(made):
@@ -178,6 +182,163 @@ def test_a_series_counts_once(clock):
     for day in (1, 2):
         series.add(frame.count_units(), period=f"2026-03-0{day}")
     assert spent(budget) == {("day", None): Fraction(9, 10)}
+
+
+def test_a_share_counts_under_a_cap_of_epsilon(made):
+    """A price in ρ, in a budget that takes both, as the ε that it implies at the budget's δ; with a cap of ρ as ρ."""
+    budget = made({"day": 0.5, "spender": 0.3}, epsilon=10, delta=1e-6)
+    query = pl.DataFrame({"id": [1, 2]}).dp(unit="id", budget=budget).count_units()
+    out = query.release(share=0.001, spender="ana")
+    one = zcdp_to_epsilon(Fraction(out.cost.rho), Fraction(1, 10**6))
+    assert spent(budget)["day", None] == pytest.approx(one, rel=1e-9)
+    assert budget.caps[0].spent.rho is None
+    assert "ρ" not in str(budget.caps[0])
+    number = math.floor(0.3 / one)
+    for _ in range(number - 1):
+        query.release(share=0.001, spender="ana")
+    with pytest.raises(errors.CapExceeded, match="cap of the spender 'ana'"):
+        query.release(share=0.001, spender="ana")
+    with pytest.raises(errors.CapExceeded, match="cap of a day"):
+        query.release(share=0.3, spender="bob")
+    query.release(epsilon=0.1, spender="bob")
+    assert spent(budget)["spender", "bob"] == Fraction(1, 10)
+    in_rho = dp.Budget(epsilon=10, delta=1e-6, caps={"day": {"rho": 1}})
+    in_rho.charge(Loss.charged_rho(Fraction(1, 1000), Fraction(0)), WHO, "count()")
+    assert in_rho.caps[0].spent == Loss.charged_rho(Fraction(1, 1000), Fraction(0))
+    with pytest.raises(errors.CapExceeded):
+        in_rho.charge(eps("0.1"), WHO, "count()")
+
+
+def test_an_allowance_counts_for_the_spender_who_takes_it(made, clock):
+    """In full and at once, so that nobody locks more than the cap; what it pays for counts under all other caps."""
+    del clock
+    budget = made({"spender": 1, "day": 0.4, "release": 0.3})
+    table = pl.DataFrame({"id": [1, 2]})
+    with pytest.raises(errors.InvalidArgument, match="who takes it"):
+        budget.allocate(nights=10, epsilon=0.5)
+    with pytest.raises(errors.CapExceeded, match="cap of the spender 'ana'"):
+        budget.for_spender("ana").allocate(nights=10, epsilon=1.5)
+    nightly = budget.for_spender("ana").allocate(nights=2, epsilon=0.8)
+    assert spent(budget) == {("spender", "ana"): Fraction(4, 5), ("day", None): 0, ("release", None): 0}
+    with pytest.raises(errors.CapExceeded, match="cap of the spender 'ana'"):
+        budget.for_spender("ana").allocate(nights=10, epsilon=0.3, name="more")
+    night = table.dp(unit="id", budget=nightly).count_units()
+    with pytest.raises(errors.CapExceeded, match="cap of one release"):
+        night.release(epsilon=0.35)
+    for spender in ("ana", "bob"):
+        night.release(epsilon=0.2, spender=spender)
+    assert spent(budget)["spender", "ana"] == Fraction(4, 5)
+    assert spent(budget)["spender", "bob"] == 0
+    with pytest.raises(errors.CapExceeded, match="cap of a day"):
+        table.dp(unit="id", budget=budget).count_units().release(epsilon=0.1, spender="bob")
+
+
+def test_an_allowance_that_nobody_took_counts_when_it_is_spent(tmp_path, clock):
+    """One that was made before spenders had a cap."""
+    del clock
+    ledger = Ledger(tmp_path / "a.sqlite")
+    nightly = ledger.budget("b", epsilon=10).allocate(nights=2, epsilon=4)
+    ledger.change_caps("b", {"spender": 1}, by="Ada")
+    night = pl.DataFrame({"id": [1, 2]}).dp(unit="id", budget=nightly).count_units()
+    night.release(epsilon=0.6, spender="ana")
+    with pytest.raises(errors.CapExceeded):
+        night.release(epsilon=0.6, spender="ana")
+    assert ledger.verify() == {"b": 5}
+
+
+def test_series_and_tuning_are_under_caps(made, clock):
+    """A series at its whole price, where it is opened; a tuning at its own; dp.Auto and a batch as they are charged."""
+    del clock
+    budget = made({"release": 0.5, "day": 1, "spender": 0.8})
+    table = pl.DataFrame({"id": [1, 2, 3], "g": ["a", "b", "a"]})
+
+    def visits(paid_by):
+        return table.dp(unit="id", budget=paid_by).count(max_rows=1)
+
+    def opened(paid_by, epsilon):
+        series = paid_by.series("visits", "1d", horizon=4, epsilon=epsilon, unit_periods=4)
+        return series.add(visits(paid_by), period="2026-03-01")
+
+    ana, bob = budget.for_spender("ana"), budget.for_spender("bob")
+    with pytest.raises(errors.CapExceeded, match="one release"):
+        opened(ana, 0.6)
+    with pytest.raises(errors.InvalidArgument, match="who takes it"):
+        opened(budget, 0.5)
+    opened(ana, 0.5)
+    ana.series("visits").add(visits(ana), period="2026-03-02")
+    assert spent(budget)["spender", "ana"] == spent(budget)["day", None] == Fraction(1, 2)
+    auto = table.dp(unit="id", budget=budget).group_by("g", keys=["a", "b"], limits=dp.Auto()).count()
+    with pytest.raises(errors.CapExceeded, match="spender 'ana'"):
+        auto.release(epsilon=0.4, spender="ana")
+    auto.release(epsilon=0.2, spender="ana")
+    with pytest.raises(errors.InvalidArgument, match="who spends"):
+        visits(budget).tune({"max_rows": [1, 2]}, epsilon=0.1)
+    with pytest.raises(errors.CapExceeded, match="spender 'ana'"):
+        visits(ana).tune({"max_rows": [1, 2]}, epsilon=0.2)
+    visits(bob).tune({"max_rows": [1, 2]}, epsilon=0.1)
+    with pytest.raises(errors.CapExceeded, match="cap of a day"):
+        budget.plan([visits(budget)], epsilon=0.4).release(spender="bob")
+    assert spent(budget)["day", None] == Fraction(8, 10)
+
+
+def test_caps_by_the_command_line(tmp_path, capsys):
+    from dpframe.__main__ import main
+
+    path = str(tmp_path / "a.sqlite")
+    ledger = Ledger(path)
+    ledger.budget("b", epsilon=10, delta=1e-6)
+    ask = ["ledger", "caps", path]
+    assert main(ask) == 0
+    assert "has no caps" in capsys.readouterr().out
+    assert main([*ask, "--day", "1", "--zone", "Europe/Vienna", "--by", "Ada"]) == 0
+    ledger.change_caps("b", {"day": {"epsilon": 1, "delta": 1e-7}, "zone": "Europe/Vienna"}, by="Ada")
+    assert main([*ask, "--day", "2", "--release", "0.5", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert [(cap["cap"], cap["most"]) for cap in said["caps"]] == [("release", "ε = 0.5"), ("day", "ε = 2, δ = 1e-07")]
+    last = ledger.entries("b")[-1]
+    assert (last.kind, last.body["caps"]["zone"]) == ("caps", "Europe/Vienna")
+    assert main([*ask, "--day", "-1"]) == 1
+    assert main(["ledger", "caps", path, "--budget", "c", "--day", "1"]) == 1
+    assert ledger.verify()["b"] == 4
+
+
+def set_clock(clock, at):
+    clock(at.year, at.month, at.day, at.hour, at.minute)
+
+
+def midnight(zone, year, month):
+    """When a month begins in a zone, found hour by hour in UTC, without a rule of the calendar of caps."""
+    at = dt.datetime(year, month, 1, tzinfo=dt.UTC) - dt.timedelta(days=2)
+    while (at.astimezone(zone).year, at.astimezone(zone).month) < (year, month):
+        at += dt.timedelta(minutes=15)
+    return at
+
+
+@pytest.mark.parametrize(
+    ("zone", "year"),
+    [
+        ("UTC", 2026),
+        ("Europe/Vienna", 2026),
+        ("America/New_York", 2026),
+        ("Asia/Kathmandu", 2026),
+        ("Pacific/Kiritimati", 2026),
+        ("America/Asuncion", 2023),  # its first of October began at one o'clock
+    ],
+)
+def test_months_end_where_the_clocks_of_a_zone_say(clock, zone, year):
+    """Through a year with both changes of the clocks: a cap refuses until the last quarter of an hour, then frees."""
+    here, quarter = zoneinfo.ZoneInfo(zone), dt.timedelta(minutes=15)
+    for month in range(1, 13):
+        first = midnight(here, year + month // 12, month % 12 + 1)
+        budget = dp.Budget(epsilon=100, caps={"month": 1, "zone": zone})
+        set_clock(clock, first - dt.timedelta(days=20))
+        paid(budget, 1)
+        set_clock(clock, first - quarter)
+        with pytest.raises(errors.CapExceeded, match=f"{first:%Y-%m-%d %H:%M} UTC"):
+            paid(budget, 0.5)
+        set_clock(clock, first)
+        paid(budget, 1)
+        assert spent(budget) == {("month", None): 1}
 
 
 def test_caps_are_fixed_when_a_budget_is_made_and_changed_by_a_verb_that_is_recorded(tmp_path, clock):
@@ -283,7 +444,7 @@ def test_a_release_says_who_spends_and_the_ledger_shows_it(tmp_path, capsys):
     table.dp(unit="id", budget=budget).count_units().release(epsilon=0.25, spender="ana")
     table.dp.count_units(unit="id", budget=budget, epsilon=0.5, spender="bob")
     again = ledger.budget("b", spender="bob")
-    table.dp(unit="id", budget=again.allocate(nights=1, epsilon=1)).count_units().release(epsilon=0.5)
+    table.dp(unit="id", budget=again.allocate(nights=1, epsilon=0.5)).count_units().release(epsilon=0.5)
     assert main(["ledger", "show", str(path)]) == 0
     for shown in (capsys.readouterr().out, ledger_page(ledger)):
         for words in ("ana", "bob", "ε = 0.25", "ε = 1", "of a day", "begins anew"):
@@ -300,6 +461,18 @@ def test_caps_hold_for_16_processes(spenders, place):
     assert granted > Fraction(8, 10)
     assert killed > 0
     assert max(map(Fraction, done["spenders"].values())) <= Fraction(1, 2)
+    assert done["refused"] > 0
+
+
+@pytest.mark.long
+def test_caps_hold_where_some_of_16_processes_are_killed(spenders, place):
+    """Every second one is killed while the others spend; a charge is in all sums or in none."""
+    done = spenders("among", place, 16, 30)
+    assert done["errors"] == []
+    assert done["kills"] == 8
+    assert Fraction(done["granted"]) <= Fraction(done["month"]) == Fraction(done["spent"]) <= Fraction(15, 100)
+    assert sum(map(Fraction, done["spenders"].values())) == Fraction(done["month"])
+    assert max(map(Fraction, done["spenders"].values())) <= Fraction(1, 10)
     assert done["refused"] > 0
 
 

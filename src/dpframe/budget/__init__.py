@@ -4,6 +4,7 @@ from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.adaptive import Normal
 from dpframe.budget.allowance import Allowance
+from dpframe.budget.caps import NAMES as CAPS
 from dpframe.budget.caps import Cap, Caps
 from dpframe.budget.entries import Charge, Entry, canonical
 from dpframe.budget.forecast import Forecast
@@ -18,15 +19,13 @@ from dpframe.budget.losses import (
     typed_number,
     written_number,
 )
-from dpframe.budget.names import fingerprint, is_text
-from dpframe.budget.part_budget import (
-    PartBudget,
-)
-from dpframe.budget.receipts import Page, Receipt, Stored
-from dpframe.budget.standing import Standing
+from dpframe.budget.names import fingerprint, is_text, user_name
+from dpframe.budget.parts import PartBudget
+from dpframe.budget.receipts import Page, Receipt, Standing, Stored
 from dpframe.budget.verbs import offered
 
 __all__ = [
+    "CAPS",
     "Accountant",
     "Allowance",
     "Budget",
@@ -54,5 +53,6 @@ __all__ = [
     "read_length",
     "read_rho",
     "typed_number",
+    "user_name",
     "written_number",
 ]

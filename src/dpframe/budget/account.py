@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-import getpass
 import secrets
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpframe.budget.accountants import Accountant, read_limit
-from dpframe.budget.adaptive import MANY, Normal
-from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps, read_spender, spenders_of
-from dpframe.budget.earlier import check_failures, check_same, is_pending, noted, priced, stored_answer
+from dpframe.budget.adaptive import Normal
+from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps, read_spender
+from dpframe.budget.earlier import check_failures, is_pending, known, noted, stored_answer
 from dpframe.budget.entries import (
     Charge,
     Entry,
@@ -20,17 +19,15 @@ from dpframe.budget.entries import (
     digest_of,
     line_of,
     packed_statement,
-    price_of,
     texts_of,
 )
 from dpframe.budget.exceeded import another_subject, exceeded, is_misnamed, second_budget, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
-from dpframe.budget.names import body_of, check_plain, fingerprint, is_text
+from dpframe.budget.names import body_of, fingerprint, is_text, user_name
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
-from dpframe.budget.standing import Standing
-from dpframe.budget.verbs import Verbs
+from dpframe.budget.standing import BudgetState
 from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
@@ -42,7 +39,6 @@ from dpframe.errors import (
 from dpframe.safe_text import visible
 from dpframe.usage import BUDGET, PLAN, explains, warn
 
-_STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
 UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
 
@@ -53,7 +49,7 @@ def now() -> dt.datetime:
 
 @explains("dp.Budget({1})", BUDGET)
 @explains("budget.{}({})", PLAN)
-class Budget(Verbs):
+class Budget(BudgetState):
     """A limit on the privacy loss of all releases together. The budget is in memory, for this process.
 
     Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "gdp" (the
@@ -103,76 +99,6 @@ class Budget(Verbs):
         """The same budget, where one spender spends all that is charged. Nothing proves who it is."""
         return Budget.kept_in(self._book, self._accountant, self._limit, read_spender(spender))
 
-    # State
-
-    @property
-    def name(self) -> str | None:
-        """Its name in its ledger; None for a budget in memory."""
-        return self._book.name
-
-    @property
-    def accountant(self) -> str:
-        """How losses add up: "basic", "gdp", "zcdp" or "pld"."""
-        return self._accountant.name
-
-    @property
-    def terms(self) -> Terms:
-        """Whether releases are charged in "epsilon", in "rho", or in "either"."""
-        return self._accountant.terms
-
-    @property
-    def limit(self) -> Loss:
-        """The largest loss of all releases together."""
-        return self._limit
-
-    @property
-    def spent(self) -> Loss:
-        """The loss that has been charged so far."""
-        return self._accountant.shown(self._book.spent(), self._limit)
-
-    @property
-    def remaining(self) -> Loss:
-        """The loss that may still be charged, if no cap is in the way.
-
-        With "gdp" that is the largest ε of one release, and the δ for keys.
-        """
-        return self._left(self._book.spent())
-
-    @property
-    def standing(self) -> Standing:
-        """What was spent under the account, what adding up prices would say, and how many more releases fit."""
-        charges = [e for e in self._book.entries() if e.kind == "charge" and e.about is None and "opens" not in e.body]
-        return self._standing(self._book.spent(), *(priced(charges[-1].body) if charges else (None, None)))
-
-    def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:
-        more = None if price is None else self._accountant.more(total, price, self._limit, normal)
-        return Standing(self._limit, self._accountant.shown(total, self._limit), total.simple or total, more, price)
-
-    def part(self, share: Fraction, name: str | None = None) -> Loss:
-        """The price of a share of the limit, in the terms in which it buys less noise on a count.
-
-        A name that was charged for this share keeps its price. Shares that add up to at most 1 are all accepted.
-        """
-        for entry in self._book.entries() if name is not None and self.terms is Terms.EITHER else []:
-            typed = (entry.body.get("plan") or {}).get("price", {}) if entry.name == name else {}
-            if "share" in typed and Fraction(typed["share"]) == share:
-                return price_of(entry.body)
-        return self._accountant.part(self._book.spent(), share, self._limit)
-
-    def each(self, number: int) -> Loss:
-        """The price of each of so many equal releases that take all that is left; see `plan`."""
-        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MANY:
-            raise InvalidArgument("budget.plan: n= is the number of releases that are planned, such as n=50.")
-        return self._accountant.each(self._book.spent(), number, self._limit)
-
-    def sizes(self, counted: Sequence[Loss]) -> list[float]:
-        """What each charge has used of the ε or ρ of the limit."""
-        total = self._book.spent()
-        return [float(self._accountant.size(loss, total, self._limit)) for loss in counted]
-
-    def _left(self, spent: Loss) -> Loss:
-        return self._accountant.left(spent, self._limit)
-
     @property
     def caps(self) -> list[Cap]:
         """Each cap with what is spent of it now, and when it begins anew; that of spenders once for each spender.
@@ -183,34 +109,6 @@ class Budget(Verbs):
         state = self._book.caps()
         spenders = self.spenders if state is not None and "spender" in state["caps"] else {}
         return [] if state is None else list(lines_of(state, spenders, now()))
-
-    @property
-    def spenders(self) -> dict[str, Loss]:
-        """What each spender who was named has spent: the simple sum of the prices of the releases."""
-        return spenders_of(self._book.entries())
-
-    def history(self) -> list[Charge]:
-        """All charges, oldest first, each with a status: "released", "failed", "lost", "pending" or "open".
-
-        >>> import polars as pl, dpframe as dp
-        >>> budget = dp.Budget(epsilon=1.0)
-        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=budget)
-        >>> out = frame.count(max_rows=2).release(epsilon=0.25, name="rows")
-        >>> [(charge.name, charge.epsilon, charge.status) for charge in budget.history()]
-        [('rows', 0.25, 'released')]
-        """
-        entries = self._book.entries()
-        status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
-        return [
-            line_of(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
-            for entry in entries
-            if entry.kind == "charge"
-        ]
-
-    @property
-    def failures(self) -> Failures:
-        """The number of releases that failed after they were charged: in all, and since `acknowledge_failures`."""
-        return self._book.failures()
 
     # Paying
 
@@ -251,17 +149,14 @@ class Budget(Verbs):
         with self._book.write() as page:
             at = now()
             self._check_subject(page.subject, subject)
-            earlier, running = page.latest(name) if name is not None else None, False
-            if earlier is None and name is not None:
-                check_plain(name)
+            earlier = known(page, body)
             if earlier is not None:
-                check_same(earlier, body)
-                running = is_pending(page, earlier.number)
                 again = refresh or (retry and page.result(earlier.number) is None)
                 answer = None if again else stored_answer(page, earlier, self._left(page.spent))
                 if answer is not None:
                     return answer
                 loss = loss if within is None else within.again(loss)
+            lost = retry and earlier is not None and is_pending(page, earlier.number)
             check_failures(page.failures)
             price = loss
             if within is not None:
@@ -271,17 +166,23 @@ class Budget(Verbs):
             if part is not None:
                 body["part"] = {**vars(part), "loss": texts_of(charged)}
                 charged, parts = raised(page.parts, part, charged)
-            body["loss"] = texts_of(charged)
-            total = self._within_limit(page, charged, loss)
-            enter(page, body, at)
-            page.spent, page.subject, page.parts = total, subject, parts
-            if retry and running and earlier is not None:
-                page.append("lost", {"about": earlier.number, "by": _user()}, at)
+            total = self._enter(page, body, charged, loss, at)
+            page.subject, page.parts = subject, parts
+            if lost and earlier is not None:
+                page.append("lost", {"about": earlier.number, "by": user_name()}, at)
             previous, failures = page.head, page.failures
             entry = page.append("charge", body, at)
         standing = self._standing(total, loss, normal) if self.terms is Terms.EITHER else None
         again, chain = earlier is not None, (entry.hash, previous)
         return Receipt(entry.number, entry.when, loss, self._left(total), None, failures, again, standing, *chain)
+
+    def _enter(self, page: Page, body: dict[str, Any], counted: Loss, price: Loss, at: dt.datetime) -> Loss:
+        """Add a charge to the sums of the page, if the limit and the caps allow it. Output: the sum of losses."""
+        body["loss"] = texts_of(counted)
+        total = self._within_limit(page, counted, price)
+        enter(page, body, at, self._limit.exact_delta if self.terms is Terms.EITHER else Fraction(0))
+        page.spent = total
+        return total
 
     def _counted(self, page: Page, price: Loss, normal: Normal | None, body: dict[str, Any]) -> Loss:
         """What the accountant counts for a price; the body of the entry gets both."""
@@ -318,16 +219,12 @@ class Budget(Verbs):
             at = now()
             if subject is not None:
                 self._check_subject(page.subject, subject)
-            earlier = page.latest(name)
+            earlier = known(page, body)
             if earlier is not None:
-                check_same(earlier, body)
                 return earlier
-            check_plain(name)
             check_failures(page.failures)
-            counted = self._counted(page, loss, None, body)
-            page.spent, body["loss"] = self._within_limit(page, counted, loss), texts_of(counted)
+            self._enter(page, body, self._counted(page, loss, None, body), loss, at)
             page.subject = page.subject if subject is None else subject
-            enter(page, body, at)
             return page.append("charge", body, at)
 
     @property
@@ -427,7 +324,7 @@ class Budget(Verbs):
         with self._book.write() as page:
             if not is_pending(page, earlier.number):
                 raise InvalidArgument(f"resolve: release {release!r} is not pending; see history().")
-            page.append("lost", {"about": earlier.number, "by": by or _user()}, now())
+            page.append("lost", {"about": earlier.number, "by": by or user_name()}, now())
         return line_of(earlier, "lost")
 
     def acknowledge_failures(self, by: str | None = None) -> int:
@@ -442,21 +339,13 @@ class Budget(Verbs):
         """
         if by is not None and not is_text(by):
             raise InvalidArgument("by= is the name of whoever acknowledges: budget.acknowledge_failures(by='Ada').")
-        who = _user() if by is None else by
+        who = user_name() if by is None else by
         with self._book.write() as page:
             failed, unacknowledged = page.failures
             if unacknowledged:
                 page.failures = Failures(failed, 0)
                 page.append("acknowledgement", {"failures": unacknowledged, "failed": failed, "by": who}, now())
         return unacknowledged
-
-    def entries(self) -> list[Entry]:
-        """Every entry of the book, oldest first."""
-        return self._book.entries()
-
-    def tables(self, opening: int) -> dict[int, bytes]:
-        """The stored tables of the charges that one charge paid for in advance, by the number of the charge."""
-        return self._book.tables(opening)
 
     def check_subject(self, subject: str) -> None:
         """Check the name of the units of a table before it is asked; all else that does not fit, a release refuses.
@@ -488,11 +377,3 @@ class Budget(Verbs):
                 "ledger can be pickled: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
             )
         return again[0], (*again[1], self._spender)
-
-
-def _user() -> str:
-    """The name of the user that runs this process."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # The user has no name on this machine.
-        return "unknown"

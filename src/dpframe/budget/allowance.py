@@ -116,6 +116,7 @@ class _Tonight:
 
     opening: int
     pace: Pace
+    held: bool  # whether the allowance counts for the spender who took it
 
     def again(self, loss: Loss) -> Loss:
         """The price of the release: one that is paid again costs its full price."""
@@ -130,7 +131,7 @@ class _Tonight:
         if not loss <= remaining:
             raise BudgetExceeded(f"The release costs {loss}, and {_why(pace, night, remaining)} Nothing was spent.")
         nothing = Loss.none(in_rho=page.spent.exact_rho is not None)
-        return nothing, {"loss": texts_of(loss), "night": night}
+        return nothing, {"loss": texts_of(loss), "night": night, **({"held": True} if self.held else {})}
 
 
 def losses_of(lines: list[Entry]) -> list[tuple[int, Loss]]:
@@ -222,7 +223,7 @@ class Allowance(Hints):
         options.pop("normal", None)  # its accountant adds up prices
         if self.terms is Terms.RHO and loss.exact_rho is None:
             loss = loss + Loss.none(in_rho=True)
-        place = _Tonight(self._opening.number, self._pace)
+        place = _Tonight(self._opening.number, self._pace, "by_spender" in self._opening.body)
         receipt = self._budget.charge(loss, subject, query, within=place, **options)
         return replace(receipt, remaining=self.remaining)
 

@@ -1,9 +1,11 @@
 """Caps: the most that one release, one spender, a day, a week or a month may cost, beside a budget's limit.
 
 A cap only refuses, so it makes no guarantee weaker. What is added up is the simple sum of the releases' own prices,
-whatever the accountant makes of them together: ε with ε, δ with δ, ρ with ρ. A release about one part of a partition
-and one within an allowance count at their own price; the allowance itself is no release. A series counts once, when
-it is paid. A stored answer is free and counts for nobody.
+whatever the accountant makes of them together: ε with ε, δ with δ, ρ with ρ. In a budget that takes both, a price in ρ
+counts under a cap of ε as the ε that it implies at the δ of the whole budget. A release about one part of a partition
+and one within an allowance count at their own price. A series counts once, when it is paid. An allowance is no release:
+it counts for the spender who takes it, in full and at once, since nobody else can spend that part any more, and what it
+pays for counts for no spender again. A stored answer is free and counts for nobody.
 
 Sums are kept in the row and the entries of a budget, and are read and written in the transaction of the charge. Periods
 are those of a calendar in a time zone. A sum belongs to the latest period that was seen: a clock that is set back does
@@ -15,15 +17,17 @@ from __future__ import annotations
 import datetime as dt
 import zoneinfo
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpframe.budget.entries import Entry, loss_of, texts_of
+from dpframe.budget.entries import Entry, loss_of, price_of, texts_of
 from dpframe.budget.lengths import read_zone
-from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho
+from dpframe.budget.losses import Loss, Terms, kept, read_delta, read_epsilon, read_rho
 from dpframe.budget.names import check_plain, is_text
 from dpframe.errors import CapExceeded, InvalidArgument, UnsupportedOperation, kind_of
+from dpframe.theory.formulas.loss import zcdp_to_epsilon
 from dpframe.usage import Hints
 
 if TYPE_CHECKING:
@@ -43,8 +47,9 @@ class Caps(Hints):
     Input:  release: one release; spender: all releases of one spender, see `Ledger.budget`; day, week, month: all
             releases of a calendar day, of a week from Monday on, of a calendar month. Each is a number, ε in a budget
             of ε and ρ in one of ρ, or a dict such as {"epsilon": 1, "delta": 1e-7}, also with "rho". An amount that
-            is not named has no cap, but for ε and ρ: a cap of ε refuses prices in ρ, and the other way round. zone: the
-            time zone of the calendar, such as "Europe/Vienna"
+            is not named has no cap, but for ε and ρ: a cap of ρ refuses prices in ε, and a cap of ε counts the ε that a
+            ρ implies, or refuses it where the budget has no δ for that. zone: the time zone of the calendar, such as
+            "Europe/Vienna"
     Bound:  the prices of the releases add up to at most each cap, by simple addition; caps refuse and do nothing else
     Errors: InvalidArgument, InvalidPrice
 
@@ -161,13 +166,30 @@ def changed(state: State | None, recorded: Recorded, at: dt.datetime | None) -> 
     }
 
 
+def replaced(state: State | None, recorded: Recorded) -> Recorded:
+    """The caps of a state, of which some amounts are others from now on; the time zone stays."""
+    if state is None:
+        return recorded
+    named = {name: {**state["caps"].get(name, {}), **recorded[name]} for name in NAMES if name in recorded}
+    return {**state["caps"], **named}
+
+
 def own_price(body: Mapping[str, Any]) -> Loss:
-    """What a charge counts under caps: the price of its release. An allowance counts when it is spent."""
+    """What a charge counts under the caps of a release and of periods. An allowance counts when it is spent."""
     if "nights" in body.get("opens", {}):
         return Loss.none()
+    if "capped" in body:
+        return loss_of(body["capped"])
     if "loss" in body.get("within", {}):
         return loss_of(body["within"]["loss"])
     return loss_of(body.get("price") or body.get("part", body)["loss"])
+
+
+def spender_price(body: Mapping[str, Any]) -> Loss:
+    """What a charge counts for its spender: an allowance once, when it is taken; all else as under other caps."""
+    if "nights" in body.get("opens", {}):
+        return price_of(body)
+    return Loss.none() if body.get("within", {}).get("held") else own_price(body)
 
 
 class Cap(NamedTuple):
@@ -218,12 +240,14 @@ class Sums:
         }
         return {"caps": self.caps, "periods": periods}
 
-    def exceeded(self, price: Loss) -> list[str]:
-        """The names of the caps that a charge would exceed."""
-        if not _parts(price, positive=True):
-            return []
-        names = [name for name in NAMES if name in self.caps]
-        return [name for name in names if not _within(self.spent[name] + price, price, _most(self.caps, name))]
+    def exceeded(self, price: Loss, by_spender: Loss) -> list[str]:
+        """The names of the caps that a charge would exceed. Input: its price, and what counts for its spender."""
+        prices = {name: by_spender if name == "spender" else price for name in NAMES if name in self.caps}
+        return [
+            name
+            for name, own in prices.items()
+            if _parts(own, positive=True) and not _within(self.spent[name] + own, own, _most(self.caps, name))
+        ]
 
     def frees(self, name: str) -> dt.datetime | None:
         """When a cap begins anew."""
@@ -304,29 +328,34 @@ def adopted(page: Page, policies: Iterable[Mapping[str, Any]]) -> list[dict[str,
     return entries
 
 
-def enter(page: Page, body: dict[str, Any], at: dt.datetime) -> None:
+def enter(page: Page, body: dict[str, Any], at: dt.datetime, slack: Fraction) -> None:
     """Hold a charge against the caps, and add its own price to the sums of the page and to the body of its entry.
 
+    Input:  slack: the δ at which a price in ρ has an ε; 0 where it has none
     Errors: CapExceeded; InvalidArgument without a spender where spenders have a cap
     """
     entries = adopted(page, body.get("policies", ()))
     price, spender = own_price(body), body.get("spender")
-    by_spender = Loss.none()
+    if price.exact_rho and slack:
+        price = replace(price, exact_epsilon=kept(Fraction(zcdp_to_epsilon(price.exact_rho, slack)), ceil))
+        body["capped"] = texts_of(price)
+    by_spender, held = Loss.none(), spender_price(body)
     if spender is not None:
         latest = page.latest_of(spender)
         by_spender = by_spender if latest is None else loss_of(latest.body["by_spender"])
-        body["by_spender"] = texts_of(by_spender + price)
+        body["by_spender"] = texts_of(by_spender + held)
     if page.caps is None:
         return
-    if spender is None and needs_spender(page.caps, price):
+    if spender is None and needs_spender(page.caps, held):
         raise InvalidArgument(
-            "This budget has a cap for each spender, so a release says who spends. Nothing was spent. Type "
-            "release(..., spender='ana'), or for all releases ledger.budget(..., spender='ana')."
+            "This budget has a cap for each spender, so a release says who spends, and an allowance who takes it. "
+            "Nothing was spent. Type release(..., spender='ana'), or for all that follows "
+            "ledger.budget(..., spender='ana') or budget.for_spender('ana')."
         )
     sums = Sums.of(page.caps, by_spender, at)
-    over = sums.exceeded(price)
+    over = sums.exceeded(price, held)
     if over:
-        refuse(sums, over, price, spender)
+        refuse(sums, over, held if over == ["spender"] else price, spender)
     for entry in entries:
         page.append("caps", entry, at)
     page.caps = sums.after(price)
@@ -339,7 +368,7 @@ def refuse(sums: Sums, over: list[str], price: Loss, spender: str | None) -> Non
         most, whose = _most(sums.caps, name), f" {spender!r}" if name == "spender" else ""
         uncounted = _uncounted(price, most)
         frees = sums.frees(name)
-        spent = "" if name == "release" else f", of which {sums.spent[name]} is spent"
+        spent = "" if name == "release" else f", of which {_named(sums.spent[name], most)} is spent"
         lines.append(
             f"The cap of {'one' if name == 'release' else 'a' if name in PERIODS else 'the'} {name}{whose} is "
             f"{_words(most)}{spent}."
@@ -347,8 +376,7 @@ def refuse(sums: Sums, over: list[str], price: Loss, spender: str | None) -> Non
             + (f" It begins anew at {frees:%Y-%m-%d %H:%M} UTC." if frees else "")
         )
     raise CapExceeded(
-        f"The release costs {price}. {' '.join(lines)} Nothing was spent. What fits under every cap now: "
-        f"{sums.fits()}.",
+        f"This costs {price}. {' '.join(lines)} Nothing was spent. What fits under every cap now: {sums.fits()}.",
         cap=over[0],
         spent=sums.spent[over[0]],
         frees=sums.frees(over[0]),
@@ -359,16 +387,23 @@ def lines_of(state: State, spenders: Mapping[str, Loss], at: dt.datetime) -> Ite
     """Every cap with what is spent of it now; that of spenders has a line for each of them."""
     sums = Sums.of(state, Loss.none(), at)
     for name in (name for name in NAMES if name in sums.caps):
-        most = _words(_most(sums.caps, name))
+        most = _most(sums.caps, name)
         if name == "spender":
-            yield from (Cap(name, who, most, spent, None) for who, spent in spenders.items())
+            yield from (Cap(name, who, _words(most), _named(spent, most), None) for who, spent in spenders.items())
         if name != "spender" or not spenders:
-            yield Cap(name, None, most, sums.spent[name], sums.frees(name))
+            yield Cap(name, None, _words(most), _named(sums.spent[name], most), sums.frees(name))
+
+
+def _named(spent: Loss, most: Mapping[str, Fraction]) -> Loss:
+    """What is spent of the amounts that a cap counts, and of δ."""
+    epsilon = spent.exact_epsilon if "epsilon" in most else Fraction(0)
+    return replace(spent, exact_epsilon=epsilon, exact_rho=spent.exact_rho if "rho" in most else None)
 
 
 def _uncounted(price: Loss, most: Mapping[str, Fraction]) -> set[str]:
-    """The amounts of a price, but for δ, that a cap does not name."""
-    return set(_parts(price, positive=True)) - set(most) - {"delta"}
+    """The amounts of a price, but for δ, if a cap names none of them."""
+    amounts = set(_parts(price, positive=True)) - {"delta"}
+    return set() if amounts & set(most) else amounts
 
 
 def spenders_of(entries: list[Entry]) -> dict[str, Loss]:

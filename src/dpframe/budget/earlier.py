@@ -20,7 +20,7 @@ from dpframe.budget.entries import (
     texts_of,
 )
 from dpframe.budget.losses import Loss
-from dpframe.budget.names import differences
+from dpframe.budget.names import check_plain, differences
 from dpframe.budget.receipts import Page, Receipt, Stored
 from dpframe.errors import FailuresUnacknowledged, ReleaseMismatch, ReleasePending
 
@@ -49,6 +49,17 @@ def priced(body: Mapping[str, Any]) -> tuple[Loss, Normal | None]:
     """The price of a charge, and what was known of it besides, from the body of its entry."""
     known = body.get("normal")
     return price_of(body), Normal(fraction_of(known["mu_squared"]), known["keys"]) if known else None
+
+
+def known(page: Page, body: Mapping[str, Any]) -> Entry | None:
+    """The earlier charge of the name of a charge; None for a new name. Errors: ReleaseMismatch, InvalidArgument."""
+    name = body.get("name")
+    earlier = None if name is None else page.latest(name)
+    if earlier is not None:
+        check_same(earlier, body)
+    elif name is not None:
+        check_plain(name)
+    return earlier
 
 
 def check_same(earlier: Entry, body: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import re
 import unicodedata
@@ -165,3 +166,11 @@ def _words(value: Any) -> str:
     if isinstance(value, Mapping):
         return str(value.get("", "nothing"))
     return "nothing" if value is None or isinstance(value, list) else str(value)
+
+
+def user_name() -> str:
+    """The name of the user that runs this process."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # The user has no name on this machine.
+        return "unknown"

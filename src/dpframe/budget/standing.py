@@ -1,47 +1,130 @@
-"""What was spent of a budget and what is left, so that people can see how far it reaches."""
+"""What the book of a budget says: its limit, what was spent, what is left, and every charge."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from fractions import Fraction
 
-from dpframe.budget.losses import Loss
+from dpframe.budget.accountants import Accountant
+from dpframe.budget.adaptive import MANY, Normal
+from dpframe.budget.caps import spenders_of
+from dpframe.budget.earlier import priced
+from dpframe.budget.entries import Charge, Entry, Failures, line_of, price_of
+from dpframe.budget.losses import Loss, Terms
+from dpframe.budget.receipts import Book, Standing
+from dpframe.budget.verbs import Verbs
+from dpframe.errors import InvalidArgument
+
+_STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
 
 
-@dataclass(frozen=True)
-class Standing:
-    """Where a budget stands after its charges.
+class BudgetState(Verbs):
+    """What the book of a budget says. `Budget` adds what writes into it."""
 
-    `spent` is the loss under the budget's account, and `simple` that of adding up ε and δ, price by price. `more` is
-    how many more releases like the last one are accepted, if no others come between them, and `price` is its price.
-    `more` and `price` are None before the first charge.
-    """
-
-    limit: Loss
-    spent: Loss
-    simple: Loss
-    more: int | None = None
-    price: Loss | None = None
+    _accountant: Accountant
+    _limit: Loss
+    _book: Book
 
     @property
-    def words(self) -> str:
-        """Where the budget stands, in sentences.
+    def name(self) -> str | None:
+        """Its name in its ledger; None for a budget in memory."""
+        return self._book.name
 
-        >>> from fractions import Fraction
-        >>> one, much = Loss.limit(Fraction(1), Fraction(0)), Loss(Fraction(10), Fraction(0))
-        >>> print(Standing(one, Loss(Fraction(3, 8), Fraction(0)), much, 57, Loss(Fraction(1, 10), Fraction(0))).words)
-        ε = 0.375 of ε = 1 is spent; adding up prices would say ε = 10. 57 more like the last fit, ε = 0.1 each.
+    @property
+    def accountant(self) -> str:
+        """How losses add up: "basic", "gdp", "zcdp" or "pld"."""
+        return self._accountant.name
+
+    @property
+    def terms(self) -> Terms:
+        """Whether releases are charged in "epsilon", in "rho", or in "either"."""
+        return self._accountant.terms
+
+    @property
+    def limit(self) -> Loss:
+        """The largest loss of all releases together."""
+        return self._limit
+
+    @property
+    def spent(self) -> Loss:
+        """The loss that has been charged so far."""
+        return self._accountant.shown(self._book.spent(), self._limit)
+
+    @property
+    def remaining(self) -> Loss:
+        """The loss that may still be charged, if no cap is in the way.
+
+        With "gdp" that is the largest ε of one release, and the δ for keys.
         """
-        words = f"{self.spent} of {self.limit} is spent"
-        if self.simple != self.spent:
-            words += f"; adding up prices would say {self.simple}"
-        if self.price is None:
-            return f"{words}."
-        if not self.more:
-            return f"{words}. Another release like the last does not fit: {self.price}."
-        number = "1 more release like the last fits" if self.more == 1 else f"{self.more:,} more like the last fit"
-        return f"{words}. {number}, {self.price} each."
+        return self._left(self._book.spent())
 
-    def to_json(self) -> dict[str, Any]:
-        """The standing as plain values."""
-        return {"words": self.words, "more_like_this": self.more}
+    @property
+    def standing(self) -> Standing:
+        """What was spent under the account, what adding up prices would say, and how many more releases fit."""
+        charges = [e for e in self._book.entries() if e.kind == "charge" and e.about is None and "opens" not in e.body]
+        return self._standing(self._book.spent(), *(priced(charges[-1].body) if charges else (None, None)))
+
+    def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:
+        more = None if price is None else self._accountant.more(total, price, self._limit, normal)
+        return Standing(self._limit, self._accountant.shown(total, self._limit), total.simple or total, more, price)
+
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of the limit, in the terms in which it buys less noise on a count.
+
+        A name that was charged for this share keeps its price. Shares that add up to at most 1 are all accepted.
+        """
+        for entry in self._book.entries() if name is not None and self.terms is Terms.EITHER else []:
+            typed = (entry.body.get("plan") or {}).get("price", {}) if entry.name == name else {}
+            if "share" in typed and Fraction(typed["share"]) == share:
+                return price_of(entry.body)
+        return self._accountant.part(self._book.spent(), share, self._limit)
+
+    def each(self, number: int) -> Loss:
+        """The price of each of so many equal releases that take all that is left; see `plan`."""
+        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MANY:
+            raise InvalidArgument("budget.plan: n= is the number of releases that are planned, such as n=50.")
+        return self._accountant.each(self._book.spent(), number, self._limit)
+
+    def sizes(self, counted: Sequence[Loss]) -> list[float]:
+        """What each charge has used of the ε or ρ of the limit."""
+        total = self._book.spent()
+        return [float(self._accountant.size(loss, total, self._limit)) for loss in counted]
+
+    def _left(self, spent: Loss) -> Loss:
+        return self._accountant.left(spent, self._limit)
+
+    @property
+    def spenders(self) -> dict[str, Loss]:
+        """What each spender who was named has spent: the simple sum of the prices of the releases."""
+        return spenders_of(self._book.entries())
+
+    def history(self) -> list[Charge]:
+        """All charges, oldest first, each with a status: "released", "failed", "lost", "pending" or "open".
+
+        >>> import polars as pl, dpframe as dp
+        >>> budget = dp.Budget(epsilon=1.0)
+        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=budget)
+        >>> out = frame.count(max_rows=2).release(epsilon=0.25, name="rows")
+        >>> [(charge.name, charge.epsilon, charge.status) for charge in budget.history()]
+        [('rows', 0.25, 'released')]
+        """
+        entries = self._book.entries()
+        status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
+        return [
+            line_of(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
+            for entry in entries
+            if entry.kind == "charge"
+        ]
+
+    @property
+    def failures(self) -> Failures:
+        """The number of releases that failed after they were charged: in all, and since `acknowledge_failures`."""
+        return self._book.failures()
+
+    def entries(self) -> list[Entry]:
+        """Every entry of the book, oldest first."""
+        return self._book.entries()
+
+    def tables(self, opening: int) -> dict[int, bytes]:
+        """The stored tables of the charges that one charge paid for in advance, by the number of the charge."""
+        return self._book.tables(opening)

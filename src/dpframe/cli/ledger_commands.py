@@ -1,4 +1,4 @@
-"""`dpframe ledger show|verify|export|report|forecast|resolve|acknowledge`: what is in a ledger, and its upkeep."""
+"""`dpframe ledger show|verify|export|report|forecast|resolve|acknowledge|caps`: what is in a ledger, and its upkeep."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from dpframe.budget import Budget, Charge, Ledger, Terms, account, read_length
+from dpframe.budget import CAPS, Budget, Charge, Ledger, Terms, account, read_length, user_name
 from dpframe.cli.commands import BELOW, Said, add_for_ledger, loss_data, the_budget
 from dpframe.errors import InvalidArgument
 from dpframe.plan import render_text
@@ -35,7 +35,12 @@ def add_to(verbs: Any) -> None:
     resolve.add_argument("release", help="the name of the release, or the number of its charge")
     about = "record that somebody looked at the releases that failed, so that charges go on"
     acknowledge = add_for_ledger(verbs, "acknowledge", about, _acknowledge)
-    for command in (resolve, acknowledge):
+    caps = add_for_ledger(verbs, "caps", "show the caps of a budget, or change them for all who charge it", _caps)
+    for name in CAPS:
+        words = f"the most of one {name}, ε or ρ as the budget counts"
+        caps.add_argument(f"--{name}", type=float, metavar="AMOUNT", help=words)
+    caps.add_argument("--zone", help="the time zone of the calendar, for a budget that has no caps yet")
+    for command in (resolve, acknowledge, caps):
         command.add_argument("--budget", help="the name of the budget, where the ledger has several")
         command.add_argument("--by", help="who does it; by default the user of this machine")
 
@@ -131,3 +136,15 @@ def _acknowledge(ledger: Ledger, asked: Any) -> Said:
         raise InvalidArgument(f"There is no budget {name!r} in this ledger.")
     number = ledger.budget(name).acknowledge_failures(asked.by)
     return Said(f"{visible(name)}: {number} failures are acknowledged.", {"budget": name, "acknowledged": number})
+
+
+def _caps(ledger: Ledger, asked: Any) -> Said:
+    """Shows the caps, or changes those that were typed and leaves the others as they are."""
+    name = the_budget(ledger, asked)
+    typed = {cap: amount for cap in CAPS if (amount := getattr(asked, cap)) is not None}
+    if typed:
+        zone = {"zone": asked.zone} if asked.zone else {}
+        ledger.change_caps(name, typed | zone, asked.by or user_name(), keep=True)
+    lines = ledger.budget(name).caps
+    data = [{**cap._asdict(), "spent": loss_data(cap.spent)} for cap in lines]
+    return Said("\n".join(map(str, lines)) or f"{visible(name)} has no caps.", {"budget": name, "caps": data})

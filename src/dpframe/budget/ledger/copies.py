@@ -23,7 +23,7 @@ from dpframe.budget.ledger.store import Store, set_aside
 from dpframe.budget.ledger.verify import verified
 from dpframe.budget.ledger.witness import State, Witness, check_forward
 from dpframe.budget.losses import Loss, read_delta, read_epsilon, read_rho
-from dpframe.budget.names import body_of, is_text
+from dpframe.budget.names import body_of, is_text, user_name
 from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 
 AT_ONCE = 200  # entries, with their tables
@@ -74,7 +74,7 @@ def migrate(source: Store, target: Store, witness: Witness | None) -> dict[str, 
         numbers = checked(target)
         if not is_moved:
             for name in numbers:
-                LedgerPage(old, name, SKEW).append("moved", {"to": target.place, "by": account._user()}, account.now())
+                LedgerPage(old, name, SKEW).append("moved", {"to": target.place, "by": user_name()}, account.now())
             old.execute(LEDGER.update().values(format=-FORMAT))
     with target.transaction(write=True) as new:
         new.execute(LEDGER.update().values(format=FORMAT))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
-from dpframe.budget.caps import begun, changed, read_caps, read_spender
+from dpframe.budget.caps import begun, changed, read_caps, read_spender, replaced
 from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, sealed, texts_of
 from dpframe.budget.exceeded import read_min_units, warn_of_weak
 from dpframe.budget.ledger.export import exported
@@ -139,10 +139,11 @@ class Ledger(Hints):
         book = LedgerBook(self._store, name, self._witness, self._skew, again, last_entry)
         return account.Budget.kept_in(book, accountant_named(kind), limit, who)
 
-    def change_caps(self, budget: str, caps: Any, by: str) -> None:
+    def change_caps(self, budget: str, caps: Any, by: str, *, keep: bool = False) -> None:
         """Change the caps of a budget, for all who charge it. The ledger records the new ones, when, and by whom.
 
-        Input:  budget: its name; caps: all caps that hold from now on, `dp.Caps(...)` or a dict; by: who changes them
+        Input:  budget: its name; caps: all caps that hold from now on, `dp.Caps(...)` or a dict; by: who changes them;
+                keep: whether amounts that are not named, and the time zone, stay as they are
         Bound:  the budget's limit stays, and so do the sums: what was spent today still counts today. Caps of a budget
                 that had none count periods from now on, and what each spender ever spent
         Errors: InvalidArgument, InvalidPrice, LedgerError; UnsupportedOperation for another time zone
@@ -155,8 +156,9 @@ class Ledger(Hints):
             raise InvalidArgument("change_caps: give the caps that hold from now on: dp.Caps(day=1).")
         with changing._book.write() as page:
             at = account.now()
-            page.caps = changed(page.caps, recorded, at)
-            page.append("caps", {"caps": recorded, "by": by}, at)
+            now = replaced(page.caps, recorded) if keep else recorded
+            page.caps = changed(page.caps, now, at)
+            page.append("caps", {"caps": now, "by": by}, at)
 
     def _check_near(self, name: str, *, create: bool) -> None:
         """Refuse a new name that is nearly that of a budget: it would be a second budget. Errors: BudgetMismatch.

@@ -237,15 +237,16 @@ class _Reading:
 
     def _capped(self, place: int, entry: Entry) -> None:
         """Add a charge to the sums of its spender and of the caps."""
-        price, spender, before = caps.own_price(entry.body), entry.spender, Loss.none()
+        price, held = caps.own_price(entry.body), caps.spender_price(entry.body)
+        spender, before = entry.spender, Loss.none()
         if spender is not None:
             before = self.spenders.get(spender, before)
-            self.spenders[spender] = before + price
+            self.spenders[spender] = before + held
             if loss_of(entry.body["by_spender"]) != self.spenders[spender]:
                 self.problems.append(f"charge {place} has another sum of its spender than the charges add up to")
         if self.caps is not None:
             sums = caps.Sums.of(self.caps, before, entry.when)
-            if sums.exceeded(price) or (spender is None and caps.needs_spender(self.caps, price)):
+            if sums.exceeded(price, held) or (spender is None and caps.needs_spender(self.caps, held)):
                 self.problems.append(f"charge {place} is above a cap")
             self.caps = sums.after(price)
 
