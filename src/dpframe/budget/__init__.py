@@ -3,7 +3,7 @@
 from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.adaptive import Normal
-from dpframe.budget.allowance import Allowance
+from dpframe.budget.allowance import Allowance, PartBudget
 from dpframe.budget.caps import NAMES as CAPS
 from dpframe.budget.caps import Cap, Caps
 from dpframe.budget.entries import Charge, Entry, canonical
@@ -20,7 +20,6 @@ from dpframe.budget.losses import (
     written_number,
 )
 from dpframe.budget.names import fingerprint, is_text, user_name
-from dpframe.budget.parts import PartBudget
 from dpframe.budget.receipts import Page, Receipt, Standing, Stored
 from dpframe.budget.verbs import offered
 

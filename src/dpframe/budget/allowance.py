@@ -1,14 +1,14 @@
-"""An allowance: a part of a budget that is charged in advance and divided over a number of nights, or of periods."""
+"""Budgets that another one pays for: for one part of a partition, and an allowance, which is divided over nights."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from dpframe.budget import account
 from dpframe.budget.accountants import Accountant, accountant_named
@@ -16,9 +16,11 @@ from dpframe.budget.entries import Charge, Entry, loss_of, texts_of
 from dpframe.budget.lengths import Periods, later, read_zone
 from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.budget.names import is_text
+from dpframe.budget.parts import PartName
 from dpframe.budget.receipts import Page, Receipt, Stored
 from dpframe.budget.verbs import offered
 from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidPrice
+from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import rho_within
 from dpframe.usage import Hints
 
@@ -150,7 +152,83 @@ def _why(pace: Pace, night: int, remaining: Loss) -> str:
     return f"{remaining} is left of this {pace.word}'s part, which is {pace.share}.{more}"
 
 
-class Allowance(Hints):
+class PaidBy(Hints):
+    """A budget that another one pays for."""
+
+    _budget: account.Budget
+
+    @property
+    def name(self) -> str | None:
+        """The name of the whole budget in its ledger; None in memory."""
+        return self._budget.name
+
+    def check_subject(self, subject: str) -> None:
+        """Check that a table may be paid from this budget; see `Budget.check_subject`."""
+        self._budget.check_subject(subject)
+
+    def for_spender(self, spender: str) -> Self:
+        """The same, where all that is charged is spent by one spender; see `Budget.for_spender`."""
+        again = copy(self)
+        again._budget = self._budget.for_spender(spender)
+        return again
+
+    def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
+        """Store the released table with its charge."""
+        return self._budget.store(receipt, data, statement)
+
+    def fail(self, receipt: Receipt) -> None:
+        """Record that an error was raised after a charge. Failures are counted for the whole budget."""
+        self._budget.fail(receipt)
+
+
+class PartBudget(PaidBy):
+    """A budget for one part of a partition. A charge costs the rise of the largest loss of a part, times `groups`."""
+
+    def __init__(self, budget: account.Budget, partition: str, key: str) -> None:
+        self._budget, self._part = budget, PartName(partition, key)
+
+    @property
+    def accountant(self) -> str:
+        """The name of the accountant that adds up losses."""
+        return self._budget.accountant
+
+    @property
+    def terms(self) -> Terms:
+        """Whether releases are charged in "epsilon" or in "rho"."""
+        return self._budget.terms
+
+    @property
+    def limit(self) -> Loss:
+        """The largest loss of all releases of the whole budget together."""
+        return self._budget.limit
+
+    @property
+    def spent(self) -> Loss:
+        """The loss that has been charged to the whole budget."""
+        return self._budget.spent
+
+    @property
+    def remaining(self) -> Loss:
+        """The loss that may still be charged to the whole budget."""
+        return self._budget.remaining
+
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of the whole budget; see `Budget.part`."""
+        return self._budget.part(share, name)
+
+    def history(self) -> Sequence[Any]:
+        """Every charge of the whole budget."""
+        return self._budget.history()
+
+    def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
+        """Charge a release about this part; see `Budget.charge`."""
+        return self._budget.charge(loss, subject, query, part=self._part, **options)
+
+    def __repr__(self) -> str:
+        return visible(f"part {self._part.key} of {self._budget!r}")
+
+
+class Allowance(PaidBy):
     """A budget for releases night by night: `df.dp(unit='user_id', budget=budget.allocate(nights=90, epsilon=2))`.
 
     Each night has an equal part, and the part of tomorrow cannot be spent today. The whole allowance was charged to the
@@ -164,11 +242,6 @@ class Allowance(Hints):
     def pace(self) -> Pace:
         """The schedule of nights."""
         return self._pace
-
-    @property
-    def name(self) -> str | None:
-        """The name of its budget in its ledger; None in memory."""
-        return self._budget.name
 
     @property
     def accountant(self) -> str:
@@ -226,24 +299,6 @@ class Allowance(Hints):
         place = _Tonight(self._opening.number, self._pace, "by_spender" in self._opening.body)
         receipt = self._budget.charge(loss, subject, query, within=place, **options)
         return replace(receipt, remaining=self.remaining)
-
-    def check_subject(self, subject: str) -> None:
-        """Check that a table may be paid from this budget; see `Budget.check_subject`."""
-        self._budget.check_subject(subject)
-
-    def for_spender(self, spender: str) -> Allowance:
-        """The same, where all that is charged is spent by one spender; see `Budget.for_spender`."""
-        again = copy(self)
-        again._budget = self._budget.for_spender(spender)
-        return again
-
-    def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
-        """Store the released table with its charge."""
-        return self._budget.store(receipt, data, statement)
-
-    def fail(self, receipt: Receipt) -> None:
-        """Record that an error was raised after a charge. Failures are counted for the whole budget."""
-        self._budget.fail(receipt)
 
     def forecast(self) -> Any:
         """How long the budget lasts; see `Budget.forecast`."""
