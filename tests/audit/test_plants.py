@@ -43,8 +43,8 @@ from dpframe.budget.ledger import book, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
 from dpframe.engine.backends import duckdb as on_duckdb
-from dpframe.engine.backends import ibis_dialect as on_ibis
-from dpframe.engine.backends import ibis_duckdb, lowest, runs
+from dpframe.engine.backends import ibis as on_ibis
+from dpframe.engine.backends import ibis_dialect, ibis_duckdb, lowest, runs
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.backends.datafusion import functions as in_datafusion
 from dpframe.engine.backends.datafusion import session as datafusion_session
@@ -2199,7 +2199,7 @@ PLANTS = [
     ),
     Plant(
         "Ibis knows the type of a number of 8 bits",
-        on_ibis._held,
+        ibis_dialect._held,
         "if family == Kind.INTEGER and (not (value.type().is_int64() or value.type().is_uint64())):",
         "if False:",
         largest_keys_of_8_bits_fail,
