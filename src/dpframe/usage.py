@@ -218,7 +218,6 @@ _IN_A_FILE = " A budget that outlives the process: dp.Ledger('study.sqlite').bud
 _ABROAD = {  # arguments of other libraries, and of other calls
     **dict.fromkeys(("ledger", "path", "file", "filename", "database"), _IN_A_FILE),
     "limits": " Limits that each release chooses are frame.bound(limits=dp.Auto()).",
-    "eps": " Type epsilon=0.1.",
 }
 _ALIKE = 0.7  # of 1; with 0.6, "melt" would be taken for "select"
 
