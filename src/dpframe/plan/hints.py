@@ -31,6 +31,10 @@ MODULE = _table(
         "crosstab pivot_table": "Type frame.crosstab('region', 'sex', keys={...}, max_rows=1).",
         "describe summary": "Type frame.describe(bounds={'x': (0, 100)}, max_rows=5).",
         "group_by groupby": "Type frame.group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).",
+        "all_horizontal any_horizontal": "Type dp.col('a') & dp.col('b'), or dp.col('a') | dp.col('b').",
+        "sum_horizontal": "Type dp.col('a') + dp.col('b').",
+        "max_horizontal min_horizontal": "Type dp.when(dp.col('a') > dp.col('b')).then(dp.col('a'))"
+        ".otherwise(dp.col('b')).",
         "DataFrame LazyFrame Series read_csv read_parquet from_pandas": "Type dp.protect(table, unit='user_id').",
     }
 )
@@ -238,7 +242,7 @@ TEXT = _table(
         "replace_many extract_all extract_many find findall": "Type .str.replace_all('a|b', 'c', regex=True), "
         ".str.extract('id ([0-9]+)'), .str.count_matches('a') or .str.split(',').list.get(0).",
         "upper": "Type .str.to_uppercase().",
-        "len": "Type .str.len_chars().",
+        "len len_bytes": "Type .str.len_chars().",
         "startswith": "Type .str.starts_with('a').",
         "endswith": "Type .str.ends_with('a').",
     }
