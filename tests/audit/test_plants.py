@@ -30,13 +30,13 @@ from plants import Plant, changed
 from test_exhaustive import LIMITS, UNIT, Tally, asked, governed
 from test_transcripts import heavy, held, transcript
 from test_transcripts import table as rows_table
-from transcripts import loss as transcript_loss
 from watched import Watched
 
 import dpframe as dp
 from datafusion_tables import stored as stored_in_datafusion
 from dpframe import engine
 from dpframe.api import partition
+from dpframe.audit.replaying import loss as transcript_loss
 from dpframe.audit.trials import at_least
 from dpframe.budget import Loss, account, adaptive, caps, earlier, losses, memory, names, parts
 from dpframe.budget.ledger import book, store

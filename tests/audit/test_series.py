@@ -12,9 +12,9 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from plants import changed
-from transcripts import given, loss
 
 import dpframe as dp
+from dpframe.audit.replaying import given, loss
 from dpframe.budget import account
 from dpframe.engine.stages import joining
 from dpframe.release.kinds.series import answer, noise, progress, questions, series, unit_change

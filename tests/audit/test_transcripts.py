@@ -14,9 +14,9 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
-from transcripts import given, loss
 
 import dpframe as dp
+from dpframe.audit.replaying import given, loss
 from dpframe.plan import Bounds, Limits
 from dpframe.plan.columns import ColumnDefaults, Lock
 from dpframe.plan.declared import Declared

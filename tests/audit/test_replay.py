@@ -1,0 +1,254 @@
+"""Replay for users: a release that costs what it says passes, and the kinds of bugs that libraries shipped do not.
+
+The toy library below has the kinds of mistakes of arXiv:2602.17454 and of other published reports: they are in the glue
+between a question and its noise. Its noise is that of `dpframe.noise`, and each mistake is one changed line.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import noise
+from dpframe.theory import gaussian_scale
+
+KEYS = ["a", "b", "c"]
+
+
+def table(seed, units=6):
+    rng = random.Random(seed)
+    rows = [(u, rng.choice(KEYS), rng.choice([-60.0, 3.0, 40.0, 90.0])) for u in range(units) for _ in range(4)]
+    return pl.DataFrame(rows, schema={"user": pl.Int64, "key": pl.String, "x": pl.Float64}, orient="row")
+
+
+def pairs(exchange=False):
+    heavy = pl.DataFrame({"user": [7] * 9, "key": ["a"] * 5 + ["b"] * 4, "x": [500.0] * 9}, schema=table(0).schema)
+    new = pl.DataFrame({"user": [8], "key": ["d"], "x": [None]}, schema=table(0).schema)
+    for seed in range(2):
+        here = table(seed)
+        yield here, pl.concat([here, heavy])
+        yield pl.concat([here, heavy]), here
+        yield here, pl.concat([here, new])
+
+
+# The toy library: one row of a user counts for each key, at most `LIMIT` rows in all, values between 0 and 100.
+
+LIMIT, LOW, HIGH = 2, 0.0, 100.0
+
+
+@dataclass
+class Answer:
+    """What anybody may see, and what it is said to cost."""
+
+    shown: Any
+    cost: tuple[float, float]
+
+
+def kept(rows, limit=LIMIT):
+    """At most so many rows of each user: the first by value, so that the order of rows decides nothing."""
+    return rows.sort("user", "key", "x", nulls_last=True).group_by("user", maintain_order=True).head(limit)
+
+
+def counts(rows, keys=KEYS):
+    return np.array([rows.filter(pl.col("key") == key).height for key in keys], np.int64)
+
+
+def sums(rows, low=LOW, high=HIGH):
+    return np.array([int(rows["x"].fill_null(0.0).clip(low, high).sum())], np.int64)
+
+
+def added(exact, scale, law="discrete_laplace"):
+    return exact + getattr(noise, law)(scale, len(exact))
+
+
+def count(rows, epsilon=1.0):
+    return Answer(added(counts(kept(rows)), LIMIT / epsilon), (epsilon, 0.0))
+
+
+def total(rows, epsilon=1.0):
+    return Answer(added(sums(kept(rows)), LIMIT * HIGH / epsilon), (epsilon, 0.0))
+
+
+def average(rows, epsilon=1.0):
+    limited = kept(rows)
+    top = added(sums(limited), 2 * LIMIT * HIGH / epsilon)
+    return Answer((top, added(counts(limited, KEYS), 2 * LIMIT / epsilon)), (epsilon, 0.0))
+
+
+def best(rows, epsilon=1.0):
+    place = noise.permute_and_flip(counts(kept(rows))[None], Fraction(1, 2 * LIMIT) * Fraction(epsilon))
+    return Answer(int(place[0]), (epsilon, 0.0))
+
+
+def normal(rows, epsilon=1.0, delta=1e-6):
+
+    return Answer(
+        added(counts(kept(rows)), gaussian_scale(LIMIT, epsilon, delta), "rounded_gaussian"), (epsilon, delta)
+    )
+
+
+RIGHT = {"count": count, "total": total, "average": average, "best": best, "normal": normal}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_function_passes(name):
+    dp.audit.assert_private(RIGHT[name], pairs())
+
+
+def no_limit(rows):
+    return Answer(added(counts(rows), LIMIT), (1.0, 0.0))
+
+
+def clip_then_the_raw_column(rows):
+    _ = rows["x"].clip(LOW, HIGH)
+    return Answer(added(sums(kept(rows), -1e9, 1e9), LIMIT * HIGH), (1.0, 0.0))
+
+
+def clip_of_the_total(rows):
+    """The total is clipped, and not each value: one user moves it from one end to the other."""
+    exact = np.array([int(np.clip(rows["x"].fill_null(0.0).sum(), 0, 10 * HIGH))])
+    return Answer(added(exact, LIMIT * HIGH), (1.0, 0.0))
+
+
+def bounds_before_a_rewrite(rows):
+    """The limit is enforced, then a join doubles the rows."""
+    limited = kept(rows)
+    return Answer(added(counts(pl.concat([limited, limited])), LIMIT), (1.0, 0.0))
+
+
+def sensitivity_of_the_lower_bound(rows):
+    return Answer(added(sums(kept(rows), 10.0, HIGH), LIMIT * 10.0), (1.0, 0.0))
+
+
+def an_average_pays_for_one_of_two(rows):
+    limited = kept(rows)
+    return Answer((added(sums(limited), LIMIT * HIGH), added(counts(limited), LIMIT)), (1.0, 0.0))
+
+
+def no_bounds_no_noise(rows):
+    return Answer(sums(kept(rows)), (1.0, 0.0))
+
+
+def one_draw_for_all_keys(rows):
+    return Answer(counts(kept(rows)) + noise.discrete_laplace(LIMIT, 1), (1.0, 0.0))
+
+
+def fresh_noise_at_each_reading(rows):
+    exact = counts(kept(rows))
+    return Answer([added(exact, LIMIT) for _ in range(3)], (1.0, 0.0))
+
+
+def keys_of_the_data(rows):
+    keys = rows["key"].unique().sort().to_list()
+    return Answer(added(counts(kept(rows), keys), LIMIT), (1.0, 0.0))
+
+
+def bounds_of_the_data(rows):
+    high = rows["x"].max()
+    return Answer(added(sums(kept(rows), 0, high), LIMIT * high), (1.0, 0.0))
+
+
+def codes_in_order_of_appearance(rows):
+    return Answer((added(counts(kept(rows)), LIMIT), rows["key"].unique(maintain_order=True).to_list()), (1.0, 0.0))
+
+
+def a_size_that_nothing_checks(rows):
+    """The mean of a declared number of rows: it is divided by the rows that there are."""
+    exact = np.array([int(sums(rows)[0] * 10 / rows.height)])
+    return Answer(added(exact, 10 * LIMIT * HIGH / 1000), (1.0, 0.0))
+
+
+def a_choice_for_a_quarter(rows):
+    place = noise.permute_and_flip(counts(kept(rows))[None], Fraction(2, LIMIT))
+    return Answer(int(place[0]), (0.25, 0.0))
+
+
+def classical_noise_above_one(rows):
+    epsilon, delta = 8.0, 1e-2
+    scale = LIMIT * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+    return Answer(added(counts(kept(rows)), scale, "rounded_gaussian"), (epsilon, delta))
+
+
+def a_failure_tells(rows):
+    missing = rows["x"].null_count()
+    return Answer((added(counts(kept(rows)), LIMIT), "a cell failed to parse" if missing else ""), (1.0, 0.0))
+
+
+BUGS = [
+    no_limit,
+    clip_then_the_raw_column,
+    clip_of_the_total,
+    bounds_before_a_rewrite,
+    sensitivity_of_the_lower_bound,
+    an_average_pays_for_one_of_two,
+    no_bounds_no_noise,
+    one_draw_for_all_keys,
+    fresh_noise_at_each_reading,
+    keys_of_the_data,
+    bounds_of_the_data,
+    codes_in_order_of_appearance,
+    a_size_that_nothing_checks,
+    a_choice_for_a_quarter,
+    classical_noise_above_one,
+    a_failure_tells,
+]
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+def test_a_published_kind_of_bug_is_caught(bug):
+    with pytest.raises(AssertionError, match="Not private on pair"):
+        dp.audit.assert_private(bug, pairs())
+
+
+# Releases of frames
+
+
+def asked(rows, **price):
+    frame = rows.dp(unit="user", budget=dp.Budget(epsilon=9, delta=1e-3))
+    grouped = frame.group_by("key", keys=KEYS, max_groups=2, max_rows_per_group=2)
+    return grouped.agg(n=dp.count(), m=dp.mean("x", (0, 100)), q=dp.median("x", (0, 100))).release(**price)
+
+
+@pytest.mark.parametrize("price", [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian"}])
+def test_a_release_of_a_frame(price):
+    dp.audit.assert_private(lambda rows: asked(rows, **price), pairs())
+    found = [dp.audit.replay(lambda rows: asked(rows, **price), *pair) for pair in pairs()]
+    assert max(one.loss for one in found) > 0.5
+    assert {one.charged for one in found} == {1.0}
+
+
+def test_several_releases_and_a_batch():
+    def both(rows):
+        budget = dp.Budget(epsilon=9)
+        frame = rows.dp(unit="user", budget=budget)
+        plan = budget.plan([frame.count_units(), frame.count(max_rows=2)], epsilon=1.0)
+        return [*plan.release(), frame.count(max_rows=1).release(epsilon=0.5)]
+
+    found = dp.audit.replay(both, *next(pairs()))
+    assert found.private
+    assert found.charged == 1.5
+    assert found.loss == pytest.approx(1.5)
+    assert found.answers == 3
+
+
+def test_groups_that_are_found_are_not_replayed():
+    def found(rows):
+        frame = rows.dp(unit="user", budget=dp.Budget(epsilon=9, delta=0.1))
+        return frame.group_by("key", max_groups=1, max_rows_per_group=1).count().release(epsilon=1.0, delta=0.05)
+
+    here = table(0)
+    new = pl.DataFrame({"user": [8], "key": ["d"], "x": [1.0]}, schema=here.schema)
+    assert not dp.audit.replay(found, here, pl.concat([here, new])).private
+
+
+def test_a_result_without_a_cost():
+    with pytest.raises(dp.errors.InvalidArgument, match="cost"):
+        dp.audit.replay(lambda rows: 1, table(0), table(1))
