@@ -7,6 +7,7 @@ python spenders.py squares PLACE PROCESSES SPENDS FIT  # the same, of a budget t
 python spenders.py raw PATH PROCESSES SPENDS       # as many bare synced SQLite transactions
 python spenders.py kills PATH SEEN KILLS           # fork, charge, store and write down what was seen; kill; check
 python spenders.py copies PATH SEEN KILLS          # the same, and copy the file and its journal after each kill
+python spenders.py backups PATH SEEN KILLS         # the same, and take a backup before each kill, beside the charges
 """
 
 import json
@@ -265,7 +266,7 @@ def integrity(path):
         connection.close()
 
 
-def kills(path, seen, number, copies=None):
+def kills(path, seen, number, copies=None, meanwhile=None):
     """Kill a process that charges and stores, over and over; the file must be sound after each.
 
     As often as was asked, and until as many charges were seen. Where a process got nowhere the next one has more time:
@@ -277,6 +278,8 @@ def kills(path, seen, number, copies=None):
         if child == 0:
             until_killed(path, seen)
         time.sleep(draw.uniform(0.005, 0.15) * patience)
+        if meanwhile is not None:
+            meanwhile(len(reports), written(seen))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         now = written(seen)
@@ -298,6 +301,19 @@ def copying(path):
     return copy
 
 
+def backing_up(path, folder):
+    """A function that takes a backup of a ledger, named after the number of charges that were seen by then."""
+    from dpframe.budget import Ledger
+
+    def back_up(number, seen):
+        if "://" in path or os.path.exists(path):
+            ledger = Ledger(path)
+            ledger.backup(f"{folder}/{number}.{seen}.backup")
+            ledger.close()
+
+    return back_up
+
+
 if __name__ == "__main__":
     verb, place, *rest = sys.argv[1:]
     if verb == "spend":
@@ -314,4 +330,6 @@ if __name__ == "__main__":
         from dpframe.budget.ledger import store
 
         assert store  # imported beforehand, so that each child starts at once
-        print(json.dumps(kills(place, rest[0], int(rest[1]), copying(place) if verb == "copies" else None)))
+        copies = copying(place) if verb == "copies" else None
+        meanwhile = backing_up(place, os.path.dirname(rest[0])) if verb == "backups" else None
+        print(json.dumps(kills(place, rest[0], int(rest[1]), copies, meanwhile)))
