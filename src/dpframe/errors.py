@@ -31,6 +31,7 @@ DpFrameError
 ├── UnknownAttribute           no such method or attribute; says what to type (also an AttributeError)
 ├── UnsupportedOperation       an operation that cannot be private, or that this engine does not have
 └── EngineError                the engine failed; its own message is withheld, since it may show cells
+    └── EngineUnavailable      the database does not answer, which was found before anything was paid
 
 DpFrameWarning                 the call succeeds, but with a consequence that is easily overlooked (a UserWarning)
 ```
@@ -54,6 +55,7 @@ __all__ = [
     "DpFrameError",
     "DpFrameWarning",
     "EngineError",
+    "EngineUnavailable",
     "FailuresUnacknowledged",
     "FrameworkError",
     "InvalidArgument",
@@ -222,6 +224,10 @@ class UnsupportedOperation(DpFrameError):
 
 class EngineError(DpFrameError):
     """The engine failed. Its own message is withheld because it may hold cells."""
+
+
+class EngineUnavailable(EngineError):
+    """The database does not answer, or the connection to it is lost. Nothing was paid."""
 
 
 class DpFrameWarning(UserWarning):

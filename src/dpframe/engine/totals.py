@@ -23,7 +23,7 @@ from dpframe.engine.forks import check_threads
 from dpframe.engine.intake import signals
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, listed_groups, public_keys
-from dpframe.errors import DpFrameError, EngineError
+from dpframe.errors import DpFrameError, EngineError, EngineUnavailable
 from dpframe.plan import Question, Total
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ def totals(
 def validate(question: Question) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
     check_threads(question.step)
-    guarded(lambda: _validated(question))
+    guarded(lambda: _validated(question), before=True)
 
 
 def _validated(question: Question) -> None:
@@ -82,15 +82,42 @@ def _validated(question: Question) -> None:
         _assembled(question, *_empty(question, weights=influence_weights(question, first.held, influences)))
 
 
-def guarded(run: Callable[[], T]) -> T:
-    """Run an engine without its warnings, and replace the messages of its errors (see `sealed`)."""
+def guarded(run: Callable[[], T], *, before: bool = False) -> T:
+    """Run an engine without its warnings, and replace the messages of its errors (see `sealed`).
+
+    Input:  before: whether it reads no rows, so that nothing about them is told by a lost connection
+    """
 
     def quiet() -> T:
         with warnings.catch_warnings(), _nested():
             warnings.simplefilter("ignore")
             return run()
 
-    return sealed(quiet)
+    return sealed(quiet, before=before)
+
+
+# Classes of SQLSTATE and types of exceptions that say that a connection is lost or refused.
+_SQLSTATES = ("08", "57P01", "57P02", "57P03", "53300")
+_LOST = frozenset(
+    {
+        *("psycopg.OperationalError", "psycopg.InterfaceError", "psycopg2.OperationalError", "psycopg2.InterfaceError"),
+        *("duckdb.ConnectionException", "py4j.protocol.Py4JNetworkError", "grpc._channel._InactiveRpcError"),
+        "pyspark.errors.exceptions.connect.SparkConnectGrpcException",
+    }
+)
+
+
+def _is_lost(error: BaseException | None) -> bool:
+    """Whether an error, or one that it comes from, is of a lost connection: by type and SQLSTATE, not by its words."""
+    while error is not None:
+        state = getattr(error, "sqlstate", None)
+        names = {f"{kind.__module__}.{kind.__name__}".replace("_duckdb.", "duckdb.") for kind in type(error).__mro__}
+        if isinstance(state, str):
+            return state.startswith(_SQLSTATES)
+        if isinstance(error, ConnectionError) or names & _LOST:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 _DEEP = 10_000  # calls within each other: what writes SQL takes nine for each subquery within a subquery
@@ -133,8 +160,22 @@ def _ended(thread: int) -> None:
         sys.setrecursionlimit(_found)
 
 
-def sealed(run: Callable[[], T]) -> T:
+_WITHHELD = (
+    "The engine could not run this query. Its own message is withheld because it may show cells; run the same steps on "
+    "a few made-up rows to see it."
+)
+_UNAVAILABLE = (
+    "The database does not answer, or the connection to it is lost. Nothing was paid. Connect again, protect the table "
+    "of the new connection, and run the job again."
+)
+
+
+def sealed(run: Callable[[], T], *, before: bool = False) -> T:
     """Run a function, and replace an error of the engine by one with a constant message: the engine's may show cells.
+
+    A lost connection is told apart only before the charge, where no row is read. After it no class of errors is safe to
+    tell: rows decide how long a query runs and how much memory it takes, so a time limit, a full disk and a server that
+    is out of memory can depend on one unit; and a view may end its own connection where a cell says so.
 
     The handler catches BaseException, because Polars' PanicException is one. The new error is raised outside of the
     handler, so that it does not refer to the old one. Where the handler of a signal raised, as for Ctrl-C, that is what
@@ -150,11 +191,8 @@ def sealed(run: Callable[[], T]) -> T:
             failure = error
         except (KeyboardInterrupt, SystemExit) as error:
             failure = _again(error)
-        except BaseException:
-            failure = EngineError(
-                "The engine could not run this query. Its own message is withheld because it may show cells; "
-                "run the same steps on a few made-up rows to see it."
-            )
+        except BaseException as error:
+            failure = EngineUnavailable(_UNAVAILABLE) if before and _is_lost(error) else EngineError(_WITHHELD)
     failure = (_again(raised[0]) if raised else failure).with_traceback(None)
     failure.__cause__ = failure.__context__ = None
     raise failure

@@ -1,0 +1,118 @@
+"""A lost connection is told apart before the charge alone: no row is read there."""
+
+import importlib
+
+import duckdb
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import errors
+
+totals = importlib.import_module("dpframe.engine.totals")
+ROWS = pl.DataFrame({"id": [1, 2, 3], "x": [1.0, 2.0, 3.0]})
+
+
+def asked(table, budget):
+    return dp.protect(table, unit="id", budget=budget, max_rows=1).sum("x", bounds=(0, 10))
+
+
+def ended(url):
+    """End all other connections of a server, as a restart does."""
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(host=url.rpartition("=")[2], user="dpframe", dbname="postgres", autocommit=True) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+
+
+@pytest.fixture
+def postgres_table(postgres_server):
+    from postgres_tables import connected, stores
+
+    with connected(postgres_server) as backend:
+        yield stores(backend)(ROWS)
+
+
+def test_a_connection_that_was_lost_before_the_charge_costs_nothing(postgres_table, postgres_server):
+    budget = dp.Budget(epsilon=5)
+    query = asked(postgres_table, budget)
+    query.release(epsilon=0.5)
+    ended(postgres_server)
+    for _ in range(3):
+        with pytest.raises(errors.EngineUnavailable, match="Nothing was paid"):
+            query.release(epsilon=0.5)
+    assert [line.status for line in budget.history()] == ["released"]
+    assert budget.failures == (0, 0)
+
+
+def test_a_connection_that_was_closed_costs_nothing():
+    connection, budget = duckdb.connect(), dp.Budget(epsilon=5)
+    connection.register("brought", ROWS.to_arrow())
+    connection.execute("CREATE TABLE kept AS SELECT * FROM brought")
+    query = asked(connection.table("kept"), budget)
+    connection.close()
+    with pytest.raises(errors.EngineUnavailable):
+        query.release(epsilon=0.5)
+    assert budget.history() == []
+
+
+def test_a_connection_that_is_lost_after_the_charge_is_a_failure_like_any_other(
+    postgres_table, postgres_server, monkeypatch
+):
+    """The words and the class are those of an error on a cell, and it counts."""
+    budget, read = dp.Budget(epsilon=5), totals._read
+    query = asked(postgres_table, budget)
+
+    def restarted(*arguments):
+        ended(postgres_server)
+        return read(*arguments)
+
+    monkeypatch.setattr(totals, "_read", restarted)
+    with pytest.raises(errors.EngineError) as caught:
+        query.release(epsilon=0.5)
+    assert type(caught.value) is errors.EngineError
+    assert str(caught.value) == totals._WITHHELD
+    assert budget.failures == (1, 1)
+    assert budget.acknowledge_failures("Ada") == 1
+
+
+class ServerError(Exception):
+    def __init__(self, sqlstate):
+        super().__init__("cell 31337")
+        self.sqlstate = sqlstate
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        (ConnectionResetError("31337"), True),
+        (ServerError("08006"), True),
+        (ServerError("57P01"), True),
+        (ServerError("53300"), True),
+        *((ServerError(state), False) for state in ("22012", "22P02", "57014", "53100", "53200", "42P01", "XX000")),
+        *(
+            (kind("31337"), False)
+            for kind in (ValueError, OSError, MemoryError, TimeoutError, pl.exceptions.ComputeError)
+        ),
+    ],
+    ids=repr,
+)
+def test_which_errors_say_that_a_connection_is_lost(error, lost):
+    def fails():
+        raise error
+
+    def within():
+        try:
+            fails()
+        except BaseException as first:
+            raise RuntimeError("31337") from first
+
+    for run in (fails, within):
+        for before in (True, False):
+            with pytest.raises(errors.EngineError) as caught:
+                totals.sealed(run, before=before)
+            assert isinstance(caught.value, errors.EngineUnavailable) is (lost and before)
+            assert "31337" not in str(caught.value)
+            assert caught.value.__cause__ is caught.value.__context__ is None
