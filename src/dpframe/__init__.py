@@ -22,6 +22,7 @@ from dpframe.api.statistics.counts import *
 from dpframe.api.statistics.moments import *
 from dpframe.api.statistics.pairs import *
 from dpframe.budget import Budget, Caps, Ledger
+from dpframe.engine import content_hash
 from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, coalesce, col, concat_str, duration, lit, when
 from dpframe.plan.policy import Policy
@@ -51,6 +52,7 @@ __all__ = [
     "col",
     "concat",
     "concat_str",
+    "content_hash",
     "duration",
     "errors",
     "lit",

@@ -32,6 +32,7 @@ from dpframe.release import Account, bought, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
 from dpframe.release.estimators import estimator_of
+from dpframe.release.kept_answers import read_correction
 from dpframe.release.kinds import answer_kind
 from dpframe.release.pricing import NoisePlan, is_list, read_price, read_prices, share_price
 from dpframe.release.shown import Release, priced_chart, read_look, warn_hopeless
@@ -339,6 +340,8 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         ci: float | None = None,
         covers: str = "noise",
         spender: str | None = None,
+        supersedes: str | None = None,
+        because: str | None = None,
     ) -> Release[Table_co]:
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
@@ -359,7 +362,8 @@ class Query(NoNumber, Hints, Generic[Table_co]):
                 Counts, sums, means, ratios, variances, covariances and correlations have the second. Where people may
                 have several rows or values other than 0 and 1, a part of the price pays for how far they differ: a
                 ninth to a fifth, and 1/13 for a correlation; spender: who pays, for caps
-                and history
+                and history; supersedes: the name of a release that this one corrects, which stays paid; because: the
+                reason, which the statement says
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
@@ -389,7 +393,9 @@ class Query(NoNumber, Hints, Generic[Table_co]):
             origin = engine.read_origin(data)
             question = replace(question, step=exchanged(question.step, lambda source: replace(source, origin=origin)))
         retry = on_pending == "retry"
-        answer: Release[Table_co] = release(question, budget, price, name=name, refresh=refresh, retry=retry)
+        options: dict[str, Any] = {"name": name, "refresh": refresh, "retry": retry}
+        options["corrects"] = read_correction(name, supersedes, because)
+        answer: Release[Table_co] = release(question, budget, price, **options)
         return answer if ci is None else answer.with_ci(ci)
 
     def tune(

@@ -347,6 +347,14 @@ class Budget(BudgetState):
                 page.append("acknowledgement", {"failures": unacknowledged, "failed": failed, "by": who}, now())
         return unacknowledged
 
+    def kept(self, name: str) -> Receipt | None:
+        """The stored answer of a name, if there is one."""
+        with self._book.write() as page:
+            earlier = page.latest(name)
+            if earlier is None or page.result(earlier.number) is None:
+                return None
+            return stored_answer(page, earlier, self._left(page.spent))
+
     def check_subject(self, subject: str) -> None:
         """Check the name of the units of a table before it is asked; all else that does not fit, a release refuses.
 

@@ -151,6 +151,24 @@ class Verbs(Hints):
             name=name,
         )
 
+    def answer(self, name: str) -> Any:
+        """The stored answer of a release, by its name alone: for free, without the table or the question.
+
+        Input:  name: of the release
+        Output: its table with `to_csv` and the like, `when`, `cost` and `report()`; a list of these for a batch. The
+                table has a row for each group. A crosstab, intervals and post-processing need the question: release it
+                again under its name, which is free
+        Errors: InvalidArgument if nothing was released under this name; UnsupportedOperation for a period of a series
+
+        >>> import polars as pl, dpframe as dp
+        >>> budget = dp.Budget(epsilon=1.0)
+        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=budget)
+        >>> out = frame.count(max_rows=2).release(epsilon=0.25, name="rows")
+        >>> budget.answer("rows").to_polars().equals(out.to_polars())
+        True
+        """
+        return registered("answer")(self, name)
+
     def forecast(self) -> Any:
         """How long this budget and its allowances last, as sentences, `.table` and `.plot()`."""
         return registered("forecast")(self)

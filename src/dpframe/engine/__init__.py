@@ -20,7 +20,7 @@ from dpframe.engine.marginals import (
     validate_marginals,
 )
 from dpframe.engine.native import adopt, content, public, values_of
-from dpframe.engine.origins import check_unchanged, origin_of, read_origin
+from dpframe.engine.origins import check_unchanged, content_hash, origin_of, read_origin
 from dpframe.engine.stages import most_per_key
 from dpframe.engine.support import check_supported, queries, work_in_words
 from dpframe.engine.tables import (
@@ -47,6 +47,7 @@ __all__ = [
     "check_supported",
     "check_unchanged",
     "content",
+    "content_hash",
     "contingency",
     "empty_sums",
     "in_own_types",

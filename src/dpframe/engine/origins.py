@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import hmac
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +14,10 @@ import polars as pl
 
 from dpframe.errors import EngineError, InvalidArgument, kind_of
 from dpframe.plan.steps import Step, sources_of
+from dpframe.usage import door
 
 _DATASET = re.compile(r"^\s*PythonDataset SCAN", re.MULTILINE)
+_KEY = 16  # characters
 _SHOWN = 3  # number of files that are named
 Origin = dict[str, Any]
 
@@ -37,6 +40,41 @@ def read_origin(data: object) -> str | Path | None:
         "data= names the rows without reading them. It is a text or a date, data='2026-01', the path of their file, "
         f"data=pathlib.Path('visits.parquet'), or a table object of Delta or Iceberg; not {kind_of(data)}."
     )
+
+
+@door
+def content_hash(path: str | Path, key: str) -> str:
+    """A label for `data=` that follows from the content of a file or folder, and not from its time or place.
+
+    A copy, a restore or rsync does not change it, so a name is not refused for these.
+
+    Input:  path: a file or a folder; key: a secret of yours of at least 16 characters, the same for all jobs. Without
+            it somebody who knows all rows but one could try what the last one is, since a hash says whether a guess is
+            right
+    Output: a text: 128 bits of HMAC-SHA-256 of the content, under the key
+    Bound:  whoever does not know the key learns from labels only which of them are equal. A name that is refused
+            because its label differs says that the rows were changed: let only those see it who may see the rows
+    Errors: InvalidArgument
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("city")
+    ...     content_hash(Path(folder, "a.csv"), "a key of our team")[:8]
+    'content '
+    """
+    if not isinstance(key, str) or len(key) < _KEY:
+        raise InvalidArgument(
+            f"content_hash: the key is a secret text of at least {_KEY} characters, dp.content_hash(path, key=...). "
+            "Keep it where jobs keep their passwords."
+        )
+    root = Path(path)
+    label = hmac.new(key.encode(), digestmod=hashlib.sha256)
+    for file in _inside(root):
+        place = file.relative_to(root).as_posix() if root.is_dir() else ""
+        with open(file, "rb") as stream:
+            inside = hashlib.file_digest(stream, "sha256").digest()
+        label.update(f"{len(place)} {place} ".encode() + inside)
+    return f"content {label.hexdigest()[:32]}"
 
 
 def origin_of(data: str | Path | None, files: Sequence[Path]) -> Origin | None:

@@ -36,6 +36,7 @@ from dpframe.release.answer import (
 )
 from dpframe.release.auto import Seen, check_choice, choose, restored
 from dpframe.release.certificate import certified, charged_facts
+from dpframe.release.kept_answers import Correction, described_correction, said_of
 from dpframe.release.kinds import Record, answer_kind
 from dpframe.release.left_out import left_out
 from dpframe.release.paying import Account, Naming, described_origin, keep, recorded, subject_of, told, under_policy
@@ -63,6 +64,7 @@ def release(
     question: Question,
     account: Account,
     price: Price,
+    corrects: Correction | None = None,
     **naming: Unpack[Naming],
 ) -> Any:
     """Validate, charge, read, draw, store and lay out; or return the stored answer of the name.
@@ -74,7 +76,7 @@ def release(
     """
     price, plan = bought(question, price)
     cost = check_choice(question, price) if question.undecided else plan.cost
-    (one,) = settled([(question, plan)], account, cost, price, **naming)
+    (one,) = settled([(question, plan)], account, cost, price, corrects=corrects, **naming)
     return one
 
 
@@ -102,12 +104,14 @@ def settled(
     price: Price,
     *,
     batch: bool = False,
+    corrects: Correction | None = None,
     **naming: Unpack[Naming],
 ) -> list[Any]:
     """Charge several questions once, together, and answer them.
 
     Input:  questions with their noise; the account; the cost of all together; the price, for the description under the
-            name; batch: whether the questions were fixed together; naming as in `Budget.charge`
+            name; batch: whether the questions were fixed together; corrects: the earlier release that this one takes the
+            place of; naming as in `Budget.charge`
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
     for question, _ in questions:
@@ -122,6 +126,7 @@ def settled(
     query = f"batch of {len(questions)}: {words}" if batch else words
     name = naming.get("name")
     plan = _description(questions, price) if name is not None else None
+    plan = described_correction(plan, corrects, name, account)
     events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
     options: dict[str, Any] = {**naming, "plan": plan, "batch": batch, "events": events}
     options |= under_policy((question for question, _ in questions), account, cost)
@@ -131,7 +136,7 @@ def settled(
     receipt = account.charge(cost, subjects.pop(), query, **options)
     if receipt.stored is None:
         asked_for = [question for question, _ in questions]
-        read = partial(_answer_all, questions, account, receipt, price, name)
+        read = partial(_answer_all, questions, account, receipt, price, name, corrects)
         questions, answers, reasons, statements, seen = recorded(account, receipt, name, asked_for, read)
         certificate = certificate or certified(questions, cost, normal, seen)
         data = packed(answers)
@@ -165,6 +170,7 @@ def _answer_all(
     receipt: Receipt,
     price: Price,
     name: str | None,
+    corrects: Correction | None,
 ) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]], Seen]:
     """The questions with chosen limits and bounds, answers, derivations, statements, and what choices read.
 
@@ -175,7 +181,7 @@ def _answer_all(
     reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
-        {**_statement(pair, why, account, receipt, about), **_covered(pair[0]), **choice}
+        {**_statement(pair, why, account, receipt, about), **_covered(pair[0]), **choice, **said_of(corrects)}
         for (pair, _, choice), why in zip(results, reasons, strict=True)
     ]
     return [pair for pair, _, _ in results], [answer for _, answer, _ in results], reasons, statements, seen

@@ -10,7 +10,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -163,6 +163,32 @@ def write_text(write: Callable[[Any], str | None], path: Any) -> str | None:
         return write(None)
     with whole(path) as beside:
         return write(beside)
+
+
+def write_sql(table: Any, name: str, connection: Any, if_exists: str, release: str | None) -> None:
+    """Write a pandas table, with the name of its release in a column, into a database, in one transaction.
+
+    Errors: InvalidArgument
+    """
+    import sqlalchemy as sa
+
+    if if_exists not in ("fail", "append", "replace"):
+        raise InvalidArgument("to_sql: if_exists= is 'fail', 'append' or 'replace'.")
+    if isinstance(connection, str):
+        connection = sa.create_engine(connection)
+    if not isinstance(connection, (sa.Engine, sa.Connection)):
+        raise InvalidArgument("to_sql: connection= is a connection or an engine of SQLAlchemy, or its URL.")
+    column = unlike("release", set(map(str, table.columns)))
+    table = table.assign(**{column: release})
+    with ExitStack() as stack:
+        if isinstance(connection, sa.Engine):
+            connection = stack.enter_context(connection.begin())
+        elif not connection.in_transaction():
+            stack.enter_context(connection.begin())
+        if if_exists == "append" and release is not None and sa.inspect(connection).has_table(name):
+            kept = sa.table(name, sa.column(column))
+            connection.execute(sa.delete(kept).where(kept.c[column] == release))
+        table.to_sql(name, connection, if_exists=if_exists, index=False)
 
 
 def write_latex(table: Any, path: Any, index: bool, options: Mapping[str, Any]) -> str | None:

@@ -24,6 +24,7 @@ from dpframe.release.shown.files import (
     write_excel,
     write_latex,
     write_parquet,
+    write_sql,
     write_text,
 )
 from dpframe.release.shown.report import Report
@@ -152,6 +153,20 @@ class Exports(Hints):
         """
         more = {"index": self._indexed, **options}
         return write_text(lambda beside: self._to_text().to_html(beside, **more), path)
+
+    def to_sql(self, table: str, connection: Any, *, if_exists: str = "fail") -> None:
+        """Write the released table into a database, in one transaction: readers see all of it, or what was there.
+
+        A column `release` has the name of the release. So a job that runs again and appends takes out its own rows
+        first, and no row is there twice.
+
+        Input:  table: its name; connection: a connection or an engine of SQLAlchemy, or its URL; a connection that is
+                in a transaction is not committed; if_exists: "fail", "replace" the table, or "append" to it
+        Errors: InvalidArgument; what the database raises, for instance of a table that is there already
+        """
+        frame = self.to_pandas()
+        keyed = frame.reset_index() if self._indexed else frame
+        write_sql(keyed, table, connection, if_exists, self.report().to_dict().get("name"))
 
     def _to_text(self) -> Any:
         """The pandas table that LaTeX and HTML are written from."""

@@ -259,7 +259,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
     together = guarantee["charged_for_queries"]
     batch = [f"It was charged once for {together} queries released together."] if together > 1 else []
     name = f", under the name {items['name']!r}" if items["name"] else ""
-    origin = [items["stored"]] if "stored" in items else []
+    origin = [items[key] for key in ("corrects", "superseded", "stored") if key in items]
     versions = ", ".join(f"{k} {v}" for k, v in sorted(items["implementation"]["versions"].items()))
     remaining, limit = (loss_words(budget[key]) for key in ("remaining", "limit"))
     steps = [{**row, "step": row.get("shown", row["step"])} for row in items["bounds"]]

@@ -1,0 +1,111 @@
+"""Stored answers that are read by name alone, and releases that take the place of earlier ones."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from dpframe.budget import Budget, Loss, is_text, offered
+from dpframe.engine import Kind, as_kind
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.release.shown import Exports, Report
+from dpframe.release.stored import Answer, unpacked
+
+_MARGINS = (("every column", "shown where the question is released again under this name, for free"),)
+
+
+class Correction(NamedTuple):
+    """The name of an earlier release, and why another one takes its place."""
+
+    name: str
+    because: str
+
+
+def read_correction(name: str | None, supersedes: object, because: object) -> Correction | None:
+    """The correction that was typed. Errors: InvalidArgument."""
+    if supersedes is None and because is None:
+        return None
+    if not is_text(supersedes) or not is_text(because) or name is None or name == supersedes:
+        raise InvalidArgument(
+            "A correction has a name of its own, the name that it takes the place of, and the reason: "
+            "release(..., name='visits v2', supersedes='visits v1', because='the first file lacked a day')."
+        )
+    return Correction(str(supersedes), str(because))
+
+
+def described_correction(
+    plan: dict[str, Any] | None, corrects: Correction | None, name: str | None, account: Any
+) -> dict[str, Any] | None:
+    """The description of a release, with what it corrects. Errors: InvalidArgument if there is no such release."""
+    if plan is None or corrects is None:
+        return plan
+    if not hasattr(account, "history") or corrects.name not in {line.name for line in account.history()}:
+        raise InvalidArgument(
+            f"supersedes={corrects.name!r}: nothing was released under this name from this budget, so there is nothing "
+            f"to correct by {name!r}. Nothing was spent."
+        )
+    return {**plan, "supersedes": {"": f"{corrects.name!r}, because {corrects.because}", **corrects._asdict()}}
+
+
+def said_of(corrects: Correction | None) -> dict[str, str]:
+    """What a privacy statement says of a correction."""
+    return {} if corrects is None else {"corrects": f"Takes the place of {corrects.name!r}: {corrects.because}"}
+
+
+class KeptAnswer(Exports):
+    """A stored answer: its table, the time at which it was stored, and its privacy statement."""
+
+    def __init__(self, name: str, answer: Answer, when: dt.datetime, cost: Loss, statement: Mapping[str, Any]) -> None:
+        self.name, self.when, self.cost = name, when, cost
+        self._long, self._statement = answer.long, statement
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The released table, with a row for each group."""
+        return self._long
+
+    def _in_kind(self, kind: Kind) -> Any:
+        return as_kind(self._long, kind)
+
+    def report(self) -> Report:
+        """The privacy statement."""
+        return Report(self._statement, _MARGINS)
+
+    @property
+    def _words(self) -> str:
+        return f"{self._long}\n\n{self.name!r}, stored {self.when:%Y-%m-%d %H:%M} UTC at {self.cost}."
+
+    @property
+    def _notes(self) -> Sequence[str]:
+        """What a test, a correction or a later release says of it."""
+        return [self._statement[key] for key in ("test", "corrects", "superseded") if key in self._statement]
+
+
+@offered("answer")
+def answer(budget: Budget, name: object) -> Any:
+    """The stored answer of a name; see `Budget.answer`."""
+    receipt = budget.kept(name) if isinstance(name, str) else None
+    kept = None if receipt is None else receipt.stored
+    if receipt is None or kept is None:
+        raise InvalidArgument(f"budget.answer({name!r}): no answer is stored under this name; see budget.history().")
+    if "releases" not in kept.statement:
+        raise UnsupportedOperation(
+            f"budget.answer({name!r}): this is a part of a larger answer. Reopen its series, budget.series('...'), or "
+            "ask again under its name, which is free."
+        )
+    later = [line.name for line in budget.entries() if _corrected(line.body) == name]
+    note = {"superseded": f"{later[-1]!r} has taken the place of this release."} if later else {}
+    answers = [
+        KeptAnswer(str(name), one, kept.when, receipt.loss, {**statement, **note})
+        for one, statement in zip(unpacked(kept.data), kept.statement["releases"], strict=True)
+    ]
+    return answers[0] if len(answers) == 1 else answers
+
+
+def _corrected(body: Mapping[str, Any]) -> str | None:
+    """The name of the release that a charge takes the place of."""
+    corrects = (body.get("plan") or {}).get("supersedes")
+    return None if corrects is None else str(corrects["name"])
