@@ -110,8 +110,8 @@ def settled(
     """Charge several questions once, together, and answer them.
 
     Input:  questions with their noise; the account; the cost of all together; the price, for the description under the
-            name; batch: whether the questions were fixed together; corrects: the earlier release that this one takes the
-            place of; naming as in `Budget.charge`
+            name; batch: whether the questions were fixed together; corrects: the release that this one takes the place
+            of; naming as in `Budget.charge`
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
     for question, _ in questions:
