@@ -1,6 +1,6 @@
 """Noise of k equal counts, asked one after another from one budget of (ε, δ), by the way of counting.
 
-    python benchmarks/accounts.py [--epsilon 1] [--delta 1e-6]
+    python benchmarks/accounts.py [--epsilon 1] [--delta 1e-6] [--batches]
 
 A count of people moves by 1. Standard deviations: of discrete Laplace noise of ε/k, by adding up; of Gaussian noise
 whose ρ add up, converted at all of δ; of Gaussian noise whose μ² add up, at all of δ; and of a budget's own shares of
@@ -14,6 +14,7 @@ from fractions import Fraction
 import polars as pl
 
 import dpframe as dp
+from dpframe.release.pricing.pld import largest_parts
 from dpframe.theory.formulas.loss import gdp_within, rho_within
 
 
@@ -25,11 +26,25 @@ def deviation(query, **price):
     return math.sqrt(2 * math.exp(-1 / noise["scale"])) / -math.expm1(-1 / noise["scale"])
 
 
+def batches(epsilon, delta):
+    """Deviation of Laplace noise that adds up, of Laplace noise by loss distributions, and of Gaussian noise."""
+    print(f"{'k':>5} {'adding up':>10} {'by pld':>8} {'gaussian':>8}")
+    for number in (1, 2, 3, 5, 8, 12, 20, 50):
+        basic = math.sqrt(2) * number / float(epsilon)
+        factor = largest_parts([epsilon / number] * number, [], epsilon, delta)
+        gaussian = math.sqrt(number / gdp_within(epsilon, delta))
+        print(f"{number:>5} {basic:>10.2f} {basic / float(factor):>8.2f} {gaussian:>8.2f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--delta", type=float, default=1e-6)
+    parser.add_argument("--batches", action="store_true", help="k counts in one batch, by the way of counting")
     given = parser.parse_args()
+    if given.batches:
+        batches(Fraction(str(given.epsilon)), Fraction(str(given.delta)))
+        return
     limit = {"epsilon": given.epsilon, "delta": given.delta}
     epsilon, delta = Fraction(str(given.epsilon)), Fraction(str(given.delta))
     rho, square = float(rho_within(epsilon, delta)), float(gdp_within(epsilon, delta))

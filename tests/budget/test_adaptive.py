@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 import math
 import random
 from dataclasses import replace
@@ -16,7 +17,7 @@ from dpframe.budget import Budget, Ledger, Loss, Normal
 from dpframe.budget.accountants import Basic
 from dpframe.budget.adaptive import SPLITS, GaussianDp
 from dpframe.budget.entries import loss_of, texts_of
-from dpframe.budget.parts import PartName
+from dpframe.budget.parts import PartName, opened, raised
 from dpframe.errors import BudgetExceeded, BudgetMismatch, InvalidPrice, UnsupportedOperation
 from dpframe.release.pricing import log_noise
 from dpframe.theory.formulas.loss import (
@@ -133,6 +134,48 @@ def test_the_union_of_two_accounts_that_both_use_delta_gets_more():
 
     mechanisms = [binned(float(square) ** 0.5), leak(float(used))]
     assert worst(mechanisms, take, (Fraction(0), Fraction(0), Fraction(0), 0), 1.0, 5) > 1.2 * 0.05
+
+
+def leaking(mechanism, delta):
+    """A mechanism that tells with probability δ which of the tables it is."""
+    return [*((p * (1 - delta), q * (1 - delta)) for p, q in mechanism), (delta, 0.0), (0.0, delta)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(60))
+def test_no_adaptive_choice_among_parts_and_the_whole_table_gets_more(seed):
+    """Three releases about a unit, some of them about its part, and two about another part, which only count."""
+    draw, account = random.Random(seed), GaussianDp()
+    limit = Loss.limit(Fraction(draw.choice([1, 2, "1/2"])), Fraction(1, 20))
+    prices, mechanisms = [], []
+    for _ in range(5):
+        epsilon = limit.exact_epsilon * Fraction(draw.choice([1, 2, 3, 6, 9]), 10)
+        square = (limit.exact_epsilon * Fraction(draw.randint(1, 12), 10)) ** 2 / 4
+        delta, keys = limit.exact_delta * Fraction(draw.randint(1, 16), 20), draw.random() < 0.5
+        if draw.random() < 0.5:
+            prices.append((Loss.charged(epsilon, delta if keys else Fraction(0)), None))
+            mechanisms.append(response(float(epsilon)))
+        else:
+            typed = Loss.charged(gdp_to_epsilon(square, limit.exact_delta / 20), limit.exact_delta / 20)
+            rho = Loss.charged_rho(square / 2, delta if keys else Fraction(0))
+            prices.append((typed if draw.random() < 0.5 and not keys else rho, Normal(square, keys)))
+            mechanisms.append(binned(float(square) ** 0.5))
+        mechanisms[-1] = leaking(mechanisms[-1], float(delta)) if keys else mechanisms[-1]
+    places = [draw.choice([None, "a"]) for _ in range(3)] + ["b", "b"]
+    mechanisms[3:] = [[(1.0, 1.0)]] * 2
+
+    @functools.cache
+    def take(state, i):
+        total, parts = state[0], json.loads(state[1])
+        counted = account.charged(total, prices[i][0], limit, prices[i][1])
+        if places[i] is not None:
+            counted, parts = raised(parts, PartName("p", places[i]), counted)
+        total = account.total([total, counted])
+        return (total, json.dumps(parts, sort_keys=True)) if account.allows(total, limit) else None
+
+    start = account.total([]), json.dumps(opened({}, "p", 1, ""))
+    for turned in (mechanisms, [[(q, p) for p, q in mechanism] for mechanism in mechanisms]):
+        assert worst(turned, take, start, float(limit.exact_epsilon), 3) <= 0.05
 
 
 def excess(epsilon, square, ratio):
