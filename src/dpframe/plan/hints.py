@@ -110,15 +110,18 @@ QUERY = _table(
         "error errors": "Type .accuracy(epsilon=0.1).",
     }
 )
+_RELEASED = {  # of all that is released
+    "error errors": "Type .accuracy().",
+    "epsilon delta": "Type .cost.",
+    "explain": "Type .report() or .derivation.",
+    "to_json": "Type .report().to_json().",
+}
 RELEASE = _table(
     {
         _TABLE: "Type .table: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table.",
         "item result": "Type .value.",
-        "error errors": "Type .accuracy().",
-        "epsilon delta": "Type .cost.",
-        "explain": "Type .report() or .derivation.",
-        "to_json": "Type .report().to_json().",
+        **_RELEASED,
         "left_out left_out_lower left_out_upper bias": "It is a column of .accuracy(), where limits=dp.Auto() or "
         "bounds=dp.Auto() chose limits or bounds; .report() says it in words.",
     }
@@ -131,10 +134,7 @@ MARGINALS = _table(
         "value": "Type .table, or out['a', 'b'].table.",
         _TABLE: "Type .table: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table.",
-        "error errors": "Type .accuracy().",
-        "epsilon delta": "Type .cost.",
-        "explain": "Type .report() or .derivation.",
-        "to_json": "Type .report().to_json().",
+        **_RELEASED,
     }
 )
 HIERARCHY = _table(
@@ -142,10 +142,7 @@ HIERARCHY = _table(
         "value": "Type out['total'].value.",
         _TABLE: "Type .table, or out['region'].table: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table, or out['region'].table.",
-        "error errors": "Type .accuracy().",
-        "epsilon delta": "Type .cost.",
-        "explain": "Type .report() or .derivation.",
-        "to_json": "Type .report().to_json().",
+        **_RELEASED,
         "shrink": "Least squares over all levels has drawn the small nodes to their parents already.",
     }
 )
@@ -153,10 +150,7 @@ SYNTHETIC = _table(
     {
         f"{_TABLE} to_frame df data collect rows": "Type .table: it is a table of the kind you know.",
         "value tables": "Type .marginals for the noisy tables, .table for the rows.",
-        "error errors": "Type .accuracy().",
-        "epsilon delta": "Type .cost.",
-        "explain": "Type .report() or .derivation.",
-        "to_json": "Type .report().to_json().",
+        **_RELEASED,
         "with_ci": "Rows have no intervals; the noisy tables have errors: .marginals['a',].with_ci().",
     }
 )

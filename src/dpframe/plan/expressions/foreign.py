@@ -58,10 +58,6 @@ _PLAIN = {
     "TemporalExpr.OrdinalDay": "dt.ordinal_day",
     "TemporalExpr.MonthStart": "dt.month_start",
     "TemporalExpr.MonthEnd": "dt.month_end",
-    **{
-        f"TemporalExpr.{name.title()}": f"dt.{name}"
-        for name in ("year", "month", "day", "hour", "minute", "second", "date")
-    },
     **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("year", "quarter", "month", "week", "day", "date")},
     **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("hour", "minute", "second")},
 }
