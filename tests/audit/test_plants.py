@@ -151,7 +151,7 @@ def narrowing_costs_more_than_its_share():
     price, paid, read = Price(Fraction(1), Fraction(0)), [], narrowing._read
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(narrowing, "_read", lambda ask, part, *more: paid.append(part.amount) or read(ask, part, *more))
-        narrowing.narrowed(ask, price, price.part(1 - ask.chosen_share))
+        narrowing.narrowed(ask, price, price.part(1 - ask.chosen_share), [])
     return sum(paid) + 1 - ask.chosen_share > 1
 
 

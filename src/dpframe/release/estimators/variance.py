@@ -22,44 +22,84 @@ class VarianceEstimator(Estimator):
 
     shrinks = True
 
+    def of_variance(self, variance: Any) -> Any:
+        """The statistic from a variance; it grows with the variance."""
+        return variance
+
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
-        return _variance(output, noisy)
+        return self.of_variance(_variance(output, noisy))
 
     def interval(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The variances that fit, widened to hold the released number, whose mean may be clipped to its bounds."""
-        low, high = (end * output.ticks for end in variance_interval(output, plan, alpha, parts))
+        low, high = (self.of_variance(end) * output.ticks for end in variance_interval(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def population(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
     ) -> Interval:
         """The variances that fit noise and sampling: a normal error is one more noise of the variance."""
-        low, high = (end * output.ticks for end in _for_people(output, plan, alpha, parts))
+        deviation = np.sqrt(sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts))
+        ends = variance_interval(output, plan, alpha, parts, deviation)
+        low, high = (self.of_variance(end) * output.ticks for end in ends)
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
-        """((x - m)² - V) / n of a row."""
-        return _influence(output, parts)
+        """((x - m)² - V) / n of a row, for the variance, whose interval that of the statistic follows from.
+
+        It is largest at an end of the bounds or in the middle.
+        """
+        (name, total), (squares, square), (size, count) = output.totals
+        number, half, shift = np.maximum(parts[size], 1.0), half_width(output), float(total.grid.centre - square.about)
+        mean = np.clip(parts[name] / number + shift, -half, half)
+        variance = np.clip(float(square.grid.centre) + parts[squares] / number - mean**2, 0.0, half**2)
+        weights = {name: -2 * mean / number, squares: 1 / number}
+        weights[size] = -(weights[name] * parts[name] + weights[squares] * parts[squares]) / number
+        largest = np.maximum((np.abs(mean) + half) ** 2 - variance, variance) / number
+        rows = reach_of(output, count)[1]
+        return Influence(weights, rows * largest)
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
-        """Variances of groups beside their average."""
-        return _compared(output, plan, parts)
+        """Variances with divisor n beside their average over all groups, by number of values.
+
+        The mean of each group enters as it is when shrunk: that of a small group would bring more noise than it
+        removes.
+
+        Bound:  none is needed. n·(v - common) = Q - n·(m² + common) with Q the sum of squares; the noise of Q, of the
+                mean and of n enter as in the identity of `release.estimators.fieller`
+        """
+        (_, total), (squares, square), (size, count) = output.totals
+        sizes, counted, centre = parts[size], np.maximum(parts[size], 0.0), float(square.grid.centre)
+        means = compared_means(output, plan, parts).shrunk().values - float(square.about)
+        number, largest = max(float(counted.sum()), 1.0), half_width(output) ** 2
+        average = centre + float(parts[squares].sum() - counted @ means**2) / number
+        common = min(max(average, 0.0), largest)
+        weight = np.maximum(np.abs(centre - means**2 - common), np.abs(centre + means**2 - common))
+        noises = (plan.of(square), plan.of(total), plan.of(count))
+        weights = (np.ones_like(weight), 2 * np.abs(means), weight)
+        deviations = [np.abs(w * noise.deviation) for w, noise in zip(weights, noises, strict=True)]
+        whole = np.hypot(np.hypot(*deviations[:2]), deviations[2])
+        differences = parts[squares] + sizes * (centre - means**2 - common)
+        heavy = is_heavy(plan, square, total, count)
+        return Compared(common, differences, sizes, whole, 0.0, largest, 2 * largest, heavy)
 
     def from_ratio(self, output: ReleasedColumn, ratios: Floats, parts: Parts) -> Floats:
-        """The variance with its divisor n - ddof."""
-        return ratios * _divisor(output, parts)
+        """The statistic with the divisor n - ddof of its variance, in place of n; n is at least 1."""
+        number = np.maximum(parts[output.totals[-1][0]], 1.0)
+        return np.asarray(self.of_variance(ratios * (number / np.maximum(number - output.ddof, 1.0))))
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error for any values inside their bounds: see `_expected_error`."""
-        return None if rows is None else _expected_error(output, plan, alpha, rows) * output.ticks
+        return (
+            None if rows is None else float(self.of_variance(_expected_error(output, plan, alpha, rows))) * output.ticks
+        )
 
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
         return _clipped_variance(values, low, high, noise)[0]
 
     def constant_error(self, output: ReleasedColumn) -> float | None:
-        """Half of the largest variance, since a variance lies between 0 and that."""
+        """Half of the largest variance or deviation, since it lies between 0 and that."""
         return self.reach(output) / 2
 
     def reach(self, output: ReleasedColumn) -> float:
@@ -67,58 +107,28 @@ class VarianceEstimator(Estimator):
         return (half_width(output) * output.ticks) ** 2
 
 
-class StandardDeviationEstimator(Estimator):
-    """The root of the variance."""
+class StandardDeviationEstimator(VarianceEstimator):
+    """The root of the variance.
 
-    shrinks = True
+    Its expected error is at most the root of that of the variance, and that large only if values hardly differ. After a
+    release, the interval is often far narrower.
+    """
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
-        return np.sqrt(_variance(output, noisy))
-
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
-        """The roots of the variances that fit."""
-        low, high = (np.sqrt(end) * output.ticks for end in variance_interval(output, plan, alpha, parts))
-        return np.minimum(low, numbers), np.maximum(high, numbers)
-
-    def population(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
-    ) -> Interval:
-        """The roots of the variances that fit noise and sampling."""
-        low, high = (np.sqrt(end) * output.ticks for end in _for_people(output, plan, alpha, parts))
-        return np.minimum(low, numbers), np.maximum(high, numbers)
-
-    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
-        """((x - m)² - V) / n of a row: that of the variance, whose interval this one's is the root of."""
-        return _influence(output, parts)
+    def of_variance(self, variance: Any) -> Any:
+        """The root."""
+        return np.sqrt(variance)
 
     def per_influence(self, numbers: Floats) -> Floats:
         """1/2s, the derivative of the root at a deviation s; 0 at 0, where there is none."""
         return np.divide(0.5, numbers, out=np.zeros_like(numbers), where=numbers > 0)
 
-    def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
-        """Variances of groups beside their average."""
-        return _compared(output, plan, parts)
-
-    def from_ratio(self, output: ReleasedColumn, ratios: Floats, parts: Parts) -> Floats:
-        """The root of the variance with its divisor n - ddof."""
-        return np.sqrt(ratios * _divisor(output, parts))
-
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
-        """At most the root of the error of the variance.
-
-        The error is that large only if values hardly differ. After a release, the interval is often far narrower.
-        """
-        return None if rows is None else float(np.sqrt(_expected_error(output, plan, alpha, rows))) * output.ticks
-
-    def constant_error(self, output: ReleasedColumn) -> float | None:
-        """Half of the largest deviation, which is half the width of the bounds."""
-        return half_width(output) * output.ticks / 2
-
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
         error, variance = _clipped_variance(values, low, high, noise)
         return np.asarray(error / (np.sqrt(variance) + np.sqrt(variance + error) + 1e-300))
+
+    def reach(self, output: ReleasedColumn) -> float:
+        """The largest deviation that the bounds allow: half their width (column unit)."""
+        return half_width(output) * output.ticks
 
 
 def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
@@ -131,56 +141,6 @@ def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
     largest = ((float(output.bounds.upper) - float(output.bounds.lower)) / 2) ** 2
     variance = np.clip(second - first**2, 0.0, largest)
     return variance * number / np.maximum(number - output.ddof, 1.0)
-
-
-def _influence(output: ReleasedColumn, parts: Parts) -> Influence:
-    """((x - m)² - V) / n of a row, which is largest at an end of the bounds or in the middle."""
-    (name, total), (squares, square), (size, count) = output.totals
-    number, half, shift = np.maximum(parts[size], 1.0), half_width(output), float(total.grid.centre - square.about)
-    mean = np.clip(parts[name] / number + shift, -half, half)
-    variance = np.clip(float(square.grid.centre) + parts[squares] / number - mean**2, 0.0, half**2)
-    weights = {name: -2 * mean / number, squares: 1 / number}
-    weights[size] = -(weights[name] * parts[name] + weights[squares] * parts[squares]) / number
-    largest = np.maximum((np.abs(mean) + half) ** 2 - variance, variance) / number
-    rows = reach_of(output, count)[1]
-    return Influence(weights, rows * largest)
-
-
-def _for_people(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
-    """The variances that fit noise and sampling."""
-    variance = sampling_variance(output, plan, _influence(output, parts), alpha, parts)
-    return variance_interval(output, plan, alpha, parts, np.sqrt(variance))
-
-
-def _compared(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
-    """Variances with divisor n beside their average over all groups, by number of values.
-
-    The mean of each group enters as it is when shrunk: that of a small group would bring more noise than it removes.
-
-    Bound:  none is needed. n·(v - common) = Q - n·(m² + common) with Q the sum of squares; the noise of Q, of the mean
-            and of n enter as in the identity of `release.estimators.fieller`
-    """
-    (_, total), (squares, square), (size, count) = output.totals
-    sizes, counted, centre = parts[size], np.maximum(parts[size], 0.0), float(square.grid.centre)
-    means = compared_means(output, plan, parts).shrunk().values - float(square.about)
-    number, largest = max(float(counted.sum()), 1.0), half_width(output) ** 2
-    average = centre + float(parts[squares].sum() - counted @ means**2) / number
-    common = min(max(average, 0.0), largest)
-    weight = np.maximum(np.abs(centre - means**2 - common), np.abs(centre + means**2 - common))
-    noises = (plan.of(square), plan.of(total), plan.of(count))
-    weights = (np.ones_like(weight), 2 * np.abs(means), weight)
-    deviations = [np.abs(w * noise.deviation) for w, noise in zip(weights, noises, strict=True)]
-    differences = parts[squares] + sizes * (centre - means**2 - common)
-    heavy = is_heavy(plan, square, total, count)
-    return Compared(
-        common, differences, sizes, np.hypot(np.hypot(*deviations[:2]), deviations[2]), 0.0, largest, 2 * largest, heavy
-    )
-
-
-def _divisor(output: ReleasedColumn, parts: Parts) -> Floats:
-    """What turns the divisor n into n - ddof; n is at least 1."""
-    number = np.maximum(parts[output.totals[-1][0]], 1.0)
-    return np.asarray(number / np.maximum(number - output.ddof, 1.0))
 
 
 def variance_interval(
