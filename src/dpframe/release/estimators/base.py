@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -203,6 +203,12 @@ def _least_rows(is_enough: Callable[[int], bool]) -> int | None:
     powers = (2**power for power in range(_MOST_ROWS.bit_length()))
     most = next((rows for rows in powers if is_enough(rows)), None)
     return None if most is None else bisect_left(range(most), True, lo=max(most // 2, 1), key=is_enough)
+
+
+def widened(ends: Iterable[Floats], numbers: Floats, times: float = 1) -> Interval:
+    """The two ends, multiplied, and further out where the released numbers are outside of them."""
+    low, high = ends
+    return np.minimum(low * times, numbers), np.maximum(high * times, numbers)
 
 
 def real(total: Total, noisy: Noisy) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.covariance import covariance_of, means_that_fit, moments_of, sides
 from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
 from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
@@ -70,8 +70,7 @@ class CorrelationEstimator(Estimator):
         variance = sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts)
         if alpha < _SMALLEST:
             return _interval(output, plan, alpha, numbers, parts, np.sqrt(variance))
-        ends = _drawn_ends(output, plan, alpha, parts, np.sqrt(variance))
-        return np.minimum(ends[0], numbers), np.maximum(ends[1], numbers)
+        return widened(_drawn_ends(output, plan, alpha, parts, np.sqrt(variance)), numbers)
 
     def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
         """(u·v - r/2·(u² + v²)) / n of a row, for the standardized values u and v.
@@ -137,8 +136,7 @@ def _interval(
     ratios = np.sqrt(safe[0][0] / safe[1][1]), np.sqrt(safe[0][1] / safe[1][0])
     fits, start = _fits(output, plan, alpha, parts, ratios, sampling)
     start = np.where(told, np.clip(start, -1.0, 1.0), 0.0)
-    low, high = (np.where(told & (number >= 1), farthest(fits, start, end), end) for end in (-1.0, 1.0))
-    return np.minimum(low, numbers), np.maximum(high, numbers)
+    return widened((np.where(told & (number >= 1), farthest(fits, start, end), end) for end in (-1.0, 1.0)), numbers)
 
 
 def _drawn_ends(

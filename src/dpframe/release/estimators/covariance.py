@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.plan import Bounds, ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, real, widened
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
 from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean, mean_interval
@@ -99,7 +99,7 @@ class CovarianceEstimator(Estimator):
             least, largest = divisors(number - error, number + error)
             low = np.where(number < 1, -2 * most, low * np.where(low < 0, largest, least))
             high = np.where(number < 1, 2 * most, high * np.where(high > 0, largest, least))
-        return np.minimum(low, numbers), np.maximum(high, numbers)
+        return widened((low, high), numbers)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error for any values inside their bounds, as for a variance."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.plan import Bounds, ReleasedColumn
-from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy
+from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, widened
 from dpframe.release.estimators.influence import Parts
 from dpframe.release.estimators.mean import MeanEstimator
 from dpframe.release.pricing import NoisePlan
@@ -30,8 +30,8 @@ class GeometricMeanEstimator(Estimator):
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """Exponentials of the ends of the interval of the mean of logarithms; it holds as often, for they only grow."""
-        low, high = _LOGS.interval(_of_logs(output), plan, alpha, np.log(released), parts, rows)
-        return np.minimum(_exponential(output, low), released), np.maximum(_exponential(output, high), released)
+        ends = _LOGS.interval(_of_logs(output), plan, alpha, np.log(released), parts, rows)
+        return widened((_exponential(output, end) for end in ends), released)
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
         """Means of logarithms beside that of all groups together."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers
 from dpframe.plan import ReleasedColumn, Total
-from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, half_width, real
+from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, farthest_by_group, reaches, scales
 from dpframe.release.estimators.influence import Influence, Parts, Sampled
@@ -32,15 +32,13 @@ class MeanEstimator(Estimator):
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """Fieller's set, widened to hold the released number, which may be shrunk towards the centre."""
-        low, high = (end * output.ticks for end in mean_interval(output, plan, alpha, parts))
-        return np.minimum(low, numbers), np.maximum(high, numbers)
+        return widened(mean_interval(output, plan, alpha, parts), numbers, output.ticks)
 
     def population(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
     ) -> Interval:
         """The means that fit noise and sampling, widened to hold the released number."""
-        low, high = (end * output.ticks for end in mean_population(output, plan, alpha, parts))
-        return np.minimum(low, numbers), np.maximum(high, numbers)
+        return widened(mean_population(output, plan, alpha, parts), numbers, output.ticks)
 
     def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
         """(S_u - d·N_u) / n of a person, with d the distance of the mean from the middle."""

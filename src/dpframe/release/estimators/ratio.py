@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.fieller import expected, farthest, reaches
 from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
 from dpframe.release.pricing import NoisePlan
@@ -138,7 +138,7 @@ def _interval(
     if output.bounds is not None:
         least, most = (float(Fraction(end) - output.about) for end in output.bounds)
         low, high = (np.clip(end, least, most) + float(output.about) for end in (low, high))
-    return np.minimum(low, numbers), np.maximum(high, numbers)
+    return widened((low, high), numbers)
 
 
 def _drawn(total: Any, whole: Any, deviation: float) -> Any:

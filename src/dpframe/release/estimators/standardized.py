@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
 from dpframe.release.estimators.influence import Parts
 from dpframe.release.estimators.mean import mean_interval
@@ -63,8 +63,7 @@ class StandardizedEstimator(Estimator):
         with np.errstate(divide="ignore", invalid="ignore"):
             lower = np.where(told, low / np.where(low < 0, small, large) - self.normal, least)
             upper = np.where(told, high / np.where(high > 0, small, large) - self.normal, most)
-        lower, upper = np.clip(lower, least, most), np.clip(upper, least, most)
-        return np.minimum(lower, numbers), np.maximum(upper, numbers)
+        return widened((np.clip(end, least, most) for end in (lower, upper)), numbers)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The width of the range of as many values: values that hardly differ have a statistic that is all noise.

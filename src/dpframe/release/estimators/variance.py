@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers
 from dpframe.plan import ReleasedColumn
-from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, half_width, real
+from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
 from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
@@ -33,8 +33,7 @@ class VarianceEstimator(Estimator):
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The variances that fit, widened to hold the released number, whose mean may be clipped to its bounds."""
-        low, high = (self.of_variance(end) * output.ticks for end in variance_interval(output, plan, alpha, parts))
-        return np.minimum(low, numbers), np.maximum(high, numbers)
+        return widened(map(self.of_variance, variance_interval(output, plan, alpha, parts)), numbers, output.ticks)
 
     def population(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
@@ -42,8 +41,7 @@ class VarianceEstimator(Estimator):
         """The variances that fit noise and sampling: a normal error is one more noise of the variance."""
         deviation = np.sqrt(sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts))
         ends = variance_interval(output, plan, alpha, parts, deviation)
-        low, high = (self.of_variance(end) * output.ticks for end in ends)
-        return np.minimum(low, numbers), np.maximum(high, numbers)
+        return widened(map(self.of_variance, ends), numbers, output.ticks)
 
     def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
         """((x - m)² - V) / n of a row, for the variance, whose interval that of the statistic follows from.
@@ -91,9 +89,9 @@ class VarianceEstimator(Estimator):
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error for any values inside their bounds: see `_expected_error`."""
-        return (
-            None if rows is None else float(self.of_variance(_expected_error(output, plan, alpha, rows))) * output.ticks
-        )
+        if rows is None:
+            return None
+        return float(self.of_variance(_expected_error(output, plan, alpha, rows))) * output.ticks
 
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
         return _clipped_variance(values, low, high, noise)[0]
