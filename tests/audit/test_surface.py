@@ -28,7 +28,7 @@ from statistics_table import of
 # and read nothing. pays: reads rows, after it was paid. given: works on a table that the caller brings. released: made
 # of what was released.
 WRITTEN = "certificate report to_arrow to_csv to_excel to_html to_latex to_pandas to_parquet to_polars to_sql"
-RELEASED = f"{WRITTEN} accuracy cost derivation table when"
+RELEASED = f"{WRITTEN} manifest accuracy cost derivation table when"
 ASKED = " ".join(made.verb for made in of("groups").values())
 CLASSES = {
     dp.PrivateFrame: {

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from dpframe import engine
-from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, read_delta, read_epsilon
+from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, canonical, read_delta, read_epsilon, user_name
 from dpframe.errors import InvalidArgument, PolicyExceeded, UnsupportedOperation
 from dpframe.plan import Question, Table, unit_words
 from dpframe.plan.columns import Lock
@@ -161,6 +161,12 @@ def described_origin(question: Question) -> dict[str, Any]:
     origins = [engine.origin_of(source.origin, source.data.files) for source in sources_of(question.step)]
     named = [origin for origin in origins if origin is not None]
     return {"data": named} if named else {}
+
+
+def ran_by(questions: Iterable[Question]) -> dict[str, Any]:
+    """Who runs a release, and the public origins of its rows, for the manifest."""
+    origins = [origin for question in questions for origin in described_origin(question).get("data", ())]
+    return {"by": user_name(), "data": list({canonical(origin): origin for origin in origins}.values())}
 
 
 def told(account: Account, receipt: Receipt, name: str | None) -> dict[str, str]:

@@ -39,9 +39,20 @@ from dpframe.release.certificate import certified, charged_facts
 from dpframe.release.kept_answers import Correction, described_correction, said_of
 from dpframe.release.kinds import Record, answer_kind
 from dpframe.release.left_out import left_out
-from dpframe.release.paying import Account, Naming, described_origin, keep, recorded, subject_of, told, under_policy
+from dpframe.release.paying import (
+    Account,
+    Naming,
+    described_origin,
+    keep,
+    ran_by,
+    recorded,
+    subject_of,
+    told,
+    under_policy,
+)
 from dpframe.release.pricing import UNNAMED, GaussianPrice, NoisePlan, Price, described_price
 from dpframe.release.shown import (
+    Filed,
     bias_words,
     loss_json,
     noise_rows,
@@ -141,7 +152,8 @@ def settled(
         certificate = certificate or certified(questions, cost, normal, seen)
         data = packed(answers)
         entry = charged_facts(receipt, account.accountant, name, data)
-        record = keep(account, receipt, name, data, {"releases": statements, "certificate": {**certificate, **entry}})
+        stated = {"releases": statements, "certificate": {**certificate, **entry}, "run": ran_by(asked_for)}
+        record = keep(account, receipt, name, data, stated)
     else:
         record = receipt.stored
         answers = unpacked(record.data)
@@ -155,13 +167,18 @@ def settled(
     whole = len(questions) == 1 and "chosen" not in record.statement["releases"][0]
     for (question, noisy), answer in zip(questions, answers, strict=True):
         warn_if_empty(question, noisy, answer, price if whole else None)
-    stated = record.statement
+    stored = record.statement
     return [
-        _release(pair, why, answer, receipt, {**entry, **again}, (stated.get("certificate"), number))
+        _release(pair, why, answer, receipt, {**entry, **again}, _filed(stored, number))
         for number, (pair, why, answer, entry) in enumerate(
-            zip(questions, reasons, answers, stated["releases"], strict=True)
+            zip(questions, reasons, answers, stored["releases"], strict=True)
         )
     ]
+
+
+def _filed(stored: Mapping[str, Any], number: int) -> Filed:
+    """What was kept with a charge beside the statements, for the question at this place."""
+    return Filed(stored.get("certificate"), number, stored.get("run"))
 
 
 def _answer_all(
@@ -258,11 +275,11 @@ def _release(
     answer: Answer,
     receipt: Receipt,
     entry: Mapping[str, Any],
-    certificate: tuple[Mapping[str, Any] | None, int],
+    filed: Filed,
 ) -> Any:
     question, plan = pair
     when = dt.datetime.fromisoformat(entry["drawn"])
-    record = Record(receipt.loss, why, source_of(question.step).data.kind, when, entry, certificate)
+    record = Record(receipt.loss, why, source_of(question.step).data.kind, when, entry, filed)
     return answer_kind(question).released(question, plan, answer, record)
 
 

@@ -12,6 +12,8 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger, canonical
+from dpframe.release import paying
+from dpframe.release.shown import Filed
 
 pytestmark = pytest.mark.filterwarnings("ignore:The released table is empty")
 CITIES = ["Bonn", "Kiel", "Ulm"]
@@ -180,7 +182,7 @@ def test_a_changed_table_says_so():
 
 def test_a_release_of_an_earlier_version_has_none():
     out = frame().count(max_rows=2).release(epsilon=1.0)
-    object.__setattr__(out, "_record", type(out._record)(**{**vars(out._record), "certificate": (None, 0)}))
+    object.__setattr__(out, "_record", type(out._record)(**{**vars(out._record), "filed": Filed()}))
     with pytest.raises(errors.UnsupportedOperation, match="refresh=True"):
         out.certificate()
 
@@ -211,3 +213,43 @@ def test_steps_say_what_they_do_to_rows():
     assert question["steps"][3]["most"] == 2
     assert question["steps"][2]["columns"]["x"]["bounds"] == ["0/1", "5/1"]
     assert question["contribution"] == {"rows": 1, "exactly_one": False}
+
+
+# Beside it
+
+
+def test_a_manifest_says_who_ran_what_on_what(tmp_path, monkeypatch):
+    monkeypatch.setattr(paying, "user_name", lambda: "ada")
+    budget = Ledger(tmp_path / "study.sqlite").budget("a", epsilon=9.0, delta=1e-3)
+    asked = dp.protect(rows(), unit="u", budget=budget, data="visits, 2026-03").count(max_rows=2)
+    manifest = asked.release(epsilon=1.0, name="march").manifest()
+    assert manifest["by"] == "ada"
+    assert "visits, 2026-03" in json.dumps(manifest["data"])
+    assert manifest["ledger"]["name"] == "march"
+    assert manifest["charge"] == {"epsilon": "1/1", "delta": "0/1", "gaussian": manifest["charge"]["gaussian"]}
+    assert manifest["policies"] == []
+    assert "visits, 2026-03" not in json.dumps(asked.release(epsilon=1.0, name="march").certificate())
+    monkeypatch.setattr(paying, "user_name", lambda: "grace")
+    assert asked.release(epsilon=1.0, name="march").manifest() == manifest
+
+
+def test_an_entry_of_the_registry_is_yaml():
+    yaml = pytest.importorskip("yaml")
+    out = QUESTIONS["found"](frame()).release(**PRICE)
+    entry = yaml.safe_load(out.report().to_registry(name="Visits: by city", curator="Us", authors=["Ada", "Grace"]))
+    assert entry["url_slug"] == "visits-by-city"
+    deployment = entry["deployment"]
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
+    assert deployment["basic"]["data_curators"] == [{"data_curator_name": "Us", "data_curator_type": ""}]
+    assert deployment["administrative"]["registry_authors"] == ["Ada", "Grace"]
+    assert deployment["basic"]["publication_date"] == out.when.date().isoformat()
+
+
+def test_what_the_registry_does_not_take():
+    report = frame().count(max_rows=2).release(epsilon=1.0).report()
+    assert 'intended_use: ""  # fill in' in report.to_registry()
+    with pytest.raises(errors.InvalidArgument, match="intended_use="):
+        report.to_registry(use="counting")
+    with pytest.raises(errors.InvalidArgument, match="a text"):
+        report.to_registry(name=3)

@@ -26,7 +26,7 @@ from dpframe.release.shown.prices import (
     priced_chart,
 )
 from dpframe.release.shown.release import Release
-from dpframe.release.shown.released import Exports, Record, Released
+from dpframe.release.shown.released import Exports, Filed, Record, Released
 from dpframe.release.shown.report import (
     Report,
     loss_json,
@@ -37,6 +37,7 @@ from dpframe.release.shown.usefulness import warn_hopeless
 
 __all__ = [
     "Exports",
+    "Filed",
     "Grouped",
     "Heading",
     "Record",

@@ -177,12 +177,23 @@ class Exports(Hints):
 
 
 @dataclass(frozen=True)
+class Filed:
+    """What is kept with a charge beside the statements: one certificate for all of its questions, and who ran them.
+
+    Both are None for releases that earlier versions stored. `question` is the place of the question of a release.
+    """
+
+    certificate: Mapping[str, Any] | None = None
+    question: int = 0
+    run: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
 class Record:
     """Facts about one release that do not depend on the kind of its answer.
 
     `kind` is the kind of table that was protected, `when` the time (UTC) at which the noise was drawn, and `statement`
-    the privacy statement as it is stored. `certificate` is that of all questions that were charged together, without
-    the table, and the place of this question; None for releases that earlier versions stored.
+    the privacy statement as it is stored. `filed` is what else was kept with the charge.
     """
 
     cost: Loss
@@ -190,7 +201,7 @@ class Record:
     kind: Kind
     when: dt.datetime
     statement: Mapping[str, Any]
-    certificate: tuple[Mapping[str, Any] | None, int] = (None, 0)
+    filed: Filed = Filed()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,7 +269,7 @@ class Released(Exports, Generic[Table_co]):
 
     @property
     def _certified(self) -> bool:
-        return self._record.certificate[0] is not None
+        return self._record.filed.certificate is not None
 
     def certificate(self) -> dict[str, Any]:
         """Everything that the privacy claim of this release rests on, and nothing of the data, as plain values.
@@ -278,7 +289,7 @@ class Released(Exports, Generic[Table_co]):
         >>> out.certificate()["mechanisms"][0]["loss"]
         {'epsilon': '1/2'}
         """
-        stored, number = self._record.certificate
+        stored, number = self._record.filed.certificate, self._record.filed.question
         if stored is None:
             raise UnsupportedOperation(
                 "certificate(): this release was stored by a version that wrote none. Release it again to have one: "
@@ -289,6 +300,32 @@ class Released(Exports, Generic[Table_co]):
         versions = self._statement["implementation"]["versions"]
         whole: dict[str, Any] = json.loads(canonical({**stored, **about, "versions": versions}))  # with sorted keys
         return whole
+
+    def manifest(self) -> dict[str, Any]:
+        """Who ran this release, on what, and under which rules, as plain values.
+
+        `by` is the user of the machine, `data` what is known of the origin of the rows (`data=` of `dp.protect`, and
+        files), `policies` the hashes of policy files, and `ledger` the entry of the charge. It may hold names of people
+        and files, so it is not part of the certificate.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For a release that an earlier version stored.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2]})
+        >>> frame = dp.protect(visits, unit="user", budget=dp.Budget(epsilon=1.0), data="visits of 2026")
+        >>> manifest = frame.count(max_rows=2).release(epsilon=0.5).manifest()
+        >>> manifest["charge"], manifest["data"]
+        ({'delta': '0/1', 'epsilon': '1/2'}, [{'': 'visits of 2026', 'said': 'visits of 2026'}])
+        """
+        certificate = self.certificate()
+        names = ("charge", "drawn", "ledger", "versions")
+        questions = certificate["questions"]
+        policies = [policy for question in questions for policy in question["policies"]]
+        about = {"asked": [question["asked"] for question in questions], "policies": policies}
+        return {**(self._record.filed.run or {}), **about, **{name: certificate[name] for name in names}}
 
     def _stated(self) -> Mapping[str, Any]:
         """Items of the privacy statement that depend on what was released."""

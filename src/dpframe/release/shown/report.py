@@ -19,6 +19,7 @@ from typing import Any
 from dpframe.budget import Loss
 from dpframe.plan import Derivation, policy_words, render_html, render_text
 from dpframe.plan.columns import Lock
+from dpframe.release.shown.registry import registry_entry
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS, zcdp_to_epsilon
 from dpframe.usage import Hints
@@ -200,6 +201,21 @@ class Report(Hints, str):
     def to_json(self) -> str:
         """The statement as JSON, lists in full."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def to_registry(self, **typed: Any) -> str:
+        """The statement as an entry of the public registry of deployments, in YAML, to be completed and submitted.
+
+        Input:  typed: what only people know, by name: `name`, `curator`, `curator_type`, `description`, `intended_use`,
+                `region`, `sector`, and a list of `authors`; what is left out is marked "fill in"
+        Errors: InvalidArgument for another name
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> report = frame.count(max_rows=2).release(epsilon=0.5).report()
+        >>> [line.strip() for line in report.to_registry(name="Visits").splitlines() if "epsilon" in line]
+        ['epsilon: 0.5']
+        """
+        return registry_entry(self.items, typed)
 
     def to_html(self) -> str:
         """The statement as HTML, without scripts or links; everything in it is escaped."""
