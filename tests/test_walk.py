@@ -29,6 +29,7 @@ SCRIPT = Path(__file__).with_name("walk.py")
 FACTS = {
     "accuracy",
     "epsilon_for",
+    "check",
     "exact_totals",
     "explain",
     "only_in_both",

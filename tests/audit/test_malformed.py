@@ -254,6 +254,7 @@ CALLS = {
         lambda **said: QUERY.tune(**{"grid": {"max_rows": [1]}, **said}),
         {"epsilon": 0.1, "at": 1.0, "delta": 1e-6, "noise": "auto"},
     ),
+    "check": (NUMBER.check, {"table": TABLE.rows}),
     "exact_totals": (NUMBER.exact_totals, {"table": TABLE.rows}),
     "plan": (
         BUDGET.plan,

@@ -44,7 +44,7 @@ CLASSES = {
     dp.Query: {
         "facts": "accuracy epsilon_for explain only_in_both plot sensitivity unit_columns",
         "pays": "release tune",
-        "given": "exact_totals",
+        "given": "check exact_totals",
     },
     MomentsQuery: {"facts": "accuracy explain sensitivity", "pays": "release"},
     MatrixRelease: {"released": f"{RELEASED} release values"},

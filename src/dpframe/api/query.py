@@ -15,7 +15,7 @@ from dpframe import engine
 from dpframe.api.settings import resolve_budget
 from dpframe.budget import Terms
 from dpframe.engine import Table_co, as_kind
-from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
+from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnknownColumn, UnsupportedOperation, WrongType
 from dpframe.plan import (
     NOT_RELEASED,
     QUERY,
@@ -28,6 +28,7 @@ from dpframe.plan import (
     real,
 )
 from dpframe.plan.steps import exchanged, rebased, source_of
+from dpframe.plan.types import show
 from dpframe.release import Account, bought, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
@@ -113,6 +114,32 @@ class Query(NoNumber, Hints, Generic[Table_co]):
             if p.total.width is None
             for name in p.names
         }
+
+    def check(self, table: Any) -> None:
+        """Check that this question can be asked of another table, such as tonight's, by names and types alone.
+
+        A column whose type has changed is named, the unit above all: identifiers that became texts would be other
+        units. No row is read, nothing is charged.
+
+        Input:  table: any kind of table that can be protected
+        Errors: UnknownColumn, WrongType; those of a release before it is paid
+
+        >>> import polars as pl, dpframe as dp
+        >>> query = pl.DataFrame({"user": [1, 2]}).dp(unit="user").count(max_rows=1)
+        >>> query.check(pl.DataFrame({"user": ["1", "2"]}))
+        Traceback (most recent call last):
+        dpframe.errors.WrongType: check: 'user' has the type String here, and had Int64. Read it as before.
+        """
+        data, source = engine.adopt(table), source_of(self._question.step)
+        types = dict(data.schema)
+        for name, domain in source.data.schema:
+            if name not in types:
+                raise UnknownColumn(f"check: the table has no column {name!r}, which the protected one has.")
+            if types[name].dtype != domain.dtype:
+                now, before = show(types[name].dtype), show(domain.dtype)
+                raise WrongType(f"check: {name!r} has the type {now} here, and had {before}. Read it as before.")
+        question = replace(self._question, step=rebased(self._question.step, data))
+        answer_kind(question).validate(question)
 
     @property
     def only_in_both(self) -> frozenset[str]:

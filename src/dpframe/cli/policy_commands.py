@@ -15,6 +15,7 @@ def add_to(verbs: Any) -> None:
     about = "for the steward alone, without noise: what the data do beyond a policy file"
     check_it = add(verbs, "check", about, _check)
     check_it.add_argument("policy", help="the policy file, TOML")
+    check_it.add_argument("--min-rows", type=int, default=0, help="end with 1 if the table has fewer rows than this")
     about = "a first draft of a policy file, from the names and types of a table's columns; no value is read"
     for command in (check_it, add(verbs, "new", about, _new)):
         command.add_argument("table", help="a CSV or Parquet file")
@@ -22,7 +23,11 @@ def add_to(verbs: Any) -> None:
 
 def _check(asked: Any) -> Said:
     """What the data do beyond a policy file; 1 if the file cannot be used with the table."""
-    lines, usable = check(Policy(asked.policy), read_table(Path(asked.table)))
+    table = read_table(Path(asked.table))
+    lines, usable = check(Policy(asked.policy), table)
+    if table.height < asked.min_rows:
+        usable = False
+        lines.append(f"ERROR {table.height:,} rows, fewer than --min-rows {asked.min_rows:,}")
     return Said("\n".join(lines), {"lines": lines, "usable": usable}, 0 if usable else DAMAGED)
 
 
