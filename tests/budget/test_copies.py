@@ -1,5 +1,6 @@
 """Backups, moves and copies that are adopted: nothing is lost, spent twice, or accepted in silence."""
 
+import datetime as dt
 import json
 import os
 import shutil
@@ -234,7 +235,10 @@ def test_an_old_file_that_was_put_back_is_adopted_where_it_is(watched, tmp_path)
 # A move
 
 
-@pytest.mark.parametrize(("kind", "other"), [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite")])
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [("sqlite", "postgres"), ("postgres", "sqlite"), pytest.param("sqlite", "sqlite", marks=pytest.mark.long)],
+)
 def test_a_moved_ledger_is_charged_in_one_place(places, kind, other, watched):
     place, new = places(kind, "study"), places(other, "new")
     witness = watched[1]
@@ -271,7 +275,7 @@ def stopped(monkeypatch, name):
     monkeypatch.setattr(copies, name, end)
 
 
-@pytest.mark.parametrize("other", ["sqlite", "postgres"])
+@pytest.mark.parametrize("other", ["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 @pytest.mark.parametrize("step", ["_copy", "_copy_part", "_check_begun", "_copy_rows", "checked", "LedgerPage"])
 def test_a_move_that_is_stopped_goes_on(places, monkeypatch, step, other):
     place, new = places("sqlite", "study"), places(other, "new")
@@ -336,6 +340,73 @@ def test_a_copy_that_was_changed_is_not_restored(tmp_path):
     with pytest.raises(errors.LedgerDamaged, match="does not add up"):
         Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost="none", **SAID)
     assert not (tmp_path / "c.sqlite").exists()
+
+
+# Faults
+
+FULL = """
+import resource, sys
+from dpframe import errors
+from dpframe.budget import Ledger
+resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))  # no file may grow beyond this, as on a full disk
+place, copy, folder = sys.argv[1:]
+said = {"by": "Ada", "why": "the disk broke"}
+for call in (
+    lambda: Ledger(place).backup(f"{folder}/b"),
+    lambda: Ledger.migrate(place, f"{folder}/m"),
+    lambda: Ledger.restore(copy, f"{folder}/r", lost="all", **said),
+    lambda: Ledger.adopt(copy, lost="all", **said),
+):
+    try:
+        call()
+    except errors.LedgerUnavailable as error:
+        print(error)
+"""
+
+
+@pytest.mark.long
+def test_a_full_disk_leaves_what_was_there(tmp_path):
+    place, copy, folder = tmp_path / "a.sqlite", tmp_path / "b.sqlite", tmp_path / "full"
+    folder.mkdir()
+    ledger = filled(place)
+    ledger.backup(copy)
+    said = subprocess.run(
+        [sys.executable, "-c", FULL, place, copy, folder], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert len(said.stdout.splitlines()) >= 3, said.stdout
+    assert list(folder.iterdir()) == []
+    paid(ledger.budget("visits"))
+    ledger.verify()
+
+
+def test_a_backup_that_was_copied_half_way_is_refused_or_whole(tmp_path):
+    copy, whole = tmp_path / "b.sqlite", filled(tmp_path / "a.sqlite").backup(tmp_path / "b.sqlite")
+    image, outcomes = copy.read_bytes(), []
+    for number, cut in enumerate([*range(0, len(image), len(image) // 12), len(image)]):
+        for kind, damaged in (("cut", image[:cut]), ("zeros", image[:cut] + bytes(len(image) - cut))):
+            half, new = tmp_path / f"half{kind}{number}", tmp_path / f"new{kind}{number}"
+            half.write_bytes(damaged)
+            try:
+                again = Ledger.restore(half, new, lost="none", **SAID)
+            except errors.LedgerError:
+                outcomes.append(False)
+                continue
+            assert {name: entries - 2 for name, entries in again.verify().items()} == whole
+            outcomes.append(True)
+    assert outcomes[-2:] == [True, True]
+    assert outcomes.count(False) > 20
+
+
+def test_a_clock_that_was_set_back_is_noticed(tmp_path, monkeypatch):
+    filled(tmp_path / "a.sqlite").backup(tmp_path / "b.sqlite")
+    right = dp.budget.account.now
+    monkeypatch.setattr(dp.budget.account, "now", lambda: right() - dt.timedelta(365))
+    with pytest.raises(errors.LedgerUnavailable, match="clock"):
+        Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost="none", **SAID)
+    with pytest.raises(errors.LedgerUnavailable, match="is a backup"):
+        Ledger(tmp_path / "c.sqlite")
+    monkeypatch.undo()
+    Ledger.adopt(tmp_path / "c.sqlite", lost="none", **SAID).verify()
 
 
 # While others charge
@@ -415,7 +486,12 @@ def hold_backups_of_kills(spenders, tmp_path, place, kills):
     said = spenders("backups", place, tmp_path / "seen", kills)
     assert said["integrity"] == ["ok"]
     copies = list(tmp_path.glob("*.backup"))
-    for number, copy in enumerate(copies):
+    for copy in copies:
+        connection = sqlite3.connect(copy)
+        (results,) = connection.execute("SELECT count(*) FROM dpframe_entries WHERE kind = 'result'").fetchone()
+        connection.close()
+        assert results >= int(copy.name.split(".")[1])
+    for number, copy in enumerate(copies[:: max(len(copies) // 10, 1)]):
         seen = int(copy.name.split(".")[1])
         again = Ledger.restore(copy, tmp_path / f"new{number}.sqlite", lost="all", **SAID)
         for name in again.budgets():
@@ -427,7 +503,7 @@ def hold_backups_of_kills(spenders, tmp_path, place, kills):
 
 
 def test_backups_beside_kills_hold_what_was_seen_before(spenders, tmp_path):
-    assert hold_backups_of_kills(spenders, tmp_path, tmp_path / "a.sqlite", 5) >= 1
+    assert hold_backups_of_kills(spenders, tmp_path, tmp_path / "a.sqlite", 2) >= 1
 
 
 @pytest.mark.long

@@ -28,7 +28,7 @@ from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 
 AT_ONCE = 200  # entries, with their tables
 Lost = Mapping[str, Any] | str | None
-SKEW = dt.timedelta(0)  # the entries written here are no charges of this moment, so clocks do not matter
+SKEW = dt.timedelta(minutes=10)  # how far this machine's clock may be behind the last entry
 
 
 def backup(source: Store, target: Store) -> dict[str, int]:
