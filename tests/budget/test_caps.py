@@ -1,8 +1,12 @@
 """Caps: they hold under every store, price and clock, and only refuse."""
 
+import csv
 import datetime as dt
 import json
 import math
+import os
+import pickle
+import socket
 import sqlite3
 import zoneinfo
 from fractions import Fraction
@@ -13,9 +17,10 @@ import pytest
 
 import dpframe as dp
 from dpframe import errors
-from dpframe.budget import Ledger, Loss, account
+from dpframe.budget import Ledger, Loss, account, user_name
 from dpframe.budget.caps import Sums, begun
 from dpframe.budget.lengths import Periods
+from dpframe.release.shown import charge_rows
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
 
 WHO = "unit 'id', add-remove"
@@ -632,3 +637,44 @@ def test_a_policy_on_a_clock_that_is_set_back_begins_no_day_anew(made, clock):
     clock(2026, 3, 1, 13)
     with pytest.raises(errors.CapExceeded):
         paid(budget, 0.5)
+
+
+def test_a_charge_says_who_what_for_and_where(tmp_path):
+    """By default the user of the machine; in the history, the export and, where it is pending, on the page."""
+    ledger = Ledger(tmp_path / "a.sqlite")
+    budget = ledger.budget("b", epsilon=10)
+    paid(budget, 1)
+    paid(ledger.budget("b", spender="ana", purpose="the monthly report"), 1)
+    paid(pickle.loads(pickle.dumps(budget.for_spender("bob", "a try"))).for_spender("eve"), 1)
+    lines = ledger.budget("b").history()
+    assert [line.by for line in lines] == [user_name(), "ana", "eve"]
+    assert [line.spender for line in lines] == [None, "ana", "eve"]
+    assert [line.purpose for line in lines] == [None, "the monthly report", "a try"]
+    assert {(line.host, line.process) for line in lines} == {(socket.gethostname(), os.getpid())}
+    shown, table = charge_rows(lines)
+    assert shown[-2:] == ("spender", "purpose")
+    assert table[1][3] == f"pending: ana on {socket.gethostname()}, process {os.getpid()}"
+    rows = list(csv.DictReader(ledger.export("csv").splitlines()))
+    assert [row["purpose"] for row in rows] == ["", "the monthly report", "a try"]
+    assert rows[0]["process"] == str(os.getpid())
+    for wrong in ("", 3, "a\0"):
+        with pytest.raises(errors.InvalidArgument, match="purpose="):
+            ledger.budget("b", purpose=wrong)
+    assert ledger.verify() == {"b": 4}
+
+
+def test_prices_add_up(tmp_path, clock):
+    """A release that an allowance pays for has its own price, and the number of the line that paid."""
+    del clock
+    ledger = Ledger(tmp_path / "a.sqlite")
+    budget = ledger.budget("b", epsilon=10)
+    paid(budget, 1)
+    nightly = budget.allocate(nights=2, epsilon=4)
+    for price in (0.25, 0.5):
+        paid(nightly, price)
+    lines = budget.history()
+    assert [(line.epsilon, line.paid_by) for line in lines] == [(1, None), (4, None), (0.25, 3), (0.5, 3)]
+    assert sum(line.epsilon for line in lines if line.paid_by is None) == budget.spent.epsilon
+    assert sum(line.epsilon for line in lines if line.paid_by == 3) == nightly.spent.epsilon
+    rows = list(csv.DictReader(ledger.export("csv").splitlines()))
+    assert [(row["epsilon"], row["paid_by"]) for row in rows] == [("1.0", ""), ("4.0", ""), ("0.25", "3"), ("0.5", "3")]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.adaptive import Normal
-from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps, read_spender
+from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps
 from dpframe.budget.earlier import check_failures, is_pending, known, noted, stored_answer
 from dpframe.budget.entries import (
     Charge,
@@ -24,7 +24,7 @@ from dpframe.budget.entries import (
 from dpframe.budget.exceeded import another_subject, exceeded, is_misnamed, second_budget, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
-from dpframe.budget.names import body_of, fingerprint, is_text, user_name
+from dpframe.budget.names import Payer, body_of, fingerprint, is_text, user_name
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
 from dpframe.budget.standing import BudgetState
@@ -85,19 +85,20 @@ class Budget(BudgetState):
         warn_of_weak(limit, min_units, "dp.Budget({})")
         self._open(adds_up, limit, MemoryBook(adds_up, limit, now(), begun(read_caps(caps, adds_up.terms))))
 
-    def _open(self, accountant: Accountant, limit: Loss, book: Book, spender: str | None = None) -> None:
-        self._accountant, self._limit, self._book, self._spender = accountant, limit, book, spender
+    def _open(self, accountant: Accountant, limit: Loss, book: Book, payer: Payer = Payer()) -> None:  # noqa: B008
+        self._accountant, self._limit, self._book, self._payer = accountant, limit, book, payer
 
     @classmethod
-    def kept_in(cls, book: Book, accountant: Accountant, limit: Loss, spender: str | None = None) -> Budget:
+    def kept_in(cls, book: Book, accountant: Accountant, limit: Loss, payer: Payer) -> Budget:
         """A budget whose entries are in another book, such as that of a ledger."""
         budget = cls.__new__(cls)
-        budget._open(accountant, limit, book, spender)
+        budget._open(accountant, limit, book, payer)
         return budget
 
-    def for_spender(self, spender: str) -> Budget:
-        """The same budget, where one spender spends all that is charged. Nothing proves who it is."""
-        return Budget.kept_in(self._book, self._accountant, self._limit, read_spender(spender))
+    def for_spender(self, spender: str, purpose: str | None = None) -> Budget:
+        """The same budget, where one spender spends all that is charged, for a purpose. Nothing proves who it is."""
+        payer = Payer.of(spender, purpose or self._payer.purpose)
+        return Budget.kept_in(self._book, self._accountant, self._limit, payer)
 
     @property
     def caps(self) -> list[Cap]:
@@ -145,7 +146,7 @@ class Budget(BudgetState):
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
             loss = loss + Loss.none(in_rho=True)
-        body = body_of(loss, subject, query, name, plan, events, policies) | self._spent_by
+        body = body_of(loss, subject, query, name, plan, events, policies) | self._payer.described
         with self._book.write() as page:
             at = now()
             self._check_subject(page.subject, subject)
@@ -214,7 +215,7 @@ class Budget(BudgetState):
         """
         self._check_call(name, False, batch=False)
         body = {**body_of(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,), policies), "opens": {**opens}}
-        body |= self._spent_by
+        body |= self._payer.described
         with self._book.write() as page:
             at = now()
             if subject is not None:
@@ -226,11 +227,6 @@ class Budget(BudgetState):
             self._enter(page, body, self._counted(page, loss, None, body), loss, at)
             page.subject = page.subject if subject is None else subject
             return page.append("charge", body, at)
-
-    @property
-    def _spent_by(self) -> dict[str, str]:
-        """What the body of a charge says of its spender."""
-        return {} if self._spender is None else {"spender": self._spender}
 
     def _check_call(self, name: str | None, refresh: bool, *, batch: bool) -> None:
         """Errors: UnsupportedOperation, InvalidArgument."""
@@ -384,4 +380,4 @@ class Budget(BudgetState):
                 "A budget in memory cannot be pickled or copied, since each copy could be spent in full. A budget in a "
                 "ledger can be pickled: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
             )
-        return again[0], (*again[1], self._spender)
+        return again[0], (*again[1], *self._payer)

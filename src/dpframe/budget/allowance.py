@@ -166,10 +166,10 @@ class PaidBy(Hints):
         """Check that a table may be paid from this budget; see `Budget.check_subject`."""
         self._budget.check_subject(subject)
 
-    def for_spender(self, spender: str) -> Self:
+    def for_spender(self, spender: str, purpose: str | None = None) -> Self:
         """The same, where all that is charged is spent by one spender; see `Budget.for_spender`."""
         again = copy(self)
-        again._budget = self._budget.for_spender(spender)
+        again._budget = self._budget.for_spender(spender, purpose)
         return again
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpframe.budget.entries import Entry, loss_of, price_of, texts_of
 from dpframe.budget.lengths import read_zone
 from dpframe.budget.losses import Loss, Terms, kept, read_delta, read_epsilon, read_rho
-from dpframe.budget.names import check_plain, is_text
 from dpframe.errors import CapExceeded, InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
 from dpframe.usage import Hints
@@ -105,17 +104,6 @@ def _amounts(name: str, typed: object, terms: Terms) -> dict[str, str]:
         raise InvalidArgument(f"caps: {name}= is a number, or a dict such as {{'epsilon': 1, 'delta': 1e-7}}.")
     amounts = {part: _READ[part](amount) for part, amount in parts.items()}
     return {part: f"{amount.numerator}/{amount.denominator}" for part, amount in amounts.items()}
-
-
-def read_spender(spender: object) -> str | None:
-    """Who spends, as typed. Errors: InvalidArgument."""
-    if spender is None:
-        return None
-    if not is_text(spender):
-        raise InvalidArgument("spender= is a text that is not empty, such as spender='ana'.")
-    assert isinstance(spender, str)
-    check_plain(spender)
-    return spender
 
 
 # Periods of the calendar, each by the local date of its first day

@@ -23,9 +23,11 @@ class Charge(NamedTuple):
     `status` is "released" once the table is stored with the charge. It is "failed" if an error was raised after the
     charge, "lost" if somebody marked the release as lost, and "pending" otherwise: the release is running, or it was
     interrupted or killed after it was charged. A charge that pays for later lines is "open", such as that of a series.
-    `paid_by` is the number of the line that paid for this one in advance, and `price` is the cost within that line.
-    `spender` is who spent it, if that was said. `policies` are the policy files that the rows were under, each with its
-    hash: "visits.toml, sha256 ...".
+    `paid_by` is the number of the line that paid for this one in advance, and `price` is this line's part of that. So
+    the prices of all lines without `paid_by` add up to what was paid. `spender` is who spent it, if that was said, and
+    `purpose` what for. `policies` are the policy files that the rows were under, each with its hash: "visits.toml,
+    sha256 ...". `by` is the spender, or the user who charged, and `host` and `process` say where, so that a release
+    that is running can be told from one that was killed. Lines of older ledgers lack these.
     """
 
     when: dt.datetime
@@ -40,6 +42,10 @@ class Charge(NamedTuple):
     price: Loss | None = None
     spender: str | None = None
     policies: tuple[str, ...] = ()
+    purpose: str | None = None
+    by: str | None = None
+    host: str | None = None
+    process: int | None = None
 
 
 class Failures(NamedTuple):
@@ -186,8 +192,8 @@ def as_read_now(loss: Loss) -> Loss:
 
 def line_of(entry: Entry, status: str) -> Charge:
     """The line of the history for a charge's entry."""
-    loss, body = price_of(entry.body), entry.body
-    within = body.get("within", {}).get("loss")
+    body, within = entry.body, entry.body.get("within", {}).get("loss")
+    loss = price_of(body) if within is None else loss_of(within)
     return Charge(
         entry.when,
         body["query"],
@@ -201,4 +207,5 @@ def line_of(entry: Entry, status: str) -> Charge:
         price=None if within is None else loss_of(within),
         spender=entry.spender,
         policies=tuple(f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ())),
+        **{name: body.get(name) for name in ("purpose", "by", "host", "process")},
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import getpass
 import hashlib
+import os
 import re
+import socket
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from dpframe.budget.entries import canonical, texts_of
 from dpframe.budget.losses import Loss
@@ -174,3 +176,29 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # The user has no name on this machine.
         return "unknown"
+
+
+class Payer(NamedTuple):
+    """Who spends what is charged, for caps, and what for; None where nobody said it. Nothing proves either."""
+
+    spender: str | None = None
+    purpose: str | None = None
+
+    @classmethod
+    def of(cls, spender: object, purpose: object) -> Payer:
+        """As typed. Errors: InvalidArgument."""
+        examples = {"spender": (spender, "ana"), "purpose": (purpose, "the monthly report")}
+        for name, (text, example) in examples.items():
+            if text is None:
+                continue
+            if not is_text(text):
+                raise InvalidArgument(f"{name}= is a text that is not empty, such as {name}={example!r}.")
+            check_plain(str(text))
+        return cls(*(None if text is None else str(text) for text, _ in examples.values()))
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What the entry of a charge says of it: also the user, the machine and the process that charge."""
+        typed = {name: text for name, text in self._asdict().items() if text is not None}
+        by = self.spender or user_name()
+        return {"by": by, "host": socket.gethostname(), "process": os.getpid(), **typed}

@@ -14,7 +14,8 @@ from dpframe.errors import InvalidArgument
 from dpframe.safe_text import for_spreadsheets
 
 EVENTS = "dp_accounting.dp_event"
-COLUMNS = ("budget", "number", "when", "name", "query", "epsilon", "delta", "rho", "status", "subject", "hash")
+SAID = ("paid_by", "by", "purpose", "host", "process")
+COLUMNS = ("budget", "number", "when", "name", "query", "epsilon", "delta", "rho", "status", "subject", "hash", *SAID)
 
 
 def exported(books: Mapping[str, tuple[Budget, Sequence[Entry]]], form: str) -> str:
@@ -75,7 +76,9 @@ def _as_csv(books: Mapping[str, tuple[Budget, Sequence[Entry]]]) -> str:
             cells = (charge.epsilon, charge.delta, "" if charge.rho is None else charge.rho, charge.status)
             texts = (for_spreadsheets(charge.name or ""), for_spreadsheets(charge.query))
             row = (for_spreadsheets(name), charge.number, charge.when.isoformat(), *texts, *cells)
-            writer.writerow((*row, for_spreadsheets(entry.body["subject"]), entry.hash))
+            said = (getattr(charge, name) for name in SAID)
+            last = ("" if text is None else for_spreadsheets(str(text)) for text in said)
+            writer.writerow((*row, for_spreadsheets(entry.body["subject"]), entry.hash, *last))
     return text.getvalue()
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
-from dpframe.budget.caps import begun, changed, read_caps, read_spender, replaced
+from dpframe.budget.caps import begun, changed, read_caps, replaced
 from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, sealed, texts_of
 from dpframe.budget.exceeded import read_min_units, warn_of_weak
 from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss, Terms
-from dpframe.budget.names import check_plain, is_near, is_text
+from dpframe.budget.names import Payer, check_plain, is_near, is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
 from dpframe.safe_text import visible
 from dpframe.usage import LEDGER, Hints, explains
@@ -89,14 +89,15 @@ class Ledger(Hints):
         min_units: int | None = None,
         caps: Any = None,
         spender: str | None = None,
+        purpose: str | None = None,
         create: bool = False,
     ) -> account.Budget:
         """Make a budget of this name, or open it again. To open it, the name is enough.
 
         Input:  name; epsilon and delta, or rho and delta, accountant, min_units and caps as in `dp.Budget`; spender:
                 who spends what is charged by this object, for a cap of each spender and for the history. Nothing proves
-                who it is, and nobody is taken for one who was not named; create: make a new budget, also when its name
-                is nearly that of another one
+                who it is, and nobody is taken for one who was not named; purpose: what for, in the history; create:
+                make a new budget, also when its name is nearly that of another one
         Output: Budget
         Warns:  DpFrameWarning when it is made with a limit that protects little; not when it is opened again
         Errors: BudgetMismatch if it was made with another limit, accountant or caps, or if there is none of this name
@@ -110,7 +111,7 @@ class Ledger(Hints):
             )
         typed = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
         capped = read_caps(caps, (typed[0] if typed is not None else accountant_named("basic")).terms)
-        state, who = self._state(name), read_spender(spender)
+        state, who = self._state(name), Payer.of(spender, purpose)
         if state is None:
             check_plain(name)
             self._check_near(name, create=create)
@@ -403,8 +404,8 @@ def _check_caps(name: str, now: Any, typed: dict[str, Any] | None) -> None:
 
 
 def _reopened(
-    where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str, spender: str | None
+    where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str, spender: str | None, purpose: str | None
 ) -> account.Budget:
     """The budget of an unpickled object, in another process."""
     ledger = Ledger(where, witness=witness, create=False, timeout=timeout, clock_skew=skew)
-    return ledger.budget(name, spender=spender)
+    return ledger.budget(name, spender=spender, purpose=purpose)

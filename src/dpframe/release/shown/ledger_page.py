@@ -88,13 +88,23 @@ def charge_rows(lines: Sequence[Charge]) -> tuple[tuple[str, ...], list[tuple[st
     """Charges as the header and the rows of a table; who spent has a column where somebody was named."""
     header: tuple[str, ...] = ("#", "when (UTC)", "price", "status", "name", "release")
     rows: list[tuple[str, ...]] = [
-        (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", price_words(c), c.status, c.name or "", c.query) for c in lines
+        (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", price_words(c), status_words(c), c.name or "", c.query)
+        for c in lines
     ]
     if any(c.policies for c in lines):
         header, rows = (*header, "policy"), [(*row, "; ".join(c.policies)) for row, c in zip(rows, lines, strict=True)]
     if any(c.spender for c in lines):
         header, rows = (*header, "spender"), [(*row, c.spender or "") for row, c in zip(rows, lines, strict=True)]
+    if any(c.purpose for c in lines):
+        header, rows = (*header, "purpose"), [(*row, c.purpose or "") for row, c in zip(rows, lines, strict=True)]
     return header, rows
+
+
+def status_words(charge: Charge) -> str:
+    """The status of a charge; of one that is pending, where it runs or was killed."""
+    if charge.status != "pending" or charge.host is None:
+        return charge.status
+    return f"pending: {charge.by} on {charge.host}, process {charge.process}"
 
 
 def price_words(charge: Charge) -> str:
