@@ -96,3 +96,9 @@ def not_accepted(visits: pd.DataFrame) -> None:
     table: pl.DataFrame = frame.count_units().release(epsilon=0.1).table  # type: ignore[assignment]
     visits.dp(unit="user_id")  # type: ignore[operator]
     del table
+
+
+def divided() -> tuple[tuple[str, ...], float, float]:
+    nights = BUDGET.allocate(nights=30, epsilon=1.0)
+    series = BUDGET.series("daily", every="1d", epsilon=1.0)
+    return BUDGET.forecast().words, nights.share.epsilon, series.total().cost.epsilon

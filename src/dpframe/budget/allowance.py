@@ -16,6 +16,7 @@ from dpframe.budget.entries import Charge, Entry, loss_of, texts_of
 from dpframe.budget.lengths import Periods, later, read_zone
 from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.budget.names import is_text
+from dpframe.budget.offers import Forecasts
 from dpframe.budget.parts import PartName
 from dpframe.budget.receipts import Page, Receipt, Stored
 from dpframe.budget.verbs import offered
@@ -300,7 +301,7 @@ class Allowance(PaidBy):
         receipt = self._budget.charge(loss, subject, query, within=place, **options)
         return replace(receipt, remaining=self.remaining)
 
-    def forecast(self) -> Any:
+    def forecast(self) -> Forecasts:
         """How long the budget lasts; see `Budget.forecast`."""
         return self._budget.forecast()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from dpframe.budget.offers import Allotted, Forecasts, Totals
 from dpframe.errors import WrongCall
 from dpframe.usage import Hints
 
@@ -78,7 +79,7 @@ class Verbs(Hints):
         start: Any = None,
         on: str | None = None,
         noise: str = "auto",
-    ) -> Any:
+    ) -> Totals:
         """Open a series: totals of consecutive periods, with running totals and windows. A known name reopens it.
 
         Input:  name; every: the length of a period, "1d", "12h", "1w"; horizon: the number of periods, None for no end;
@@ -94,7 +95,7 @@ class Verbs(Hints):
                 to the noise that the first one bought: one unit moves no total further
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
         """
-        return registered("series")(
+        opened: Totals = registered("series")(
             self,
             name,
             every,
@@ -108,6 +109,7 @@ class Verbs(Hints):
             delta=delta,
             rho=rho,
         )
+        return opened
 
     def allocate(
         self,
@@ -122,7 +124,7 @@ class Verbs(Hints):
         name: str = "nightly",
         periods: int | None = None,
         zone: str | None = None,
-    ) -> Any:
+    ) -> Allotted:
         """Divide a part of this budget over a number of nights, or of periods: `allocate("1mo", 12, epsilon=2)`.
 
         Input:  per: the length of a night, "night" (a day), "12h", "1w", or "1mo" for calendar months; nights: the
@@ -137,7 +139,7 @@ class Verbs(Hints):
                 night then has less noise: see `dpframe.budget.allowance.planned`
         Errors: InvalidArgument, InvalidPrice, BudgetExceeded; ReleaseMismatch if the name has another allowance
         """
-        return registered("allocate")(
+        allotted: Allotted = registered("allocate")(
             self,
             per,
             nights,
@@ -150,6 +152,7 @@ class Verbs(Hints):
             start=start,
             name=name,
         )
+        return allotted
 
     def answer(self, name: str) -> Any:
         """The stored answer of a release, by its name alone: for free, without the table or the question.
@@ -169,6 +172,7 @@ class Verbs(Hints):
         """
         return registered("answer")(self, name)
 
-    def forecast(self) -> Any:
+    def forecast(self) -> Forecasts:
         """How long this budget and its allowances last, as sentences, `.table` and `.plot()`."""
-        return registered("forecast")(self)
+        told: Forecasts = registered("forecast")(self)
+        return told
