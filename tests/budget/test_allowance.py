@@ -226,3 +226,31 @@ def test_nights_near_the_first_and_last_year_are_refused_by_name_before_anything
                 assert per != "999999w"
                 assert "Allowance" in repr(nightly)
                 assert "nights" in repr(budget.forecast())
+
+
+def test_a_part_without_nights_is_spent_at_any_time_and_reopened_by_its_name(clock, tmp_path):
+    """Shares of a team: each is a part of one budget, charged in advance, that no other name can spend."""
+    ledger = dp.Ledger(tmp_path / "team.sqlite", clock_skew=dt.timedelta(days=900))
+    budget = ledger.budget("team", epsilon=2)
+    bo = budget.allocate(name="bo", epsilon=1)
+    with pytest.raises(errors.InvalidArgument, match="name='bo'"):
+        budget.allocate(epsilon=0.5)
+    assert repr(bo) == "Allowance(ε = 1; spent ε = 0)"
+    table = pl.DataFrame({"id": [1, 2]})
+    table.dp(unit="id", budget=bo).count_units().release(epsilon=0.4)
+    clock(days=400)
+    again = dp.Ledger(tmp_path / "team.sqlite", clock_skew=dt.timedelta(days=900)).budget("team").allocate(name="bo")
+    table.dp(unit="id", budget=again).count_units().release(epsilon=0.5)
+    assert again.spent.epsilon == bo.spent.epsilon == 0.9
+    with pytest.raises(errors.BudgetExceeded, match=r"ε = 0\.1 is left of this allowance, which is ε = 1\."):
+        table.dp(unit="id", budget=again).count_units().release(epsilon=0.2)
+    with pytest.raises(errors.InvalidPrice):
+        budget.allocate(name="cy")
+    with pytest.raises(errors.BudgetExceeded):
+        budget.allocate(name="cy", epsilon=1.5)
+    assert budget.allocate(name="bo", epsilon=1).spent.epsilon == 0.9
+    nights = budget.allocate(nights=10, epsilon=0.5)
+    assert budget.allocate(name="nightly").limit == nights.limit
+    assert any("bo: ε = 1, of which ε = 0.1 is left." in line for line in budget.forecast().words)
+    assert budget.forecast().lasts["allowance bo"] is None
+    assert ledger.verify() == {"team": 7}

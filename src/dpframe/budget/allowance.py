@@ -26,6 +26,7 @@ from dpframe.theory.formulas.loss import rho_within
 from dpframe.usage import Hints
 
 LONGEST = 100_000  # nights
+NIGHTLY = "nightly"  # the name of an allowance that is given none
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,11 @@ class Pace:
         periods = Periods.of(start, settings["per"], settings.get("zone"))
         limit = replace(loss_of(settings["limit"]), left=True)
         return cls(periods, settings["nights"], settings["carry"], accountant_named(settings["accountant"]), limit)
+
+    @property
+    def endless(self) -> bool:
+        """Whether it is one part without nights, which may be spent at any time."""
+        return self.nights == 1 and self.carry
 
     @property
     def word(self) -> str:
@@ -146,6 +152,8 @@ def _why(pace: Pace, night: int, remaining: Loss) -> str:
     """The end of the message that a night has too little left: when nights begin or end, and what is left."""
     if night < 0:
         return f"the first {pace.word} begins at {pace.begins(0):%Y-%m-%d %H:%M} UTC."
+    if pace.endless:
+        return f"{remaining} is left of this allowance, which is {pace.limit}."
     if night >= pace.nights and not pace.carry:
         return f"the last of {pace.nights} {pace.word}s ended at {pace.begins(pace.nights):%Y-%m-%d %H:%M} UTC."
     next_begins = f" The next {pace.word} begins at {pace.begins(min(night, pace.nights) + 1):%Y-%m-%d %H:%M} UTC."
@@ -307,18 +315,25 @@ class Allowance(PaidBy):
 
     def __repr__(self) -> str:
         pace = self._pace
+        if pace.endless:
+            return f"Allowance({self.limit}; spent {self.spent})"
         ends = f"{pace.begins(pace.nights):%Y-%m-%d %H:%M}"
         parts = f"{pace.nights} {pace.word}s until {ends} UTC: {self.share} each"
         return f"Allowance({self.limit} over {parts}; spent {self.spent})"
 
 
-def read_pace(nights: object, periods: object, carry: object) -> tuple[int, bool]:
-    """The number of periods and whether they carry over. Errors: InvalidArgument."""
+def read_pace(name: str, nights: object, periods: object, carry: object) -> tuple[int, bool]:
+    """The number of periods and whether they carry over: one without end where a name stands alone.
+
+    Errors: InvalidArgument
+    """
+    if nights is None and periods is None and name != NIGHTLY:
+        return 1, True
     number = nights if periods is None else periods
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= LONGEST:
         raise InvalidArgument(
             f"allocate: nights= is the number of nights, or of periods, from 1 to {LONGEST:,}, such as nights=90, or "
-            "per='1mo', periods=12."
+            "per='1mo', periods=12. For a part without nights give its name: budget.allocate(name='bo', epsilon=1)."
         )
     if periods is not None and nights is not None:
         raise InvalidArgument("allocate: periods= and nights= are the same; give one of them.")
@@ -346,6 +361,12 @@ def _start(start: object, zone: dt.tzinfo) -> dt.datetime:
     return later(start.replace(tzinfo=dt.UTC), -1, offset, "allocate: start=")
 
 
+def _opened(budget: account.Budget, name: str) -> Entry | None:
+    """The charge that opened the allowance of a name."""
+    charges = [e for e in budget.entries() if e.kind == "charge" and e.name == f"allowance {name}"]
+    return next((e for e in charges if "nights" in e.body.get("opens", {})), None)
+
+
 @offered("allocate")
 def allocate(
     budget: account.Budget,
@@ -362,7 +383,12 @@ def allocate(
     """An allowance of a budget; see `Budget.allocate`."""
     if not is_text(name):
         raise InvalidArgument("allocate: name= is a text that is not empty, such as name='nightly'.")
-    number, carries = read_pace(nights, periods, carry)
+    assert isinstance(name, str)
+    typed_none = all(value is None for value in (nights, periods, start, zone, *price.values()))
+    known = _opened(budget, name) if typed_none else None
+    if known is not None:
+        return Allowance(budget, known)
+    number, carries = read_pace(name, nights, periods, carry)
     clock = dt.UTC if zone is None else read_zone(zone)
     today = account.now().astimezone(clock).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     begins = None if start is None else _start(start, clock)
@@ -383,7 +409,8 @@ def allocate(
         "limit": texts_of(limit),
         **place,
     }
-    words = f"allowance {name!r}: {number} {'periods' if pace.months else 'nights'}"
+    length = "no nights" if number == 1 and carries else f"{number} {'periods' if pace.months else 'nights'}"
+    words = f"allowance {name!r}: {length}"
     opening = budget.open(cost, None, words, name=f"allowance {name}", plan=plan, opens=settings)
     allowance = Allowance(budget, opening)
     began = allowance.pace.periods.start

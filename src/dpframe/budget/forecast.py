@@ -190,6 +190,8 @@ def _planned(
     payments = [(line.when, _size(loss)) for line, (_, loss) in zip(lines, losses, strict=True)]
     most, share, night = _size(pace.limit), _size(pace.share), pace.night(now)
     rows = _days(of, _by_day(payments), most, now.date()) if payments else []
+    if pace.endless:
+        return rows, f"{of}: {pace.limit}, of which {pace.left(losses, night)} is left.", None
     total = sum(size for _, size in payments)
     first = max(night + 1, 0)
     for ahead in range(first, min(pace.nights, first + _LONGEST)):

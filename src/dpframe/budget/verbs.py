@@ -127,6 +127,9 @@ class Verbs(Hints):
     ) -> Allotted:
         """Divide a part of this budget over a number of nights, or of periods: `allocate("1mo", 12, epsilon=2)`.
 
+        A name without nights is a part that may be spent at any time: `allocate(name="bo", epsilon=1)`. A name alone
+        opens the allowance that it has: `allocate(name="bo")`.
+
         Input:  per: the length of a night, "night" (a day), "12h", "1w", or "1mo" for calendar months; nights: the
                 number of nights; epsilon and delta, or rho: the loss of all nights together, charged now; carry:
                 whether later nights may spend the unspent part of earlier nights; start: when the first night begins
