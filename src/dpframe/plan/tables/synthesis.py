@@ -101,6 +101,10 @@ class Synthesis(Marginals):
             raise UnsupportedOperation("synthesize: dp.Auto() cannot choose the limit; type it, such as max_rows=1.")
         return (Allotment(("each table",), self.one_table, Fraction(1)),)
 
+    def limits_on(self, total: Total) -> dict[str, Any]:
+        """The limit on rows, for any of the tables that are measured in rounds."""
+        return {"kind": "rounds", "limits": {"rows": self.limits.max_rows}, "cells": None}
+
     @property
     def read(self) -> tuple[Allotment, ...]:
         """The one total that rows are read for: the weights of rows by all columns. Every table is a sum of it."""

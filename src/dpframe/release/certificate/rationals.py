@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from dpframe.noise import Ball, precision
 
+_ABOVE = 1 + Fraction(1, 2**80)
 _BITS = 256  # of a number that is written in full; a longer one is rounded up to so many bits
 
 
@@ -35,7 +36,9 @@ def rounded_up(number: Fraction) -> Fraction:
 
 
 def certified_up(value: Callable[[], Ball]) -> Fraction:
-    """A rational number that is surely at least a value, and above it by less than 2^-100 of it.
+    """A rational number that is at least a value and above it by 2^-80 to 2^-79 of it.
+
+    The distance is there for whoever derives the value again, with fewer bits: intervals must end below the claim.
 
     Input:  value: computes a ball around the number, at the current precision
     """
@@ -45,5 +48,5 @@ def certified_up(value: Callable[[], Ball]) -> Fraction:
             ball = value()
             if ball.rel_accuracy_bits() >= 128 or bits > 1 << 13:
                 mantissa, exponent = ball.upper().man_exp()
-                return rounded_up(max(Fraction(0), int(mantissa) * Fraction(2) ** int(exponent)))
+                return rounded_up(max(Fraction(0), int(mantissa) * Fraction(2) ** int(exponent)) * _ABOVE)
         bits *= 2

@@ -203,6 +203,11 @@ class NoNoise(AddsNoise):
     spread = 0.0
     rounding = 0.0
 
+    @property
+    def parameters(self) -> Parameters:
+        """Those of noise of scale 1: a certificate has no scale of 0, and nothing follows from it."""
+        return {"scale": Fraction(1)}
+
     def error(self, alpha: float) -> float:
         return 0.0
 
