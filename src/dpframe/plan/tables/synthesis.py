@@ -103,7 +103,7 @@ class Synthesis(Marginals):
 
     def limits_on(self, total: Total) -> dict[str, Any]:
         """The limit on rows, for any of the tables that are measured in rounds."""
-        return {"kind": "rounds", "limits": {"rows": self.limits.max_rows}, "cells": None}
+        return {"kind": "rounds", "limits": {"rows": self.limits.max_rows}, "cells": self.cells}
 
     @property
     def read(self) -> tuple[Allotment, ...]:
