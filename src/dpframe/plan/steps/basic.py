@@ -204,11 +204,24 @@ class Filter(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class Select(Step):
-    """Keep some columns, in this order. The unit's identifier travels on, hidden."""
+class _OfColumns(Step):
+    """A step that names columns and nothing else."""
+
+    verb: ClassVar[str]
 
     before: Step
     names: tuple[str, ...]
+
+    @property
+    def typed(self) -> str:
+        return f"{self.verb}({', '.join(map(repr, self.names))})"
+
+
+@dataclass(frozen=True, eq=False)
+class Select(_OfColumns):
+    """Keep some columns, in this order. The unit's identifier travels on, hidden."""
+
+    verb = "select"
 
     @cached_property
     def table(self) -> Table:
@@ -217,17 +230,12 @@ class Select(Step):
             raise InvalidArgument("select: a column is named twice.")
         return replace(table, columns={name: table.column(name, "select") for name in self.names})
 
-    @property
-    def typed(self) -> str:
-        return f"select({', '.join(map(repr, self.names))})"
-
 
 @dataclass(frozen=True, eq=False)
-class Drop(Step):
+class Drop(_OfColumns):
     """Leave out some columns. The unit's identifier travels on, hidden."""
 
-    before: Step
-    names: tuple[str, ...]
+    verb = "drop"
 
     @cached_property
     def table(self) -> Table:
@@ -235,10 +243,6 @@ class Drop(Step):
         for name in self.names:
             table.column(name, "drop")
         return replace(table, columns={n: c for n, c in table.columns.items() if n not in self.names})
-
-    @property
-    def typed(self) -> str:
-        return f"drop({', '.join(map(repr, self.names))})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,16 +270,13 @@ class Rename(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class DropNulls(Step):
+class DropNulls(_OfColumns):
     """Drop the rows in which one of the columns is missing (null or NaN).
 
     Rows only leave. Values do not change, so the versions stay; no value of these columns is missing any more.
     """
 
-    effect = "filter"
-
-    before: Step
-    names: tuple[str, ...]
+    effect, verb = "filter", "drop_nulls"
 
     @cached_property
     def table(self) -> Table:
@@ -287,10 +288,6 @@ class DropNulls(Step):
                 raise WrongType(f"drop_nulls({name!r}): a column of type {show(column.domain.dtype)} cannot be read.")
             columns[name] = replace(column, domain=replace(column.domain, nullable=False))
         return replace(table, columns=columns, everyone=False)
-
-    @property
-    def typed(self) -> str:
-        return f"drop_nulls({', '.join(map(repr, self.names))})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from dpframe.release.shown.charts import (
     forecast_chart,
     grouped_chart,
     in_words,
+    priced_chart,
     read_look,
     title_of,
 )
@@ -22,9 +23,6 @@ from dpframe.release.shown.error_tables import (
 from dpframe.release.shown.files import check_installed, whole
 from dpframe.release.shown.ledger_page import cap_words, charge_rows, ledger_page
 from dpframe.release.shown.left_out import bias_words
-from dpframe.release.shown.prices import (
-    priced_chart,
-)
 from dpframe.release.shown.release import Release
 from dpframe.release.shown.released import Exports, Filed, Record, Released
 from dpframe.release.shown.report import (

@@ -21,8 +21,7 @@ from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, table_of, written
 from dpframe.engine.backends.ibis_dialect import forgotten, is_wide
 from dpframe.engine.backends.postgres import operations as sql
-from dpframe.engine.backends.postgres.compiler import Compiler
-from dpframe.engine.backends.postgres.written import sendable
+from dpframe.engine.backends.postgres.compiler import Compiler, sendable
 from dpframe.engine.backends.sql import REPLACED, piece_of, stripped_of
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation

@@ -6,7 +6,7 @@ extra `charts` (Altair).
 
 from dpframe.release.shown.charts.distances import distances_chart
 from dpframe.release.shown.charts.expected import (
-    expected_errors,
+    priced_chart,
 )
 from dpframe.release.shown.charts.forecast_chart import (
     forecast_chart,
@@ -38,13 +38,13 @@ __all__ = [
     "Heading",
     "Look",
     "distances_chart",
-    "expected_errors",
     "forecast_chart",
     "grouped_chart",
     "heatmap",
     "in_words",
     "margin",
     "margins",
+    "priced_chart",
     "read_look",
     "shown",
     "title_of",

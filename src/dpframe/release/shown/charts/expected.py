@@ -5,36 +5,65 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 
+import narwhals as nw
 import polars as pl
 
+from dpframe.budget import Terms
 from dpframe.drawing import Chart, altair
 from dpframe.errors import UnsupportedOperation
-from dpframe.release.shown.charts.look import GREY, SERIES, Heading, Look, drawn
+from dpframe.plan import COUNT, Marginals, Question, ReleasedColumn, derivation, titled, unit_words
+from dpframe.plan.steps import source_of
+from dpframe.release.estimators import estimator_of
+from dpframe.release.shown.charts.look import GREY, SERIES, Heading, Look, drawn, in_words, title_of
 from dpframe.release.shown.charts.numbers import largest, margin, seconds_of, tick_text, unit_of_time
+
+
+def priced_chart(table: pl.DataFrame, question: Question, terms: Terms, alpha: float, look: Look) -> Chart:
+    """The expected error of each column of a question against the price; see `Query.plot`.
+
+    Input:  table: the price (ε or ρ), column and error, as `Query.accuracy` returns them; the question; terms: whether
+            the price is an ε or a ρ; alpha: the probability of a larger error; look
+    Output: Altair chart on axes of powers of ten: one panel for each column
+    Bound:  no row is read: the errors follow from the question and the price
+    Errors: UnsupportedOperation if no error is known, and for keys alone
+    """
+    why, names = derivation(question), set(table["column"])
+    outputs = [output for output in question.outputs if {output.name, f"{output.name}.other"} & names]
+    words = [in_words(why, output.name) for output in outputs]
+    listed = ", ".join([*words[:1], *(word[:1].lower() + word[1:] for word in words[1:])])
+    question_title = title_of(why, listed, question.by)
+    if isinstance(question, Marginals):
+        question_title = title_of(why, in_words(why, COUNT), [" and ".join(map(titled, question.tables.named))])
+    unit = unit_words(source_of(question.step).table)
+    meaning = f"{100 * (1 - alpha):g}% margins of error of the noise, before any release; protected: {unit}."
+    heading = Heading(f"Error to expect: {question_title}", (meaning,))
+    types = {f"{output.name}{part}": _time(output) for output in outputs for part in ("", ".other")}
+    rows = {output.name for output in outputs if not estimator_of(output).is_number}
+    return _panels(table, terms, types, rows, heading, look)
+
+
+def _time(output: ReleasedColumn) -> pl.DataType | None:
+    """The time type whose ticks are the unit of a column's error; None for numbers."""
+    if output.dtype is None:
+        return None
+    return pl.Date() if output.dtype == nw.Date else pl.Duration(getattr(output.dtype, "time_unit", "us"))
+
 
 _PANELS = 4  # the largest number of panels, one for each column
 _HIGH = (300, 190, 130, 90)  # the height of a panel (pixels) if there are 1, 2, 3 or 4
 _FEW = 12  # the largest number of prices for which numbers are written beside the points
 
 
-def expected_errors(
+def _panels(
     table: pl.DataFrame,
-    price: str,
-    symbol: str,
+    terms: Terms,
     dtypes: Mapping[str, pl.DataType | None],
     in_rows: Collection[str],
     heading: Heading,
     look: Look,
 ) -> Chart:
-    """The expected error of each released column against the price, on axes of powers of ten.
-
-    Input:  table: a column named `price`, then column and error (column unit, times in ticks), as
-            `Query.accuracy(epsilon=[...])` returns it; symbol: ε or ρ; dtypes: the types of columns of times; in_rows:
-            the columns whose errors are numbers of rows; heading; look
-    Output: Altair chart: one panel for each column
-    Errors: UnsupportedOperation if no error is known, and for keys alone
-    """
-    alt = altair()
+    """The panels of the chart. Input: dtypes: the types of columns of times; in_rows: columns whose errors are rows."""
+    alt, symbol = altair(), "ε" if terms is Terms.EPSILON else "ρ"
     if table.is_empty():
         raise UnsupportedOperation("plot(): the question releases keys alone, which have no error.")
     errors = table.filter(pl.col("error").is_not_null())
@@ -46,7 +75,7 @@ def expected_errors(
     names, every = errors["column"].unique(maintain_order=True).to_list(), table["column"].unique().to_list()
     panels = [
         _panel(
-            errors.filter(pl.col("column") == name).select(pl.col(price).alias("price"), "error"),
+            errors.filter(pl.col("column") == name).select(pl.col(terms.value).alias("price"), "error"),
             f"error of {name}{' (rows fewer)' if name in in_rows else ''}",
             symbol,
             dtypes.get(name),
