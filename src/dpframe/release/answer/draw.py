@@ -37,6 +37,9 @@ from dpframe.theory.formulas.rank_trees import FittedRanks
 
 _LARGEST = 2**61
 
+TotalKey = tuple[object, ...]  # see `Total.key`
+Ends = tuple[WideIntegers, WideIntegers]  # of a pair: weight · count + sum, and weight · count - sum
+
 
 def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, dict[str, Floats]]:
     """The released long table, and noisy numbers beside it: totals of derived columns, ends of intervals (column unit).
@@ -152,7 +155,7 @@ def fitted_tree(noise: Noise, counts: PlaceCounts) -> FittedRanks:
     """
     tree, mechanism = noise.tree, noise.added
     assert tree is not None
-    noisy = []
+    noisy: list[np.ndarray] = []
     for level, (exact, part) in enumerate(zip(tree.levels(np.asarray(counts)), tree.parts, strict=True)):
         if part:
             noises = replace(mechanism, scale=tree.scale_of(level, mechanism.scale)).draw(exact.size)
@@ -249,7 +252,7 @@ def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
     return mechanism.keep(raw[key] - plan.least, plan.start)
 
 
-def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
+def _with_noise(totals: Sequence[tuple[Noise, WideIntegers]]) -> dict[TotalKey, Any]:
     """Noisy totals by their key, each with its own noise or that of its pair."""
     alone = [(n, total) for n, total in totals if not (n.paired or n.mechanism.joined)]
     noisy = {noise.allotment.total.key: plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
@@ -278,7 +281,7 @@ def _bits(pair: Allotment) -> int:
     return pair.beside.total.fraction - pair.rows.total.fraction
 
 
-def _sum_of_pair(pair: Allotment, ends: tuple[Any, Any]) -> Any:
+def _sum_of_pair(pair: Allotment, ends: Ends) -> WideIntegers:
     """A noisy S + c·V from noisy h·V + S and h·V - S: h + c times the first less h - c times the second, over 2h."""
     assert pair.sum is not None
     weight, centre = pair.weight, pair.sum.total.added_up(0, 1)
@@ -292,21 +295,22 @@ def _fresh_noise(noise: Noise, size: int) -> WideIntegers:
     return noise.added.draw(size)
 
 
-def plus(totals: WideIntegers, noise: WideIntegers) -> Any:
+def plus(totals: WideIntegers, noise: WideIntegers) -> WideIntegers:
     """The exact sum: as int64 if it surely fits, else as Python integers."""
-    if totals.dtype == object or noise.dtype == object or _large(totals) or _large(noise):
-        return totals.astype(object) + noise.astype(object)
-    return totals.astype(np.int64) + noise
+    wide = totals.dtype == object or noise.dtype == object or _large(totals) or _large(noise)
+    kind = object if wide else np.int64
+    total: WideIntegers = totals.astype(kind, copy=False) + noise.astype(kind, copy=False)
+    return total
 
 
-def _noisy_ends(noise: Noise, total: Any, count: Any) -> tuple[Any, Any]:
+def _noisy_ends(noise: Noise, total: WideIntegers, count: WideIntegers) -> Ends:
     """Weight · count + sum and weight · count - sum, each with noise; see `pair_scale`."""
     product = _times(count, noise.allotment.weight)
     up, down = (plus(plus(product, part), _fresh_noise(noise, len(total))) for part in (total, -total))
     return up, down
 
 
-def _pair_totals(noise: Noise, ends: tuple[Any, Any]) -> dict[Any, Any]:
+def _pair_totals(noise: Noise, ends: Ends) -> dict[TotalKey, WideIntegers]:
     """A noisy sum and a noisy count from their two noisy ends."""
     (up, down), pair = ends, noise.allotment
     assert pair.beside is not None
@@ -316,19 +320,20 @@ def _pair_totals(noise: Noise, ends: tuple[Any, Any]) -> dict[Any, Any]:
     }
 
 
-def _times(values: Any, factor: int) -> Any:
+def _times(values: WideIntegers, factor: int) -> WideIntegers:
     """The exact product: as int64 if it surely fits, else as Python integers."""
     wide = values.dtype == object or factor * int(np.abs(values).max(initial=0)) >= _LARGEST
     return (values.astype(object) if wide else values.astype(np.int64)) * factor
 
 
-def _nearest(values: Any, divisor: int) -> Any:
+def _nearest(values: WideIntegers, divisor: int) -> WideIntegers:
     """Quotients rounded to the nearest integer, half to even, so that rounding has no bias."""
     if divisor >= _LARGEST:
         values = values.astype(object)
     whole = values // divisor
     twice = 2 * (values - whole * divisor)
-    return whole + ((twice > divisor) | ((twice == divisor) & (whole % 2 == 1)))
+    nearest: WideIntegers = whole + ((twice > divisor) | ((twice == divisor) & (whole % 2 == 1)))
+    return nearest
 
 
 def _large(values: WideIntegers) -> bool:
@@ -350,7 +355,7 @@ def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> NDArray[np.bool_]:
     return keys.select(pl.all_horizontal(same).fill_null(False)).to_series().to_numpy()
 
 
-def _with_rest(rest: Sequence[Noise], exact: Noisy, in_rest: NDArray[np.bool_], noisy: Noisy) -> dict[Any, Any]:
+def _with_rest(rest: Sequence[Noise], exact: Noisy, in_rest: NDArray[np.bool_], noisy: Noisy) -> dict[TotalKey, Any]:
     """Noisy totals of the released groups, then one of all other groups together, with its own noise."""
     totals, cells = [], {}
     for noise in rest:
