@@ -24,11 +24,12 @@ import pandas as pd
 import polars as pl
 
 T = TypeVar("T")
+Cell = Any  # of a column of objects: whatever Python can hold
 # Ctrl-C, a request to end, and a time limit that is over. Windows has no alarm.
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
 
 
-def each(reader: Callable[[Any], T], cells: Iterable[Any]) -> list[T | None]:
+def each(reader: Callable[[Cell], T], cells: Iterable[Cell]) -> list[T | None]:
     """The result of `reader` for each cell, None where it raises.
 
     Errors: KeyboardInterrupt, SystemExit or any other exception of a signal's handler. A cell whose own code raises one
@@ -99,7 +100,7 @@ def _missing(value: object) -> bool:
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))  # type: ignore[call-overload]
 
 
-def _number_text(value: Any) -> str:
+def _number_text(value: Cell) -> str:
     if not _finite(value):
         return str(float(value))
     exact = _exact(value)
@@ -108,7 +109,7 @@ def _number_text(value: Any) -> str:
     return repr(float(exact)) if Fraction(float(exact)) == exact else f"{exact.numerator}/{exact.denominator}"
 
 
-def _finite(value: Any) -> bool:
+def _finite(value: Cell) -> bool:
     """Whether a number is finite. An integer or fraction is, even if it is larger than any float."""
     if isinstance(value, (int, Fraction)):
         return True
@@ -119,7 +120,7 @@ _MOST_BITS = 2**13  # limit for numerator and denominator (2,466 digits); a numb
 _MOST_DIGITS = 2**12  # a decimal with more digits than this surely has more than _MOST_BITS bits
 
 
-def _exact(value: Any) -> Fraction:
+def _exact(value: Cell) -> Fraction:
     """A finite number of Python or numpy, exactly.
 
     Bound:  the time depends on the number of digits and not on the exponent: Decimal("1e999999999") has one digit, and
@@ -151,7 +152,7 @@ def _exact_decimal(value: Decimal) -> Fraction:
 # As a value of a column's type
 
 
-def value_for(dtype: pl.DataType) -> Callable[[Any], Any]:
+def value_for(dtype: pl.DataType) -> Callable[[Cell], Any]:
     """The function that converts an object to a value of a type, or to None where the type cannot hold it.
 
     A number stays itself wherever it fits. True and False are 1 and 0. A text is neither a number nor a time. Times
@@ -175,11 +176,11 @@ def value_for(dtype: pl.DataType) -> Callable[[Any], Any]:
     return lambda value: None
 
 
-def _or_null(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _or_null(reader: Callable[[Cell], Any]) -> Callable[[Cell], Any]:
     return lambda value: None if _missing(value) else reader(value)
 
 
-def _number(value: Any) -> Fraction | None:
+def _number(value: Cell) -> Fraction | None:
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, (numbers.Real, Decimal)) or not _finite(value):
@@ -204,7 +205,7 @@ def _within(number: int | None, low: int, high: int) -> int | None:
     return number if number is not None and low <= number <= high else None
 
 
-def _float(value: Any) -> float | None:
+def _float(value: Cell) -> float | None:
     if isinstance(value, (float, np.floating, Decimal)):
         return float(value)  # rounded once; a number beyond the floats becomes infinite or 0
     exact = _number(value)
@@ -222,7 +223,7 @@ def _decimal(exact: Fraction | None, digits: int, scale: int) -> Decimal | None:
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def _ticks(value: Any, dtype: pl.DataType) -> int | None:
+def _ticks(value: Cell, dtype: pl.DataType) -> int | None:
     """A date, time or duration in the ticks of a column's type."""
     if isinstance(dtype, pl.Duration):
         if not isinstance(value, (dt.timedelta, np.timedelta64)):

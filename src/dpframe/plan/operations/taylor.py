@@ -26,27 +26,30 @@ _STEPS = 16  # of e^x, between two powers of two
 LARGEST_POWER, LEAST_POWER = 709.8, -745.2  # e^x is infinite above, and 0 below
 
 
+Number = Any  # a float of Python, or an expression of an engine
+
+
 class Floats:
     """Python's own floats."""
 
-    def real(self, number: float) -> Any:
+    def real(self, number: float) -> Number:
         """A constant."""
         return number
 
-    def hold(self, *values: Any) -> list[Any]:
+    def hold(self, *values: Number) -> list[Number]:
         """Values that are read more than once."""
         return list(values)
 
-    def floor(self, value: Any) -> Any:
+    def floor(self, value: Number) -> Number:
         """A float rounded down."""
         return float(math.floor(value))
 
-    def pick(self, value: Any, edges: Sequence[float], constants: Sequence[float]) -> Any:
+    def pick(self, value: Number, edges: Sequence[float], constants: Sequence[float]) -> Number:
         """The constant of the interval that holds a value: there is one more constant than growing edges."""
         return constants[bisect_right(edges, value)]
 
 
-def logarithm(value: Any, base: float, floats: Floats, beyond: Any = None) -> Any:
+def logarithm(value: Number, base: float, floats: Floats, beyond: Number = None) -> Number:
     """The logarithm of a float, at least 5e-324 and finite; of value + beyond where a second, far smaller one is given.
 
     Output: within 1.5 units in the last place of the logarithm
@@ -85,7 +88,7 @@ def logarithm(value: Any, base: float, floats: Floats, beyond: Any = None) -> An
     return total + (small + (series * r * r * real(table.whole) + lost))
 
 
-def log1p(value: Any, floats: Floats | None = None) -> Any:
+def log1p(value: Number, floats: Floats | None = None) -> Number:
     """The natural logarithm of 1 + x, for a float above -1 and finite: of the sum, and of what it lost in rounding.
 
     Output: within 1.5 units in the last place
@@ -101,7 +104,7 @@ def log1p(value: Any, floats: Floats | None = None) -> Any:
     return logarithm(total, math.e, floats, lost)
 
 
-def exponential(value: Any, floats: Floats) -> Any:
+def exponential(value: Number, floats: Floats) -> Number:
     """E to the power of a float from -745.2 to 709.8: infinite where it is too large.
 
     Output: within 1.5 units in the last place of the exponential
@@ -184,14 +187,14 @@ def _roots() -> list[tuple[float, float]]:
         return [(_nearest(power), _nearest(power - _nearest(power))) for power in powers]
 
 
-def _parts(number: Any, grid: int = _GRID) -> tuple[float, float]:
+def _parts(number: Number, grid: int = _GRID) -> tuple[float, float]:
     """A constant as a multiple of 2^-grid, and the float nearest to the rest."""
     with _flint().ctx.workprec(_BITS):
         first = float(int((number * 2**grid + _flint().arb(0.5)).floor().unique_fmpz())) / 2**grid
         return first, _nearest(number - first)
 
 
-def _nearest(number: Any) -> float:
+def _nearest(number: Number) -> float:
     """The float nearest to a constant of many bits."""
     return float(number.mid())
 
