@@ -57,6 +57,55 @@ class PlaceCounts:
             after = min(first + rows, len(self))
             yield slice(first, after), self._rows(first, after)
 
+    def runs(self, cells: int, edges: Integers) -> Iterator[tuple[slice, Integers, Integers]]:
+        """As `pieces`, with neighbouring places as one run: where a run begins in each group, and its number.
+
+        Input:  cells: about so many runs a piece has; edges: the places, from 0 on, at which runs begin in all groups
+        Output: runs of a group begin at growing places; one that begins at the number of places is empty. A place whose
+                number is not 0 is a run of its own
+
+        >>> counts = PlaceCounts(np.array([0, 2]), np.array([1, 0]), np.array([5, 7]), (3, 9))
+        >>> [(first.tolist(), runs.tolist()) for _, first, runs in counts.runs(4, np.array([0, 4]))]
+        [([[0, 1, 2, 4]], [[0, 5, 0, 0]]), ([[0, 4]], [[0, 0]]), ([[0, 1, 4]], [[7, 0, 0]])]
+        """
+        size = len(self)
+        sizes = 2 * np.bincount(self.groups, minlength=size) + len(edges)
+        first = 0
+        while first < size:
+            some = sizes[first : first + max(1, cells // len(edges))]
+            fit = np.maximum.accumulate(some) * np.arange(1, len(some) + 1) <= cells
+            after = first + max(1, int(np.count_nonzero(fit)))
+            yield slice(first, after), *self._runs(first, after, edges)
+            first = after
+
+    def _runs(self, first: int, after: int, edges: Integers) -> tuple[Integers, Integers]:
+        groups, width = after - first, self.shape[1]
+        start, end = np.searchsorted(self.groups, [first, after])
+        at = (self.groups[start:end] - first) * width + self.places[start:end]
+        beside = at[self.places[start:end] < width - 1] + 1
+        begins = np.concatenate([at, beside, (np.arange(groups)[:, None] * width + edges).ravel()])
+        begins.sort(kind="stable")
+        begins = begins[np.diff(begins, prepend=-1) > 0]
+        row = begins // width
+        sizes = np.bincount(row, minlength=groups)
+        column = np.arange(len(begins)) - (np.cumsum(sizes) - sizes)[row]
+        places, numbers = (np.full((groups, sizes.max(initial=0)), fill, np.int64) for fill in (width, 0))
+        places[row, column] = begins - row * width
+        owner = np.searchsorted(begins, at)
+        numbers[row[owner], column[owner]] = self.numbers[start:end]
+        return places, numbers
+
+    def upto(self, places: Integers) -> Array:
+        """For each group the sum of its numbers at or before each of some places, of shape (groups, any).
+
+        Python integers, where int64 could not hold the sum of all numbers.
+        """
+        wide = float(np.abs(self.numbers).sum(dtype=np.float64)) >= 2.0**62
+        sums = np.concatenate([[0], np.cumsum(self.numbers, dtype=object if wide else np.int64)])
+        row = np.arange(len(self))[:, None]
+        at = np.searchsorted(self.groups * self.shape[1] + self.places, row * self.shape[1] + places, side="right")
+        return np.asarray(sums[at] - sums[np.searchsorted(self.groups, row)])
+
     def _rows(self, first: int, after: int) -> Integers:
         start, end = np.searchsorted(self.groups, [first, after])
         rows = np.zeros((after - first, self.shape[1]), np.int64)

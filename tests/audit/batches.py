@@ -27,8 +27,9 @@ from dpframe.plan.question import Question
 from dpframe.plan.steps.basic import source_of
 from dpframe.plan.tables import Hierarchy
 from dpframe.release.answer.selection import rank_scores, reach_scores
-from dpframe.theory.formulas.loss.quantile_selection import rank_terms
+from dpframe.theory.formulas.loss.quantile_selection import rank_terms, reach_change
 from dpframe.theory.formulas.rank_trees import rank_tree
+from places import place_counts
 from strategies import hashed_by
 
 # The universe: 12 kinds of rows, and all tables of up to 4 of them.
@@ -167,20 +168,21 @@ def scores(measure: Any, counts: np.ndarray) -> np.ndarray:
 
 def all_reach_scores(measure: Any, counts: np.ndarray) -> np.ndarray:
     """The scores among which a distance from a quantile is chosen, by table, group, place and distance."""
-    flat, needed = counts.reshape(-1, counts.shape[-1]), rank_terms(measure.rank)[1] << measure.fraction
+    flat, needed = counts.reshape(-1, counts.shape[-1]), measure.rank.denominator << measure.fraction
     places = [np.full(len(flat), place) for place in range(counts.shape[-1])]
-    found = [reach_scores(measure, flat, place, needed) for place in places]
+    counts_of = place_counts(flat)
+    found = [reach_scores(measure, counts_of, place, needed) for place in places]
     return np.stack(found, axis=1).reshape(*counts.shape[:2], len(places), -1)
 
 
 def reach_cost(measure: Any, moved: np.ndarray) -> Fraction:
     """What choices of distances cost, in rows, wherever the quantiles are: as `rank_cost`, for the worst places."""
-    return rank_cost(measure, np.abs(moved).max(axis=2))
+    return rank_cost(measure, np.abs(moved).max(axis=2), reach_change(measure.rank))
 
 
-def rank_cost(measure: Any, moved: np.ndarray) -> Fraction:
+def rank_cost(measure: Any, moved: np.ndarray, change: int | None = None) -> Fraction:
     """What choices on scores that moved so cost, in rows: the largest move of each group, added over the groups."""
-    change, _ = rank_terms(measure.rank)
+    change = change or rank_terms(measure.rank)[0]
     return Fraction(int(np.abs(moved).max(axis=2).sum(axis=1).max()), change)
 
 

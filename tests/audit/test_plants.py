@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import datafusion
 import duckdb
@@ -34,7 +35,7 @@ from watched import Watched
 
 import dpframe as dp
 from datafusion_tables import stored as stored_in_datafusion
-from dpframe import engine
+from dpframe import arrays, engine
 from dpframe.api import partition
 from dpframe.audit.replaying import loss as transcript_loss
 from dpframe.audit.trials import at_least
@@ -314,7 +315,38 @@ def the_median_of_one_to_five_may_be_four():
     choices._prior.cache_clear()
     scores = choices.rank_scores(measure, np.array([[0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0]]), Fraction(1000))
     choices._prior.cache_clear()
-    return np.flatnonzero(scores[0] == scores.max()).tolist() != [3]
+    less_than_a_unit = any(place for place, _ in ranks.rank_prior(Fraction(1, 2), 11, Fraction(1000)))
+    return less_than_a_unit or np.flatnonzero(scores[0] == scores.max()).tolist() != [3]
+
+
+def a_row_moves_scores_by_more_than_it_pays_for():
+    """Scores of groups of 0 to 40 rows, and with one more, beside `rank_terms`, in a list of many candidates."""
+    for rank in (Fraction(1), Fraction(1, 2)):
+        measure = type("M", (), {"rank": rank, "fraction": 0, "candidates": None})()
+        sizes = np.arange(40)[:, None]
+        scores = choices.rank_scores(measure, np.hstack([sizes, np.zeros((40, 7), int)]), Fraction(1, 1000))
+        if np.abs(np.diff(scores, axis=0)).max() > ranks.rank_terms(rank)[0]:
+            return True
+    return False
+
+
+def where_runs_begin_is_told():
+    """The exponential mechanism in a group without rows, and in one of a row: the chance of that row's own value."""
+    between = grid.Candidates.between(columns.Bounds(0, 20_000), whole=True)
+    measure = type("M", (), {"rank": Fraction(1, 2), "fraction": 0, "candidates": between})()
+    chances, edges, own = [], choices._edges(between.count), 11_111
+    for places in ([], [own]):
+        rows = np.ones(len(places), np.int64)
+        counts = arrays.PlaceCounts(0 * rows, np.array(places, np.int64), rows, (1, between.count))
+        ((_, first, rows),) = counts.runs(2**16, edges)
+        choose = mock.Mock(return_value=np.array([0]))
+        choices.in_list(measure, first, rows, Fraction(1, 66), choose)
+        scores, rate, copies = choose.call_args.args
+        weights = copies[0] * np.exp(float(rate) * scores[0])
+        run = np.searchsorted(first[0], own, side="right") - 1
+        size = 1 if run + 1 == first.shape[1] else first[0, run + 1] - first[0, run]
+        chances.append(weights[run] / weights.sum() / size)
+    return abs(math.log(chances[0] / chances[1])) > 2
 
 
 def large_sums_wrap():
@@ -1116,6 +1148,30 @@ PLANTS = [
         "min(abs(turn) * rows // per, _LARGEST) * (1 if turn > 0 else -1)",
         "min(turn * rows // per, _LARGEST)",
         the_median_of_one_to_five_may_be_four,
+    ),
+    Plant(
+        "public rows fade twice as fast as is paid for",
+        choices._public,
+        "np.abs(turns) * rows // candidates",
+        "2 * np.abs(turns) * rows // candidates",
+        a_row_moves_scores_by_more_than_it_pays_for,
+        14,
+    ),
+    Plant(
+        "the target of a minimum grows by three for each row",
+        choices.rank_scores,
+        "target = np.minimum(group_rows, most)",
+        "target = np.minimum(3 * group_rows, most)",
+        a_row_moves_scores_by_more_than_it_pays_for,
+        14,
+    ),
+    Plant(
+        "a run of candidates counts as one",
+        choices.in_list,
+        "choose(rank_scores(total, runs, rate, cells), rate, copies)",
+        "choose(rank_scores(total, runs, rate, cells), rate, np.minimum(copies, 1))",
+        where_runs_begin_is_told,
+        14,
     ),
     Plant(
         "readers of hidden numbers know nothing of signs",
@@ -2032,8 +2088,8 @@ PLANTS = [
     Plant(
         "the nearest candidate is decided by a division of floats",
         integers.candidate_number,
-        "nearest = engine.quotient(position * (2 * last) + candidates.extent, 2 * candidates.extent)",
-        "nearest = (inside / candidates.step + 0.5).floor().cast(nw.Int64)",
+        "nearest = engine.quotient(position * times + add, whole)",
+        "nearest = (inside / float(candidates.step) + 0.5).floor().cast(nw.Int64)",
         lambda: ties_have_another_candidate(),
     ),
     Plant(
@@ -2242,7 +2298,7 @@ PLANTS = [
     Plant(
         "a candidate of a quantile fits in 64 bits",
         grid.Candidates.fits,
-        "self.lower >= -2.0 ** 63 and self.point(self.count - 1) < 2.0 ** 63",
+        "self.lower >= -2.0 ** 63 and self.upper < 2.0 ** 63",
         "True",
         quantiles_end_at_64_bits,
     ),
@@ -2287,11 +2343,11 @@ PLANTS = [
 def ties_have_another_candidate():
     """Values in the middle between two candidates of a quantile, and next to it, beside the rule in fractions."""
     between = grid.Candidates.between(columns.Bounds(0, 1000), whole=False)
-    middles = [(i + 0.5) * between.step for i in range(500)]
+    middles = [float((i + Fraction(1, 2)) * between.step) for i in range(500)]
     values = [x for middle in middles for x in (middle, np.nextafter(middle, -1), np.nextafter(middle, 2000))]
     frame = protected({"x": values}, unit=dp.Rows(1))
-    counts = np.bincount([between.nearest(x) for x in values], minlength=between.count)
-    return exact(frame.quantile("x", 0.5, bounds=(0, 1000))) != [counts.tolist()]
+    (found,) = engine.totals(frame.quantile("x", 0.5, bounds=(0, 1000))._question, 1).values
+    return np.repeat(found.places, found.numbers).tolist() != sorted(between.nearest(x) for x in values)
 
 
 def quotients_follow_the_number_of_rows():

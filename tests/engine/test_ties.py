@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 import random
+from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,14 +17,14 @@ import pytest
 import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.plan.columns import Bounds
-from dpframe.plan.grid import Candidates
+from dpframe.plan.grid import FEW, Candidates
 from questions import exact
 
 
 def places(query):
     """The rows at each candidate of a quantile, as they are read."""
     (values,) = rooms.totals(query._question, 1).values
-    return np.ravel(values).tolist()
+    return dict(zip(values.places.tolist(), values.numbers.tolist(), strict=True))
 
 
 def asked(table, bounds):
@@ -30,20 +32,23 @@ def asked(table, bounds):
 
 
 def expected(candidates, values):
-    counts = [0] * candidates.count
-    for value in values:
-        if value is not None and not math.isnan(value):
-            counts[candidates.nearest(value)] += 1
-    return counts
+    return Counter(candidates.nearest(value) for value in values if value is not None and not math.isnan(value))
 
 
 def exact_place(candidates, value):
     """The nearest candidate, in fractions, from the rounded distance; of two nearest ones, the greater."""
     if candidates.count == 1 or not candidates.step:
         return 0
-    value = min(max(value, candidates.lower), candidates.point(candidates.count - 1))
-    place = math.floor(Fraction(value - candidates.lower) / Fraction(candidates.step) + Fraction(1, 2))
+    value = min(max(value, candidates.lower), candidates.upper)
+    place = math.floor(
+        (Fraction(value - candidates.lower) + first_to_lower(candidates)) / candidates.step + Fraction(1, 2)
+    )
     return min(place, candidates.count - 1)
+
+
+def first_to_lower(candidates):
+    """How far the lower bound is above the multiple of the step that the first candidate stands for."""
+    return Fraction(0) if candidates.start is None else Fraction(candidates.lower) - candidates.start * candidates.step
 
 
 def midpoints(candidates, rng, many):
@@ -51,7 +56,8 @@ def midpoints(candidates, rng, many):
     values = []
     for _ in range(many):
         number = rng.randrange(max(candidates.count - 1, 1))
-        middle = float(Fraction(candidates.lower) + (number + Fraction(1, 2)) * Fraction(candidates.step))
+        first = Fraction(candidates.lower) - first_to_lower(candidates)
+        middle = float(first + (number + Fraction(1, 2)) * candidates.step)
         values += [middle, math.nextafter(middle, -math.inf), math.nextafter(middle, math.inf)]
     return values
 
@@ -109,7 +115,7 @@ def test_the_nearest_time_whole_number_and_decimal(engine):
     held = [None if x is None else float(x) for x in whole]
     assert places(asked(engine(table), far)) == expected(Candidates.between(Bounds(*far), whole=True), held)
     few = pl.DataFrame({"x": pl.Series([*range(-5, 30), None], dtype=pl.Int16)})
-    assert places(asked(engine(few), (0, 20))) == [6, *[1] * 19, 10]
+    assert places(asked(engine(few), (0, 20))) == dict(enumerate([6, *[1] * 19, 10]))
 
     start, end = dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, 0, 0, 2, 46)
     times = [start + (end - start) * rng.random() for _ in range(300)] + [start - (end - start), None]
@@ -128,13 +134,50 @@ def test_the_nearest_time_whole_number_and_decimal(engine):
 @pytest.mark.parametrize("bounds", RANGES)
 def test_the_nearest_candidate_is_that_of_fractions(bounds):
     rng = random.Random(3)
-    for whole in (False, True):
-        candidates = Candidates.between(Bounds(*bounds), whole=whole)
+    made = itertools.product((Candidates.between, Candidates.leaves), (False, True))
+    for candidates in (make(Bounds(*bounds), whole=whole) for make, whole in made):
+        close = Fraction(1, 2**38 if candidates.count <= FEW else 2**14)
         for value in [*midpoints(candidates, rng, 300), *map(float, bounds)]:
             near = candidates.nearest(value)
-            if near != exact_place(candidates, value):  # nearer than a part of 2^-38 of a step to the middle of two
-                inside = Fraction(value - candidates.lower) / Fraction(candidates.step)
-                assert abs(abs(inside - near) - Fraction(1, 2)) < Fraction(1, 2**38)
+            if near != exact_place(candidates, value):  # nearer than this part of a step to the middle of two
+                inside = (Fraction(value - candidates.lower) + first_to_lower(candidates)) / candidates.step
+                assert abs(abs(inside - near) - Fraction(1, 2)) < close
+
+
+@pytest.mark.parametrize("bounds", RANGES)
+def test_candidates_reach_from_bound_to_bound_and_numbers_stay_in_64_bits(bounds):
+    for whole, second in ((False, None), (True, None), (True, 0), (True, 10**6)):
+        if second is not None and bounds[1] - bounds[0] > 2**64:
+            continue  # no time
+        candidates = Candidates.between(Bounds(*bounds), whole=whole, second=second)
+        last, (times, add, parts) = candidates.count - 1, candidates.quotient
+        ends = np.array([math.ceil(bounds[0]), math.floor(bounds[1])] if whole else bounds, np.float64)
+        assert candidates.start is None or (candidates.points(np.array([0, last])) == ends).all()
+        assert times * 2 * candidates.extent + 2 * add + parts < 2**64
+        assert candidates.count <= 2**22
+        assert all(more % few == 0 for few, more in itertools.pairwise(candidates.rounder))
+
+
+@pytest.mark.parametrize("bounds", [(0, 100), (-3, 20_000), (0.3, 7.1), (-1e-7, 5e-7)])
+def test_rounder_numbers_stand_in_the_list_more_often(bounds):
+    """Beside the definition, for a part of the list that holds numbers of all kinds."""
+    candidates = Candidates.between(Bounds(*bounds), whole=False)
+    middle = candidates.count // 2 // candidates.rounder[-1] * candidates.rounder[-1] - candidates.start - 50
+    middle %= candidates.count - 200
+    listed = []
+    for number in range(middle, middle + 100):
+        listed += [
+            number
+            for times in candidates.rounder
+            if (candidates.start + number) % times == 0
+            for _ in range(4 if times == 1 else times)
+        ]
+    first, after = np.array([middle]), np.array([middle + 100])
+    assert candidates.listed(first, after).tolist() == [len(listed)]
+    many = np.arange(len(listed))
+    picked = candidates.picked(np.full_like(many, middle), np.full_like(many, middle + 100), many)
+    assert sorted(picked.tolist()) == sorted(listed)
+    assert candidates.copies == candidates.listed(np.array([0]), np.array([candidates.count]))[0]
 
 
 def test_whole_numbers_are_their_own_candidates():

@@ -287,3 +287,66 @@ def test_rules_that_make_no_sense_are_refused(rate, start):
 def test_counts_must_be_integers():
     with pytest.raises(InvalidArgument, match="integers"):
         truncated_geometric_keep(np.array([1.5]), 1, 0.1)
+
+
+# Many candidates with one score
+
+
+@pytest.mark.parametrize("choose", [permute_and_flip, exponential_choice])
+def test_copies_have_the_law_of_as_many_candidates(choose, chi_square):
+    """Beside each candidate on its own; at another number of copies, the law would not fit."""
+    scores, copies, draws = [0, -3, -2, -5], [3, 0, 40, 7], 40_000
+    alone = np.repeat(scores, copies)
+    law = np.bincount(np.repeat(np.arange(4), copies)[choose(np.tile(alone, (DRAWS, 1)), 1)], minlength=4) / DRAWS
+    tables = [np.tile(np.array(row), (draws, 1)) for row in (scores, copies, [3, 0, 60, 7])]
+    found, wrong = (np.bincount(choose(tables[0], 1, table), minlength=4) for table in tables[1:])
+    used = law > 0
+    assert not found[~used].any()
+    assert stats.chi2_contingency([found[used], law[used] * DRAWS]).pvalue > 1e-8
+    assert stats.chi2_contingency([wrong[used], law[used] * DRAWS]).pvalue < 1e-8
+
+
+def test_one_copy_of_each_is_the_choice_among_them():
+    """The same words choose the same candidate, for one copy of each and without copies."""
+    scores = np.random.default_rng(1).integers(-5, 1, (2000, 9))
+    for choose in (permute_and_flip, exponential_choice):
+        with bits.record() as words:
+            plain = choose(scores, 0.7)
+        with bits.replay(words):
+            assert (choose(scores, 0.7, np.ones_like(scores)) == plain).all()
+
+
+@pytest.mark.parametrize("law", [choosing._EXPONENTIAL, choosing._GUMBEL])
+def test_the_largest_of_many_draws_is_as_exact_as_said(law):
+    """Whatever the words and the number of copies: at both ends of the unit interval, and in the middle."""
+    draw = np.random.default_rng(1)
+    near = draw.integers(0, 1 << 63, 1000).astype(np.uint64) >> draw.integers(0, 64, 1000).astype(np.uint64)
+    words = np.concatenate([near, ~near, np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)])
+    copies = np.rint(2 ** draw.uniform(0, 40, len(words))).astype(np.int64)
+    drawn, off = law.most(words, copies)
+    with ctx.workprec(300):
+        for word, many, value, error in zip(words.tolist(), copies.tolist(), drawn.tolist(), off.tolist(), strict=True):
+            for end in (word, word + 1):
+                if 0 < end < 2**64 and error < np.inf:
+                    true = law.exact_most(arb(end) / arb(2) ** 64, many)
+                    assert abs(true - arb(value)) <= error, (word, many)
+    assert (off[(words > 2**40) & (words < 2**64 - 2**40)] < 1e-6).mean() > 0.5
+
+
+def test_near_ties_of_copies_are_decided_by_more_bits(monkeypatch):
+    asked = []
+    inner = choosing._exact_best
+    monkeypatch.setattr(choosing, "_exact_best", lambda *args: asked.append(args) or inner(*args))
+    with bits.replay([9, 9, 40, 3]):
+        assert permute_and_flip(np.array([[0, 0]]), 1, np.array([[5, 5]])).tolist() == [1]
+    assert asked
+
+
+def test_uniform_indexes_of_different_numbers(chi_square):
+    many = np.tile(np.array([1, 2, 5, 2**32]), DRAWS // 4)
+    drawn = uniform_index(many, DRAWS)
+    assert (drawn < many).all()
+    for number in (2, 5):
+        assert chi_square(np.bincount(drawn[many == number], minlength=number), np.full(number, 1 / number)) > 1e-8
+    with pytest.raises(InvalidArgument):
+        uniform_index(np.array([3, 0]), 2)

@@ -31,6 +31,7 @@ from dpframe.budget import Loss, account, read_delta, read_epsilon
 from dpframe.engine import ONE
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits, contrasts
+from dpframe.plan import FEW, grid
 from dpframe.plan.columns import Limits
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import noisy_histograms
@@ -205,7 +206,9 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         return lambda scale, size=1: _Given(said, stage, family, scale, draws=size)
 
     def choice(family: str) -> Any:
-        def choose(scores: Array, rate: Any) -> Array:
+        def choose(scores: Array, rate: Any, *copies: Array) -> Array:
+            if copies:  # among runs of candidates, which begin where the rows are
+                raise UnlikeError("a quantile was asked outside of the release, with other candidates than here")
             rng = said.generator()
             said.answers.append(Answer("answer", family, float(1 / rate), np.array(scores)))
             return rng.integers(0, scores.shape[1], len(scores))
@@ -229,6 +232,7 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         (shared_noise, "window_noise", lambda scale, cells: _Given(said, "answer", "k-norm", scale)),
         (marginals, "rounded_contrasts", lambda scale, sizes: _Given(said, "answer", "contrasts", scale, sizes)),
         (account, "secrets", salt),
+        (grid, "_MOST", FEW),  # a quantile is then chosen among single candidates
     ]
     if not choosing:
         changes += [

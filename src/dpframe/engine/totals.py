@@ -318,9 +318,10 @@ def _placed(keys: pl.DataFrame, numbers: pl.DataFrame, names: list[str], total: 
     else:
         numbers = numbers.with_columns(pl.lit(0).alias("i"))
     if width is not None:
-        numbers = numbers.filter(pl.col("b") >= 0).sort("i", "b").cast(pl.Int64)
-        groups, places, rows = (numbers.get_column(name).to_numpy() for name in ("i", "b", "t"))
-        return PlaceCounts(groups, places, rows, (size, width))
+        held = numbers.filter(pl.col("b") >= 0).cast(pl.Int64)
+        groups, places, rows = (held.get_column(name).to_numpy() for name in ("i", "b", "t"))
+        order = np.argsort(groups * width + places)
+        return PlaceCounts(groups[order], places[order], rows[order], (size, width))
     values = np.zeros(size, np.int64)
     values[numbers.get_column("i").to_numpy()] = numbers.get_column("t").to_numpy()
     return values

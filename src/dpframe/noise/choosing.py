@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -19,51 +19,58 @@ from dpframe.noise.inversion import FUNCTION, UNIT, uniform_ball, uniform_below
 from dpframe.noise.scales import rational
 
 
-def permute_and_flip(scores: Integers, rate: Number) -> Integers:
+def permute_and_flip(scores: Integers, rate: Number, copies: Integers | None = None) -> Integers:
     """For each group, the index of one candidate. Candidates with higher scores are chosen more often.
 
     Input:  scores, integers of shape (groups, candidates), higher is better; rate, a positive int, float or Fraction,
-            taken exactly: ε / (2·sensitivity of a score), or ε / sensitivity where all scores of a group move one way
+            taken exactly: ε / (2·sensitivity of a score), or ε / sensitivity where all scores of a group move one way;
+            copies: integers of that shape, from 0 to 2^31: how many candidates with this score an index stands for. In
+            each group some are above 0
     Output: int64 indices, shape (groups,)
     Law:    permute-and-flip: in random order, accept a candidate with probability exp(-rate·(best - score)), until one
             is accepted. It is drawn as the argmax of rate·score + Exp(1), which has the same law (Ding et al. 2021),
-            so that one pass of numpy serves all groups
+            so that one pass of numpy serves all groups. Of m candidates with one score, the largest has
+            P[Exp(1) <= x]^m = (1 - e^-x)^m, so it is drawn as -ln(1 - (1 - U)^(1/m)): one draw for all of them
     Source: McKenna, Sheldon 2020, arXiv:2010.12603; Ding, Kifer, Steinke, Wang, Xiao, Zhang 2021, arXiv:2105.07260
     Errors: InvalidArgument for scores that are not a two-dimensional integer array with a candidate, or a bad rate
 
     >>> permute_and_flip(np.array([[0, 10**6], [10**6, 0]]), 1)
     array([1, 0])
     """
-    return _chosen("permute_and_flip", scores, rate, _exponential, lambda u: -u.log())
+    return _chosen("permute_and_flip", scores, rate, _EXPONENTIAL, copies)
 
 
-def exponential_choice(scores: Integers, rate: Number) -> Integers:
+def exponential_choice(scores: Integers, rate: Number, copies: Integers | None = None) -> Integers:
     """For each group, the index of one candidate, chosen with a probability proportional to exp(rate·score).
 
     Input:  as in `permute_and_flip`
     Output: int64 indices, shape (groups,)
     Law:    the exponential mechanism. It is drawn as the argmax of rate·score + G with independent G of the standard
-            Gumbel law, G = -ln(-ln U)
+            Gumbel law, G = -ln(-ln U). The largest of m of them has the law of G + ln m
     Source: McSherry, Talwar 2007, doi:10.1109/FOCS.2007.41; Gumbel 1954 for the argmax
     Errors: as in `permute_and_flip`
 
     >>> exponential_choice(np.array([[0, 10**6], [10**6, 0]]), 1)
     array([1, 0])
     """
-    return _chosen("exponential_choice", scores, rate, _gumbel, lambda u: -(-u.log()).log())
+    return _chosen("exponential_choice", scores, rate, _GUMBEL, copies)
 
 
-def _chosen(
-    name: str,
-    scores: Array,
-    rate: Number,
-    sample: Callable[[Words], tuple[Array, Array]],
-    exact: Callable[[Ball], Ball],
-) -> Integers:
-    """Return the argmax of x - rate·gap in each row, where the gap is the best score minus the score.
+@dataclass(frozen=True)
+class _Law:
+    """What is added to the scores: `drawn` of words as floats with bounds on their errors, `exact` of a real as a ball.
 
-    Input:  sample(words): floats x and bounds on their errors; exact(U): x for a uniform real U, as a ball
+    `most` and `exact_most` are of the largest of so many draws, for some words, and for one real number.
     """
+
+    drawn: Callable[[Words], tuple[Array, Array]]
+    exact: Callable[[Ball], Ball]
+    most: Callable[[Words, Array], tuple[Array, Array]]
+    exact_most: Callable[[Ball, int], Ball]
+
+
+def _chosen(name: str, scores: Array, rate: Number, law: _Law, copies: Array | None) -> Integers:
+    """Return the argmax of x - rate·gap in each row, where the gap is the best score minus the score."""
     scores = np.asarray(scores)
     factor = rational("rate", rate)
     if scores.ndim != 2 or scores.shape[1] == 0 or scores.dtype.kind not in "iu":
@@ -73,7 +80,8 @@ def _chosen(
     winners = np.empty(len(scores), np.int64)
     rows = max(1, (1 << 16) // scores.shape[1])
     for start in range(0, len(scores), rows):
-        winners[start : start + rows] = _best(scores[start : start + rows], factor, sample, exact)
+        at = slice(start, start + rows)
+        winners[at] = _best(scores[at], factor, law, None if copies is None else copies[at])
     return winners
 
 
@@ -82,6 +90,23 @@ def _exponential(words: Words) -> tuple[Array, Array]:
     y = -np.log((words + 0.5) * 2.0**-64)
     off = FUNCTION * y + 3 * UNIT + 1.01 * 2.0**-63 * np.exp(np.minimum(y, 40))
     return y, np.where(y > 40, np.inf, off)
+
+
+def _most_exponential(words: Words, copies: Array) -> tuple[Array, Array]:
+    """The largest of some exponential draws, and bounds on the errors.
+
+    Let z = -ln(1 - U) and t = z/m. The draw is -ln(1 - e^-t). A part e of t changes it by at most e, since its
+    derivative is -1/(e^t - 1), which is at least -1/t. For the word w, z is computed from U or from 1 - U, whichever is
+    smaller, s. The word leaves s open by 2^-65, so z by a part of at most 2^-64/s: z is at least U, and, near U = 1,
+    ln 2. To this come 16u for each of the logarithm, the division, e^-t - 1 and the last logarithm, which is of a
+    number with an error of a part, and so has this as its error, beside 16u of itself.
+    """
+    near = words < np.uint64(1 << 63)
+    small = (np.where(near, words, ~words) + 0.5) * 2.0**-64
+    z = np.where(near, -np.log1p(-small), -np.log(small))
+    largest = -np.log(-np.expm1(-z / np.maximum(copies, 1)))
+    off = 2.0**-64 / small + 4 * FUNCTION + FUNCTION * np.abs(largest)
+    return largest, np.where(small < 2.0**-40, np.inf, off)
 
 
 def _gumbel(words: Words) -> tuple[Array, Array]:
@@ -99,40 +124,61 @@ def _gumbel(words: Words) -> tuple[Array, Array]:
     return gumbel, np.where(off <= y / 8, 1.15 * off / y + FUNCTION * np.abs(gumbel) + UNIT, np.inf)
 
 
-def _best(
-    scores: Array,
-    rate: Fraction,
-    sample: Callable[[Words], tuple[Array, Array]],
-    exact: Callable[[Ball], Ball],
-) -> NDArray[np.intp]:
+def _most_gumbel(words: Words, copies: Array) -> tuple[Array, Array]:
+    """The largest of some Gumbel draws, and bounds on the errors: one draw, and the logarithm of their number."""
+    gumbel, off = _gumbel(words)
+    more = np.log(np.maximum(copies, 1))
+    largest = gumbel + more
+    return largest, off + FUNCTION * more + UNIT * np.abs(largest)
+
+
+_EXPONENTIAL = _Law(
+    _exponential, lambda u: -u.log(), _most_exponential, lambda u, m: -(-((1 - u).log() / m).expm1()).log()
+)
+_GUMBEL = _Law(_gumbel, lambda u: -(-u.log()).log(), _most_gumbel, lambda u, m: ball(m).log() - (-u.log()).log())
+
+
+def _best(scores: Array, rate: Fraction, law: _Law, copies: Array | None) -> NDArray[np.intp]:
     """Return the argmax of x - rate·gap in each row; see `_chosen`.
 
-    The error of a difference is the error that `sample` states for x̂, plus at most 5u·(|x̂| + rate·gap), since rate·gap
+    The error of a difference is the error that the law states for x̂, plus at most 5u·(|x̂| + rate·gap), since rate·gap
     has three roundings and the difference one. So the best candidate is among those whose upper bound is not below the
     largest lower bound. If there are several of these, ball arithmetic decides.
     """
-    best = scores.max(axis=1, keepdims=True)
+    there = None if copies is None else copies > 0
+    best = (
+        scores.max(axis=1, keepdims=True)
+        if there is None
+        else scores.max(axis=1, keepdims=True, where=there, initial=np.iinfo(scores.dtype).min)
+    )
     gaps = best.astype(np.uint64) - scores.astype(np.uint64)  # exact: differences of 64-bit integers, modulo 2^64
     words = bits.random_words(scores.size).reshape(scores.shape)
-    x, off = sample(words)
+    x, off = law.drawn(words) if copies is None else law.most(words, copies)
     costs = gaps * float(min(rate, Fraction(1 << 512)))
     keys, off = x - costs, off + 5 * UNIT * (np.abs(x) + costs)
+    if there is not None:
+        keys, off = np.where(there, keys, -np.inf), np.where(there, off, 0.0)
     close = keys + off >= (keys - off).max(axis=1, keepdims=True)
     winners: NDArray[np.intp] = keys.argmax(axis=1)
     for row in np.nonzero(close.sum(axis=1) > 1)[0]:
-        candidates = np.nonzero(close[row])[0]
-        gaps_and_words = [int(gaps[row, i]) for i in candidates], [int(words[row, i]) for i in candidates]
-        winners[row] = candidates[_exact_best(*gaps_and_words, rate, exact)]
+        rivals = np.nonzero(close[row])[0]
+        costs_and_words = [rate * int(gaps[row, i]) for i in rivals], [int(words[row, i]) for i in rivals]
+        exact = [law.exact] * len(rivals) if copies is None else [_of_most(law, int(copies[row, i])) for i in rivals]
+        winners[row] = rivals[_exact_best(*costs_and_words, exact)]
     return winners
 
 
-def _exact_best(gaps: list[int], words: list[int], rate: Fraction, exact: Callable[[Ball], Ball]) -> int:
-    """Return the argmax of exact(U_i) - rate·gap_i for uniform reals U_i whose first 64 bits are `words`."""
+def _of_most(law: _Law, copies: int) -> Callable[[Ball], Ball]:
+    return lambda u: law.exact_most(u, copies)
+
+
+def _exact_best(costs: list[Fraction], words: list[int], exact: Sequence[Callable[[Ball], Ball]]) -> int:
+    """Return the argmax of exact_i(U_i) - cost_i for uniform reals U_i whose first 64 bits are `words`."""
     count = 64
     while True:
         with precision(2 * count + 128):
             if all(0 < word < (1 << count) - 1 for word in words):  # for the first or last word, x may be infinite
-                keys = [exact(uniform_ball(w, count)) - ball(rate * gap) for w, gap in zip(words, gaps, strict=True)]
+                keys = [x(uniform_ball(w, count)) - ball(cost) for cost, w, x in zip(costs, words, exact, strict=True)]
                 leader = 0
                 for i, key in enumerate(keys):
                     if key.mid() > keys[leader].mid():
@@ -144,10 +190,10 @@ def _exact_best(gaps: list[int], words: list[int], rate: Fraction, exact: Callab
         count += 64
 
 
-def uniform_index(choices: int, size: int) -> Integers:
+def uniform_index(choices: int | Integers, size: int) -> Integers:
     """Independent uniform integers in [0, choices).
 
-    Input:  choices, an integer from 1 to 2^32; size draws
+    Input:  choices, an integer from 1 to 2^32, or one for each draw; size draws
     Output: int64, shape (size,)
     Law:    ⌊choices·U⌋ for a uniform real U. Let w be the first 64 bits of U. Then the result is ⌊choices·w/2^64⌋,
             unless the remainder of this division is above 2^64 - choices: then more bits are drawn
@@ -156,19 +202,20 @@ def uniform_index(choices: int, size: int) -> Integers:
     >>> uniform_index(1, 3)
     array([0, 0, 0])
     """
-    if not 1 <= choices <= 1 << 32:
+    each = np.broadcast_to(np.asarray(choices, np.int64), size)
+    if not np.all((each >= 1) & (each <= 1 << 32)):
         raise InvalidArgument(f"choices={choices!r} must lie between 1 and 2^32.")
     words = bits.random_words(size)
-    factor, low = np.uint64(choices), np.uint64(0xFFFFFFFF)
+    factor, low = each.astype(np.uint64), np.uint64(0xFFFFFFFF)
     carry = (words & low) * factor
     upper = (words >> np.uint64(32)) * factor + (carry >> np.uint64(32))
     index = (upper >> np.uint64(32)).astype(np.int64)
     fraction = (upper << np.uint64(32)) | (carry & low)
-    for i in np.nonzero(fraction > np.uint64((1 << 64) - choices))[0]:
-        prefix, count = int(words[i]), 64
-        while choices * prefix >> count != (choices * (prefix + 1) - 1) >> count:
+    for i in np.nonzero(fraction > ~factor + np.uint64(1))[0]:
+        prefix, count, number = int(words[i]), 64, int(each[i])
+        while number * prefix >> count != (number * (prefix + 1) - 1) >> count:
             prefix, count = prefix << 64 | int(bits.random_words(1)[0]), count + 64
-        index[i] = choices * prefix >> count
+        index[i] = number * prefix >> count
     return index
 
 

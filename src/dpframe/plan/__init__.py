@@ -48,6 +48,7 @@ from dpframe.plan.fingerprint import (
     described_table,
 )
 from dpframe.plan.grid import (
+    FEW,
     FRACTION_BITS,
     Candidates,
     Moment,
@@ -151,6 +152,7 @@ __all__ = [
     "ACCESSOR",
     "BATCH",
     "COUNT",
+    "FEW",
     "FRACTION_BITS",
     "FRAME",
     "GROUPS",

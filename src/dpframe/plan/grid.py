@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Integers
 from dpframe.plan.columns import Bounds
 
 FRACTION_BITS = 20  # bits below the grid step in every total whose rows have weights
 _VALUE_BITS = 24  # for floats: relative steps of 6e-8, far below any noise
 _WHOLE_BITS = 26  # integers with up to this many bits are on a grid of step 1
 _PRODUCT_BITS = 42  # value bits plus limit bits: with FRACTION_BITS they fill 62 bits
-_CANDIDATES = 1024
+FEW = 1024  # so many candidates are few: the leaves of a tree, and integers that are all candidates
+_MOST = 2**22  # candidates of a quantile
+_ROUNDEST = 100  # round numbers of one kind among the candidates, at least
 _LATTICE_BITS = 50  # bits of a scaled distance: twice the distance, times 1,023, is below 2^61
 
 
@@ -100,69 +103,167 @@ def _ceil_log2(value: Fraction) -> int:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The values among which a quantile is chosen: `lower`, `lower + step`, …, `count` of them (column unit).
+    """The values among which a quantile is chosen, from `lower` to `upper` (column unit); `count` of them.
+
+    They are multiples of `step`, from `start` times the step on, and the bounds, if these are no multiples. Where there
+    are few candidates, and in a tree, there is no `start`: they are `lower`, `lower + step`, ….
+
+    Rounder numbers weigh more. `rounder` has growing numbers, from 1 on, of which each divides the next. For each of
+    them that divides its multiple of the step, a candidate stands in the list that many times, and for 1 four times. So
+    each kind of round numbers has about a quarter of the weight of all numbers, and a value of many rows that is a
+    round number is chosen before the values beside it, of which no row has any. The list is public.
 
     The nearest candidate is computed in integers, so that all engines agree on ties. One subtraction of floats gives
     the distance of a value from `lower`. The distance is then multiplied by a power of two, which is exact. After this
-    scaling the last candidate is at a whole number of about 2^50, the `extent`. All further arithmetic is on integers.
+    scaling the last candidate is at a whole number of about 2^50 (less where there are many candidates), the `extent`.
+    All further arithmetic is on integers.
     """
 
     lower: float
-    step: float
+    upper: float
+    step: Fraction
     count: int
     whole: bool
+    start: int | None = None
+    rounder: tuple[int, ...] = (1,)
 
     @classmethod
-    def between(cls, bounds: Bounds, *, whole: bool) -> Candidates:
+    def leaves(cls, bounds: Bounds, *, whole: bool) -> Candidates:
         """Every integer between the bounds, if the column holds integers and there are few; else 1,024 points."""
         lower, width = float(bounds.lower), float(Fraction(bounds.upper) - Fraction(bounds.lower))
         if width == 0:
-            return cls(lower, 1.0, 1, whole)
-        if whole and width < _CANDIDATES:
-            return cls(lower, 1.0, int(width) + 1, whole)
-        return cls(lower, width / (_CANDIDATES - 1), _CANDIDATES, whole)
+            return cls(lower, lower, Fraction(1), 1, whole)
+        if whole and width < FEW:
+            return cls(lower, lower + int(width), Fraction(1), int(width) + 1, whole)
+        step = width / (FEW - 1)
+        return cls(lower, lower + (FEW - 1) * step, Fraction(step), FEW, whole)
+
+    @classmethod
+    def between(cls, bounds: Bounds, *, whole: bool, second: int | None = None) -> Candidates:
+        """Every integer between the bounds, if the column holds integers and there are few; else multiples of a step.
+
+        Input:  bounds (column unit); whole: the column holds integers; second: how many of them a second has, in a
+                column of times; 0 in one of dates; None in others
+        Output: the step is the smallest of 1 or 5 times a power of ten, or of seconds, minutes, hours and days in a
+                column of times, that leaves at most 2^22 candidates. It is at least 1 in a column of integers
+        Bound:  public: it depends on the bounds and the type alone
+
+        >>> found = Candidates.between(Bounds(0, 100), whole=False)
+        >>> found.step, found.count, found.rounder
+        (Fraction(1, 20000), 2000001, (1, 2, 20, 200, 2000, 20000))
+        >>> Candidates.between(Bounds(0, 20_000), whole=True).step
+        Fraction(1, 1)
+        """
+        low, high = Fraction(bounds.lower), Fraction(bounds.upper)
+        if low == high or (whole and high - low < FEW):
+            return cls.leaves(bounds, whole=whole)
+        if whole:
+            low, high = Fraction(math.ceil(low)), Fraction(math.floor(high))
+        low, high = Fraction(float(low)), Fraction(float(high))
+        steps, round_steps = _ladder(max((high - low) / (_MOST - 2), Fraction(1 if whole else 0)), second)
+        step = steps[0]
+        start = math.floor(low / step)
+        count = math.ceil(high / step) - start + 1
+        times = [int(large / step) for large in round_steps if large > step]
+        return cls(
+            float(low), float(high), step, count, whole, start, (1, *(n for n in times if count // n >= _ROUNDEST))
+        )
 
     @property
     def fits(self) -> bool:
         """Whether each candidate, which is a float, is a whole number of 64 bits once it is rounded."""
-        return self.lower >= -(2.0**63) and self.point(self.count - 1) < 2.0**63
+        return self.lower >= -(2.0**63) and self.upper < 2.0**63
 
-    def point(self, number: int) -> float:
-        """The value of a candidate (column unit)."""
-        return self.lower + number * self.step
+    def points(self, numbers: Any) -> Any:
+        """The values of candidates by their numbers (column unit)."""
+        first, times, parts, last = self.start, self.step.numerator, self.step.denominator, max(self.count - 1, 1)
+        if first is None:
+            points = self.lower + numbers * float(self.step)
+        elif (abs(first) + self.count) * times < 2**53 and parts < 10**300:
+            points = (first + numbers) * times / parts  # one division, which rounds to nearest
+        else:
+            points = self.lower + (numbers / last * float(self.step * last) - float(self._shift))
+        return np.clip(points, self.lower, self.upper)
+
+    @property
+    def _shift(self) -> Fraction:
+        """How far `lower` is above the multiple of the step that the first candidate stands for."""
+        return Fraction(0) if self.start is None else Fraction(self.lower) - self.start * self.step
+
+    @property
+    def copies(self) -> int:
+        """How often all candidates together stand in the list."""
+        return int(self.listed(np.array([0]), np.array([self.count]))[0])
+
+    def listed(self, first: Integers, after: Integers) -> Integers:
+        """How often the candidates from the number `first` to before the number `after` stand in the list."""
+        return np.asarray(sum(_copies(times) * self._multiples(times, first, after) for times in self.rounder))
+
+    def picked(self, first: Integers, after: Integers, places: Integers) -> Integers:
+        """The number of a candidate, by its place in that part of the list.
+
+        >>> found, one = Candidates.between(Bounds(0, 20_000), whole=True), np.array([7])
+        >>> [int(found.picked(one, one + 5, np.array([place]))[0]) for place in (0, 3, 4, 19, 20, 29)], found.rounder
+        ([7, 7, 8, 11, 10, 10], (1, 10, 100))
+        """
+        numbers = np.zeros_like(first)
+        for times in self.rounder:
+            here = _copies(times) * self._multiples(times, first, after)
+            multiple = -(-(first + self._turn) // times) + places // _copies(times)
+            numbers = np.where((places >= 0) & (places < here), multiple * times - self._turn, numbers)
+            places = np.where(places >= 0, places - here, places)
+        return numbers
+
+    def _multiples(self, times: int, first: Integers, after: Integers) -> Integers:
+        """How many numbers from `first` to before `after` stand for a multiple of so many steps."""
+        return (after - 1 + self._turn) // times - (first - 1 + self._turn) // times
+
+    @property
+    def _turn(self) -> int:
+        """The `start` as far as it decides which candidates are rounder."""
+        return (self.start or 0) % self.rounder[-1]
 
     @property
     def power(self) -> int:
         """The exponent of the power of two that scales distances, so that the last candidate is at about 2^50."""
-        width = Fraction(self.step) * (self.count - 1)
-        return _LATTICE_BITS - (width.numerator.bit_length() - width.denominator.bit_length()) if width else 0
+        width, most = self.step * (self.count - 1), min(_LATTICE_BITS, 60 - (self.count - 1).bit_length())
+        return most - (width.numerator.bit_length() - width.denominator.bit_length()) if width else 0
 
     @property
     def extent(self) -> int:
         """The scaled distance between the first candidate and the last, as a whole number below 2^51; 0 for one value.
 
-        >>> Candidates(0.0, 1.0, 11, True).extent == 10 * 2**47
+        >>> Candidates.between(Bounds(0, 10), whole=True).extent == 10 * 2**47
         True
         """
-        return round(Fraction(self.step) * (self.count - 1) * Fraction(2) ** self.power)
+        return round(self.step * (self.count - 1) * Fraction(2) ** self.power)
+
+    @property
+    def quotient(self) -> tuple[int, int, int]:
+        """Whole numbers a, b and c: a value at the scaled distance d is nearest to the candidate ⌊(a·d + b) / c⌋.
+
+        A distance is below 2^51, and below 2^61 over the number of candidates, so that a·d + b stays below 2^63.
+        """
+        last, shift = self.count - 1, round(self._shift * Fraction(2) ** self.power)
+        return 2 * last, self.extent + 2 * last * shift, 2 * self.extent
 
     def nearest(self, value: float) -> int:
         """The number of the candidate nearest to a value, as every engine computes it. Of two, it is the greater.
 
         Input:  value, finite or infinite (column unit)
         Output: an integer in [0, count)
-        Bound:  the candidate is within half a step of the value, but for 2^-38 of a step and the rounding of the
-                subtraction; it depends on this value alone
+        Bound:  the candidate is within half a step of the value, but for a part of 2^-14 of a step and the rounding of
+                the subtraction (2^-38 where there are at most 1,024 candidates); it depends on this value alone
 
-        >>> [Candidates(0.0, 1.0, 11, False).nearest(x) for x in (-math.inf, 0.49, 0.5, 7.0, math.inf)]
+        >>> [Candidates.between(Bounds(0, 10), whole=True).nearest(x) for x in (-math.inf, 0.49, 0.5, 7.0, math.inf)]
         [0, 0, 1, 7, 10]
         """
-        last = self.count - 1
         if not self.extent:
             return 0
-        inside = min(max(value, self.lower), self.point(last)) - self.lower
+        inside = min(max(value, self.lower), self.upper) - self.lower
+        times, add, whole = self.quotient
         distance = math.floor(Fraction(inside) * Fraction(2) ** self.power)
-        return min((2 * last * distance + self.extent) // (2 * self.extent), last)
+        return min((times * distance + add) // whole, self.count - 1)
 
     def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """The smallest and largest value whose nearest candidate is from `first` to `last` (column unit).
@@ -170,11 +271,29 @@ class Candidates:
         A value is within half a step of its nearest candidate, but for the rounding of floats. For a column of whole
         numbers the two ends are whole numbers.
         """
-        largest = max(abs(self.lower), abs(self.point(self.count - 1)))
+        largest = max(abs(self.lower), abs(self.upper))
         exact = self.whole and self.step == 1 and largest < 2**52
-        beside = 0.501 * self.step + (0.0 if exact else 2 * math.ulp(largest))
-        low, high = self.lower + first * self.step - beside, self.lower + last * self.step + beside
+        beside = 0.501 * float(self.step) + (0.0 if exact else 2 * math.ulp(largest))
+        low, high = self.points(first) - beside, self.points(last) + beside
         return (np.ceil(low), np.floor(high)) if self.whole else (low, high)
+
+
+def _copies(times: int) -> int:
+    """How often a number of a kind stands in the list of candidates: numbers that need not be round, four times."""
+    return 4 if times == 1 else times
+
+
+def _ladder(least: Fraction, second: int | None) -> tuple[list[Fraction], list[Fraction]]:
+    """Steps of at least `least` that candidates may be apart, and those of round numbers; both grow."""
+    tens = math.floor(math.log10(least.numerator) - math.log10(least.denominator))
+    powers = [Fraction(10) ** power for power in range(tens - 1, tens + 12)]
+    steps, round_steps = sorted(powers + [5 * power for power in powers]), powers if second is None else []
+    if second:
+        day = 86_400 * second
+        short = [10**power for power in range(10) if 10**power < second]
+        clock = [second * seconds for seconds in (1, 10, 60, 600, 3600)]
+        steps = round_steps = [Fraction(ticks) for ticks in (*short, *clock, *(day * 10**power for power in range(9)))]
+    return [step for step in steps if step >= least], round_steps
 
 
 class Product(StrEnum):

@@ -270,6 +270,14 @@ def ticks(value: object, dtype: DType, what: str) -> int:
     return count
 
 
+def ticks_of_a_second(dtype: DType) -> int | None:
+    """How many ticks of a type of times make a second; 0 for dates, and None for types that are no times."""
+    family = kind(dtype)
+    if family not in TIMES:
+        return None
+    return 0 if family == Kind.DATE else _PER_SECOND[getattr(dtype, "time_unit", "us")]
+
+
 def as_held(value: object, dtype: DType) -> object:
     """A date as its midnight for a column of times, a midnight as its date for one of dates; else the value itself.
 

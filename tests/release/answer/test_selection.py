@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,14 +16,24 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.arrays import PlaceCounts
 from dpframe.noise.bits import substitute
+from dpframe.plan.columns import Bounds
+from dpframe.plan.grid import Candidates
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.selection import rank_scores
 from dpframe.release.pricing import choice_mechanisms
 from dpframe.release.pricing.bought_noise import choice_for_rho, choice_of, epsilon_for_rho
+from dpframe.theory.formulas.error.quantile_interval import choice_chances
 from dpframe.theory.formulas.loss.calibration import rho_within
 from dpframe.theory.formulas.loss.loss import zcdp_to_epsilon
-from dpframe.theory.formulas.loss.quantile_selection import count_scale_rho, fewer_rows, rank_scale_rho, rank_terms
+from dpframe.theory.formulas.loss.quantile_selection import (
+    count_scale_rho,
+    fewer_rows,
+    rank_scale,
+    rank_scale_rho,
+    rank_terms,
+)
 from dpframe.theory.formulas.sensitivity.grouped import Sensitivity
+from places import place_counts
 from prices import Price, noise_plan, priced
 from tiers import in_turn
 
@@ -179,6 +190,87 @@ def test_small_tables_are_as_private_as_charged(kind, relation, monkeypatch):
     assert (0.26 if kind == "mode" else 0.02) < worst <= 1 + 1e-9
 
 
+# Many candidates
+
+
+MANY = {
+    "whole": Candidates.between(Bounds(0, 2000), whole=True),
+    "parts": replace(Candidates.between(Bounds(0.3, 7), whole=False), step=Fraction(1, 200), count=1342, start=60),
+}
+ENDS = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(0), Fraction(1)]
+
+
+def many_places(candidates, places):
+    """A group with a row at each of some places."""
+    counts = np.bincount(places, minlength=candidates.count)[None]
+    return type("M", (), {"candidates": candidates, "fraction": 0})(), counts
+
+
+@pytest.mark.parametrize("rank", ENDS)
+@pytest.mark.parametrize("name", MANY)
+def test_a_run_stands_for_its_candidates_and_no_others(name, rank):
+    """Scores, copies and what is picked, beside the list of all candidates with theirs."""
+    candidates, draw = MANY[name], np.random.default_rng(2)
+    cells = np.searchsorted(choices._edges(candidates.count), np.arange(candidates.count), side="right") - 1
+    copies = np.array(
+        [
+            sum(4 if t == 1 else t for t in candidates.rounder if (candidates.start + i) % t == 0)
+            for i in range(candidates.count)
+        ]
+    )
+    for size in (0, 1, 2, 7, 60):
+        measure, counts = many_places(candidates, draw.integers(0, candidates.count, size))
+        measure.rank, rate, asked = rank, Fraction(1, 150), []
+
+        def choose(scores, rate, many, asked=asked):
+            asked.append((scores, many))
+            return np.array([0])
+
+        for _, first, runs in place_counts(counts).runs(2**16, choices._edges(candidates.count)):
+            picked = choices.in_list(measure, first, runs, rate, choose)
+            ((scores, many),) = asked
+            after = np.append(first[0, 1:], candidates.count)
+            every = rank_scores(measure, counts, rate, cells[None])[0]
+            for run, (start, end) in enumerate(zip(first[0], after, strict=True)):
+                assert set(every[start:end]) == {scores[0, run]}
+                assert copies[start:end].sum() == many[0, run]
+            assert after[0] > picked[0] >= 0
+            assert first[0, 0] == 0
+
+
+def chances(scores, copies, rate, flipped):
+    """The law of a choice from a list with copies, for the candidates."""
+    gaps = float(rate) * (scores.max() - scores).astype(float)
+    if flipped:
+        return choice_chances(gaps, copies.astype(float))
+    weights = np.exp(-gaps) * copies
+    return weights / weights.sum()
+
+
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize(("flipped", "rank"), in_turn([True, False], ENDS))
+def test_a_row_among_many_candidates_costs_no_more_than_its_price(flipped, rank):
+    """All tables of up to two rows at some places, against those with one row more; and large groups, whose public rows
+    fade. Half of the price would not be enough.
+    """
+    candidates, one, worst = MANY["whole"], Sensitivity.of(l0=1, l1=1, l2_squared=1, linf=1), 0.0
+    scale = rank_scale(rank, one, Fraction(1))
+    rate = 1 / (scale * rank_terms(rank)[1])
+    cells = (np.searchsorted(choices._edges(candidates.count), np.arange(candidates.count), side="right") - 1)[None]
+    copies = candidates.listed(np.arange(candidates.count), np.arange(candidates.count) + 1)
+    places = [0, 1, 999, 1001, 2000]
+    tables = [(), *((p,) for p in places), *itertools.combinations_with_replacement(places, 2)]
+    tables += [(p,) * 40 + (q,) * 60 for p, q in itertools.combinations_with_replacement(places, 2)]
+    for table in tables:
+        laws = []
+        for rows in (table, *((*table, more) for more in places)):
+            measure, counts = many_places(candidates, np.array(rows, np.int64))
+            measure.rank = rank
+            laws.append(np.log(chances(rank_scores(measure, counts, rate, cells)[0], copies, rate, flipped)))
+        worst = max(worst, *(np.abs(law - laws[0]).max() for law in laws[1:]))
+    assert 0.55 < worst <= 1 + 1e-6
+
+
 # When it is made
 
 
@@ -238,7 +330,8 @@ def test_counts_and_choices_share_one_rho():
     assert [d.label for d in both.noises] == ["gaussian", "exponential"]
     assert both.noises[1].scale / alone.noises[0].scale == pytest.approx(math.sqrt(2), rel=1e-6)
     rho = Fraction(0)
-    for drawn, weight in zip(both.noises, (2, 8), strict=True):
+    change, units = rank_terms(Fraction(1, 2))
+    for drawn, weight in zip(both.noises, (2, 2 / Fraction(change, units) ** 2), strict=True):
         rho += drawn.allotment.total.sensitivity.l2_squared / (weight * Fraction(drawn.scale) ** 2)
     assert zcdp_to_epsilon(rho, Fraction(1, 10**6)) <= 1
     assert zcdp_to_epsilon(rho * Fraction(1001, 1000), Fraction(1, 10**6)) > 1
@@ -260,7 +353,7 @@ def test_in_rho_it_has_half_the_scale_of_permute_and_flip_and_less_in_many_group
     frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(rho=9))
     (drawn,) = priced(frame.median("x", (0, 1), max_rows=1)._question, "rho", rho=0.01).noises
     assert drawn.label == "exponential"
-    assert drawn.scale * float(drawn.allotment.total.unit) == pytest.approx(0.5 / math.sqrt(0.02))
+    assert drawn.scale * float(drawn.allotment.total.unit) == pytest.approx(33 / 64 / math.sqrt(0.02))
     (grouped,) = priced(asked(groups=16, rows=1)._question, "rho", rho=0.01).noises
     assert grouped.scale == pytest.approx(4 * drawn.scale)
     (dear,) = priced(frame.median("x", (0, 1), max_rows=1)._question, "rho", rho=40).noises

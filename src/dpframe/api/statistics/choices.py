@@ -51,14 +51,16 @@ def quantile(
     """The value that a part q of a column's values does not exceed; or several, for a list of q.
 
     Input:  q in [0, 1], to six decimals, or a list of different ones; bounds (column unit) as in `sum`
-    Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
-            fewer); dates, times and durations keep their type; a float where bounds reach beyond 64 bits. For a list
+    Output: column unit, a multiple of the smallest step that leaves at most 2^22 values between the bounds: 1 or 5
+            times a power of ten, or a number of seconds, minutes or hours. It is at least 1 in a column of integers or
+            dates. Dates, times and durations keep their type; a float where bounds reach beyond 64 bits. For a list
             there is one column for each q: `agg(wage=dp.quantile("wage", [0.25, 0.75]))` has `wage_0.25`, `wage_0.75`
     Bound:  the value is chosen among these candidates, by the numbers of rows below and above each. Permute-and-flip
             costs what l1 calls for; the exponential mechanism needs a δ or a ρ and costs what l2 calls for. The one
-            with less noise is taken: see `dpframe.theory.formulas.loss.quantile_selection`. Beside the rows of each
-            group there are 8 · scale public rows, spread evenly between the bounds (not for q of 0 and 1). So a group
-            with too few rows gets a value near the part q of the way between its bounds. `release(..., ci=0.95)`
+            with less noise is taken: see `dpframe.theory.formulas.loss.quantile_selection`. Rounder numbers stand in
+            the list of candidates more often. Beside the rows of each group there are 8 · scale public rows, less one
+            for each 32 rows, spread evenly between the bounds (not for q of 0 and 1). So a group with too few rows gets
+            a value near the part q of the way between its bounds. `release(..., ci=0.95)`
             spends half of the price on an interval: see `dpframe.theory.formulas.error.quantile_interval`. Several q
             between 0 and 1 together follow from one tree of noisy counts if its expected error is smaller than that of
             a choice for each: see `dpframe.theory.formulas.rank_trees`. The number of q and of candidates decides, and

@@ -137,12 +137,13 @@ def candidate_number(total: Total, candidates: Candidates, engine: Backend) -> n
     """
     assert total.column is not None
     value, last = nw.col(total.column.id), candidates.count - 1
+    times, add, whole = candidates.quotient
     value = to_float(value.cast(nw.Int64) if kind(total.column.domain.dtype) in TIMES else value)
-    inside = value.clip(candidates.lower, candidates.point(last)) - candidates.lower
+    inside = value.clip(candidates.lower, candidates.upper) - candidates.lower
     if not candidates.extent:
         return (inside * 0.0).cast(nw.Int64).fill_null(-1)
     position = _scaled(inside, candidates.power).floor().cast(nw.Int64)
-    nearest = engine.quotient(position * (2 * last) + candidates.extent, 2 * candidates.extent)
+    nearest = engine.quotient(position * times + add, whole)
     return nearest.clip(0, last).fill_null(-1)
 
 

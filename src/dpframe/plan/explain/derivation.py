@@ -316,7 +316,7 @@ def open_bounds_of(question: Question, total: Total) -> Auto | None:
 def _candidates_in_words(total: Total) -> str:
     """The candidates of a quantile: how many, and from where to where."""
     assert total.candidates is not None
-    first, last = total.candidates.point(0), total.candidates.point(total.candidates.count - 1)
+    first, last = total.candidates.lower, total.candidates.upper
     return f"{total.candidates.count} values from {_value_in_words(first, total)} to {_value_in_words(last, total)}"
 
 

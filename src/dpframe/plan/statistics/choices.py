@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
 from dpframe.plan.columns import Auto, Bounds
+from dpframe.plan.grid import FEW
 from dpframe.plan.keys import read_keys
 from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, time_type, typed_bounds
 from dpframe.plan.totals import bounds_of, candidates_of, in_ticks, mode_total, number_column, rank_total, tree_total
@@ -43,7 +44,7 @@ class Quantile(Aggregate):
         column = number_column(self.column, unit_limits, self.typed, *TIMES)
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         candidates = candidates_of(column, bounds, self.typed)
-        if self.q in self.beside and tree_is_better(self.beside, candidates.count):
+        if self.q in self.beside and tree_is_better(self.beside, min(candidates.count, FEW)):
             total = tree_total(column, bounds, unit_limits, self.typed)
         else:
             total = rank_total(column, bounds, self.q, unit_limits, self.typed)

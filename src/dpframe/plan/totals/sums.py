@@ -12,7 +12,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongT
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, ValueGrid, grid_for
 from dpframe.plan.totals.base import Factor, Total, TotalKind, is_power, is_whole, noun_of
-from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, kind, show, ticks
+from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, kind, show, ticks, ticks_of_a_second
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, key_weights
 from dpframe.theory.formulas.sensitivity import grouped as maps
@@ -326,9 +326,13 @@ def distinct_total(column: Column, unit_limits: UnitLimits, what: str) -> Total:
 
 def candidates_of(column: Column, bounds: Bounds, what: str) -> Candidates:
     """The candidates of a quantile. Errors: InvalidBounds if the distance between the bounds is too large."""
+    _check_width(bounds, what)
+    return Candidates.between(bounds, whole=is_whole(column), second=ticks_of_a_second(column.domain.dtype))
+
+
+def _check_width(bounds: Bounds, what: str) -> None:
     if Fraction(bounds.upper) - Fraction(bounds.lower) > 10**300:
         raise InvalidBounds(f"{what}: values this far apart are beyond floats; keep bounds 1e300 apart.")
-    return Candidates.between(bounds, whole=is_whole(column))
 
 
 def rank_total(column: Column, bounds: Bounds, rank: Fraction, unit_limits: UnitLimits, what: str) -> Total:
@@ -359,7 +363,8 @@ def tree_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: st
     fraction = FRACTION_BITS if unit_limits.weighted else 0
     bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation).scaled(2**fraction)
     bound = replace(bound, l0=bound.l0 if unit_limits.cells is None else min(bound.l0, unit_limits.cells))
-    candidates = candidates_of(column, bounds, what)
+    _check_width(bounds, what)
+    candidates = Candidates.leaves(bounds, whole=is_whole(column))
     return Total(TotalKind.TREE, column, UNIT_GRID, fraction, bound, candidates=candidates)
 
 

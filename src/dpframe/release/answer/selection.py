@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import PlaceCounts
-from dpframe.plan import Total
+from dpframe.arrays import Integers, PlaceCounts
+from dpframe.noise import uniform_index
+from dpframe.plan import FEW, Total
 from dpframe.release.pricing import Noise
 from dpframe.theory.formulas.error import distances
-from dpframe.theory.formulas.loss import rank_prior, rank_terms
+from dpframe.theory.formulas.loss import FADE, extreme_targets, rank_prior, rank_terms, reach_change
 
 _LARGEST = 2**61
 _CELLS = 2**16  # candidates, of all groups of a piece: arrays of this size stay in the processor's cache
-Choose = Callable[[NDArray[Any], Fraction], NDArray[np.int64]]
+_PUBLIC = 256  # parts of the bounds in which public rows are added, where there are many candidates
+Choose = Callable[..., NDArray[np.int64]]  # of scores and a rate, and of copies
 
 
 def chosen(noise: Noise, counts: PlaceCounts) -> NDArray[np.int64]:
@@ -31,9 +33,14 @@ def chosen(noise: Noise, counts: PlaceCounts) -> NDArray[np.int64]:
     if total.values:
         rate = 1 / Fraction(noise.scale)
         pieces = [most_frequent(piece, rate, total.rounds, choose) for _, piece in counts.pieces(_CELLS)]
-    else:
+    elif counts.shape[1] <= FEW:
         rate = _rate(noise)
         pieces = [choose(rank_scores(total, piece, rate), rate) for _, piece in counts.pieces(_CELLS)]
+    else:
+        pieces = [
+            in_list(total, first, runs, _rate(noise), choose)
+            for _, first, runs in counts.runs(_CELLS, _edges(counts.shape[1]))
+        ]
     return np.concatenate([np.zeros(0, np.int64), *pieces])
 
 
@@ -46,16 +53,40 @@ def reached(noise: Noise, counts: PlaceCounts, places: NDArray[np.int64]) -> tup
     total = noise.allotment.total
     assert total.ci is not None
     assert total.rank is not None
-    rate, steps, last = _rate(noise), np.array(distances(counts.shape[1])), counts.shape[1] - 1
-    a_row = rank_terms(total.rank)[0] << total.fraction
+    steps, last = np.array(distances(counts.shape[1])), counts.shape[1] - 1
+    rate = _rate(noise) * rank_terms(total.rank)[0] / reach_change(total.rank)
+    a_row = reach_change(total.rank) << total.fraction
     scales = noise.choice.margin(len(steps), 1 - total.ci)
     target = math.ceil(scales / rate) + a_row
     if target > _LARGEST:  # more rows than any table has
         return np.zeros_like(places), np.full_like(places, last)
-    took = np.zeros_like(places)
-    for at, piece in counts.pieces(_CELLS):
-        took[at] = steps[noise.choice.choose(reach_scores(total, piece, places[at], target), rate)]
+    took = steps[noise.choice.choose(reach_scores(total, counts, places, target), rate)]
     return np.maximum(places - took, 0), np.minimum(places + took, last)
+
+
+def in_list(total: Total, first: Integers, runs: Integers, rate: Fraction, choose: Choose) -> NDArray[np.int64]:
+    """The number of the chosen candidate of each group, where there are many.
+
+    Input:  first, runs: where runs of candidates begin, and their rows; see `PlaceCounts.runs`. No edge of the public
+            rows is inside of a run
+    Bound:  all candidates of a run have one score, since none of them has a row, or it is one candidate. So the choice
+            among runs, each for its copies, and then of one place in that part of the list, is a choice among all
+            candidates in the list of `Candidates`, with their copies: the law whose price is `rank_scale`. The list
+            depends on the bounds alone. Where the runs begin depends on the rows, and is not released
+    """
+    candidates = total.candidates
+    assert candidates is not None
+    after = np.hstack([first[:, 1:], np.full((len(first), 1), candidates.count)])
+    copies = candidates.listed(first, after)
+    cells = np.searchsorted(_edges(candidates.count), first, side="right") - 1
+    at = choose(rank_scores(total, runs, rate, cells), rate, copies)[:, None]
+    start, end, many = (np.take_along_axis(table, at, axis=1)[:, 0] for table in (first, after, copies))
+    return candidates.picked(start, end, uniform_index(many, len(many)))
+
+
+def _edges(candidates: int) -> Integers:
+    """The candidates at which public rows are added, where there are many candidates."""
+    return np.arange(_PUBLIC) * candidates // _PUBLIC
 
 
 def _rate(noise: Noise) -> Fraction:
@@ -88,10 +119,12 @@ def most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int, choose: Cho
     return np.concatenate(places, axis=1).ravel()
 
 
-def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction, cells: Integers | None = None) -> NDArray[np.int64]:
     """Scores, at best 0, of how well each candidate splits a group's rows and the public rows.
 
-    See `theory.formulas.loss.quantile_selection`.
+    Input:  counts: the rows at each candidate, or in each run of candidates, of shape (groups, any); cells: for each
+            run the number of the part of the bounds that it is in, of _PUBLIC parts; None for one candidate in each
+    Bound:  see `theory.formulas.loss.quantile_selection`
     """
     assert total.rank is not None
     upto = _upto(total, counts)
@@ -99,14 +132,30 @@ def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction) -> NDArray[n
     below = np.concatenate([np.zeros_like(group_rows), upto[:, :-1]], axis=1)
     above, since = group_rows - upto, group_rows - below
     if total.rank in (0, 1):
-        reach = min(max(math.ceil(math.log(counts.shape[1] + 1) / rate), 2**total.fraction), _LARGEST)
         outside, inside = (below, upto) if total.rank == 0 else (above, since)
-        target = np.minimum(reach, group_rows)
+        listed = counts.shape[1] if cells is None or total.candidates is None else total.candidates.copies
+        most, tangents = extreme_targets(listed, rate, 2**total.fraction)
+        target = np.minimum(group_rows, most)
+        for power, constant in enumerate(tangents):
+            target = np.minimum(target, (group_rows >> power) + constant)
         return _scores(np.maximum(2 * outside - target, target - 2 * inside))
-    part, whole = total.rank.as_integer_ratio()
+    part, whole = (FADE * term for term in total.rank.as_integer_ratio())
     low, high = (whole - part) * below - part * since, part * above - (whole - part) * upto
-    low_prior, high_prior = _prior(total.rank, counts.shape[1], rate)
-    return _scores(np.maximum(low + low_prior, high + high_prior))
+    if cells is None:
+        cells, many = np.arange(counts.shape[1])[None], counts.shape[1]
+    else:
+        many = _PUBLIC
+    public = _public(total.rank, many, rate, group_rows)
+    rows = np.arange(len(counts))[:, None]
+    return _scores(np.maximum(low + public[rows, cells], high - public[rows, cells + 1]))
+
+
+def _public(rank: Fraction, candidates: int, rate: Fraction, group_rows: NDArray[Any]) -> NDArray[Any]:
+    """What public rows add at each border between candidates, of shape (groups, candidates + 1): `rank_prior`."""
+    places, turns = _prior(rank, candidates, rate)
+    rows = np.minimum(group_rows, _LARGEST // max(int(np.abs(turns).max()), 1))  # then products stay below 2^61
+    left = np.maximum(np.abs(places) - np.abs(turns) * rows // candidates, 0)
+    return np.asarray(np.sign(places) * left)
 
 
 @lru_cache(maxsize=16)
@@ -117,19 +166,19 @@ def _prior(rank: Fraction, candidates: int, rate: Fraction) -> NDArray[np.int64]
     return constants
 
 
-def reach_scores(total: Total, counts: NDArray[Any], places: NDArray[np.int64], target: int) -> NDArray[np.int64]:
+def reach_scores(total: Total, counts: PlaceCounts, places: NDArray[np.int64], target: int) -> NDArray[np.int64]:
     """Scores, at best 0, of how well each distance from the chosen candidates reaches `target` score units.
 
     See `theory.formulas.error.quantile_interval.margin`, whose f is `spare`, in score units.
     """
     assert total.rank is not None
     part, whole = total.rank.as_integer_ratio()
-    upto, steps, last = _upto(total, counts), np.array(distances(counts.shape[1])), counts.shape[1] - 1
-    at_rank = part * upto[:, -1:]
+    steps, last = np.array(distances(counts.shape[1])), counts.shape[1] - 1
     first, final = np.maximum(places[:, None] - steps, 0), np.minimum(places[:, None] + steps, last)
-    below = np.take_along_axis(upto, np.maximum(first - 1, 0), axis=1)
-    until = np.take_along_axis(upto, final, axis=1)
-    before_first = np.where(first > 0, at_rank - whole * below, _LARGEST)
-    spare = np.minimum(before_first, np.where(final < last, whole * until - at_rank, _LARGEST))
+    below, until, rows = (counts.upto(at) for at in (first - 1, final, np.full((len(places), 1), last)))
+    if float(rows.max(initial=0)) * whole >= 2.0**60:
+        below, until, rows = (table.astype(object) for table in (below, until, rows))
+    before_first = np.where(first > 0, part * rows - whole * below, _LARGEST)
+    spare = np.minimum(before_first, np.where(final < last, whole * until - part * rows, _LARGEST))
     before = np.hstack([np.full((len(places), 1), -_LARGEST), spare[:, :-1]])
     return _scores(np.maximum(before - target, target - spare))

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from dpframe.arrays import Floats
-from dpframe.plan import ReleasedColumn
+from dpframe.plan import FEW, ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy
 from dpframe.release.estimators.influence import Parts
 from dpframe.release.estimators.rank_tree import tree_expected_error, tree_interval, tree_values
 from dpframe.release.pricing import NoisePlan
-from dpframe.theory.formulas.loss import PRIOR
+from dpframe.theory.formulas.loss import BEYOND, FADE, PRIOR
 
 _WHOLE = (-(2.0**63), 2.0**63 - 1024)  # the ends of floats that are whole numbers of 64 bits: a time may round beyond
 
@@ -27,7 +27,7 @@ class QuantileEstimator(Estimator):
         if total.is_tree:
             values = tree_values(total.candidates, noisy[total.key].quantiles(float(output.rank or 0)))
         else:
-            values = total.candidates.lower + noisy[total.key] * total.candidates.step
+            values = total.candidates.points(noisy[total.key])
         return np.clip(np.rint(values), *_WHOLE).astype(np.int64) if output.whole else values
 
     def interval(
@@ -114,15 +114,17 @@ def _public_shift(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tupl
 
     Output: the shift is relative to the distance from the choice to the point a part `rank` of the way between the
             bounds, at which public rows move nothing
-    Bound:  between two places that are a part d of the bounds apart there are PRIOR·scale·d public rows (see
+    Bound:  between two places that are a part d of the bounds apart there are w·d public rows, of w in all (see
             `rank_prior`), and at least rows·d rows of the group. So at this distance, the choice for both together
-            differs by PRIOR·scale·d rows from the choice for the group alone, and these rows lie within
-            PRIOR·scale·d/rows of it
+            differs by w·d rows from the choice for the group alone, and these rows lie within w·d/rows of it
     """
     ((_, total),) = output.totals
-    rank = float(total.rank or 0)
-    public = PRIOR * plan.of(total).scale * float(total.unit) if 0 < rank < 1 else 0.0
-    return rank, public / rows
+    return float(total.rank or 0), _public_rows(total, plan.of(total).scale * float(total.unit), rows) / rows
+
+
+def _public_rows(total: Total, scale: float, rows: Floats) -> Floats:
+    """How many public rows a group of this size has beside its own; scale in rows. See `rank_prior`."""
+    return np.maximum(PRIOR * scale - rows / FADE, 0) if total.between else np.zeros_like(rows)
 
 
 def _least_rows(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
@@ -131,14 +133,16 @@ def _least_rows(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
     Bound:  a candidate above all values splits them worse by 1 - q of the values, one below by q of them. Public rows
             reduce this by at most PRIOR·scale·q and PRIOR·scale·(1 - q) (see `rank_prior`). So such a candidate is
             chosen with probability at most exp(-difference / scale), and any of them with probability at most alpha if
-            the group has this many values
+            the group has this many values. Where there are many candidates, those in a gap between two values are as
+            many as the values are sparse, and one of them is the best: so the candidates beyond the values count for no
+            more than the number of values, in scales, which is below 1,024 wherever this limit matters
     """
     ((_, total),) = output.totals
     rank, scale = float(total.rank or 0), plan.of(total).scale * float(total.unit)
     candidates = 1 if total.candidates is None else total.candidates.count
-    if not 0 < rank < 1:
+    if not total.between:
         return 0.0
-    beyond = math.log(candidates / alpha)
+    beyond = math.log(min(candidates, FEW) / alpha)
     return scale * max((beyond + PRIOR * rank) / (1 - rank), (beyond + PRIOR * (1 - rank)) / rank)
 
 
@@ -149,8 +153,8 @@ def _choice_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: f
             times less likely. If values are evenly spread, each further candidate is worse by an equal number of rows,
             and the law of the choice is known: see `choice_error`. If values are denser, the choice is nearer. Public
             rows are evenly spread too; `_public_shift` says how far they move the choice. An extreme is chosen with
-            about ln(candidates) · scale rows beyond it; these are added. One step is added too, since values and their
-            quantile may be between candidates
+            about as many rows beyond it as `extreme_targets` says; these are added. One step is added too, since values
+            and their quantile may be between candidates
     """
     ((_, total),) = output.totals
     candidates = total.candidates
@@ -160,9 +164,22 @@ def _choice_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: f
         return 0.0
     scale = plan.of(total).scale * float(total.unit)  # in rows
     each = rows / last
-    away = np.abs(np.arange(-last, last + 1.0))
-    public = 0.0 if total.rank in (0, 1) else PRIOR / last  # in scales
-    beyond = min(max(math.log(last + 2) * scale, 0.5), rows / 2) if total.rank in (0, 1) else 0.0
-    steps = plan.of(total).choice.error_among(away * (each / scale + public), away, alpha) + beyond / each + 1
-    error = min(steps, last) * candidates.step
+    away = _distances(last)
+    public = float(_public_rows(total, scale, np.array(rows))) / scale / last  # in scales
+    beyond = 0.0
+    if not total.between:  # see `extreme_targets`
+        beyond = min(math.log1p(BEYOND * rows / scale / 2), math.log(candidates.copies + 1)) * scale
+        beyond = min(max(beyond, 0.5), rows / 2)
+    nearest = np.concatenate([[0.0], away[:-1] + 1])
+    many = np.concatenate([[1.0], 2 * np.diff(away)])
+    steps = plan.of(total).choice.error_among(nearest * (each / scale + public), away, alpha, many) + beyond / each + 1
+    error = min(steps, last) * float(candidates.step)
     return float(math.ceil(error)) if output.whole else error
+
+
+def _distances(last: int) -> Floats:
+    """Distances in candidates up to the `last`: all of them if they are few, else up to some, then each 4% farther."""
+    if last < FEW:
+        return np.arange(last + 1.0)
+    farther = np.rint(64 * 1.04 ** np.arange(math.ceil(math.log(last / 64) / math.log(1.04))))
+    return np.concatenate([np.arange(64.0), farther, [float(last)]])

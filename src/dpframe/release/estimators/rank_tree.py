@@ -51,7 +51,7 @@ def tree_values(candidates: Candidates, places: Floats) -> Floats:
     of whole numbers with a candidate for each of them, it is the candidate itself.
     """
     if candidates.whole and candidates.step == 1:
-        return np.asarray(candidates.lower + np.clip(np.ceil(places) - 1, 0, candidates.count - 1))
+        return np.asarray(candidates.points(np.clip(np.ceil(places) - 1, 0, candidates.count - 1)))
     edges = _edges(candidates)
     return np.asarray(np.interp(places, np.arange(len(edges)), edges))
 
@@ -96,7 +96,7 @@ def tree_expected_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, r
     ((_, total),) = output.totals
     assert total.candidates is not None
     reach = float(output.bounds.upper - output.bounds.lower)
-    error = min(_rank_error(output, plan, alpha) / rows * reach + total.candidates.step, reach)
+    error = min(_rank_error(output, plan, alpha) / rows * reach + float(total.candidates.step), reach)
     return (float(math.ceil(error)) if output.whole else error) * output.ticks
 
 
@@ -123,14 +123,14 @@ def _names(output: ReleasedColumn, alpha: float) -> tuple[str, str]:
 def _edges(candidates: Candidates) -> Floats:
     """The borders between candidates, inside the bounds (column unit)."""
     steps = np.clip(np.arange(candidates.count + 1) - 0.5, 0.0, candidates.count - 1)
-    return np.asarray(candidates.lower + steps * candidates.step)
+    return np.asarray(candidates.points(steps))
 
 
 def _place(candidates: Candidates, point: float) -> float:
     """Where the values up to a point end, among the borders of candidates."""
     if candidates.whole and candidates.step == 1:
         return math.floor(point - candidates.lower) + 1.0
-    if point >= candidates.point(candidates.count - 1):
+    if point >= candidates.upper:
         return float(candidates.count)
     edges = _edges(candidates)
     return float(np.interp(point, edges, np.arange(len(edges))))

@@ -36,16 +36,16 @@ class Chooses(Mechanism):
     exponential: ClassVar[bool] = False
 
     @abstractmethod
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
-        """The place of one candidate in each row of scores, of shape (groups, candidates)."""
+    def choose(self, scores: NDArray[Any], rate: Fraction, *copies: Integers) -> Integers:
+        """The place of one candidate in each row of scores, of shape (groups, candidates); see `permute_and_flip`."""
 
     def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
         """Rows that the chosen candidate lacks beside the best one, exceeded with probability at most alpha."""
         return fewer_rows(self.scale * unit, candidates, alpha, exponential=self.exponential)
 
-    def error_among(self, gaps: Floats, distances: Floats, alpha: float) -> float:
+    def error_among(self, gaps: Floats, distances: Floats, alpha: float, many: Floats) -> float:
         """The distance of the choice from the best candidate; see `choice_error`."""
-        return choice_error(gaps, distances, alpha, exponential=self.exponential)
+        return choice_error(gaps, distances, alpha, exponential=self.exponential, many=many)
 
     def margin(self, number: int, alpha: float) -> float:
         """Error of a choice among `number` candidates, in scales; see `quantile_interval.margin`."""
@@ -58,8 +58,8 @@ class PermuteAndFlip(Chooses):
 
     label = law = "permute_and_flip"
 
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
-        return permute_and_flip(scores, rate)
+    def choose(self, scores: NDArray[Any], rate: Fraction, *copies: Integers) -> Integers:
+        return permute_and_flip(scores, rate, *copies)
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Exponential(Chooses):
     def length(self, bound: Sensitivity) -> float:
         return float(bound.l2)
 
-    def choose(self, scores: NDArray[Any], rate: Fraction) -> Integers:
-        return exponential_choice(scores, rate)
+    def choose(self, scores: NDArray[Any], rate: Fraction, *copies: Integers) -> Integers:
+        return exponential_choice(scores, rate, *copies)
 
 
 @dataclass(frozen=True)

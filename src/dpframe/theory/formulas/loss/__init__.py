@@ -59,20 +59,26 @@ from dpframe.theory.formulas.loss.loss import (
 )
 from dpframe.theory.formulas.loss.partitions import Spread, partition_delta, partition_threshold
 from dpframe.theory.formulas.loss.quantile_selection import (
+    BEYOND,
+    FADE,
     PRIOR,
     choices_rho,
     count_scale,
     count_scale_rho,
+    extreme_targets,
     fewer_rows,
     rank_prior,
     rank_scale,
     rank_scale_rho,
     rank_terms,
+    reach_change,
 )
 from dpframe.theory.formulas.loss.two_sums import TwoSums
 from dpframe.theory.formulas.loss.window import window_error, window_scale, window_tail_real
 
 __all__ = [
+    "BEYOND",
+    "FADE",
     "PRIOR",
     "ROUNDS",
     "Family",
@@ -90,6 +96,7 @@ __all__ = [
     "discrete_laplace_delta",
     "discrete_laplace_renyi",
     "dropped_below",
+    "extreme_targets",
     "fewer_rows",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -117,6 +124,7 @@ __all__ = [
     "rank_scale",
     "rank_scale_rho",
     "rank_terms",
+    "reach_change",
     "renyi_to_delta",
     "renyi_to_epsilon",
     "rest_scale",

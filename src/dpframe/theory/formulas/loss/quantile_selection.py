@@ -7,7 +7,6 @@ many groups adds up by squares.
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -16,7 +15,9 @@ from dpframe.theory.formulas.loss.calibration import gaussian_scale_rho
 from dpframe.theory.formulas.loss.loss import permute_and_flip_rho
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
-PRIOR = 8  # Number of public rows that are added to every quantile, in scales of its selection; see `rank_prior`.
+PRIOR = 8  # Number of public rows that are added to a quantile of no rows, in scales of its selection: `rank_prior`.
+FADE = 32  # Rows of a group by which it has one public row less.
+BEYOND = 8  # Odds against a choice beyond all rows, for the minimum and the maximum; see `extreme_targets`.
 _LARGEST = 2**60
 
 
@@ -26,52 +27,97 @@ def rank_terms(rank: Fraction) -> tuple[int, int]:
     Input:  rank = a/b in [0, 1]: the quantile has this part of the rows below it
     Output: (change per row, score units per row)
     Bound:  with L rows below a candidate, E at it and U above, the score is minus the largest of (b - a)·L - a·(U + E),
-            a·U - (b - a)·(L + E) and 0; it is 0 if the candidate is the quantile. A row changes each of the first two
-            by a or by b - a. For the minimum (a = 0) the score is minus the largest of 2·L - t, t - 2·(L + E) and 0,
-            with t = min(T, n), where T is a constant and n the number of rows. A row changes t by 0 to 1, and L or E by
-            0 or 1, so each of these by at most 2. For the maximum, U takes the place of L. A row of weight w changes
-            each of them w times as much
+            a·U - (b - a)·(L + E) and 0, each with the constants of `rank_prior` where there are few rows; it is 0 if
+            the candidate is the quantile. A row changes each of the first two by a or by b - a, and what public rows
+            add to it by at most a part 1/FADE of the other of these in the same direction. Scores are whole numbers, so
+            the unit is a part 1/FADE of that of a and b. For the minimum (a = 0) the score is minus the largest of
+            2·L - t, t - 2·(L + E) and 0, with t of the number of rows, see `extreme_targets`. A row changes t by 0 to
+            1, and L or E by 0 or 1, so each of these by at most 2. For the maximum, U takes the place of L. A row of
+            weight w changes each of them w times as much
     Source: Smith 2011, STOC, for rank scores; the scores for the ends are ours
     Errors: none here
 
     >>> rank_terms(Fraction(1, 2)), rank_terms(Fraction(1, 4)), rank_terms(Fraction(0))
-    ((1, 2), (3, 4), (2, 2))
+    ((33, 64), (97, 128), (2, 2))
     """
     if rank in (0, 1):
         return 2, 2
-    return max(rank.numerator, rank.denominator - rank.numerator), rank.denominator
+    return (FADE - 1) * reach_change(rank) + rank.denominator, FADE * rank.denominator
+
+
+def reach_change(rank: Fraction) -> int:
+    """How far one row moves a score without public rows, in parts 1/b of a row, for a rank a/b.
+
+    >>> reach_change(Fraction(1, 4))
+    3
+    """
+    return max(rank.numerator, rank.denominator - rank.numerator)
 
 
 def rank_prior(rank: Fraction, candidates: int, rate: Fraction) -> list[tuple[int, int]]:
-    """The constants that public rows, spread evenly over the candidates, add to the two terms of each score.
+    """What public rows, spread evenly over the candidates, add to the two terms of each score of a small group.
 
     Input:  rank in (0, 1), so neither minimum nor maximum; candidates: how many; rate > 0 of the selection per score
             unit
-    Output: for each candidate the constants for (b - a)·L - a·(U + E) and for a·U - (b - a)·(L + E) (score units), see
-            `rank_terms`; rounded toward 0
-    Bound:  each group gets PRIOR·scale additional rows, where `scale` is that of the selection, in rows, so that
-            scale·b = 1/rate. Of the C candidates, i are below the i-th. So the additional rows add
-            PRIOR/rate·(i/C - a/b) to the first term and PRIOR/rate·(a/b - (i + 1)/C) to the second. These constants do
-            not depend on the table (they are limited to 2^60). The score is minus the largest of both sums and 0, so a
-            row changes it by no more than before. The benefit: in a group with hardly any rows the quantile is near the
-            part a/b of the way between the bounds, instead of anywhere. The cost: the quantile is that of the group's
-            rows together with the additional ones, so its rank shifts by at most PRIOR·scale·max(a/b, 1 - a/b) rows.
+    Output: for each of the borders between candidates, from before the first to after the last, a constant p (score
+            units, rounded toward 0) and a whole number t of which p is a multiple. With n rows in the group, a border
+            stands for |p| - ⌊|t|·n/C⌋ units of score, or 0 if this is negative, with the sign of p. The border before a
+            candidate is added to (b - a)·L - a·(U + E), and that after it is taken from a·U - (b - a)·(L + E), see
+            `rank_terms`
+    Bound:  an empty group gets PRIOR·scale additional rows, where `scale` is that of the selection, in rows, so that
+            scale·FADE·b = 1/rate. Of the C candidates, i are below the i-th border, so they add p = PRIOR/rate·t/(b·C)
+            with t = b·i - a·C. The p do not depend on the table (they are limited to 2^60). The number of additional
+            rows falls by one for each FADE rows of the group, and none are left in a group of PRIOR·FADE·scale rows. So
+            a row, or w of them, changes what a border stands for by at most ⌈|t|·w/C⌉, towards 0. Where t is negative,
+            |t| is at most a·C: this rises by at most w·a, and so (b - a)·L - a·(U + E) with it by at most
+            w·(FADE·(b - a) + a), if the rows are below the candidate, or it falls by at most w·FADE·a. Where t is
+            positive, it is at most (b - a)·C: the sum falls by at most w·(FADE·a + b - a) or rises by at most
+            w·FADE·(b - a). The other sum is that of the mirror image. The score is minus the largest of both sums and
+            0, so it changes by at most w·max(FADE·(b - a) + a, FADE·a + b - a).
+            The benefit: in a group with hardly any rows the quantile is near the part a/b of the way between the
+            bounds, instead of anywhere, and in a large group it is that of the group's rows alone. The cost: a part
+            1/FADE of the price or less. In a small group the quantile is that of its rows together with the additional
+            ones, so its rank shifts by at most PRIOR·scale·max(a/b, 1 - a/b) rows.
             Rounded toward 0, they never count for more, and less than a score unit counts for nothing. Rounded down,
-            -0.1 is -1, which is half a row of a median: 4 would be as good a median of 1, 2, 3, 4, 5 as 3
+            -0.1 is -1, which is a part of a row: 4 would be as good a median of 1, 2, 3, 4, 5 as 3
     Source: ours; this PRIOR did best on six public panels, see `benchmarks/results/compare.md`
     Errors: none here
 
-    >>> rank_prior(Fraction(1, 2), 2, Fraction(1, 10)) == [(-5 * PRIOR, 0), (0, -5 * PRIOR)]
+    >>> rank_prior(Fraction(1, 2), 2, Fraction(1, 10)) == [(-5 * PRIOR, -2), (0, 0), (5 * PRIOR, 2)]
     True
-    >>> rank_prior(Fraction(1, 2), 3, Fraction(100))
-    [(0, 0), (0, 0), (0, 0)]
+    >>> rank_prior(Fraction(1, 2), 3, Fraction(100))[0]
+    (0, -3)
     """
     a, b = rank.as_integer_ratio()
     rows, per = (PRIOR / rate).as_integer_ratio()
     per *= b * candidates
     turns = [b * i - a * candidates for i in range(candidates + 1)]
-    places = [min(abs(turn) * rows // per, _LARGEST) * (1 if turn > 0 else -1) for turn in turns]
-    return [(up, -down) for up, down in itertools.pairwise(places)]
+    return [(min(abs(turn) * rows // per, _LARGEST) * (1 if turn > 0 else -1), turn) for turn in turns]
+
+
+def extreme_targets(candidates: int, rate: Fraction, row: int) -> tuple[int, list[int]]:
+    """The constants of t, how many score units from the end the minimum or the maximum is looked for.
+
+    Input:  candidates: how many, with their copies; rate > 0 of the selection per score unit; row: units of one row
+    Output: (T, [c_0, c_1, …]) so that t = min(n, T, n + c_0, ⌊n/2⌋ + c_1, ⌊n/4⌋ + c_2, …) for n units of rows; at most
+            2^61
+    Bound:  n and each ⌊n/2^k⌋ grow by 0 to w if n grows by a whole number w, and so does their minimum. The constants
+            do not depend on the table.
+            The benefit: ln(1 + BEYOND·rate·n)/rate is a concave function of n, and the terms are its tangents where it
+            has the slopes 2^-k. A candidate beyond all rows has a score of -t, so it is less likely than those at the
+            target by a factor of 1 + BEYOND·rate·n. About 1/rate of the n gaps between rows are near the target, so
+            that all candidates beyond the rows together are chosen with a probability of about 1/BEYOND or less. T is
+            enough for any table: there, all candidates are less likely together than one at the target
+    Source: ours
+    Errors: none here
+
+    >>> extreme_targets(3, Fraction(1, 10), 1)
+    (14, [13])
+    """
+    most = min(max(math.ceil(math.log(candidates + 1) / rate), row), 2 * _LARGEST)
+    slopes = range(max(math.ceil(math.log2((candidates + 1) / BEYOND)), 1))
+    logs = (math.log(BEYOND * 2.0**k) - 1 + 2.0**-k / BEYOND for k in slopes)
+    return most, [min(max(math.ceil(log / rate), row), 2 * _LARGEST) for log in logs]
 
 
 def rank_scale(rank: Fraction, rows: Sensitivity, epsilon: Fraction) -> Fraction:
@@ -87,7 +133,7 @@ def rank_scale(rank: Fraction, rows: Sensitivity, epsilon: Fraction) -> Fraction
     Errors: none here
 
     >>> rank_scale(Fraction(1, 2), Sensitivity.of(l0=10, l1=10, l2_squared=100, linf=10), Fraction(1))
-    Fraction(10, 1)
+    Fraction(165, 16)
     """
     change, units = rank_terms(rank)
     return 2 * rows.exact_l1 * change / units / epsilon
@@ -108,7 +154,7 @@ def rank_scale_rho(rank: Fraction, rows: Sensitivity, rho: Fraction) -> Fraction
     Errors: none here
 
     >>> rank_scale_rho(Fraction(1, 2), Sensitivity.of(l0=16, l1=16, l2_squared=16, linf=1), Fraction(1, 2))
-    Fraction(2, 1)
+    Fraction(33, 16)
     """
     change, units = rank_terms(rank)
     return Fraction(gaussian_scale_rho(l2_squared=rows.l2_squared, rho=rho)) * change / units
