@@ -1,11 +1,11 @@
-"""How far one quantile is off: among 1,024 candidates, as it was, as it is, and by the mechanism over intervals.
+"""How far quantiles and distribution functions are off, as they are, and as they were with 1,024 candidates.
 
-One value for each person, ε = 1 without δ, mean over releases. "1,024" is permute-and-flip among 1,024 evenly spaced
-values beside 8 · scale public rows, whatever the number of rows. "intervals" is the exponential mechanism over the
-intervals between the values (Smith 2011), which has no candidates and no public rows. Both are simulated here. The
-rank error is the number of values between the answer and the rank; the error is in the unit of the column.
+One value for each person, ε = 1 without δ, mean over up to so many groups. "1,024" is permute-and-flip among 1,024
+evenly spaced values beside 8 · scale public rows, whatever the number of rows. "intervals" is the exponential mechanism
+over the intervals between the values (Smith 2011), which has no candidates and no public rows. Both are simulated here.
+The rank error is the number of values between the answer and the rank; the error is in the unit of the column.
 
-    python benchmarks/fine_quantiles.py [RELEASES]
+    python benchmarks/fine_quantiles.py [GROUPS]
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from unittest import mock
 
 import numpy as np
 import polars as pl
 
 import dpframe as dp
+from dpframe.plan import question
+from dpframe.plan.statistics import cut_at_points
 
 Law = Callable[[np.random.Generator, int], np.ndarray]
 LAWS: dict[str, tuple[Law, tuple[float, float], float, tuple[int, ...]]] = {
@@ -56,9 +59,14 @@ def by_intervals(x: np.ndarray, q: float, bounds: tuple[float, float], draw: np.
     return float(draw.uniform(ends[first], ends[first + 1]))
 
 
-def released(x: np.ndarray, q: float, bounds: tuple[float, float]) -> float:
-    frame = pl.DataFrame({"id": np.arange(len(x)), "x": x}).dp(unit="id", budget=dp.Budget(epsilon=1.0))
-    return float(frame.quantile("x", q, bounds, max_rows=1).release(epsilon=1.0).value)
+def released(groups: list[np.ndarray], q: float, bounds: tuple[float, float]) -> np.ndarray:
+    """One release of a quantile by group, where each person is in one group."""
+    keys, sizes = list(range(len(groups))), [len(x) for x in groups]
+    x = np.concatenate(groups)
+    table = pl.DataFrame({"id": np.arange(len(x)), "g": np.repeat(keys, sizes), "x": x})
+    frame = table.dp(unit="id", budget=dp.Budget(epsilon=1.0))
+    query = frame.group_by("g", keys=keys, max_groups=1, max_rows_per_group=1).quantile("x", q, bounds)
+    return query.release(epsilon=1.0).table["x"].to_numpy()
 
 
 def off(x: np.ndarray, q: float, value: float) -> tuple[float, float]:
@@ -67,18 +75,18 @@ def off(x: np.ndarray, q: float, value: float) -> tuple[float, float]:
     return max(low - q * len(x), q * len(x) - high, 0.0), abs(value - float(np.quantile(x, q)))
 
 
-def main(releases: int) -> None:
-    warnings.simplefilter("ignore")
+def quantiles(most: int) -> None:
     draw = np.random.default_rng(1)
     print("| values | q | rows | rank error: 1,024 | now | ratio | intervals | error: 1,024 | now | ratio |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, (law, bounds, q, sizes) in LAWS.items():
         for rows in sizes:
-            errors = np.zeros((releases, 3, 2))
-            for trial in range(releases):
-                x = np.clip(law(draw, rows), *bounds)
+            groups = [np.clip(law(draw, rows), *bounds) for _ in range(min(most, max(2_000_000 // rows, 20)))]
+            now = released(groups, q, bounds)
+            errors = np.zeros((len(groups), 3, 2))
+            for i, x in enumerate(groups):
                 old, limit = by_candidates(x, q, bounds, draw), by_intervals(x, q, bounds, draw)
-                errors[trial] = [off(x, q, value) for value in (old, released(x, q, bounds), limit)]
+                errors[i] = [off(x, q, value) for value in (old, now[i], limit)]
             (old_rank, old), (rank, error), (least, _) = errors.mean(axis=0)
             print(
                 f"| {name} | {q:g} | {rows:,} | {old_rank:.3g} | {rank:.3g} | {old_rank / max(rank, 1e-9):.3g} | "
@@ -87,5 +95,32 @@ def main(releases: int) -> None:
             )
 
 
+SHARES: dict[str, tuple[Law, tuple[float, float], list[float]]] = {
+    "lognormal, ln x about 3": (lambda r, n: r.lognormal(3, 1, n), (0, 200), [10, 20, 50]),
+    "ages, floats": (lambda r, n: r.integers(18, 90, n).astype(float), (0, 100), [18, 30, 65]),
+    "normal, one point": (lambda r, n: r.normal(40, 10, n), (0, 100), [50]),
+    "normal, ten points": (lambda r, n: r.normal(40, 10, n), (0, 100), [10.0 * i for i in range(1, 11)]),
+    "normal, 99 points": (lambda r, n: r.normal(40, 10, n), (0, 100), [float(i) for i in range(1, 100)]),
+}
+
+
+def shares(releases: int, rows: int = 5000) -> None:
+    """Distribution functions: cut at the points, and as without the cuts, from a tree of 1,024 values."""
+    print("\n| values | points | rows off: a tree of 1,024 | cut at the points | ratio |\n|---|---:|---:|---:|---:|")
+    for name, (law, bounds, points) in SHARES.items():
+        x = np.clip(law(np.random.default_rng(1), rows), *bounds)
+        true, found = np.array([np.mean(x <= point) for point in points]), []
+        for cut in (lambda outputs: outputs, cut_at_points):
+            with mock.patch.object(question, "cut_at_points", cut):
+                frame = pl.DataFrame({"id": np.arange(rows), "x": x}).dp(unit="id", budget=dp.Budget(epsilon=1e6))
+                query = frame.cdf("x", points, bounds, max_rows=1)
+                parts = [query.release(epsilon=1.0).to_polars().row(0) for _ in range(releases)]
+                found.append(rows * float(np.sqrt(np.mean((np.array(parts) - true) ** 2))))
+        print(f"| {name} | {len(points)} | {found[0]:.3g} | {found[1]:.3g} | {found[0] / found[1]:.3g} |", flush=True)
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    warnings.simplefilter("ignore")
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    quantiles(number)
+    shares(max(number // 10, 20))

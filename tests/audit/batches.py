@@ -190,7 +190,7 @@ def tree_sizes(measure: Any, counts: np.ndarray, here: np.ndarray, there: np.nda
     """How far every level of the trees moves, beside the claim: all levels of Laplace and of Gaussian noise."""
     claim, sizes = measure.sensitivity, []
     for normal in (False, True):
-        for level in rank_tree(measure.candidates.count, normal=normal).levels(counts.reshape(-1, counts.shape[-1])):
+        for level in rank_tree(measure.width, normal=normal).levels(counts.reshape(-1, counts.shape[-1])):
             blocks = level.reshape(*counts.shape[:2], -1)
             moved = blocks[there] - blocks[here]
             _, l1, l2, linf = reached(moved.reshape(len(moved), -1))

@@ -319,6 +319,12 @@ def the_median_of_one_to_five_may_be_four():
     return less_than_a_unit or np.flatnonzero(scores[0] == scores.max()).tolist() != [3]
 
 
+def a_value_is_not_up_to_itself():
+    """Of the values 1, 2 and 3, as floats, two are at most 2."""
+    frame = protected({"u": [1, 2, 3], "x": [1.0, 2.0, 3.0]}, budget=dp.Budget(epsilon=1e9))
+    return abs(frame.cdf("x", [2], (0, 4), max_rows=1).release(epsilon=1e6).value - 2 / 3) > 0.1
+
+
 def a_row_moves_scores_by_more_than_it_pays_for():
     """Scores of groups of 0 to 40 rows, and with one more, beside `rank_terms`, in a list of many candidates."""
     for rank in (Fraction(1), Fraction(1, 2)):
@@ -1148,6 +1154,13 @@ PLANTS = [
         "min(abs(turn) * rows // per, _LARGEST) * (1 if turn > 0 else -1)",
         "min(turn * rows // per, _LARGEST)",
         the_median_of_one_to_five_may_be_four,
+    ),
+    Plant(
+        "a value at a point of a distribution function is after it",
+        integers.place_number,
+        "[math.nextafter(cut, math.inf) for cut in total.cuts]",
+        "list(total.cuts)",
+        a_value_is_not_up_to_itself,
     ),
     Plant(
         "public rows fade twice as fast as is paid for",

@@ -18,7 +18,6 @@ from dpframe.engine.stages import (
     Choice,
     Partial,
     among,
-    candidate_number,
     distinct,
     enforced,
     group_names,
@@ -29,6 +28,7 @@ from dpframe.engine.stages import (
     multiplied,
     partial_bits,
     partials,
+    place_number,
     row_integer,
     sifted,
     spread,
@@ -145,8 +145,7 @@ def _apart(
     for i, total in enumerate(p.total for p in question.read):
         limits = total.limits or question.limits
         if total.kind in (TotalKind.RANKS, TotalKind.TREE):
-            assert total.candidates is not None
-            number = candidate_number(total, total.candidates, backend_of(rows))
+            number = place_number(total, backend_of(rows))
             candidates = rows.select(*units, *groups, number.alias("b"))
             apart[i] = _ranks(candidates, limited[limits], units, groups)
         elif total.kind == TotalKind.MODES:

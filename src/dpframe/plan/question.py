@@ -26,7 +26,7 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_name
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.layout import Layout, measured_shape
 from dpframe.plan.moments import Covers, share_of, with_moments
-from dpframe.plan.statistics import Aggregate, Formula, Mode, ReleasedColumn
+from dpframe.plan.statistics import Aggregate, Formula, Mode, ReleasedColumn, cut_at_points
 from dpframe.plan.steps import Step
 from dpframe.plan.totals import Total, TotalKind, row_total, units_total, weights_total
 from dpframe.plan.types import Kind, check_key, kind, show
@@ -273,7 +273,9 @@ class Question:
                     f"after group_by, or rename({{{name!r}: '{name}_key'}}) before."
                 )
         asked = list(zip(self.aggregates, self._limited, strict=True))
-        outputs = tuple(aggregate.output(name, limits).under(own) for (name, aggregate), (own, limits) in asked)
+        outputs = cut_at_points(
+            [aggregate.output(name, limits).under(own) for (name, aggregate), (own, limits) in asked]
+        )
         if self.covers is not Covers.NOISE:
             self._check_population()
             return tuple(

@@ -111,8 +111,8 @@ def test_without_noise_quantiles_and_shares_are_exact():
     fit = exact_fit([[10, 0, 20, 10, 0, 0, 0], [0, 0, 0, 0, 0, 0, 5]])
     assert fit.quantiles(0.25) == pytest.approx([1.0, 6.25])
     assert fit.quantiles(0.5) == pytest.approx([2.5, 6.5])
-    assert fit.shares(2.5) == pytest.approx([0.5, 0.0])
-    assert fit.shares(7.0) == pytest.approx([1.0, 1.0])
+    assert fit.shares(2.5, 0.5) == pytest.approx([0.5, 0.0])
+    assert fit.shares(7.0, 1.0) == pytest.approx([1.0, 1.0])
     first, last = fit.reach(0.5, 0.05)
     assert (first.tolist(), last.tolist()) == ([2, 6], [2, 6])
 
@@ -123,7 +123,7 @@ def test_quantiles_grow_with_the_rank_and_shares_with_the_point_whatever_the_noi
     noisy = [draw.normal(3, 50, level.shape) for level in tree.levels(np.zeros((20, 100), np.int64))]
     fit = tree.fitted(noisy, 1.0, 1.0, 100)
     places = np.stack([fit.quantiles(rank) for rank in np.linspace(0.01, 0.99, 50)])
-    shares = np.stack([fit.shares(place) for place in np.linspace(0, 100, 50)])
+    shares = np.stack([fit.shares(place, 0.5) for place in np.linspace(0, 100, 50)])
     assert (np.diff(places, axis=0) >= 0).all()
     assert (np.diff(shares, axis=0) >= -1e-12).all()
     assert shares.min() >= 0
@@ -135,7 +135,7 @@ def test_a_group_that_noise_hides_is_spread_evenly():
     noisy = [np.full(level.shape, -1.0) for level in tree.levels(np.zeros((1, 10), np.int64))]
     fit = tree.fitted(noisy, 1.0, 1.0, 10)
     assert fit.quantiles(0.3) == pytest.approx([3.0])
-    assert fit.shares(4.0) == pytest.approx([0.4])
+    assert fit.shares(4.0, 0.35) == pytest.approx([0.35])
 
 
 def covered(normal, alpha, releases, *, deviation_factor=1.0):

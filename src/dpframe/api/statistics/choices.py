@@ -95,8 +95,9 @@ def cdf(
     Input:  points: different values between the bounds, of the column's type; bounds (column unit) as in `sum`
     Output: parts from 0 to 1 that grow with the points, one column for each: `agg(wage=dp.cdf("wage", [10, 20]))` has
             `wage_10` and `wage_20`. A group whose rows are hidden by noise gets the parts of evenly spread values
-    Bound:  all points, and several quantiles with these bounds, follow from one tree of noisy counts, for one price:
-            see `dpframe.theory.formulas.rank_trees`. Intervals are free, and right for any values
+    Bound:  all points of a question follow from one measurement, for one price: rows between the points, in a tree of
+            noisy counts, see `dpframe.theory.formulas.rank_trees`. Beside a list of quantiles with these bounds they
+            follow from its tree. Intervals are free, and right for any values
     Errors: as in `sum`; InvalidArgument for points; InvalidBounds for points outside the bounds, and for dp.Auto()
 
     >>> import polars as pl, dpframe as dp

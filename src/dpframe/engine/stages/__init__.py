@@ -4,7 +4,7 @@ from dpframe.engine.stages.coerced import (
     to_float,
 )
 from dpframe.engine.stages.integers import (
-    candidate_number,
+    place_number,
     row_integer,
 )
 from dpframe.engine.stages.joining import (
@@ -47,7 +47,6 @@ __all__ = [
     "Choice",
     "Partial",
     "among",
-    "candidate_number",
     "distinct",
     "enforced",
     "group_names",
@@ -62,6 +61,7 @@ __all__ = [
     "multiplied",
     "partial_bits",
     "partials",
+    "place_number",
     "public_keys",
     "row_integer",
     "sifted",

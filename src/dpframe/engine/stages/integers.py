@@ -129,16 +129,25 @@ def _by_edges(value: nw.Expr, edges: Sequence[float], constants: Sequence[float]
     return nw.when(value < edges[middle]).then(below).otherwise(above)
 
 
-def candidate_number(total: Total, candidates: Candidates, engine: Backend) -> nw.Expr:
-    """The number of the candidate nearest to a row's value, -1 where the value is missing: see `Candidates.nearest`.
+def place_number(total: Total, engine: Backend) -> nw.Expr:
+    """The number of the candidate of a row's value, or of the part between two cuts; -1 where the value is missing."""
+    assert total.column is not None
+    value = nw.col(total.column.id)
+    value = to_float(value.cast(nw.Int64) if kind(total.column.domain.dtype) in TIMES else value)
+    if total.candidates is not None:
+        return candidate_number(value, total.candidates, engine)
+    after = [math.nextafter(cut, math.inf) for cut in total.cuts]  # a value at a cut is before it
+    place = _by_edges(value, after, range(len(after) + 1)).cast(nw.Int64)
+    return nw.when(~value.is_null()).then(place).otherwise(nw.lit(-1).cast(nw.Int64))
+
+
+def candidate_number(value: nw.Expr, candidates: Candidates, engine: Backend) -> nw.Expr:
+    """The number of the candidate nearest to a value, -1 where the value is missing: see `Candidates.nearest`.
 
     Floats are subtracted once, multiplied by powers of two and rounded down. All engines do these operations alike.
     They do not divide floats alike: Polars multiplies by the reciprocal, and a tie would then go to another candidate.
     """
-    assert total.column is not None
-    value, last = nw.col(total.column.id), candidates.count - 1
-    times, add, whole = candidates.quotient
-    value = to_float(value.cast(nw.Int64) if kind(total.column.domain.dtype) in TIMES else value)
+    last, (times, add, whole) = candidates.count - 1, candidates.quotient
     inside = value.clip(candidates.lower, candidates.upper) - candidates.lower
     if not candidates.extent:
         return (inside * 0.0).cast(nw.Int64).fill_null(-1)

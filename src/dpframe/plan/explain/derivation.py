@@ -355,8 +355,10 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if auto is not None:
         what = total.computed.noun if total.computed else "rank" if total.candidates is not None else "sum"
         return f"{what} of {column}", f"chosen privately inside the release, for {float(auto.share):.0%} of its price"
-    if total.is_tree and total.candidates is not None:
-        return f"rows of {column} in blocks of a tree, one level", f"over {_candidates_in_words(total)}"
+    if total.is_tree:
+        points = ", ".join(_value_in_words(cut, total) for cut in total.cuts) or "the bounds"
+        over = f"parts cut at {points}" if total.candidates is None else _candidates_in_words(total)
+        return f"rows of {column} in blocks of a tree, one level", f"over {over}"
     if total.candidates is not None:
         reach = "" if total.ci is None else f"; and a distance that reaches the true one (ci={total.ci:g})"
         return f"rank of {column}", f"one of {_candidates_in_words(total)}{reach}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
@@ -56,7 +57,7 @@ class Quantile(Aggregate):
 
 @dataclass(frozen=True, repr=False)
 class Cdf(Aggregate):
-    """The part of a column's values that are at most a point, from a tree that all points of one question share."""
+    """The part of a column's values that are at most a point. All points of one question share one measurement."""
 
     column: str = ""
     point: Scalar = 0
@@ -86,6 +87,32 @@ class Cdf(Aggregate):
             )
         total = tree_total(column, bounds, unit_limits, self.typed)
         return ReleasedColumn(name, Formula.CDF, ((name, total),), False, bounds, point=float(point))
+
+
+def cut_at_points(outputs: Sequence[ReleasedColumn]) -> tuple[ReleasedColumn, ...]:
+    """The released columns. A tree from which only distribution functions follow is cut at their points.
+
+    Input:  columns, of which some may follow from a `tree_total`
+    Output: for each such tree, one over the parts between all points that are asked of it, so that no row is on the
+            wrong side of a point. A point that is the upper bound, or above, has all rows below it and needs no cut.
+            A tree that quantiles follow from, too, stays as it is, so that they share its price
+    Bound:  that of `tree_total`: it holds for any blocks that divide the rows. The points are public
+    """
+    asked: dict[object, list[ReleasedColumn]] = {}
+    for output in outputs:
+        asked.setdefault(output.totals[0][1].key, []).append(output)
+    cut = {}
+    for key, columns in asked.items():
+        (total, bounds), points = (columns[0].totals[0][1], columns[0].bounds), [column.point for column in columns]
+        if total.is_tree and bounds is not None and None not in points:
+            cuts = sorted({point for point in points if point is not None and point < bounds.upper})
+            cut[key] = replace(total, candidates=None, cuts=tuple(cuts))
+    return tuple(
+        replace(output, totals=((output.totals[0][0], cut[output.totals[0][1].key]),))
+        if output.totals[0][1].key in cut
+        else output
+        for output in outputs
+    )
 
 
 @dataclass(frozen=True, repr=False)

@@ -88,8 +88,8 @@ class Total:
     of its own; else they are those of the question. "distinct" is the number of different values; "ranks" chooses the
     candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
     also how far from it the quantile may be, at that confidence. "tree" is the number of rows in each block of a tree
-    over the candidates; its sensitivity is that of one level. "modes" chooses the most frequent of the listed `values`,
-    or the first of them, in as many `rounds`.
+    over the candidates, or over the parts that the `cuts` divide all values into; its sensitivity is that of one level.
+    "modes" chooses the most frequent of the listed `values`, or the first of them, in as many `rounds`.
     """
 
     kind: TotalKind
@@ -98,6 +98,7 @@ class Total:
     fraction: int
     sensitivity: Sensitivity
     candidates: Candidates | None = None
+    cuts: tuple[float, ...] = ()  # of a tree without candidates, whose leaves are the values between these points
     rank: Fraction | None = None
     ci: float | None = None
     values: tuple[Scalar | None, ...] = ()
@@ -231,7 +232,9 @@ class Total:
     @property
     def width(self) -> int | None:
         """How many candidates there are to choose from; None for a number."""
-        return self.candidates.count if self.candidates is not None else len(self.values) or None
+        if self.candidates is not None or self.is_tree:
+            return len(self.cuts) + 1 if self.candidates is None else self.candidates.count
+        return len(self.values) or None
 
     @cached_property
     def key(self) -> tuple[object, ...]:
@@ -260,7 +263,7 @@ class Total:
     @property
     def choice(self) -> tuple[object, ...]:
         """The candidates, and which of them is chosen; empty for a number."""
-        return (self.candidates, self.rank, self.ci, self.values, self.rounds)
+        return (self.candidates, self.cuts, self.rank, self.ci, self.values, self.rounds)
 
     @property
     def per_one(self) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from typing import Any
 
 import numpy as np
 
 from dpframe.arrays import Floats
-from dpframe.plan import Candidates, Formula, ReleasedColumn
+from dpframe.plan import Candidates, Formula, ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy
 from dpframe.release.estimators.influence import Parts
 from dpframe.release.pricing import NoisePlan
@@ -22,10 +23,11 @@ class CdfEstimator(Estimator):
     """The part of the values that are at most a point."""
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
-        ((_, total),) = output.totals
-        assert total.candidates is not None
         assert output.point is not None
-        return noisy[total.key].shares(_place(total.candidates, output.point))
+        assert output.bounds is not None
+        low, high = float(output.bounds.lower), float(output.bounds.upper)
+        even = (output.point - low) / (high - low) if high > low else 1.0
+        return noisy[output.totals[0][1].key].shares(_place(output.totals[0][1], output.point), even)
 
     def interval(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
@@ -59,15 +61,15 @@ def tree_values(candidates: Candidates, places: Floats) -> Floats:
 def tree_ends(output: ReleasedColumn, noisy: Noisy) -> dict[str, Floats]:
     """The ends of a column's intervals at the confidences that are kept, by name (column unit; for shares a part)."""
     ((_, total),) = output.totals
-    candidates, fit = total.candidates, noisy[total.key]
-    assert candidates is not None
+    fit = noisy[total.key]
     assert isinstance(fit, FittedRanks)
     ends: dict[str, Floats] = {}
     for alpha in _ALPHAS:
         if output.formula is Formula.CDF:
-            low, high = fit.share_reach(*_borders(candidates, output.point or 0.0), alpha)
+            low, high = fit.share_reach(*_borders(total, output.point or 0.0), alpha)
         else:
-            low, high = candidates.around(*fit.reach(float(output.rank or 0), alpha))
+            assert total.candidates is not None
+            low, high = total.candidates.around(*fit.reach(float(output.rank or 0), alpha))
         ends |= dict(zip(_names(output, alpha), (low, high), strict=True))
     return ends
 
@@ -110,8 +112,11 @@ def _rank_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
     tree = noise.tree
     assert tree is not None
     deviation = noise.mechanism.deviation * float(noise.allotment.total.unit)
-    ranks = [float(output.rank)] if output.rank is not None else [0.0, 0.5, 1.0]
-    worst = max(float(np.sqrt(tree.relative_squares(rank)).max()) for rank in ranks)
+    ranks, borders = ([0.0, 0.5, 1.0] if output.rank is None else [float(output.rank)]), slice(None)
+    if output.point is not None:
+        before, until = _borders(output.totals[0][1], output.point)
+        borders = slice(before, until + 1)
+    worst = max(float(np.sqrt(tree.relative_squares(rank)[borders]).max()) for rank in ranks)
     return (normal_error if tree.normal else unimodal_error)(deviation * worst, alpha)
 
 
@@ -126,8 +131,11 @@ def _edges(candidates: Candidates) -> Floats:
     return np.asarray(candidates.points(steps))
 
 
-def _place(candidates: Candidates, point: float) -> float:
-    """Where the values up to a point end, among the borders of candidates."""
+def _place(total: Total, point: float) -> float:
+    """Where the values up to a point end, among the borders of candidates, or of the parts between cuts."""
+    candidates = total.candidates
+    if candidates is None:
+        return float(bisect.bisect_left(total.cuts, point) + 1)
     if candidates.whole and candidates.step == 1:
         return math.floor(point - candidates.lower) + 1.0
     if point >= candidates.upper:
@@ -136,9 +144,9 @@ def _place(candidates: Candidates, point: float) -> float:
     return float(np.interp(point, edges, np.arange(len(edges))))
 
 
-def _borders(candidates: Candidates, point: float) -> tuple[int, int]:
+def _borders(total: Total, point: float) -> tuple[int, int]:
     """The last border that surely has only values up to a point below it, and the first that has all of them."""
-    place = _place(candidates, point)
-    if place == candidates.count or (candidates.whole and candidates.step == 1):
+    place, candidates = _place(total, point), total.candidates
+    if candidates is None or place == candidates.count or (candidates.whole and candidates.step == 1):
         return int(place), int(place)
     return max(math.floor(place - 1e-6), 0), min(math.floor(place + 1e-6) + 1, candidates.count)

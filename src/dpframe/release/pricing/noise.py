@@ -86,9 +86,7 @@ class Noise:
     def tree(self) -> RankTree | None:
         """The tree whose blocks are measured; None for one number. The scale is a level's at the whole price."""
         total = self.allotment.total
-        if not total.is_tree or total.candidates is None:
-            return None
-        return rank_tree(total.candidates.count, normal=self.added.normal)
+        return rank_tree(total.width or 1, normal=self.added.normal) if total.is_tree else None
 
     @property
     def adds(self) -> bool:

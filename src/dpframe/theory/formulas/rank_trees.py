@@ -215,13 +215,16 @@ class FittedRanks:
         last = np.where(lower_fits.any(axis=1), self.places - 1 - lower_fits[:, ::-1].argmax(axis=1), 0)
         return np.minimum(first, last), np.maximum(first, last)
 
-    def shares(self, place: float) -> Floats:
-        """The part of each group's rows below a place among the borders, from 0 to 1; rows are spread in a place."""
+    def shares(self, place: float, even: float) -> Floats:
+        """The part of each group's rows below a place among the borders, from 0 to 1; rows are spread in a place.
+
+        Where noise hides all rows of a group, it is `even`.
+        """
         border = min(max(place, 0.0), float(self.places))
         low = min(int(border), self.places - 1)
         rows = self.monotone[:, low] + (border - low) * (self.monotone[:, low + 1] - self.monotone[:, low])
         whole = self.monotone[:, -1]
-        return np.asarray(np.where(whole > 0, rows / np.where(whole > 0, whole, 1.0), border / self.places))
+        return np.asarray(np.where(whole > 0, rows / np.where(whole > 0, whole, 1.0), even))
 
     def share_reach(self, before: int, until: int, alpha: float) -> tuple[Floats, Floats]:
         """The ends of the interval of `shares` at confidence 1 - alpha.
