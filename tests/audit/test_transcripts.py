@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.audit.replaying import given, loss
+from dpframe.audit.replaying import given, loss, stated
 from dpframe.plan import Bounds, Limits
 from dpframe.plan.columns import ColumnDefaults, Lock
 from dpframe.plan.declared import Declared
@@ -78,7 +78,7 @@ def seen(release):
     if isinstance(release, pl.DataFrame):
         return [dict(release.schema), release.rows()]
     said = [dict(release.to_polars().schema), release.to_polars().rows(), same(release.report()), str(release.cost)]
-    said += [str(release.noise), str(release.accuracy()), repr(release), release._repr_html_()]
+    said += [str(release.noise), str(release.accuracy()), repr(release), release._repr_html_(), stated(release)]
     return [*said, [str(dtype) for dtype in release.to_pandas().dtypes], str(release.derivation)]
 
 

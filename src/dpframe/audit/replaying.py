@@ -409,4 +409,10 @@ def _shown(release: Any) -> list[Any]:
     """All that a release shows, without the time."""
     words = {name: said for name, said in release.report().to_dict().items() if name != "drawn"}
     table = release.to_polars()
-    return [dict(table.schema), table.rows(), json.dumps(words, sort_keys=True, default=str), repr(release)]
+    said = [dict(table.schema), table.rows(), json.dumps(words, sort_keys=True, default=str), repr(release)]
+    return [*said, stated(release)] if isinstance(release, Released) else said
+
+
+def stated(release: Released[Any]) -> str:
+    """The certificate of a release without the entry of its charge and the time of its noise."""
+    return json.dumps({k: v for k, v in release.certificate().items() if k not in ("ledger", "drawn")})
