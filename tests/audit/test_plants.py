@@ -91,6 +91,7 @@ from dpframe.theory.formulas.loss import (
     TwoSums,
     calibration,
     gaussian_delta,
+    gaussian_privacy,
     key_selection,
     partitions,
     pure_to_gdp,
@@ -590,6 +591,18 @@ def keys_take_the_delta_of_noise():
     first, keys = Loss.charged(part, Fraction(0)), Loss.charged(part, Fraction(1, 2 * 10**6))
     budget.charge(first, "unit 'u', add-remove", "count()")
     return not raises(BudgetError, lambda: budget.charge(keys, "unit 'u', add-remove", "found keys"))
+
+
+def an_allowance_above_a_cap():
+    budget = dp.Budget(epsilon=9.0, caps={"spender": 1}).for_spender("ana")
+    return not raises(BudgetError, lambda: budget.allocate(name="bo", epsilon=5))
+
+
+def a_choice_is_worse_than_its_mu():
+    """The law on both ends of an interval of log ratios of length 1, in the middle."""
+    mu = math.sqrt(gaussian_privacy.range_to_gdp(Fraction(1, 8)))
+    chance = 1 / (1 + math.exp(-1 / 2))
+    return chance - math.exp(0.25) * (1 - chance) > gaussian_delta(0.25, mu)
 
 
 def two_sums_begin_with_all_of_the_limit():
@@ -1907,9 +1920,23 @@ PLANTS = [
     Plant(
         "a spender begins anew with each release",
         caps.enter,
-        "by_spender + price",
-        "price",
+        "by_spender + held",
+        "held",
         lambda: caps_are_exceeded([(day, "0.75", "ana") for day in (7, 8, 9)]),
+    ),
+    Plant(
+        "an allowance locks more than its spender may spend",
+        caps.spender_price,
+        "return price_of(body)",
+        "return Loss.none()",
+        an_allowance_above_a_cap,
+    ),
+    Plant(
+        "a choice has the squares of half its range",
+        gaussian_privacy.range_to_gdp,
+        "rho * _PI",
+        "rho * _PI / 4",
+        a_choice_is_worse_than_its_mu,
     ),
     Plant(
         "a release need not say who spends",
@@ -2220,7 +2247,7 @@ PLANTS = [
     Plant(
         "a half-written ledger is charged",
         book.LedgerPage.__init__,
-        "if newest != [(self.number, self.head)]:",
+        "if [entry[:2] for entry in newest] != [(self.number, self.head)]:",
         "if False:",
         lambda: opened_after("UPDATE dpframe_budgets SET head = 'of the transaction before'"),
     ),

@@ -24,7 +24,7 @@ from dpframe.release.pricing import choice_mechanisms
 from dpframe.release.pricing.bought_noise import choice_for_rho, choice_of, epsilon_for_rho
 from dpframe.theory.formulas.error.quantile_interval import choice_chances
 from dpframe.theory.formulas.loss.calibration import rho_within
-from dpframe.theory.formulas.loss.loss import zcdp_to_epsilon
+from dpframe.theory.formulas.loss.loss import gaussian_delta, zcdp_to_epsilon
 from dpframe.theory.formulas.loss.quantile_selection import (
     count_scale_rho,
     fewer_rows,
@@ -471,3 +471,27 @@ def test_groups_are_chosen_in_pieces_that_do_not_change_the_choice(monkeypatch):
             found.append(choices.chosen(drawn, counts))
     assert all(np.array_equal(places, found[0]) for places in found)
     assert len(np.unique(found[0])) > 3
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_choice_of_a_share_is_within_its_square(rows):
+    """Every small table and every neighbour: δ at each ε of the choice is at most that of Gaussian noise of its μ²."""
+    budget = dp.Budget(epsilon=8, delta=1e-3)
+    frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=budget)
+    query = frame.mode("g", keys=[0, 1, 2], max_rows=rows)
+    (choice,) = query._noise_plan({"share": 0.02}, "auto").noises
+    assert choice.label == "exponential"
+    mu, reached = math.sqrt(choice.mu_squared), 0.0
+    scale = choice.scale * rows / float(choice.allotment.total.sensitivity.l1)  # in rows
+    moves = [move for move in itertools.product(range(rows + 1), repeat=3) if sum(move) <= rows]
+    for counts, move in itertools.product(itertools.product(range(4), repeat=3), moves):
+        laws = []
+        for table in (counts, [a + b for a, b in zip(counts, move, strict=True)]):
+            weights = [math.exp(count / scale) for count in table]
+            laws.append([weight / sum(weights) for weight in weights])
+        for epsilon in (0.0, 0.05, 0.2, 0.5):
+            for p, q in (laws, laws[::-1]):
+                delta = sum(max(0.0, a - math.exp(epsilon) * b) for a, b in zip(p, q, strict=True))
+                assert delta <= gaussian_delta(epsilon, mu) + 1e-12
+                reached = max(reached, delta / gaussian_delta(epsilon, mu))
+    assert reached > 0.9
