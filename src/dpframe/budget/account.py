@@ -163,12 +163,9 @@ class Budget(BudgetState):
             if within is not None:
                 price, place = within.enter(page, loss)
                 body |= {"about": within.opening, "within": {**place}}
-            charged, parts = self._counted(page, price, None if within else normal, body), page.parts
-            if part is not None:
-                body["part"] = {**vars(part), "loss": texts_of(charged)}
-                charged, parts = raised(page.parts, part, charged)
-            total = self._enter(page, body, charged, loss, at)
-            page.subject, page.parts = subject, parts
+            charged = self._counted(page, price, None if within else normal, body)
+            total = self._enter(page, body, charged, loss, at, part)
+            page.subject = subject
             if lost and earlier is not None:
                 page.append("lost", {"about": earlier.number, "by": user_name()}, at)
             previous, failures = page.head, page.failures
@@ -177,8 +174,19 @@ class Budget(BudgetState):
         again, chain = earlier is not None, (entry.hash, previous)
         return Receipt(entry.number, entry.when, loss, self._left(total), None, failures, again, standing, *chain)
 
-    def _enter(self, page: Page, body: dict[str, Any], counted: Loss, price: Loss, at: dt.datetime) -> Loss:
+    def _enter(
+        self,
+        page: Page,
+        body: dict[str, Any],
+        counted: Loss,
+        price: Loss,
+        at: dt.datetime,
+        part: PartName | None = None,
+    ) -> Loss:
         """Add a charge to the sums of the page, if the limit and the caps allow it. Output: the sum of losses."""
+        if part is not None:
+            body["part"] = {**vars(part), "loss": texts_of(counted)}
+            counted, page.parts = raised(page.parts, part, counted)
         body["loss"] = texts_of(counted)
         total = self._within_limit(page, counted, price)
         enter(page, body, at, self._limit.exact_delta if self.terms is Terms.EITHER else Fraction(0))
@@ -224,7 +232,7 @@ class Budget(BudgetState):
             if earlier is not None:
                 return earlier
             check_failures(page.failures)
-            self._enter(page, body, self._counted(page, loss, None, body), loss, at)
+            self._enter(page, body, self._counted(page, loss, None, body), loss, at, None)
             page.subject = page.subject if subject is None else subject
             return page.append("charge", body, at)
 

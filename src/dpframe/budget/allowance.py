@@ -16,10 +16,9 @@ from dpframe.budget.entries import Charge, Entry, loss_of, texts_of
 from dpframe.budget.lengths import Periods, later, read_zone
 from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.budget.names import is_text
-from dpframe.budget.offers import Forecasts
 from dpframe.budget.parts import PartName
 from dpframe.budget.receipts import Page, Receipt, Stored
-from dpframe.budget.verbs import offered
+from dpframe.budget.verbs import Forecasts, offered
 from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidPrice
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import rho_within
