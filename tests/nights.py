@@ -110,7 +110,7 @@ def main(place, folder, nights, kills):
 
 
 if __name__ == "__main__":
-    from dpframe.budget.ledger import store  # imported beforehand, and not used: a child starts at once
+    from dpframe.budget.ledger import sqlite_file  # imported beforehand, and not used: a child starts at once
 
-    assert store
+    assert sqlite_file
     main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

@@ -40,7 +40,7 @@ from dpframe.api import partition
 from dpframe.audit.replaying import loss as transcript_loss
 from dpframe.audit.trials import at_least
 from dpframe.budget import Loss, account, adaptive, caps, earlier, losses, memory, names, parts
-from dpframe.budget.ledger import book, store
+from dpframe.budget.ledger import book, copies, sqlite_file, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
 from dpframe.engine.backends import duckdb as on_duckdb
@@ -502,6 +502,32 @@ def spent_by_threads():
     for thread in threads:
         thread.join()
     return len(granted) > 3
+
+
+def charged(budget):
+    """Whether a charge is accepted."""
+    price = Loss.charged(Fraction(1, 10), Fraction(0))
+    return not raises(DpFrameError, lambda: budget.charge(price, "unit 'id', add-remove", "count()"))
+
+
+def a_real_ledger_pays_under_fixed_noise():
+    with tempfile.TemporaryDirectory() as folder, dp.testing.fixed_noise(7):
+        return charged(dp.Ledger(f"{folder}/a.sqlite").budget("visits", epsilon=1))
+
+
+def a_moved_ledger_is_charged():
+    with tempfile.TemporaryDirectory() as folder:
+        budget = dp.Ledger(f"{folder}/a.sqlite").budget("visits", epsilon=1)
+        dp.Ledger.migrate(f"{folder}/a.sqlite", f"{folder}/b.sqlite")
+        return charged(budget)
+
+
+def an_old_copy_is_adopted_in_silence():
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = dp.Ledger(f"{folder}/a.sqlite")
+        ledger.budget("visits", epsilon=1)
+        ledger.backup(f"{folder}/b.sqlite")
+        return not raises(DpFrameError, lambda: dp.Ledger.adopt(f"{folder}/b.sqlite", by="Ada", why="the disk broke"))
 
 
 def a_ledger_is_read_before_it_is_locked():
@@ -1641,7 +1667,7 @@ PLANTS = [
     ),
     Plant(
         "a ledger is read, then locked",
-        store.SqliteStore._connecting,
+        sqlite_file.SqliteStore._connecting,
         '"BEGIN IMMEDIATE" if write else "BEGIN"',
         '"BEGIN"',
         a_ledger_is_read_before_it_is_locked,
@@ -2250,6 +2276,21 @@ PLANTS = [
         "if [entry[:2] for entry in newest] != [(self.number, self.head)]:",
         "if False:",
         lambda: opened_after("UPDATE dpframe_budgets SET head = 'of the transaction before'"),
+    ),
+    Plant(
+        "a real ledger pays under fixed noise",
+        book.LedgerBook._check,
+        "if bits.are_replaced() and (not self._store.is_test):",
+        "if False:",
+        a_real_ledger_pays_under_fixed_noise,
+    ),
+    Plant("a moved ledger is charged", book.LedgerBook._check, "if page.went:", "if False:", a_moved_ledger_is_charged),
+    Plant(
+        "an old copy is adopted in silence",
+        copies._losses,
+        "if lost is None and (missing or missing is None):",
+        "if False:",
+        an_old_copy_is_adopted_in_silence,
     ),
     Plant(
         "budgets of names that look alike are two",

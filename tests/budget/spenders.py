@@ -327,9 +327,9 @@ if __name__ == "__main__":
     elif verb == "raw":
         print(json.dumps(raw(place, int(rest[0]), int(rest[1]))))
     else:
-        from dpframe.budget.ledger import store
+        from dpframe.budget.ledger import sqlite_file
 
-        assert store  # imported beforehand, so that each child starts at once
+        assert sqlite_file  # imported beforehand, so that each child starts at once
         copies = copying(place) if verb == "copies" else None
         meanwhile = backing_up(place, os.path.dirname(rest[0])) if verb == "backups" else None
         print(json.dumps(kills(place, rest[0], int(rest[1]), copies, meanwhile)))

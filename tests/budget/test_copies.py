@@ -102,6 +102,8 @@ def test_a_copy_says_what_was_lost_or_is_not_adopted(tmp_path):
         (None, errors.LedgerDamaged),
         ("some", errors.InvalidArgument),
         ({"visits": 1}, errors.InvalidArgument),
+        ({"visits": (1, 0, 0), "orders": 0, "rows": 0}, errors.InvalidArgument),
+        ({"visits": "1", "orders": 0, "rows": 0}, errors.InvalidPrice),
         ({"visits": 1, "orders": 0, "rows": 0, "nobody": 1}, errors.InvalidArgument),
         ({"visits": -1, "orders": 0, "rows": 0}, errors.InvalidPrice),
     ):

@@ -152,11 +152,6 @@ class LedgerBook:
 
         Errors: LedgerError; UnsupportedOperation where noise is not random and the ledger is not one of tests
         """
-        if bits.are_replaced() and not self._store.is_test:
-            raise UnsupportedOperation(
-                "Noise is fixed here, so it hides nobody, and this is a real ledger. Nothing is released and nothing "
-                "was spent. In a test use dpframe.testing.ledger(...), which makes a ledger for tests."
-            )
         with self._store.transaction(write=True) as connection:
             page = LedgerPage(connection, self._name, self._skew)
             self._check(page)
@@ -169,6 +164,11 @@ class LedgerBook:
             self._witness.advance(self._store.id, self._name, page.number, page.head)
 
     def _check(self, page: LedgerPage) -> None:
+        if bits.are_replaced() and not self._store.is_test:
+            raise UnsupportedOperation(
+                "Noise is fixed here, so it hides nobody, and this is a real ledger. Nothing is released and nothing "
+                "was spent. In a test use dpframe.testing.ledger(...), which makes a ledger for tests."
+            )
         if page.went:
             raise LedgerUnavailable(
                 f"Budget {self._name!r} was moved with its ledger while it was open, and goes on in the new place. "

@@ -187,7 +187,9 @@ def _losses(connection: sa.Connection, missing: dict[str, str] | None, lost: Los
 
 def _read(typed: Any, limit: Loss) -> Loss:
     """A loss as it was typed: ε or ρ, alone or with a δ. Errors: InvalidPrice."""
-    size, delta = typed if isinstance(typed, tuple) else (typed, 0)
+    if isinstance(typed, (tuple, list)) and len(typed) != 2:
+        raise InvalidArgument("lost= has ε, (ε, δ), ρ or (ρ, δ) for each budget: lost={'visits': (0.5, 1e-7)}.")
+    size, delta = typed if isinstance(typed, (tuple, list)) else (typed, 0)
     if limit.exact_rho is None:
         return Loss.charged(read_epsilon(size) if size else Fraction(0), read_delta(delta))
     return Loss.charged_rho(read_rho(size) if size else Fraction(0), read_delta(delta))

@@ -377,7 +377,7 @@ def check_copy(where: str | Path) -> dict[str, int]:
 def _store_of(where: str | Path, timeout: float = 60.0, *, create: bool = True) -> tuple[str | Path, Store]:
     """The place of a ledger as it stays, and its database. Errors: InvalidArgument, LedgerUnavailable."""
     from dpframe.budget.ledger.postgres import POSTGRES, PostgresStore
-    from dpframe.budget.ledger.store import SqliteStore
+    from dpframe.budget.ledger.sqlite_file import SqliteStore
 
     if isinstance(where, str) and ("://" in where or (where.startswith("postgres") and "@" in where)):
         if where.startswith("postgresql") and "://" in where:

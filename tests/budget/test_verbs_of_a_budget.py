@@ -5,8 +5,7 @@ from typing import get_type_hints
 import polars as pl
 
 import dpframe as dp
-from dpframe.budget.offers import Allotted, Forecasts, Numbers, Totals
-from dpframe.budget.verbs import Verbs
+from dpframe.budget.verbs import Allotted, Forecasts, Numbers, Totals, Verbs
 
 
 def test_methods_of_a_budget_return_what_they_say():
