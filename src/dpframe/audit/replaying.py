@@ -158,7 +158,7 @@ class _Given:
     def __len__(self) -> int:
         return 0  # nothing in it is large
 
-    def astype(self, _: Any) -> _Given:
+    def astype(self, _: Any, *, copy: bool = True) -> _Given:
         return self
 
     def __radd__(self, exact: Any) -> Array:
