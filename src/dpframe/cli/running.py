@@ -9,12 +9,15 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from dpframe.cli import copy_commands, ledger_commands, policy_commands
+from dpframe.cli import check_command, copy_commands, ledger_commands, policy_commands
 from dpframe.cli.commands import DAMAGED, Said
 from dpframe.errors import DpFrameError
 from dpframe.safe_text import visible
 
-CODES = "Exit codes: 0 it went well; 1 refused, damaged or unusable; 2 wrongly typed; 3 below what --warn-below names."
+CODES = (
+    "Exit codes: 0 it went well; 1 refused, damaged or unusable; 2 wrongly typed; 3 below what --warn-below names, or "
+    "a certificate of a kind that is not covered."
+)
 
 
 def entry() -> int:
@@ -47,10 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    about = "Look after the ledgers and policy files of dpframe."
+    about = "Look after the ledgers, policy files and certificates of dpframe."
     parser = argparse.ArgumentParser(prog="dpframe", description=about, epilog=CODES)
     parser.add_argument("--version", action="version", version=f"dpframe {metadata.version('dpframe')}")
-    rooms = parser.add_subparsers(dest="room", metavar="ledger|policy", required=True)
+    rooms = parser.add_subparsers(dest="room", metavar="ledger|policy|check", required=True)
     verbs = rooms.add_parser("ledger", help="budgets that survive restarts", epilog=CODES).add_subparsers(
         dest="verb", required=True
     )
@@ -58,4 +61,5 @@ def _parser() -> argparse.ArgumentParser:
     copy_commands.add_to(verbs)
     room = rooms.add_parser("policy", help="files of limits that no analyst may weaken", epilog=CODES)
     policy_commands.add_to(room.add_subparsers(dest="verb", required=True))
+    check_command.add_to(rooms)
     return parser

@@ -1,0 +1,993 @@
+"""Checks the certificate of a differentially private release: one file, which needs Python alone.
+
+    python dpframe_check.py release.json [--ledger export.json] [--table table.csv]
+
+It imports nothing of the library that made the release, and shares no formula with it. From what was asked it derives
+how far one unit can move each number, from laws and scales what the noise costs, and adds this up. Exit codes:
+
+- 0, PROVED: every claim follows, if rows were read and noise was drawn as stated. No certificate can show these two.
+- 1, REFUSED: a claim does not follow. Each of these is printed.
+- 3, UNKNOWN: something is of a kind that is not derived here, and all else follows. And 2: a file cannot be read.
+
+The file is a text in six parts: numbers, laws, sensitivities, mechanisms, composition, documents. Of two neighbouring
+tables one has all rows of one unit more ("add-remove"), or other rows, another unit's, instead of these ("replace").
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from itertools import permutations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Json = Any  # what json.loads gives
+Exact = int | Fraction
+
+
+class Refused(Exception):  # noqa: N818 - a verdict, as Unknown is
+    """A claim that does not follow."""
+
+
+class Unknown(Exception):  # noqa: N818
+    """A kind, law or rule that is not derived here."""
+
+
+def require(holds: bool, claim: str) -> None:
+    """Refuse a claim that does not hold."""
+    if not holds:
+        raise Refused(claim)
+
+
+# 1. Numbers. Everything is a fraction, or an interval of two fractions that surely holds the number that is meant.
+
+BITS = 128  # leading bits that the ends of an interval keep; they are rounded outwards
+
+
+class Interval:
+    """A real number between two fractions. Every operation gives an interval that holds the exact result."""
+
+    def __init__(self, low: Exact, high: Exact | None = None) -> None:
+        self.low, self.high = cut(Fraction(low)), -cut(-Fraction(low if high is None else high))
+
+    def __add__(self, other: Interval | Exact) -> Interval:
+        other = interval(other)
+        return Interval(self.low + other.low, self.high + other.high)
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.high, -self.low)
+
+    def __sub__(self, other: Interval | Exact) -> Interval:
+        return self + -interval(other)
+
+    def __rsub__(self, other: Exact) -> Interval:
+        return -self + other
+
+    def __mul__(self, other: Interval | Exact) -> Interval:
+        other = interval(other)
+        ends = [a * b for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Interval(min(ends), max(ends))
+
+    def __truediv__(self, other: Interval | Exact) -> Interval:
+        other = interval(other)
+        require(other.low > 0 or other.high < 0, "a divisor may be zero")
+        return self * Interval(1 / other.high, 1 / other.low)
+
+    def __rtruediv__(self, other: Exact) -> Interval:
+        return interval(other) / self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def interval(x: Interval | Exact) -> Interval:
+    """The interval of one number."""
+    return x if isinstance(x, Interval) else Interval(x)
+
+
+def cut(x: Fraction) -> Fraction:
+    """The largest fraction with BITS or one more leading bits that is at most x."""
+    shift = BITS - x.numerator.bit_length() + x.denominator.bit_length()
+    if shift >= 0:
+        return Fraction((x.numerator << shift) // x.denominator, 1 << shift)
+    return Fraction(x.numerator // (x.denominator << -shift) << -shift)
+
+
+def monotone(at: Callable[[Fraction], Interval]) -> Callable[[Interval | Exact], Interval]:
+    """A function of intervals, from a function of fractions that only rises or only falls."""
+    at = cache(at)
+
+    def of(x: Interval | Exact) -> Interval:
+        x = interval(x)
+        return Interval(min(at(x.low).low, at(x.high).low), max(at(x.low).high, at(x.high).high))
+
+    return of
+
+
+@monotone
+def exp(x: Fraction) -> Interval:
+    """e^x: halve x until it is small, add up the Taylor series, and square as often as x was halved.
+
+    Each term is less than half of the one before, so all that follow are together less than the last.
+    """
+    if x < 0:
+        return 1 / exp(-x)
+    halvings = int(x).bit_length() + 8
+    small, total, term, n = x / 2**halvings, Interval(1), Interval(1), 0
+    while term.high > Fraction(1, 2 ** (BITS + halvings)):
+        n += 1
+        term = term * (small / n)
+        total = total + term
+    total = Interval(total.low, total.high + term.high)
+    for _ in range(halvings):
+        total = total * total
+    return total
+
+
+@monotone
+def log(x: Fraction) -> Interval:
+    """The natural logarithm: ln x = y + ln(1 + z) for any y and z = x·e^-y - 1, and z - z² ≤ ln(1 + z) ≤ z near 0."""
+    y = Fraction(math.log(x.numerator) - math.log(x.denominator))
+    z = x * exp(-y) - 1
+    return y + Interval((z - z * z).low, z.high)
+
+
+@monotone
+def root(x: Fraction) -> Interval:
+    """√x, from the whole root of a large whole number: isqrt(n) ≤ √n < isqrt(n) + 1."""
+    shift = BITS + x.denominator.bit_length()
+    whole = math.isqrt((x.numerator << 2 * shift) // x.denominator)
+    return Interval(Fraction(whole, 1 << shift), Fraction(whole + 1, 1 << shift))
+
+
+_DIGITS = 31415926535897932384626433832795028841971  # of π, the last one rounded down
+PI = Interval(Fraction(_DIGITS, 10**40), Fraction(_DIGITS + 1, 10**40))
+
+
+@monotone
+def normal_tail(x: Fraction) -> Interval:
+    """P[N ≥ x] of a standard normal number N with the density φ.
+
+    Near 0 it is 1/2 - φ(x)·(x + x³/3 + x⁵/(3·5) + ...). Further out it is φ(x)/t(0) with t(n) = x + (n + 1)/t(n + 1).
+    Each t(n) is between x and x + (n + 1)/x: begin far down with all of that. Abramowitz, Stegun 1964, 26.2.11 and 14.
+    """
+    if x < 0:
+        return 1 - normal_tail(-x)
+    density = exp(-x * x / 2) / root(2 * PI)
+    if x < 4:
+        total, term, odd = Interval(0), Interval(x), 1
+        while term.high > Fraction(1, 2**BITS) or 2 * x * x > odd + 2:
+            total, odd = total + term, odd + 2
+            term = term * (x * x / odd)
+        return Fraction(1, 2) - density * Interval(total.low, total.high + 2 * term.high)
+    depth = 15 + BITS**2 // (10 * int(x) ** 2)
+    low, high = x, x + (depth + 1) / x
+    for n in range(depth, 0, -1):
+        low, high = cut(x + n / high), -cut(-x - n / low)
+    return density / Interval(low, high)
+
+
+def power(x: Interval, n: int) -> Interval:
+    """x^n for a whole n ≥ 0."""
+    total = Interval(1)
+    while n:
+        total, x, n = total * x if n & 1 else total, x * x, n >> 1
+    return total
+
+
+# 2. Laws. What noise of a stated law costs, once it is known how far one unit moves what it hides. Totals are whole
+# numbers, so real noise that is then rounded is the noise of the textbook, rounded together with the number.
+
+
+def normal_delta(mu_squared: Exact, epsilon: Interval | Exact) -> Interval:
+    """The δ at ε of normal noise, where one unit moves the mean by μ standard deviations.
+
+    The loss at an outcome is normal with mean μ²/2 and deviation μ, so δ = P[loss ≥ ε] - e^ε·P'[loss ≥ ε]. Source:
+    Balle, Wang 2018, arXiv:1805.06530, theorem 8.
+    """
+    if mu_squared == 0:
+        return Interval(0)
+    mu = root(mu_squared)
+    return normal_tail(epsilon / mu - mu / 2) - exp(epsilon) * normal_tail(epsilon / mu + mu / 2)
+
+
+def rho_of_pure(epsilon: Fraction, law: str) -> Interval:
+    """ρ of an ε-private mechanism.
+
+    Laplace noise has ε + e^-ε - 1. This is convex and 0 at 0, so a vector, whose entries share ε, has no more. Any
+    other mechanism has at most ε·tanh(ε/2), which randomized response reaches. Source: Bun, Steinke 2016,
+    arXiv:1605.02065; Harrison, Manurangsi 2025, arXiv:2510.25746.
+    """
+    return epsilon - 1 + exp(-epsilon) if law == "laplace" else epsilon * (1 - 2 / (1 + exp(epsilon)))
+
+
+def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
+    """Whether ε-privacy is Gaussian privacy with this μ².
+
+    The two errors of any test on an ε-private answer lie above two lines, from (0, 1) and (1, 0) to a corner at 1/(1 +
+    e^ε) for both. The curve of μ is convex and symmetric, and both errors are P[N ≥ μ/2] in its middle: it is below the
+    lines if its middle is below the corner. Source: Dong, Roth, Su 2019, arXiv:1905.02383.
+    """
+    return normal_tail(root(mu_squared) / 2).high <= (1 / (1 + exp(epsilon))).low
+
+
+def rho_to_epsilon(rho: Exact, order: Fraction, delta: Fraction) -> Interval:
+    """ε of a ρ at δ, from the Rényi divergence of one order α > 1, which is at most α·ρ.
+
+    Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, proposition 12.
+    """
+    require(order > 1 and 0 < delta < 1, "an order above 1 and a δ between 0 and 1 are needed")
+    return order * rho + log(1 - 1 / order) - (log(delta) + log(order)) / (order - 1)
+
+
+def noise_tail(law: str, scale: Fraction, least: int) -> Interval:
+    """P[noise ≥ least] at most. Real noise is rounded to whole numbers, so it has to reach least - 1/2."""
+    if least < 1:
+        return Interval(1)
+    if law == "discrete_laplace":  # a geometric series: q^least / (1 + q), where q = e^(-1/scale)
+        return exp(-least / scale) / (1 + exp(-1 / scale))
+    reached = (least - Fraction(1, 2)) / scale
+    return normal_tail(reached) if law == "gaussian" else exp(-reached) / 2
+
+
+# 3. Sensitivities. How far one unit moves a total: a vector of whole numbers, one for each group.
+
+
+class Weights(NamedTuple):
+    """What limits leave of one unit: at most so many groups, rows in each, rows in all. A row may weigh less than 1."""
+
+    groups: int
+    rows_per_group: int
+    rows: int
+
+
+class Reach(NamedTuple):
+    """How far neighbours are apart: entries that differ, the sum of differences, of their squares, and the largest."""
+
+    l0: int
+    l1: Exact
+    l2_squared: Exact
+    linf: Exact
+
+
+class Total(NamedTuple):
+    """A total with its derived reach. `cell`: the most of one unit in one entry; `decides`: keys are found by it."""
+
+    stated: Json
+    reach: Reach
+    weights: Weights
+    cell: Exact
+    replace: bool
+    decides: bool
+
+
+UNLIMITED = 10**100  # rows; no claim is as large
+
+
+def least_of(*limits: int | None) -> int:
+    """The smallest of limits, where None is no limit."""
+    return min((limit for limit in limits if limit is not None), default=UNLIMITED)
+
+
+def weights_of(limits: Mapping[str, int | None], rows: int | None, cells: int | None, *, enforced: bool) -> Weights:
+    """What limits leave of a unit that has at most `rows` rows (None: any number).
+
+    Limits that are enforced hold together, so one follows from others: no more groups than rows in all, no more rows in
+    a group than in all. Without an id column nothing can be enforced, and `rows` alone holds.
+    """
+    groups, each, most = (limits[name] if enforced else None for name in Weights._fields)
+    most = least_of(most, rows)
+    groups, each = least_of(groups, most, cells), least_of(each, most)
+    return Weights(groups, each, least_of(most, groups * each))
+
+
+def within(entries: int, cell: Exact, whole: Exact) -> Reach:
+    """The reach of vectors of so many entries that are at most `cell` each and `whole` together.
+
+    The sum of squares grows if a smaller entry gives to a larger one that is not full. So at most it is that of as many
+    full entries as `whole` fills, and one with the rest.
+    """
+    whole = min(whole, entries * cell)
+    full, rest = divmod(whole, cell) if whole else (0, 0)
+    return Reach(entries, whole, full * cell * cell + rest * rest, cell) if whole else Reach(0, 0, 0, 0)
+
+
+def reach_of(stated: Json, unit: Weights, totals: Mapping[str, Total], *, replace: bool) -> tuple[Reach, Exact]:
+    """The reach of a total by its kind, and the most of one unit in one entry, in units of the total's integer.
+
+    A row of weight w adds w·2^f times a whole number of `range`, rounded toward 0, which makes no number larger. So a
+    unit has in one entry at most rows_per_group·2^f·h, with h the larger size of `range`, and rows·2^f·h in all.
+    Without it (add-remove) its vector is the difference. Of two units (replace) each may be in groups of its own: twice
+    the entries and the whole. In one group they differ by at most `swing`, where one is at its top, one at its bottom.
+    """
+    kind, cells, (low, high) = stated["kind"], stated.get("cells"), stated.get("range", (1, 1))
+    sound = is_whole(stated["fraction"], 0) and low <= high and (cells is None or is_whole(cells))
+    sound = sound and (low, high) in {"rows": [(1, 1)], "values": [(0, 1)], "units": [(1, 1)]}.get(kind, [(low, high)])
+    require(sound, "its range, its fraction or its cells make no sense")
+    fine, size, width = 2 ** stated["fraction"], max(-low, high), max(high, 0) - min(low, 0)
+    groups, k, rows = unit
+    if stated.get("one_row"):  # one row is exchanged for one row: what it adds goes at most from end to end of `range`
+        apart = 0 if kind in ("rows", "values") else (high - low) * fine
+        return within(1, apart, apart), size * fine
+    if kind in ("merged", "rest"):  # all entries that a unit moves may be added up to one
+        moved = totals[stated["of"]].reach
+        return within(least_of(moved.l0, cells), moved.l1, moved.l1), moved.l1
+    if kind in ("rows", "values", "tree"):  # blocks of a level of a tree are disjoint, as groups are
+        cell, whole, swing = k * fine, rows * fine, k * fine
+    elif kind == "sum":
+        cell, whole, swing = k * size * fine, rows * size * fine, k * width * fine
+    elif kind in ("units", "unit_sum"):  # one number of a unit in each of its groups
+        cell, swing = (1, 1) if kind == "units" else (size * fine, width * fine)
+        whole = groups * cell
+    elif kind == "distinct":  # a value counts once, whoever has it: a unit changes that of at most the values it brings
+        cell, whole, swing = k, rows, k
+    elif kind == "choice":  # rows that enter or leave a group: of two units, all rows of both
+        cell, whole, swing = k * fine, rows * fine, 2 * k * fine
+    elif kind == "sum_of_pair":  # S + c·V, each with the largest roundings that the format of the certificate allows
+        of = totals[stated["of"][0]].stated
+        off = max(abs(end) for end in of["range"]) + 1 + 2 * abs(stated["centre"]) if stated["fraction"] else 0
+        cell, whole, swing = k * size * fine + off, rows * size * fine + groups * off, k * width * fine + 2 * off
+    else:
+        return reach_of_units(stated, unit, replace=replace), 0
+    entries = least_of(2 * groups if replace else groups, None if kind == "tree" else cells)
+    found = within(entries, swing if replace else cell, 2 * whole if replace else whole)
+    return found._replace(l0=least_of(found.l0, cells)), cell
+
+
+def reach_of_units(stated: Json, unit: Weights, *, replace: bool) -> Reach:
+    """The reach of totals that are not sums over rows in groups."""
+    kind, most = stated["kind"], stated.get("most", 0)
+    if kind == "key_weights" and not replace:  # t keys get ⌊one/√t⌋ each
+        shares = [math.isqrt(stated["one"] ** 2 // t) for t in range(1, most + 1)]
+        sums, squares = ([t * share**n for t, share in enumerate(shares, 1)] for n in (1, 2))
+        return Reach(most, max(sums), max(squares), stated["one"])
+    if kind == "histogram":  # whole numbers of a unit whose sizes add up to at most `most`
+        return within(stated["cells"], 2 * most if replace else most, 2 * most if replace else most)
+    if kind == "count_of_pairs":  # down by at most what one unit brings, up by what the other brings
+        return within(1, most, most)
+    if kind == "interaction":
+        square = interaction(stated["levels"], replace=replace)
+        return Reach(0, 0, square * (unit.rows * 2 ** stated["fraction"]) ** 2, 0)
+    raise Unknown(f"a total of kind {kind!r}")
+
+
+def interaction(levels: Sequence[int], *, replace: bool) -> Fraction:
+    """l2² of one row in a centred interaction, in which the means along each axis are taken off.
+
+    On an axis of n places, the vector of a place less its mean has the square 1 - 1/n, and two places have the inner
+    product -1/n. Axes multiply. A unit's rows do most in one cell. Of two units they do most in the cells x and y that
+    are furthest apart, |x - y|² = |x|² + |y|² - 2xy, or in x where the other unit has no row.
+    """
+    square, products = Fraction(1), {Fraction(1)}
+    for n in levels:
+        square *= 1 - Fraction(1, n)
+        products = {p * q for p in products for q in (1 - Fraction(1, n), -Fraction(n > 1, n))}
+    return max(square, 2 * (square - min(products))) if replace else square
+
+
+# 4. Mechanisms. What each one costs, in its own currency.
+
+
+CHOICES = ("permute_and_flip", "exponential")
+
+
+class Cost(NamedTuple):
+    """What a mechanism costs: a pure ε, made of so many equal pieces, or a μ² of Gaussian privacy, or ρ."""
+
+    epsilon: Fraction | None = None
+    mu_squared: Fraction | None = None
+    rho: Fraction | None = None
+    pieces: int = 1
+
+
+class Measure:
+    """A vector that gets noise: multiples of totals, added up. `only`: the total, where it is one alone, else ""."""
+
+    def __init__(self, stated: Json) -> None:
+        self.stated, self.of = stated, {name: Fraction(c) for name, c in stated["of"].items()}
+        self.scale, self.only = number(stated.get("scale", "1/1")), ""
+        require(self.scale > 0 and all(self.of.values()), "a scale is not positive, or a total is taken 0 times")
+        if list(self.of.values()) == [1]:
+            (self.only,) = self.of
+
+
+def cost_of(mechanism: Json, totals: Mapping[str, Total]) -> Cost:
+    """The cost of a mechanism, by its law."""
+    law, measures = mechanism["law"], [Measure(stated) for stated in mechanism.get("measures", ())]
+    fits = [(totals[name].stated["kind"] == "choice") == (law in CHOICES) for name in read_by(mechanism)]
+    require(bool(fits) and all(fits), "a choice is by a law of choices, and noise is on all other totals")
+    if law in CHOICES:
+        return choice_cost(mechanism, totals[mechanism["of"]].reach)
+    if law == "truncated_geometric":  # each group is (1/scale, p)-private by itself, where its number moves by 1
+        moved = totals[mechanism["of"]].reach
+        require(moved.linf <= 1, "the optimal rule for keys needs a number that one unit moves by 1")
+        return Cost(moved.l0 / number(mechanism["scale"]), pieces=max(moved.l0, 1))
+    if law == "gaussian_rounds":
+        squares = len(mechanism["thresholds"]) * totals[mechanism["of"]].reach.l2_squared
+        return Cost(mu_squared=squares / number(mechanism["scale"]) ** 2)
+    if law in ("laplace", "discrete_laplace"):
+        return Cost(laplace_cost(measures, totals))
+    if law == "gaussian":
+        return Cost(mu_squared=sum(normal_costs(measures, totals), Fraction(0)))
+    if law == "k_norm":
+        return Cost(sum((window_cost(measure, totals) for measure in measures), Fraction(0)))
+    if law == "none":
+        still = all(not totals[name].reach.l1 for measure in measures for name in measure.of)
+        require(still, "one unit can move a total that gets no noise")
+        return Cost(Fraction(0))
+    raise Unknown(f"a mechanism of law {law!r}")
+
+
+def laplace_cost(measures: Sequence[Measure], totals: Mapping[str, Total]) -> Fraction:
+    """ε of Laplace or two-sided geometric noise: at most the sum of |move|/scale.
+
+    Noises are independent, and the density at z is at most e^(|x|/scale) times that at z + x (Dwork, McSherry, Nissim,
+    Smith 2006). A sum of multiples of totals moves by at most as many times their moves.
+
+    A rest adds up the groups that were not released. Given these, a unit moves the released groups by d in all, and the
+    rest by at most l1 - d: the dearer of both counts. Where the total itself decides which groups are released, that a
+    group was not released costs its own d again.
+    """
+    costs: dict[str, Fraction] = {}
+    left = list(measures)
+    for plus, minus in permutations(measures, 2):
+        for total, count in permutations(plus.of, 2) if len(plus.of) == 2 else ():
+            weight = plus.of[count]
+            if plus.of[total] == 1 and minus.of == {total: -1, count: weight} and minus.scale == plus.scale:
+                beside = next((m for m in left if len(m.of) == 2 and m.of.get(count) == -1 and total not in m.of), None)
+                left = [m for m in left if m not in (plus, minus, beside)]
+                costs[total] = pair_cost((total, count), weight, plus.scale, beside, totals)
+    for i, measure in enumerate(left):
+        moves = sum((abs(c) * totals[name].reach.l1 for name, c in measure.of.items()), Fraction(0))
+        costs[measure.only or str(i)] = costs.get(measure.only, Fraction(0)) + moves / measure.scale
+    for name in [name for name in costs if name in totals and totals[name].stated["kind"] == "rest"]:
+        of = totals[name].stated["of"]
+        if of in costs and not totals[of].decides:
+            costs[of] = max(costs[of], costs.pop(name))
+    return sum(costs.values(), Fraction(0))
+
+
+def pair_cost(
+    names: tuple[str, str], weight: Fraction, scale: Fraction, beside: Measure | None, totals: Mapping[str, Total]
+) -> Fraction:
+    """ε of a sum S and the number V of its rows, measured as weight·V + S and weight·V - S with one scale.
+
+    If V moves by n and S by d, weight·V ± S move by |weight·n + d| + |weight·n - d| = 2·max(weight·|n|, |d|) together.
+    A row of weight w moves V by at most w and S by at most h·w, and weight·V is at most h·V in units of S. So in each
+    group and in all the maximum is bounded as S is: 2·l1(S), where both are about the same rows.
+
+    Beside it N - V, the rows without a value. Of a row of weight w some part u has no value, and w - u has one: that
+    costs at most u/scale' + 2·weight·(w - u)/scale, so w times the larger rate. Where numbers are rounded, to parts of
+    2^-f, each is off by less than 2 in a group: |N - V| ≤ u + 2, and V and S are no larger.
+    """
+    total, count = (totals[name] for name in names)
+    rest = total.stated["kind"] == count.stated["kind"] == "rest"
+    of, by = (totals[x.stated["of"]] for x in (total, count)) if rest else (total, count)
+    size = max(abs(end) for end in of.stated["range"]) * Fraction(2) ** (of.stated["fraction"] - by.stated["fraction"])
+    same = (of.weights, of.stated["question"]) == (by.weights, by.stated["question"]) and 0 < weight <= size
+    same = same and (not of.stated.get("one_row") or by.stated.get("column") in (None, of.stated.get("column")))
+    kinds = of.stated["kind"] == "sum" and by.stated["kind"] in ("rows", "values")
+    require(same and kinds, f"{names[0]} and {names[1]} are no sum and count of the same rows in this proportion")
+    if beside is None:
+        return 2 * Fraction(total.reach.l1) / scale
+    name = next(name for name in beside.of if name != names[1])
+    rows, fine, at = totals[name].stated, by.stated["fraction"], totals[name].stated["fraction"]
+    alike = (totals[name].weights, rows["question"]) == (by.weights, by.stated["question"]) and at in (0, fine)
+    alike = alike and (rows["kind"], by.stated["kind"], beside.of[name]) == ("rows", "values", 2 ** (fine - at))
+    require(alike, f"{name} does not count the rows of {names[0]}")
+    whole = of.weights.rows * 2**fine + (2 * of.weights.groups if fine else 0)
+    return max(1 / beside.scale, 2 * weight / scale) * Fraction(whole) * (2 if of.replace else 1)
+
+
+def normal_costs(measures: Sequence[Measure], totals: Mapping[str, Total], groups: int | None = None) -> list[Fraction]:
+    """μ² of normal noise, for each measure: the largest sum of (move/scale)².
+
+    `groups`: the most groups in which totals move, if these are fewer than limits allow; a rest has what is not
+    released. A rest beside its total (see `laplace_cost`): j full entries are released, and the rest moves by what is
+    left of l1. Between whole j the sum of squares is convex, so these and all of l1 are the worst.
+    """
+    costs = {}
+    for i, measure in enumerate(measures):
+        if measure.stated.get("common") is not None:
+            costs[str(i)] = shared_cost(measure, totals)
+            continue
+        if not measure.only:
+            raise Unknown("normal noise on several totals added up")
+        total, name = totals[measure.only], f"{measure.only}/{measure.stated.get('level')}"
+        squares, apart = total.reach.l2_squared, 2 if total.stated["kind"] == "tree" else 1  # blocks of two units
+        if groups is not None and total.stated["kind"] != "rest":
+            squares = min(squares, groups * apart * total.reach.linf**2)
+        costs[name] = costs.get(name, Fraction(0)) + Fraction(squares) / measure.scale**2
+    for rest in [m for m in measures if m.only and totals[m.only].stated["kind"] == "rest"]:
+        of = totals[rest.only].stated["of"]
+        beside = next((m for m in measures if m.only == of), None)
+        if beside is not None and not totals[of].decides and totals[of].reach.l1:
+            l1, squares, linf = totals[of].reach[1:]
+            spread = [(j * linf**2, l1 - j * linf) for j in range(int(l1 // linf) + 1)]
+            worst = [Fraction(x) / beside.scale**2 + Fraction(y**2) / rest.scale**2 for x, y in (*spread, (squares, 0))]
+            costs[f"{of}/None"] = max(worst)
+            del costs[f"{rest.only}/None"]
+    return list(costs.values())
+
+
+def adds_only(measure: Measure, totals: Mapping[str, Total]) -> Total:
+    """A total to which one unit adds numbers of one sign alone."""
+    require(bool(measure.only), "noise that groups share, on several totals added up")
+    stated = totals[measure.only].stated
+    low, high = stated["range"] if stated["kind"] in ("sum", "unit_sum") else (1, 1)
+    one_sign = stated["kind"] in ("rows", "values", "units", "sum", "unit_sum") and not low < 0 < high
+    require(one_sign, "noise that groups share, on a total that one unit may move up here and down there")
+    return totals[measure.only]
+
+
+def shared_cost(measure: Measure, totals: Mapping[str, Total]) -> Fraction:
+    """μ² of normal noise with a part C that all d cells share, for moves x of one sign.
+
+    The covariance is scale²·(I + v·J), J all ones, v = common²/scale². By its inverse μ² = (|x|² - c·(Σx)²)/scale² with
+    c = v/(1 + d·v). As c·d < 1 this is convex in x: the largest is at a corner of all x with at most l0 entries between
+    0 and linf that add up to at most l1. There all entries are full or 0, but for one if the sum is l1. Both noises are
+    rounded to 1/65536: the answer is a function of x - w + N and w + C for every such multiple w, and the one next to
+    the best real w adds (d/scale² + 1/common²)/(2·65536)².
+    """
+    total, d, variance = adds_only(measure, totals), measure.stated["cells"], measure.scale**2
+    v = number(measure.stated["common"]) ** 2 / variance
+    if total.replace or total.stated["cells"] != d or v == 0:
+        raise Unknown("shared noise under replace, or on other cells than the total has")
+    c, (_, l1, _, linf) = v / (1 + d * v), total.reach
+    full, rest = divmod(l1, linf) if l1 else (0, 0)
+    top = min(int(1 / (2 * c)), int(full))  # of the parabola j·linf² - c·(j·linf)² in j
+    corners = [(j - c * j * j) * linf**2 for j in (top, min(top + 1, int(full)))]
+    corners.append(full * linf**2 + rest**2 - c * Fraction(l1) ** 2)
+    return Fraction(max(corners) + (d + 1 / v) / (2 * 65536) ** 2) / variance
+
+
+def window_cost(measure: Measure, totals: Mapping[str, Total]) -> Fraction:
+    """ε of K-norm noise: probabilities are proportional to e^(-N(z)/scale), N(z) = max(0, max z) + max(0, max -z).
+
+    N(x) is the width of the smallest interval with 0 and all entries, and a norm: a shift by x changes probabilities by
+    at most e^(N(x)/scale) (Hardt, Talwar 2010, arXiv:0907.3754). Of a unit that only adds, N is its largest entry; of
+    two units at most both together.
+    """
+    total = adds_only(measure, totals)
+    return (2 if total.replace else 1) * Fraction(total.cell) / measure.scale
+
+
+def choice_cost(mechanism: Json, moved: Reach) -> Cost:
+    """The cost of choosing candidates by scores, in every group.
+
+    Both laws see differences of scores alone. If the scores of a group move within an interval of a width D, log ratios
+    of probabilities do within η = D·rate. Permute-and-flip has ε = η (McKenna, Sheldon 2020, arXiv:2010.12603), and the
+    exponential mechanism ρ = η²/8 (Cesar, Rogers 2021, arXiv:2004.07223). It also has μ² ≤ π·η²/8: no test tells more
+    than a coin whose log odds move by η, and in these a normal quantile has at most the slope √(π/8), at 1/2. Groups
+    add up, to l1 and to l2².
+
+    A number of rows moves by 0 to 1 with each row: D = 1. The score of a quantile a/b is how far the rows below and
+    above a candidate are from their shares, in b parts of a row. A row below moves that by b - a and one above by a, up
+    or down: D is twice the larger, over b. For the least and the largest value it is 2.
+    """
+    scale, many, width = number(mechanism["scale"]), mechanism["number"], Fraction(1)
+    if mechanism.get("rank") is not None:
+        rank = number(mechanism["rank"])
+        width = 2 * max(rank, 1 - rank)
+        require(0 <= rank <= 1, "a rank is not between 0 and 1")
+    require(scale > 0 and is_whole(many), "a scale or a number is not positive")
+    if mechanism["law"] == "permute_and_flip":
+        return Cost(many * moved.l1 * width / scale, pieces=many)
+    return Cost(rho=many * moved.l2_squared * (width / scale) ** 2 / 8)
+
+
+# 5. Composition. Keys that are found in the data, and noise that decides about them.
+
+
+def hidden_alone(rule: Json, mechanism: Json, total: Total, groups: int) -> list[Interval]:
+    """For t = 0, 1, ... groups that a unit is alone in: the least chance that none is released, noisy ≥ threshold.
+
+    A unit is alone in a group if the number without it is `least` or less: then nothing of it is released. With it the
+    number is at most `least` + c, so the noise must reach threshold - least - c. A whole row adds at least 1; where
+    weights are rounded it may add 0. -ln of the chance to hide is convex in c, as the noise is log-concave: over t
+    groups it is largest where at most one c is strictly between the least and the most.
+    """
+    measure = next((m for m in mechanism["measures"] if m["of"] == {rule["by"]: 1}), None)
+    if measure is None or measure.get("common") is not None:
+        raise Unknown("keys by a number whose noise is not its own")
+    scale, reached = number(measure["scale"]), rule["threshold"] - rule["least"]
+    hides = cache(lambda c: 1 - noise_tail(mechanism["law"], scale, reached - c))
+    most, whole, each = int(total.reach.linf), int(total.reach.l1), 0 if total.stated["fraction"] else 1
+    chances = [Interval(1)]
+    for t in range(1, groups + 1 if each == 0 else min(groups, whole) + 1):
+        full, rest = divmod(whole - t * each, most - each) if most > each else (t, 0)
+        hidden = power(hides(most), min(full, t)) * power(hides(each), max(t - full - 1, 0))
+        chances.append(hidden * hides(each + rest) if full < t else hidden)
+    return chances
+
+
+def keys_delta(rule: Json, mechanism: Json, total: Total) -> Interval | Fraction:
+    """The chance that a group is released which only one of two neighbouring tables has."""
+    groups = total.reach.l0
+    if rule["rule"] == "threshold":
+        return 1 - min(hidden_alone(rule, mechanism, total, groups), key=lambda chance: chance.low)
+    if rule["rule"] == "optimal":  # a group of one unit is released with the chance `start`, each by itself
+        start = number(rule["start"])
+        return 1 - (1 - start) ** groups if groups < 1000 else 1 - power(interval(1 - start), groups)
+    if rule["rule"] == "rounds" and mechanism["law"] == "gaussian_rounds":
+        # After j rounds a key of one unit has at most j·one, and noise that is normal but for j roundings by 1/2.
+        scale, one, delta = number(mechanism["scale"]), total.stated["one"], Interval(0)
+        for j, threshold in enumerate(mechanism["thresholds"], 1):
+            tail = normal_tail((threshold - j * one - Fraction(j, 2)) / (scale * root(j)))
+            delta = delta + (1 - power(1 - tail, total.stated["most"]))
+        return delta
+    raise Unknown(f"keys by the rule {rule['rule']!r}")
+
+
+def threshold_beside_noise(rule: Json, mechanism: Json, totals: Mapping[str, Total], epsilon: Fraction) -> Fraction:
+    """δ at ε of normal noise on every total, of which one decides by a threshold which groups are released.
+
+    Let a unit be alone in t groups, which all stay hidden with the chance h. P and P' are probabilities of answers with
+    it and without it, Q and Q' those of the noise on other groups. With one of the t groups shown: at most 1 - h. Else
+    P = h·Q, and P' = Q', or h'·Q' where another unit is alone somewhere. For every x, Q ≤ e^x·Q' + D(x, μ). So both
+    ways round δ ≤ (1 - h) + D(ε + ln h, μ), for the least h of t groups in all. The other groups are l0 - t at most.
+    """
+    measures, worst = [Measure(stated) for stated in mechanism["measures"]], Fraction(0)
+    most = max(totals[name].reach.l0 for measure in measures for name in measure.of)
+    for t, hidden in enumerate(hidden_alone(rule, mechanism, totals[rule["by"]], most)):
+        left, squares = epsilon + log(hidden), sum(normal_costs(measures, totals, most - t), Fraction(0))
+        noise = normal_delta(squares, left) if left.low > 0 else Interval(1)
+        worst = max(worst, (1 - hidden + noise).high)
+    return worst
+
+
+# 6. Documents. The certificate is read from top to bottom; each claim is held against what was derived.
+
+
+def number(text: Json) -> Fraction:
+    """A rational "n/d"."""
+    require(isinstance(text, str) and "/" in text, f"{text!r} is no rational number")
+    return Fraction(text)
+
+
+def upper(x: Interval | Exact) -> Fraction:
+    """The number, or the upper end of an interval."""
+    return x.high if isinstance(x, Interval) else Fraction(x)
+
+
+def is_whole(x: Json, least: int = 1) -> bool:
+    """Whether something is a whole number, and not too small."""
+    return type(x) is int and x >= least
+
+
+def shown(x: Exact) -> str:
+    """A number for people: exact if it is short, else nine digits."""
+    return str(x) if len(str(x)) <= 12 else f"{float(x):.9g}" if -(10**99) < x < 10**99 else "more than 10^99"
+
+
+def rows_after(unit: Json, steps: Sequence[Json]) -> tuple[int | None, bool]:
+    """The most rows of one unit after some steps (None: any number), and whether it surely has one.
+
+    Each step makes rows of a unit from rows of that unit alone. A unit is in a table if it has a row there: at the
+    source each has one. A row becomes `most` rows where a public table is joined. In a join of two protected tables
+    each row of a unit meets each of its rows in the other.
+    """
+    most, always = unit.get("rows"), True
+    for i, step in enumerate(steps):
+        kind, after = step["step"], [rows_after(unit, other) for other in step.get("others", ())]
+        known = "rows" not in unit or kind not in ("per_unit", "join_units", "concat")
+        require(known, f"{kind}: without an id column nobody knows which rows are of one unit")
+        require((kind == "source") == (i == 0), "the steps do not begin at one protected table")
+        require(kind != "join_public" or is_whole(step["most"]), "a key of a public table has no rows")
+        if kind == "filter":
+            always = False
+        elif kind == "join_public":
+            most, always = most and most * step["most"], always and step["how"] == "left"
+        elif kind == "join_units":
+            both = step["keeps_units"] and (step["how"] == "left" or after[0][1])
+            most, always = 1 if most == after[0][0] == 1 else None, always and both
+        elif kind == "concat":
+            most, always = None, always and all(stays for _, stays in after)
+        elif kind == "per_unit":
+            most = 1
+        elif kind not in ("source", "rewrite"):
+            raise Unknown(f"the step {kind!r}")
+    return most, always
+
+
+class Check:
+    """The check of one certificate: what was derived, line by line, what does not follow, and what is not known."""
+
+    def __init__(self, certificate: Json, ledger: Json = None, table: bytes | None = None) -> None:
+        self.certificate, self.replace = certificate, certificate["relation"] == "replace"
+        self.place = ""  # of what is checked
+        self.derived: list[str] = []
+        self.refused: list[str] = []
+        self.unknown: list[str] = []
+        self.totals: dict[str, Total] = {}
+        self.losses: dict[str, dict[str, Interval | Exact]] = {}  # of mechanisms, in the currencies that they claim
+        if certificate["certificate"] != 1 or certificate["relation"] not in ("add-remove", "replace"):
+            self.unknown.append("the version of the certificate, or its relation of neighbours")
+            return
+        for name, part in (("questions", self.question), ("totals", self.total), ("mechanisms", self.mechanism)):
+            for i, stated in enumerate(certificate[name]):
+                self.tried(stated.get("id", f"{name}[{i}]"), part, stated)
+        self.tried("totals", self.all_are_hidden, certificate["mechanisms"])
+        self.tried("composition", self.composition, certificate["composition"])
+        if ledger is not None:
+            self.tried("ledger", self.ledger, ledger)
+        if table is not None:
+            self.tried("table", self.table, table)
+
+    @property
+    def verdict(self) -> str:
+        """PROVED, REFUSED or UNKNOWN."""
+        return "REFUSED" if self.refused else "UNKNOWN" if self.unknown else "PROVED"
+
+    @property
+    def text(self) -> str:
+        """All of it, for people."""
+        lines = [f"  {line}" for line in self.derived] + [f"does not follow: {line}" for line in self.refused]
+        lines += [f"not known: {line}" for line in self.unknown]
+        return "\n".join([*lines, self.verdict, *([ASSUMED] if self.verdict == "PROVED" else [])])
+
+    def tried(self, where: str, part: Callable[[Json], None], stated: Json) -> None:
+        """Check a part; what it refuses or does not know is a line."""
+        self.place = where
+        try:
+            part(stated)
+        except Refused as error:
+            self.refused.append(f"{where}: {error}")
+        except Unknown as error:
+            self.unknown.append(f"{where}: {error}")
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            self.refused.append(f"{where}: cannot be read: {type(error).__name__} {error}")
+
+    def follows(self, what: str, derived: Interval | Exact, claimed: Json) -> None:
+        """Write down a line. It does not hold if less is claimed than what was derived."""
+        claim = claimed if isinstance(claimed, int) else number(claimed)
+        bound = upper(derived)
+        require(bound <= claim, f"{what} = {shown(claim)} is claimed, but {shown(bound)} follows")
+        self.derived.append(f"{self.place}: {what} = {shown(claim)} is claimed, and {shown(bound)} follows")
+
+    def question(self, question: Json) -> None:
+        """The rows that reach a question, and its groups."""
+        (most, always), claimed = rows_after(self.certificate["unit"], question["steps"]), question["contribution"]
+        if claimed["rows"] is not None:
+            self.follows("rows of one unit", UNLIMITED if most is None else most, claimed["rows"])
+        one = always and most == 1 and self.replace
+        require(one or not claimed["exactly_one"], "that every unit has exactly one row does not follow")
+        place = self.certificate["questions"].index(question)
+        rules = sum(rule["question"] == place for rule in self.certificate["keys"])
+        listed = rules == 0 if question["cells"] is not None else rules == 1
+        require(listed and (question["by"] or question["cells"] == 1), "groups have to be listed, or found by one rule")
+
+    def total(self, stated: Json) -> None:
+        """The sensitivity of a total, from its kind, its limits and its range."""
+        question, name, claims = (
+            self.certificate["questions"][stated["question"]],
+            stated["id"],
+            stated.get("limits", {}),
+        )
+        enforced, rows, leaves = (
+            "columns" in self.certificate["unit"],
+            question["contribution"]["rows"],
+            stated.get("leaves"),
+        )
+        limits = {**question["limits"], **(stated["limits_of_leaves"] if leaves else claims)}
+        unit = weights_of(limits, rows, None if leaves else question["cells"], enforced=enforced)
+        if leaves:  # a node has at most so many leaves of those groups that limits are enforced in
+            each = min(unit.rows_per_group * min(unit.groups, leaves), unit.rows)
+            unit = Weights(unit.groups, each, min(unit.rows, unit.groups * each))
+        tight = all(claim == getattr(unit, limit) and is_whole(claim) for limit, claim in claims.items())
+        require(tight, f"its limits are not the tightest that follow: {unit}")
+        own = (
+            stated.get("of")
+            if stated["kind"] in ("merged", "rest")
+            else stated["kind"] in ("histogram", "count_of_pairs")
+        )
+        require(
+            own or stated.get("cells") == question["cells"], "it has another number of entries than there are groups"
+        )
+        if "grid" in stated:
+            ends = [number(stated["grid"]["centre"]) + number(stated["grid"]["step"]) * end for end in stated["range"]]
+            require(
+                ends == [number(end) for end in stated["bounds"]], "its range is not that of its bounds on its grid"
+            )
+        require(
+            stated.get("weighted", enforced) == enforced,
+            "limits are enforced by weights if and only if rows have an owner",
+        )
+        exact = question["contribution"]["exactly_one"] and not question["by"] and not stated.get("nullable")
+        require(exact or not stated.get("one_row"), "the rule for exactly one row needs one row that is never missing")
+        moved, cell = reach_of(stated, unit, self.totals, replace=self.replace)
+        decides = any(rule["by"] == name for rule in self.certificate["keys"])
+        self.totals[name] = Total(stated, moved, unit, cell, self.replace, decides)
+        for what, claim in stated["sensitivity"].items():
+            self.follows(f"{stated['kind']}, {what}", getattr(moved, what), claim)
+
+    def mechanism(self, stated: Json) -> None:
+        """The losses of a mechanism, from its law, its scale and the derived sensitivities."""
+        law, loss = stated["law"], stated["loss"]
+        if not read_by(stated) <= set(self.totals):
+            raise Unknown("it reads a total of which nothing is known")
+        cost = cost_of(stated, self.totals)
+        if cost.epsilon is not None:
+            part, squares = cost.epsilon / cost.pieces, number(loss.get("mu_squared", "0/1"))
+            enough = "mu_squared" not in loss or pure_is_gaussian(part, squares / cost.pieces)
+            require(enough, f"{law}, mu_squared = {shown(squares)} is claimed, which is too small for its ε")
+            rho = cost.pieces * rho_of_pure(part, law)
+            found: dict[str, Interval | Exact] = {"epsilon": cost.epsilon, "rho": rho, "mu_squared": squares}
+        elif cost.mu_squared is not None:
+            found = {"mu_squared": cost.mu_squared, "rho": cost.mu_squared / 2}
+        else:  # ρ = η²/8 and μ² ≤ η²·π/8: see `choice_cost`
+            found = {"rho": cost.rho or 0, "mu_squared": PI * (cost.rho or 0)}
+        self.losses[stated["id"]] = {currency: found[currency] for currency in loss}
+        for currency, claim in loss.items():
+            self.follows(f"{law}, {currency}", found[currency], claim)
+
+    def all_are_hidden(self, mechanisms: Json) -> None:
+        """Each total that a unit can move is measured, chosen from, or computed from measured ones."""
+        hidden = set()
+        for mechanism in mechanisms:
+            read = read_by(mechanism)
+            for name in mechanism.get("gives", ()):
+                follows = name in read or read.issuperset(self.totals[name].stated.get("of", [""]))
+                require(follows, f"{mechanism['id']} gives {name}, which does not follow from what it measures")
+            hidden |= read.union(mechanism.get("gives", ()))
+        seen = [name for name, total in self.totals.items() if total.reach.l2_squared and name not in hidden]
+        require(not seen, f"no mechanism hides {', '.join(seen)}")
+
+    def keys(self) -> Fraction:
+        """The sum of what rules for keys claim of δ, each of which follows."""
+        by_id, whole = {mechanism["id"]: mechanism for mechanism in self.certificate["mechanisms"]}, Fraction(0)
+        for rule in self.certificate["keys"]:
+            if rule["by"] not in self.totals:
+                raise Unknown("keys by a total of which nothing is known")
+            require(is_whole(rule["least"], 0), "the number that no group is released with is below 0")
+            if rule["rule"] == "threshold":  # of one unit, where it is alone
+                alone, total = rule["alone"], self.totals[rule["by"]]
+                for what, derived in (
+                    ("groups", total.reach.l0),
+                    ("most", total.reach.linf),
+                    ("total", total.reach.l1),
+                ):
+                    self.follows(f"keys alone: {what}", derived, alone[what])
+            if rule["delta"] is not None:  # else it is a part of the composition
+                delta = keys_delta(rule, by_id[rule["mechanism"]], self.totals[rule["by"]])
+                self.follows(f"keys ({rule['rule']}) δ", delta, rule["delta"])
+                whole += number(rule["delta"])
+        return whole
+
+    def summed(self, currency: str, *, normal: bool | None = None) -> Fraction:
+        """The sum of the losses of mechanisms, of normal noise or of others or of all, which all have to be claimed."""
+        laws = {m["id"]: m["law"] for m in self.certificate["mechanisms"] if normal in (None, m["law"] == "gaussian")}
+        found = [self.losses.get(name, {}).get(currency) for name in laws]
+        if any(name not in self.losses for name in laws):
+            raise Unknown("the cost of a mechanism is not known")
+        require(None not in found, f"a mechanism has no {currency}, in which the composition counts")
+        return sum((upper(cost) for cost in found if cost is not None), Fraction(0))
+
+    def composition(self, stated: Json) -> None:
+        """The charge, from the losses of all mechanisms and the δ of keys."""
+        charge, rule, keys, rules = self.certificate["charge"], stated["rule"], self.keys(), self.certificate["keys"]
+        spent: dict[str, Interval | Exact] = {"delta": keys}
+        if "mu_squared" in stated:
+            self.follows(
+                "composed μ²",
+                self.summed("mu_squared", normal=None if rule == "mu_squared" else True),
+                stated["mu_squared"],
+            )
+        if "gaussian" in charge:
+            self.follows("charge μ²", self.summed("mu_squared"), charge["gaussian"]["mu_squared"])
+            require(
+                charge["gaussian"]["keys"] or not rules, "the charge counts no keys, but some are found in the data"
+            )
+        if rule == "nothing":
+            still = not any(total.reach.l2_squared for total in self.totals.values())
+            require(still and not rules, "a unit can move what is released, but nothing is charged")
+            spent |= {"epsilon": 0, "rho": 0}
+        elif rule == "epsilon":
+            spent["epsilon"] = self.summed("epsilon")
+        elif rule in ("gaussian", "threshold_beside_noise"):
+            spent["epsilon"] = number(stated["epsilon"]) + self.summed("epsilon", normal=False)
+            spent["delta"] = self.normal(stated, keys)
+        elif rule in ("rho", "mu_squared"):
+            self.follows(f"composed {rule}", self.summed(rule), stated[rule])
+            rho = spent["rho"] = number(stated[rule]) / (1 if rule == "rho" else 2)
+            if "epsilon" in charge:
+                spent["epsilon"] = rho_to_epsilon(rho, number(stated["order"]), number(stated["delta"]))
+                spent["delta"] = keys + number(stated["delta"])
+        else:
+            raise Unknown(f"the composition {rule!r}")
+        for term in ("epsilon" if "epsilon" in charge else "rho", "delta"):
+            self.follows(f"charge {term}", spent[term], charge[term])
+
+    def normal(self, stated: Json, keys: Fraction) -> Interval | Fraction:
+        """δ of normal noise at its part of ε, with that of keys."""
+        epsilon, rules = number(stated["epsilon"]), self.certificate["keys"]
+        if stated["rule"] == "gaussian":
+            delta = normal_delta(self.summed("mu_squared", normal=True), epsilon)
+            self.follows("δ of the normal noise", delta, stated["delta"])
+            return number(stated["delta"]) + keys
+        normal = [mechanism for mechanism in self.certificate["mechanisms"] if mechanism["law"] == "gaussian"]
+        fits = [(rule["mechanism"], rule["rule"]) for rule in rules] == [(m["id"], "threshold") for m in normal]
+        require(fits and len(rules) == 1, "this composition is for one threshold on the one mechanism of normal noise")
+        delta = interval(threshold_beside_noise(rules[0], normal[0], self.totals, epsilon))
+        self.follows("δ of keys and noise", delta, stated.get("delta", self.certificate["charge"]["delta"]))
+        return delta
+
+    def ledger(self, ledger: Json) -> None:
+        """The chain of hashes of an exported ledger, and the entry that the certificate names.
+
+        The hash of an entry is that of a JSON list: the hash before it, its number, kind and time, and its body.
+        """
+        named, body, entries = self.certificate["ledger"], None, []
+        for name, budget in ledger.items():
+            before = "0" * 64
+            for place, entry in enumerate(budget["entries"], 1):
+                head = [before, entry["number"], entry["kind"], entry["at"]]
+                text = f"{json.dumps(head, separators=(',', ':'), ensure_ascii=False)[:-1]},{entry['sealed']}]"
+                sealed = (place, hashlib.sha256(text.encode()).hexdigest()) == (entry["number"], entry["hash"])
+                require(sealed, f"{name!r}, entry {place}: its hash is not that of what it says")
+                if (entry["hash"], before, place) == (named["hash"], named["previous"], named["number"]):
+                    body, entries = json.loads(entry["sealed"]), budget["entries"]
+                before = entry["hash"]
+        if body is None:
+            raise Refused("no entry has this number, this hash and this hash before it")
+        paid, charge = body.get("price") or body["loss"], self.certificate["charge"]
+        for term in ("epsilon" if "epsilon" in charge else "rho", "delta"):
+            require(number(charge[term]) == number(paid[term]), f"{term} is another one than the entry is charged with")
+        results = [json.loads(entry["sealed"]) for entry in entries if entry["kind"] == "result"]
+        answers = [None, *(result["digest"] for result in results if result["about"] == named["number"])]
+        require(self.certificate["answer"] in answers, "the result of this charge is another answer")
+        self.derived.append(f"ledger: entry {named['number']} of an unbroken chain has this charge")
+
+    def table(self, table: bytes) -> None:
+        """The hash of the released table."""
+        same = hashlib.sha256(table).hexdigest() == self.certificate["table"]["sha256"]
+        require(same, "it is not the table whose hash the certificate has")
+        self.derived.append("table: it has the hash that the certificate names")
+
+
+def read_by(mechanism: Json) -> set[str]:
+    """The totals that a mechanism measures, or chooses from or by."""
+    if mechanism["law"] in (*CHOICES, "truncated_geometric", "gaussian_rounds"):
+        return {mechanism["of"]}
+    return {name for measure in mechanism.get("measures", ()) for name in measure["of"]}
+
+
+CODES = {"PROVED": 0, "REFUSED": 1, "UNKNOWN": 3}
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
+ASSUMED = """It is assumed that
+- rows were read and limits enforced as the steps and totals say;
+- noise was drawn from the stated laws, each number's independently, and choices were made with the stated chances;
+- what was released was computed from these answers, and from nothing else that depends on rows."""
+
+
+def read(certificate: str, ledger: str | None = None, table: str | None = None) -> Check:
+    """The check of files. Errors: those of UNREADABLE."""
+    texts = [Path(path).read_text("utf-8") if path else "null" for path in (certificate, ledger)]
+    documents = [json.loads(text, parse_float=str) for text in texts]  # what is no exact number stays a text
+    return Check(documents[0], documents[1], Path(table).read_bytes() if table else None)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check the files of a command line. Output: the exit code."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="dpframe_check", description=__doc__, formatter_class=raw)
+    parser.add_argument("certificate", help="what release.certificate() gives, as a JSON file")
+    parser.add_argument("--ledger", help="what ledger.export('json') gives, as a file")
+    parser.add_argument("--table", help="the released table as a CSV file")
+    asked = parser.parse_args(arguments)
+    try:
+        check = read(asked.certificate, asked.ledger, asked.table)
+    except UNREADABLE as error:
+        print(f"cannot be read: {error}", file=sys.stderr)
+        return 2
+    print(check.text)
+    return CODES[check.verdict]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

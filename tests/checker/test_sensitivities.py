@@ -1,0 +1,321 @@
+"""The checker's sensitivities and costs of mechanisms, held against every small unit and every pair of them."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpframe import dpframe_check as check
+
+RELATIONS = pytest.mark.parametrize("replace", [False, True], ids=["add-remove", "replace"])
+LIMITS = [(1, 2, 2), (2, 1, 2), (2, 2, 3), (3, 2, 4), (3, 1, 2), (2, 3, 3)]
+
+
+def _split(groups, each, rows, cells):
+    """Every way in which rows of one unit may be in groups."""
+    for counts in itertools.product(range(each + 1), repeat=cells):
+        if sum(counts) <= rows and sum(n > 0 for n in counts) <= groups:
+            yield counts
+
+
+def _sums(limits, cells, low, high, missing):
+    """Every vector of sums of one unit, whose rows add `low` to `high` each, or nothing if they may be missing."""
+    for counts in _split(*limits, cells):
+        reached = [
+            range(min(n * low, 0) if missing else n * low, (max(n * high, 0) if missing else n * high) + 1)
+            for n in counts
+        ]
+        yield from itertools.product(*reached)
+
+
+def _moves(vectors, replace):
+    """Moves of a total between neighbours: a unit's own vector, or the difference of two units' vectors."""
+    own = np.array(sorted(set(vectors)))
+    return (own[:, None, :] - own[None, :, :]).reshape(-1, own.shape[1]) if replace else own
+
+
+def _measured(moves):
+    sizes = np.abs(moves)
+    return (int((sizes > 0).sum(1).max()), int(sizes.sum(1).max()), int((sizes**2).sum(1).max()), int(sizes.max()))
+
+
+def _total(kind, cells, **facts):
+    return {"kind": kind, "cells": cells, "fraction": 0, "question": 0, "weighted": False, "id": kind, **facts}
+
+
+def _reach(stated, limits, replace):
+    return check.reach_of(stated, check.Weights(*limits), {}, replace=replace)[0]
+
+
+@RELATIONS
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize(("low", "high"), [(1, 1), (0, 2), (-1, 2), (-2, -1), (-1, 1), (1, 2)])
+@pytest.mark.parametrize("cells", [1, 2, 3])
+def test_sums_of_rows_move_no_further_and_as_far(limits, low, high, cells, replace):
+    unit = check.weights_of(dict(zip(check.Weights._fields, limits, strict=True)), None, cells, enforced=True)
+    claim = check.reach_of(_total("sum", cells, range=[low, high]), unit, {}, replace=replace)[0]
+    found = _measured(_moves(_sums(unit, cells, low, high, missing=True), replace))
+    assert all(bound >= move for bound, move in zip(claim, found, strict=True))
+    assert (claim.l0, claim.linf) == (found[0], found[3])
+    if not replace or cells == 1 or cells >= 2 * unit.groups:
+        assert claim.l1 == found[1], "the bound is reached"
+    if not replace:
+        assert claim.l2_squared == found[2]
+
+
+@RELATIONS
+@pytest.mark.parametrize(("groups", "low", "high"), [(1, -1, 2), (2, 0, 2), (2, -2, 1)])
+def test_one_number_of_a_unit_in_each_group(groups, low, high, replace):
+    vectors = [
+        v for v in itertools.product(range(min(low, 0), max(high, 0) + 1), repeat=3) if sum(x != 0 for x in v) <= groups
+    ]
+    found = _measured(_moves(vectors, replace))
+    claim = _reach(_total("unit_sum", 3, range=[low, high]), (groups, 9, 9), replace)
+    assert all(bound >= move for bound, move in zip(claim, found, strict=True))
+    units = _measured(_moves([v for v in itertools.product((0, 1), repeat=3) if sum(v) <= groups], replace))
+    assert tuple(_reach(_total("units", 3), (groups, 9, 9), replace)) == units
+
+
+@RELATIONS
+def test_distinct_values_counted_once_whoever_has_them(replace):
+    """Two groups, two values; a unit brings at most 2 pairs, at most 1 to a group; others have any set of pairs."""
+    pairs = list(itertools.product(range(2), range(2)))
+    units = [s for n in range(3) for s in itertools.combinations(pairs, n) if len({g for g, _ in s}) == len(s)]
+    everybody = [set(s) for n in range(5) for s in itertools.combinations(pairs, n)]
+
+    def counts(rows):
+        return np.array([len({v for h, v in rows if h == g}) for g in range(2)])
+
+    moves = [
+        counts(others | set(one)) - counts(others | set(two))
+        for others in everybody
+        for one in units
+        for two in (units if replace else [()])
+    ]
+    claim = _reach(_total("distinct", 2), (2, 1, 2), replace)
+    assert all(bound >= move for bound, move in zip(claim, _measured(np.array(moves)), strict=True))
+
+
+@RELATIONS
+def test_levels_of_a_tree_and_rows_that_enter_or_leave(replace):
+    """Two groups of two blocks; at most 2 rows in a group, 3 in all."""
+    limits = (2, 2, 3)
+    own = [v for v in itertools.product(range(3), repeat=4) if sum(v) <= 3 and v[0] + v[1] <= 2 and v[2] + v[3] <= 2]
+    found = _measured(_moves(own, replace))
+    claim = _reach(_total("tree", 2), limits, replace)
+    assert all(bound >= move for bound, move in zip(claim[1:], found[1:], strict=True))
+    changed = np.abs(_moves(own, replace)).reshape(-1, 2, 2).sum(2)
+    claim = _reach(_total("choice", 2), limits, replace)
+    assert all(bound >= move for bound, move in zip(claim, _measured(changed), strict=True))
+
+
+@RELATIONS
+def test_merged_groups(replace):
+    limits, cells = (2, 2, 3), 4
+    of = _total("sum", cells, range=[-1, 2])
+    total = check.Total(of, _reach(of, limits, replace), check.Weights(*limits), 0, replace, False)
+    moves = _moves(_sums(limits, cells, -1, 2, missing=True), replace)
+    merged = np.stack([moves[:, :2].sum(1), moves[:, 2:].sum(1)], axis=1)
+    for stated, found in ((_total("merged", 2, of="t"), merged), (_total("rest", 1, of="t"), moves.sum(1)[:, None])):
+        claim, _ = check.reach_of(stated, check.Weights(*limits), {"t": total}, replace=replace)
+        assert all(bound >= move for bound, move in zip(claim, _measured(found), strict=True))
+
+
+@pytest.mark.parametrize("levels", [[2], [3], [2, 3], [2, 2, 2], [1, 3], []])
+@RELATIONS
+def test_centred_interactions(levels, replace):
+    cells = list(itertools.product(*(range(n) for n in levels)))
+    vectors = []
+    for cell in cells:
+        table = np.zeros(levels)
+        table[cell] = 1.0
+        for axis in range(len(levels)):
+            table = table - table.mean(axis=axis, keepdims=True)
+        vectors.append(table.ravel())
+    own = np.array([*vectors, np.zeros_like(vectors[0])])
+    moves = (own[:, None] - own[None]).reshape(-1, own.shape[1]) if replace else own
+    assert float(check.interaction(levels, replace=replace)) == pytest.approx((moves**2).sum(1).max())
+
+
+def test_weights_of_keys():
+    stated = _total("key_weights", None, most=5, one=100)
+    shares = [math.floor(math.sqrt(100**2 / t)) for t in range(1, 6)]
+    claim = _reach(stated, (5, 1, 5), False)
+    assert claim == (
+        5,
+        max(t * s for t, s in enumerate(shares, 1)),
+        max(t * s * s for t, s in enumerate(shares, 1)),
+        100,
+    )
+    with pytest.raises(check.Unknown):
+        _reach(stated, (5, 1, 5), True)
+
+
+def test_limits_follow_from_each_other():
+    def of(groups, each, rows, cells=None, most=None, *, enforced=True):
+        limits = {"groups": groups, "rows_per_group": each, "rows": rows}
+        return tuple(check.weights_of(limits, most, cells, enforced=enforced))
+
+    assert of(5, 2, 3) == (3, 2, 3)
+    assert of(2, 2, 9) == (2, 2, 4)
+    assert of(None, None, 3) == (3, 3, 3)
+    assert of(None, None, 3, cells=1) == (1, 3, 3)
+    assert of(4, 4, 4, most=1) == (1, 1, 1)
+    assert of(1, 1, 1, most=6, enforced=False) == (6, 6, 6), "without an id column nothing is enforced"
+    assert of(2, None, None)[2] >= check.UNLIMITED
+
+
+def _known(stated, limits, replace, **more):
+    unit = check.Weights(*limits)
+    moved, cell = check.reach_of(stated, unit, {}, replace=replace)
+    return check.Total({**stated, **more}, moved, unit, cell, replace, False)
+
+
+@RELATIONS
+@pytest.mark.parametrize(("low", "high"), [(-2, 2), (0, 3), (-1, 2)])
+def test_a_pair_and_missing_values_cost_no_less_than_they_move(low, high, replace):
+    """Every unit of up to three rows in two groups, each row missing or any integer of the range."""
+    limits, size = (2, 2, 3), max(-low, high)
+    totals = {
+        "s": _known(_total("sum", 2, range=[low, high], column="x"), limits, replace),
+        "v": _known(_total("values", 2, column="x", range=[0, 1]), limits, replace),
+        "n": _known(_total("rows", 2), limits, replace),
+    }
+    own = set()
+    for rows in itertools.product([None, *itertools.product(range(2), (None, low, 0, high))], repeat=3):
+        vector = np.zeros((3, 2), dtype=int)
+        for group, value in (row for row in rows if row is not None):
+            vector[:, group] += (value or 0, value is not None, 1)
+        if vector[2].max() <= 2:
+            own.add(tuple(vector.ravel()))
+    moves = _moves(own, replace).reshape(-1, 3, 2)
+    s, v, n = moves[:, 0], moves[:, 1], moves[:, 2]
+    pair = [{"of": {"v": size, "s": sign}, "scale": "7/1"} for sign in (1, -1)]
+    ends = (np.abs(size * v + s) + np.abs(size * v - s)).sum(1)
+    for measures, moved in (
+        (pair, Fraction(int(ends.max()), 7)),
+        (
+            [*pair, {"of": {"n": 1, "v": -1}, "scale": "3/1"}],
+            max(Fraction(int(e), 7) + Fraction(int(m), 3) for e, m in zip(ends, np.abs(n - v).sum(1), strict=True)),
+        ),
+    ):
+        cost = check.cost_of({"law": "laplace", "measures": measures}, totals).epsilon
+        assert moved <= cost
+        assert cost <= 2 * moved or replace, "the bound is of the right size"
+
+
+@pytest.mark.parametrize(("cells", "groups"), [(2, 1), (2, 2), (4, 2), (4, 4)])
+@pytest.mark.parametrize("common", [Fraction(1, 2), Fraction(1), Fraction(5)])
+def test_noise_that_all_cells_share(cells, groups, common):
+    limits = (groups, 2, 3)
+    total = _known(_total("rows", cells), limits, False)
+    stated = {"of": {"t": 1}, "scale": "3/2", "common": f"{common.numerator}/{common.denominator}", "cells": cells}
+    claim = float(check.cost_of({"law": "gaussian", "measures": [stated]}, {"t": total}).mu_squared)
+    inverse = np.linalg.inv(np.eye(cells) * 1.5**2 + float(common) ** 2)
+    found = max(x @ inverse @ x for x in map(np.array, _split(*limits, cells)))
+    assert found <= claim + 1e-12
+    assert claim <= found * (1 + 1e-6)
+
+
+@RELATIONS
+def test_the_window_of_moves(replace):
+    limits, cells = (2, 2, 3), 3
+    total = _known(_total("rows", cells), limits, replace)
+    moves = _moves(_split(*limits, cells), replace)
+    windows = np.maximum(moves.max(1), 0) + np.maximum((-moves).max(1), 0)
+    cost = check.cost_of({"law": "k_norm", "measures": [{"of": {"t": 1}, "scale": "1/1"}]}, {"t": total}).epsilon
+    assert cost == windows.max()
+    both_signs = _known(_total("sum", cells, range=[-1, 1]), limits, replace)
+    with pytest.raises(check.Refused):
+        check.cost_of({"law": "k_norm", "measures": [{"of": {"t": 1}, "scale": "1/1"}]}, {"t": both_signs})
+
+
+@RELATIONS
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_a_rest_beside_its_total(law, replace):
+    """Whatever is released: a unit moves the released groups, and what it has elsewhere in their rest."""
+    limits, cells = (2, 2, 3), 3
+    base = _known(_total("rows", None), limits, replace)
+    rest = check.Total(
+        _total("rest", 1, of="t"), check.within(1, base.reach.l1, base.reach.l1), base.weights, 0, replace, False
+    )
+    measures = [{"of": {"t": 1}, "scale": "2/1"}, {"of": {"r": 1}, "scale": "3/1"}]
+    cost = check.cost_of({"law": law, "measures": measures}, {"t": base, "r": rest})
+    claim = cost.epsilon if law == "laplace" else cost.mu_squared
+    worst, power = Fraction(0), 1 if law == "laplace" else 2
+    for move in _moves(_split(*limits, cells), replace).tolist():
+        for kept in itertools.product((0, 1), repeat=cells):
+            inside = sum(Fraction(abs(x), 2) ** power for x, k in zip(move, kept, strict=True) if k)
+            worst = max(
+                worst, inside + Fraction(abs(sum(x for x, k in zip(move, kept, strict=True) if not k)), 3) ** power
+            )
+    assert worst <= claim
+    deciding = {"t": base._replace(decides=True), "r": rest}
+    assert check.cost_of({"law": law, "measures": measures}, deciding) > cost, "not released is an answer too"
+
+
+@pytest.mark.parametrize("law", ["discrete_laplace", "gaussian", "laplace"])
+@pytest.mark.parametrize(("most", "whole", "each", "groups"), [(1, 3, 1, 3), (3, 4, 1, 3), (2, 5, 1, 4), (3, 4, 0, 3)])
+def test_the_chance_that_a_group_of_one_unit_is_shown(law, most, whole, each, groups):
+    total = _known(_total("rows", None), (groups, most, whole), False, fraction=1 - each)
+    total = total._replace(reach=check.Reach(groups, whole, 0, most))
+    rule = {"by": "t", "threshold": 5, "least": 0, "rule": "threshold"}
+    mechanism = {"law": law, "measures": [{"of": {"t": 1}, "scale": "3/2"}]}
+    found = float(check.keys_delta(rule, mechanism, total).high)
+    tail = {c: float(check.noise_tail(law, Fraction(3, 2), 5 - c).high) for c in range(most + 1)}
+    worst = max(
+        1 - math.prod(1 - tail[c] for c in counts)
+        for t in range(groups + 1)
+        for counts in itertools.product(range(each, most + 1), repeat=t)
+        if sum(counts) <= whole
+    )
+    assert found == pytest.approx(worst, rel=1e-9)
+
+
+def test_a_threshold_beside_normal_noise_is_no_less_than_the_truth():
+    """One unit alone in the one group, or among others in it; δ is the distance of both pairs of answers."""
+    total, sigma, threshold, epsilon = _known(_total("units", None), (1, 1, 1), False), 3.0, 14, Fraction(1, 2)
+    rule = {"by": "t", "threshold": threshold, "least": 0, "rule": "threshold"}
+    mechanism = {"law": "gaussian", "measures": [{"of": {"t": 1}, "scale": "3/1"}]}
+    found = float(check.threshold_beside_noise(rule, mechanism, {"t": total}, epsilon))
+    normal = np.array(
+        [0.5 * (math.erf((z + 0.5) / sigma / 2**0.5) - math.erf((z - 0.5) / sigma / 2**0.5)) for z in range(-200, 201)]
+    )
+    worst = normal[200 + threshold - 1 :].sum()
+    for n in range(1, 40):
+        one, two = (np.concatenate([np.zeros(c), normal, np.zeros(60 - c)]) for c in (n, n + 1))
+        shown = 200 + threshold
+        one, two = (np.append(p[shown:], p[:shown].sum()) for p in (one, two))
+        for p, q in ((one, two), (two, one)):
+            worst = max(worst, np.maximum(p - math.exp(float(epsilon)) * q, 0).sum())
+    assert worst <= found * (1 + 1e-9)
+    assert found <= 2 * worst
+
+
+UNIT, SOURCE = {"columns": ["u"]}, {"step": "source"}
+
+
+@pytest.mark.parametrize(
+    ("unit", "steps", "most", "always"),
+    [
+        (UNIT, [], None, True),
+        (UNIT, [{"step": "per_unit"}], 1, True),
+        (UNIT, [{"step": "filter"}, {"step": "per_unit"}], 1, False),
+        (UNIT, [{"step": "per_unit"}, {"step": "join_public", "most": 1, "how": "left"}], 1, True),
+        (UNIT, [{"step": "per_unit"}, {"step": "join_public", "most": 1, "how": "inner"}], 1, False),
+        (UNIT, [{"step": "per_unit"}, {"step": "concat", "others": [[SOURCE]]}], None, True),
+        ({"rows": 2}, [{"step": "join_public", "most": 3, "how": "left"}, {"step": "rewrite"}], 6, True),
+        ({"rows": 1}, [{"step": "filter"}], 1, False),
+    ],
+)
+def test_rows_of_a_unit_after_steps(unit, steps, most, always):
+    assert check.rows_after(unit, [SOURCE, *steps]) == (most, always)
+
+
+@pytest.mark.parametrize("kind", ["per_unit", "join_units", "concat"])
+def test_steps_that_need_an_id_column_are_refused_without_one(kind):
+    step = {"step": kind, "other": [SOURCE], "others": [[SOURCE]], "how": "left", "exact": True}
+    with pytest.raises(check.Refused):
+        check.rows_after({"rows": 1}, [SOURCE, step])
