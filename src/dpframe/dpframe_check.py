@@ -47,7 +47,7 @@ def require(holds: bool, claim: str) -> None:
 
 # 1. Numbers. Everything is a fraction, or an interval of two fractions that surely holds the number that is meant.
 
-BITS = 128  # leading bits that the ends of an interval keep; they are rounded outwards
+BITS = 320  # leading bits that the ends of an interval keep; they are rounded outwards
 
 
 class Interval:
@@ -145,8 +145,8 @@ def root(x: Fraction) -> Interval:
     return Interval(Fraction(whole, 1 << shift), Fraction(whole + 1, 1 << shift))
 
 
-_DIGITS = 31415926535897932384626433832795028841971  # of π, the last one rounded down
-PI = Interval(Fraction(_DIGITS, 10**40), Fraction(_DIGITS + 1, 10**40))
+_DIGITS = "3141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117067"  # of π
+PI = Interval(Fraction(int(_DIGITS), 10**99), Fraction(int(_DIGITS) + 1, 10**99))
 
 
 @monotone
@@ -321,9 +321,11 @@ def reach_of(stated: Json, unit: Weights, totals: Mapping[str, Total], *, replac
         cell, whole, swing = k * fine, rows * fine, k * fine
     elif kind == "sum":
         cell, whole, swing = k * size * fine, rows * size * fine, k * width * fine
-    elif kind in ("units", "unit_sum"):  # one number of a unit in each of its groups
+    elif kind in ("units", "unit_sum", "unit_products"):  # one number of a unit in each of its groups
         cell, swing = (1, 1) if kind == "units" else (size * fine, width * fine)
         whole = groups * cell
+        if stated.get("most") is not None and stated["most"] < whole:
+            raise Unknown(f"{kind} that add up to less over the groups of a unit than each allows")
     elif kind == "distinct":  # a value counts once, whoever has it: a unit changes that of at most the values it brings
         cell, whole, swing = k, rows, k
     elif kind == "choice":  # rows that enter or leave a group: of two units, all rows of both
@@ -373,7 +375,7 @@ def interaction(levels: Sequence[int], *, replace: bool) -> Fraction:
 # 4. Mechanisms. What each one costs, in its own currency.
 
 
-CHOICES = ("permute_and_flip", "exponential")
+CHOICES, NORMAL = ("permute_and_flip", "exponential"), ("gaussian", "gaussian_rounds")
 
 
 class Cost(NamedTuple):
@@ -398,7 +400,13 @@ class Measure:
 
 def cost_of(mechanism: Json, totals: Mapping[str, Total]) -> Cost:
     """The cost of a mechanism, by its law."""
-    law, measures = mechanism["law"], [Measure(stated) for stated in mechanism.get("measures", ())]
+    law = mechanism["law"]
+    if law == "none":
+        require(
+            not any(totals[name].reach.l1 for name in read_by(mechanism)), "one unit moves a total that gets no noise"
+        )
+        return Cost(Fraction(0))
+    measures = [Measure(stated) for stated in mechanism.get("measures", ())]
     fits = [(totals[name].stated["kind"] == "choice") == (law in CHOICES) for name in read_by(mechanism)]
     require(bool(fits) and all(fits), "a choice is by a law of choices, and noise is on all other totals")
     if law in CHOICES:
@@ -416,10 +424,6 @@ def cost_of(mechanism: Json, totals: Mapping[str, Total]) -> Cost:
         return Cost(mu_squared=sum(normal_costs(measures, totals), Fraction(0)))
     if law == "k_norm":
         return Cost(sum((window_cost(measure, totals) for measure in measures), Fraction(0)))
-    if law == "none":
-        still = all(not totals[name].reach.l1 for measure in measures for name in measure.of)
-        require(still, "one unit can move a total that gets no noise")
-        return Cost(Fraction(0))
     raise Unknown(f"a mechanism of law {law!r}")
 
 
@@ -624,20 +628,33 @@ def keys_delta(rule: Json, mechanism: Json, total: Total) -> Interval | Fraction
     raise Unknown(f"keys by the rule {rule['rule']!r}")
 
 
-def threshold_beside_noise(rule: Json, mechanism: Json, totals: Mapping[str, Total], epsilon: Fraction) -> Fraction:
+def threshold_beside_noise(
+    rule: Json, mechanism: Json, totals: Mapping[str, Total], epsilon: Fraction, claim: Fraction
+) -> Fraction:
     """δ at ε of normal noise on every total, of which one decides by a threshold which groups are released.
 
     Let a unit be alone in t groups, which all stay hidden with the chance h. P and P' are probabilities of answers with
     it and without it, Q and Q' those of the noise on other groups. With one of the t groups shown: at most 1 - h. Else
     P = h·Q, and P' = Q', or h'·Q' where another unit is alone somewhere. For every x, Q ≤ e^x·Q' + D(x, μ). So both
     ways round δ ≤ (1 - h) + D(ε + ln h, μ), for the least h of t groups in all. The other groups are l0 - t at most.
+
+    For all t from a to b it is at most as large as with the least of their h and the μ of a: if that is within the
+    claim, so are all between.
     """
     measures, worst = [Measure(stated) for stated in mechanism["measures"]], Fraction(0)
     most = max(totals[name].reach.l0 for measure in measures for name in measure.of)
-    for t, hidden in enumerate(hidden_alone(rule, mechanism, totals[rule["by"]], most)):
-        left, squares = epsilon + log(hidden), sum(normal_costs(measures, totals, most - t), Fraction(0))
-        noise = normal_delta(squares, left) if left.low > 0 else Interval(1)
-        worst = max(worst, (1 - hidden + noise).high)
+    hidden = hidden_alone(rule, mechanism, totals[rule["by"]], most)
+    parts = [(0, len(hidden) - 1)]
+    while parts:
+        first, last = parts.pop()
+        least = min(hidden[first : last + 1], key=lambda chance: chance.low)
+        left, squares = epsilon + log(least), sum(normal_costs(measures, totals, most - first), Fraction(0))
+        delta = (1 - least + (normal_delta(squares, left) if left.low > 0 else 1)).high
+        if delta <= claim or first == last:
+            worst = max(worst, delta)
+        else:
+            middle = (first + last) // 2
+            parts += [(first, middle), (middle + 1, last)]
     return worst
 
 
@@ -784,7 +801,7 @@ class Check:
         own = (
             stated.get("of")
             if stated["kind"] in ("merged", "rest")
-            else stated["kind"] in ("histogram", "count_of_pairs")
+            else stated["kind"] in ("histogram", "count_of_pairs", "interaction")
         )
         require(
             own or stated.get("cells") == question["cells"], "it has another number of entries than there are groups"
@@ -861,7 +878,7 @@ class Check:
 
     def summed(self, currency: str, *, normal: bool | None = None) -> Fraction:
         """The sum of the losses of mechanisms, of normal noise or of others or of all, which all have to be claimed."""
-        laws = {m["id"]: m["law"] for m in self.certificate["mechanisms"] if normal in (None, m["law"] == "gaussian")}
+        laws = {m["id"]: m["law"] for m in self.certificate["mechanisms"] if normal in (None, m["law"] in NORMAL)}
         found = [self.losses.get(name, {}).get(currency) for name in laws]
         if any(name not in self.losses for name in laws):
             raise Unknown("the cost of a mechanism is not known")
@@ -907,14 +924,15 @@ class Check:
         """δ of normal noise at its part of ε, with that of keys."""
         epsilon, rules = number(stated["epsilon"]), self.certificate["keys"]
         if stated["rule"] == "gaussian":
-            delta = normal_delta(self.summed("mu_squared", normal=True), epsilon)
-            self.follows("δ of the normal noise", delta, stated["delta"])
+            noise = normal_delta(self.summed("mu_squared", normal=True), epsilon)
+            self.follows("δ of the normal noise", noise, stated["delta"])
             return number(stated["delta"]) + keys
         normal = [mechanism for mechanism in self.certificate["mechanisms"] if mechanism["law"] == "gaussian"]
         fits = [(rule["mechanism"], rule["rule"]) for rule in rules] == [(m["id"], "threshold") for m in normal]
         require(fits and len(rules) == 1, "this composition is for one threshold on the one mechanism of normal noise")
-        delta = interval(threshold_beside_noise(rules[0], normal[0], self.totals, epsilon))
-        self.follows("δ of keys and noise", delta, stated.get("delta", self.certificate["charge"]["delta"]))
+        claim = number(stated.get("delta", self.certificate["charge"]["delta"]))
+        delta = threshold_beside_noise(rules[0], normal[0], self.totals, epsilon, claim)
+        self.follows("δ of keys and noise", delta, f"{claim.numerator}/{claim.denominator}")
         return delta
 
     def ledger(self, ledger: Json) -> None:

@@ -279,7 +279,7 @@ def test_a_threshold_beside_normal_noise_is_no_less_than_the_truth():
     total, sigma, threshold, epsilon = _known(_total("units", None), (1, 1, 1), False), 3.0, 14, Fraction(1, 2)
     rule = {"by": "t", "threshold": threshold, "least": 0, "rule": "threshold"}
     mechanism = {"law": "gaussian", "measures": [{"of": {"t": 1}, "scale": "3/1"}]}
-    found = float(check.threshold_beside_noise(rule, mechanism, {"t": total}, epsilon))
+    found = float(check.threshold_beside_noise(rule, mechanism, {"t": total}, epsilon, Fraction(0)))
     normal = np.array(
         [0.5 * (math.erf((z + 0.5) / sigma / 2**0.5) - math.erf((z - 0.5) / sigma / 2**0.5)) for z in range(-200, 201)]
     )
