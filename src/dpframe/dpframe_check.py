@@ -267,6 +267,8 @@ class Total(NamedTuple):
 
 
 UNLIMITED = 10**100  # rows; no claim is as large
+KINDS = {"rows", "values", "sum", "units", "unit_sum", "unit_products", "distinct", "choice", "tree", "merged", "rest"}
+KINDS |= {"sum_of_pair", "key_weights", "histogram", "count_of_pairs", "interaction"}
 
 
 def least_of(*limits: int | None) -> int:
@@ -375,7 +377,9 @@ def interaction(levels: Sequence[int], *, replace: bool) -> Fraction:
 # 4. Mechanisms. What each one costs, in its own currency.
 
 
-CHOICES, NORMAL = ("permute_and_flip", "exponential"), ("gaussian", "gaussian_rounds")
+NOISE, CHOICES = ("laplace", "discrete_laplace", "gaussian", "k_norm", "none"), ("permute_and_flip", "exponential")
+NORMAL = ("gaussian", "gaussian_rounds")
+LAWS = (*NOISE, *CHOICES, "truncated_geometric", "gaussian_rounds")
 
 
 class Cost(NamedTuple):
@@ -402,11 +406,12 @@ def cost_of(mechanism: Json, totals: Mapping[str, Total]) -> Cost:
     """The cost of a mechanism, by its law."""
     law = mechanism["law"]
     if law == "none":
-        require(
-            not any(totals[name].reach.l1 for name in read_by(mechanism)), "one unit moves a total that gets no noise"
-        )
+        still = not any(totals[name].reach.l1 for name in read_by(mechanism))
+        require(still, "one unit moves a total that gets no noise")
         return Cost(Fraction(0))
     measures = [Measure(stated) for stated in mechanism.get("measures", ())]
+    if law not in LAWS:
+        raise Unknown(f"a mechanism of law {law!r}")
     fits = [(totals[name].stated["kind"] == "choice") == (law in CHOICES) for name in read_by(mechanism)]
     require(bool(fits) and all(fits), "a choice is by a law of choices, and noise is on all other totals")
     if law in CHOICES:
@@ -781,16 +786,11 @@ class Check:
 
     def total(self, stated: Json) -> None:
         """The sensitivity of a total, from its kind, its limits and its range."""
-        question, name, claims = (
-            self.certificate["questions"][stated["question"]],
-            stated["id"],
-            stated.get("limits", {}),
-        )
-        enforced, rows, leaves = (
-            "columns" in self.certificate["unit"],
-            question["contribution"]["rows"],
-            stated.get("leaves"),
-        )
+        if stated["kind"] not in KINDS:
+            raise Unknown(f"a total of kind {stated['kind']!r}")
+        name, claims, leaves = stated["id"], stated.get("limits", {}), stated.get("leaves")
+        question, enforced = self.certificate["questions"][stated["question"]], "columns" in self.certificate["unit"]
+        rows = question["contribution"]["rows"]
         limits = {**question["limits"], **(stated["limits_of_leaves"] if leaves else claims)}
         unit = weights_of(limits, rows, None if leaves else question["cells"], enforced=enforced)
         if leaves:  # a node has at most so many leaves of those groups that limits are enforced in
@@ -798,14 +798,9 @@ class Check:
             unit = Weights(unit.groups, each, min(unit.rows, unit.groups * each))
         tight = all(claim == getattr(unit, limit) and is_whole(claim) for limit, claim in claims.items())
         require(tight, f"its limits are not the tightest that follow: {unit}")
-        own = (
-            stated.get("of")
-            if stated["kind"] in ("merged", "rest")
-            else stated["kind"] in ("histogram", "count_of_pairs", "interaction")
-        )
-        require(
-            own or stated.get("cells") == question["cells"], "it has another number of entries than there are groups"
-        )
+        own = stated["kind"] in ("merged", "rest", "histogram", "count_of_pairs", "interaction")
+        same = own or leaves or "levels" in stated or stated.get("cells") == question["cells"]
+        require(same, "it has another number of entries than there are groups")
         if "grid" in stated:
             ends = [number(stated["grid"]["centre"]) + number(stated["grid"]["step"]) * end for end in stated["range"]]
             require(
@@ -864,12 +859,15 @@ class Check:
             require(is_whole(rule["least"], 0), "the number that no group is released with is below 0")
             if rule["rule"] == "threshold":  # of one unit, where it is alone
                 alone, total = rule["alone"], self.totals[rule["by"]]
+                require(alone["each"] <= (0 if total.stated["fraction"] else 1), "a unit may be alone with less")
                 for what, derived in (
                     ("groups", total.reach.l0),
                     ("most", total.reach.linf),
                     ("total", total.reach.l1),
                 ):
                     self.follows(f"keys alone: {what}", derived, alone[what])
+            counted = rule["delta"] is not None or self.certificate["composition"]["rule"] == "threshold_beside_noise"
+            require(counted, "the δ of keys is not counted")
             if rule["delta"] is not None:  # else it is a part of the composition
                 delta = keys_delta(rule, by_id[rule["mechanism"]], self.totals[rule["by"]])
                 self.follows(f"keys ({rule['rule']}) δ", delta, rule["delta"])
@@ -970,9 +968,9 @@ class Check:
 
 def read_by(mechanism: Json) -> set[str]:
     """The totals that a mechanism measures, or chooses from or by."""
-    if mechanism["law"] in (*CHOICES, "truncated_geometric", "gaussian_rounds"):
-        return {mechanism["of"]}
-    return {name for measure in mechanism.get("measures", ()) for name in measure["of"]}
+    if mechanism["law"] in NOISE:
+        return {name for measure in mechanism["measures"] for name in measure["of"]}
+    return {mechanism["of"]} if "of" in mechanism else set()
 
 
 CODES = {"PROVED": 0, "REFUSED": 1, "UNKNOWN": 3}

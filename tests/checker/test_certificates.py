@@ -239,3 +239,46 @@ def test_the_file_runs_by_itself(files, tmp_path):
         line.split()[1].split(".")[0] for line in HERE.read_text().splitlines() if line.startswith(("import ", "from "))
     }
     assert imported <= set(sys.stdlib_module_names)
+
+
+OTHERS = {
+    "hierarchy": lambda f: f.hierarchy(["city", "yes"], keys=[("Bonn", True), ("", False)], max_groups=2, max_rows=3),
+    "marginals": lambda f: f.marginals(
+        ["city", "yes"], "2-way", keys={"city": ["Bonn", ""], "yes": [True, False]}, max_rows=3
+    ),
+    "margins": lambda f: f.crosstab(
+        "city", "yes", keys={"city": ["", "Bonn"], "yes": [True]}, margins=True, max_rows=2
+    ),
+    "ols": lambda f: f.ols("x ~ a", bounds={"x": (0, 9), "a": (0, 9)}, max_rows=2),
+    "chosen limits": lambda f: f.group_by("city", keys=["Bonn", ""], limits=dp.Auto()).agg(n=dp.count()),
+    "keys in rounds": lambda f: f.group_by("city").keys(),
+    "suppressed": lambda f: f.group_by("city", max_groups=2, max_rows_per_group=2, other="rest").agg(
+        n=dp.count_units(), m=dp.mean("x", bounds=(0, 5))
+    ),
+    "of many units": lambda f: f.group_by("city", max_groups=2, max_rows_per_group=2, min_units=3).agg(n=dp.count()),
+    "limits of a column": lambda f: f.group_by("city", keys=["", "Bonn"], max_groups=2, max_rows_per_group=2).agg(
+        n=dp.count(), m=dp.mean("x", bounds=(0, 5), max_rows=1)
+    ),
+}
+ASKED.update(OTHERS)
+
+
+@pytest.mark.parametrize("price", ["delta", "rho"])
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.one_in(2)
+def test_other_kinds_of_questions_are_proved(name, price):
+    found = _check(_released(name, price).certificate())
+    assert found.verdict == "PROVED", (found.refused, found.unknown)
+
+
+def test_synthetic_rows_are_unknown():
+    ASKED["synthesis"] = lambda f: f.synthesize(["city", "yes"], keys={"city": ["", "Bonn"], "yes": [True]}, max_rows=1)
+    found = _check(_released("synthesis", "delta").certificate())
+    assert (found.verdict, found.refused) == ("UNKNOWN", [])
+
+
+def test_keys_whose_chance_nobody_counts_are_refused():
+    """A threshold that shares its δ with the noise has none of its own: no other composition may do that."""
+    certificate = _released("keys of few groups", "gaussian").certificate()
+    assert certificate["composition"]["rule"] == "threshold_beside_noise"
+    assert _check(_with(certificate, ("composition", "rule"), "gaussian")).verdict == "REFUSED"
