@@ -7,6 +7,7 @@ Search Algorithm" (1968), and the subset construction of M. O. Rabin and D. Scot
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
 from functools import cache
@@ -14,7 +15,7 @@ from functools import cache
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import WORD, Chain, Chars, Choice, Group, Mark, Part, Pattern, Repeat
 
-_MOST = 1_000  # states
+_MOST, _WORK = 1_000, 2_000_000  # states; characters looked at to make them: these take about a second
 _SURROGATES = (0xD800, 0xE000)  # no text has a character from the first on and before the second
 
 
@@ -104,31 +105,34 @@ class Automaton:
         codes = [0, *self.edges]
         sides = [_Side.WORD if Mark.WORD in marks and code in WORD else _Side.OTHER for code in codes]
         targets = {
-            (i, code): to
+            i: (to, [k for k, code in enumerate(codes) if code in on])
             for i, (on, to) in enumerate(graph.steps)
             if isinstance(on, Chars)
-            for code in codes
-            if code in on
         }
         start = (frozenset({graph.first}), _Side.NOTHING)
-        states, pending = {start: 1}, [start]
+        states, pending, work = {start: 1}, [start], 0
         self.rows, self.ends = [[0] * len(codes)], [True]
         for steps, before in pending:
             row, beside = [], {side: graph.reached(steps, before, side) for side in _Side}
-            for code, side in zip(codes, sides, strict=True):
-                reached = beside[side]
-                later = frozenset(x for step in reached for x in targets.get((step, code), ())) | start[0]
-                state = (later, side)
-                if 0 not in reached and state not in states:
-                    if len(states) >= _MOST:
+            later = defaultdict[int, set[int]](lambda: set(start[0]))
+            for side in set(sides):
+                for to, on in (targets[step] for step in beside[side] if step in targets):
+                    work += len(on)
+                    for k in on:
+                        if sides[k] is side:
+                            later[k].update(to)
+            for k, side in enumerate(sides):
+                state = (frozenset(later[k]) if k in later else start[0], side)
+                if 0 not in beside[side] and state not in states:
+                    if len(states) >= _MOST or work > _WORK:
                         raise UnsupportedOperation(
-                            f"str.contains: {str(pattern)!r} needs a table of more than {_MOST:,} states here. Take "
-                            "fewer counted repetitions, or ask for its parts: s.str.contains('a', regex=True) | "
-                            "s.str.contains('b', regex=True)."
+                            f"str.contains: {str(pattern)!r} needs too large a table of states here. Take fewer "
+                            "counted repetitions or alternatives, or ask for its parts: s.str.contains('a', "
+                            "regex=True) | s.str.contains('b', regex=True)."
                         )
                     states[state] = len(states) + 1
                     pending.append(state)
-                row.append(0 if 0 in reached else states[state])
+                row.append(0 if 0 in beside[side] else states[state])
             self.rows.append(row)
             self.ends.append(0 in beside[_Side.NOTHING])
 

@@ -235,14 +235,26 @@ class _Spark(TextSqlBackend):
         return self.computed(frame, self._found(column, automaton(search.pattern)), into)
 
     def _found(self, text: str, table: Automaton) -> str:
-        """SQL that begins in state 1, and puts each character's class into the row of the state. State 0 is a match."""
-        edges = " ".join(f"WHEN c < {self.text(chr(edge))} THEN {i}" for i, edge in enumerate(table.edges))
+        """SQL that begins in state 1, and puts each character's class into the row of the state. State 0 is a match.
+
+        The table is one literal of three digits for each state: Spark would make an array anew for each character.
+        """
         width = len(table.edges) + 1
-        place = f"CASE {edges} ELSE {width - 1} END" if edges else "0"
-        rows = ", ".join(str(state) for row in table.rows for state in row)
-        step = f"CASE WHEN c = '' THEN s ELSE get(array({rows}), s * {width} + {place}) END"
-        ends = ", ".join(str(end).lower() for end in table.ends)
-        return f"get(array({ends}), aggregate(split({text}, ''), 1, (s, c) -> {step}))"
+
+        def place(first: int, last: int) -> str:
+            """The class of a character c among some that follow each other."""
+            if first == last:
+                return str(first)
+            middle = (first + last + 1) // 2
+            edge = self.text(chr(table.edges[middle - 1]))
+            return f"IF(c < {edge}, {place(first, middle - 1)}, {place(middle, last)})"
+
+        rows = "".join(f"{state:03x}" for row in table.rows for state in row).encode().hex()
+        found = f"CAST(substring(X'{rows}', 3 * (s * {width} + {place(0, width - 1)}) + 1, 3) AS STRING)"
+        step = f"CASE WHEN c = '' THEN s ELSE CAST(conv({found}, 16, 10) AS INT) END"
+        ends = "".join(str(int(end)) for end in table.ends).encode().hex()
+        last = f"aggregate(split({text}, ''), 1, (s, c) -> {step})"
+        return f"CAST(substring(X'{ends}', {last} + 1, 1) AS STRING) = '1'"
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         below = f"CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END"
