@@ -98,6 +98,21 @@ def test_a_larger_limit_or_less_noise_costs_more(monkeypatch, name):
         assert pair(t.from_certificate(changed).map(1)) > (before, slack), mechanism["law"]
 
 
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("price", PRICES)
+@pytest.mark.parametrize("rank", [0, 0.25, 0.5, 1])
+def test_a_choice_costs_all_of_its_price(rank, price, relation):
+    """The scores of the claim are those that are chosen by: what public rows add to a row's change is in it."""
+    limit, paid = PRICES[price]
+    frame = dp.protect(TABLE, unit="u", budget=dp.Budget(**limit), neighbors=relation)
+    asked = frame.group_by("city", keys=["Bonn", "Celle"], max_groups=2, max_rows_per_group=3)
+    certificate = asked.quantile("x", rank, (0, 10)).release(**paid).certificate()
+    (choice,) = certificate["mechanisms"]
+    assert ("fade" in choice) == (0 < rank < 1)
+    loss, _ = pair(t.from_certificate(certificate).map(1))
+    assert 1 - 1e-9 < loss / loss_of(certificate["charge"])[0] <= 1 + 1e-12
+
+
 def test_it_has_no_rows():
     frame = dp.protect(TABLE, unit="u", budget=dp.Budget(epsilon=1))
     chain = t.from_certificate(frame.count(max_rows=2).release(epsilon=0.5).certificate())

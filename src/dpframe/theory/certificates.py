@@ -259,7 +259,8 @@ class _Chain:
         rank, metric = facts["rank"], LinfDistance(monotonic=facts["rank"] is None)
         if rank is not None:
             a, b = number(rank).as_integer_ratio()
-            moved, units = (2, 2) if a in (0, b) else (max(a, b - a), b)
+            fade = facts.get("fade", 1)  # what public rows, one less for each so many rows, add to a row's change
+            moved, units = (2, 2) if a in (0, b) else (fade * max(a, b - a) + min(a, b - a), fade * b)
             length, scale = _times(length, moved), scale * units
         chain = self.transformed(length, metric)
         measure = MaxDivergence() if pure else ZeroConcentratedDivergence()

@@ -11,7 +11,7 @@ from dpframe.noise import ball
 from dpframe.release.certificate.rationals import certified_up, rounded_up, text
 from dpframe.release.certificate.total_facts import Ids, ReadFacts
 from dpframe.release.pricing import Noise, NoisePlan
-from dpframe.theory.formulas.loss import pure_to_gdp, rank_terms
+from dpframe.theory.formulas.loss import FADE, pure_to_gdp, rank_terms
 
 
 @dataclass
@@ -168,6 +168,7 @@ def _choice(noise: Noise, fields: dict[str, Any]) -> Stated:
     change, units = (1, 2) if total.rank is None else rank_terms(total.rank)
     reach = Fraction(change, units) / scale
     fields |= {"number": number, "rank": None if total.rank is None else text(total.rank)}
+    fields |= {"fade": FADE} if total.between else {}
     if noise.choice.exponential:
         return Stated("exponential", fields, rho=number * bound.l2_squared * reach**2 / 2, mu_squared=noise.mu_squared)
     return Stated(
