@@ -111,7 +111,7 @@ def test_every_aggregate_runs_to_the_end_whatever_the_rows(kind, place):
         assert before["error"].null_count() == 0
         assert before["column"].to_list() == list(expected)
         assert "unit" in str(query.explain())
-        out = query.release(epsilon=epsilon, delta=1e-6, noise=noise, ci=0.9)
+        out = query.release(epsilon=epsilon, delta=1e-6, noise=noise, ci=0.9, fill=True)
         table = out.table
         if place == "listed":
             assert table["g"].to_list() == ["a", "b", "z"]
@@ -133,7 +133,9 @@ def test_every_aggregate_runs_to_the_end_whatever_the_rows(kind, place):
         after = out.accuracy()
         assert after["error"].null_count() == 0
         assert after.height == table.height * len(expected)
-        assert ("95% margin of error" if table.height else "No number was released") in out.report()
+        assert (
+            "95% margin of error" if table.height else "No number with a margin of error was released"
+        ) in out.report()
         assert out.to_csv()
         assert "dpframe" in out._repr_html_()
 

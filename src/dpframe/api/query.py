@@ -366,6 +366,7 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         data: Any = None,
         ci: float | None = None,
         covers: str = "noise",
+        fill: bool = False,
         spender: str | None = None,
         supersedes: str | None = None,
         because: str | None = None,
@@ -388,8 +389,9 @@ class Query(NoNumber, Hints, Generic[Table_co]):
                 noise, or "population" for the number of the population that these people are drawn from at random.
                 Counts, sums, means, ratios, variances, covariances and correlations have the second. Where people may
                 have several rows or values other than 0 and 1, a part of the price pays for how far they differ: a
-                ninth to a fifth, and 1/13 for a correlation; spender: who pays, for caps and history; supersedes: the
-                name of a release that this one corrects, which stays paid; because: the reason, which the statement has
+                ninth to a fifth, and 1/13 for a correlation; fill: with True, numbers that noise hides altogether are
+                shown and not missing, see `Release.fill`; spender: who pays, for caps and history; supersedes: the name
+                of a release that this one corrects, which stays paid; because: the reason, which the statement has
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
@@ -420,7 +422,8 @@ class Query(NoNumber, Hints, Generic[Table_co]):
             question = replace(question, step=exchanged(question.step, lambda source: replace(source, origin=origin)))
         corrects, retry = read_correction(name, supersedes, because), on_pending == "retry"
         answer: Release[Table_co] = release(question, budget, price, corrects, name=name, refresh=refresh, retry=retry)
-        return answer if ci is None else answer.with_ci(ci)
+        answer = answer if ci is None else answer.with_ci(ci)
+        return answer.fill() if fill else answer
 
     def tune(
         self,

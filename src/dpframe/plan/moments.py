@@ -136,12 +136,20 @@ def _of_count(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> lis
 
 
 def _of_mean(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
+    """What the sampling variance of a mean needs: nothing where it is a rate and a person has one row in a group.
+
+    Bound:  for a rate p, a person adds N <= 1 rows to a group and S of them with the value 1, 0 <= S <= N; both are
+            fractions where rows have weights or values are missing. (S - p·N)² is convex in S, so it is at most
+            S·(1 - p)² + (N - S)·p², what it is at the ends S = 0 and S = N. Over people that is p·(1 - p)·n for the p
+            of these rows. So p·(1 - p)·n is the variance if people have one row each, and more if they have many
+    """
     (_, total), (_, count) = output.totals
     single = _whole_people(count, unit_limits, what)
     if not single and _is_compared(output, unit_limits, what):
         return [_centred_square([total, count], unit_limits, what)]
-    if single and total.is_exact and (total.grid.upper - total.grid.lower) * total.grid.step <= 1:
-        return []  # values are 0 or 1, and a mean of them is a rate
+    zero_or_one = total.is_exact and (total.grid.upper - total.grid.lower) * total.grid.step <= 1
+    if zero_or_one and _limits(unit_limits, what).rows_per_group == 1:
+        return []
     square, cross = (_with_rows(kind, total, count, unit_limits, what) for kind in (Product.SQUARE, Product.CROSS))
     return [square] if single else [square, cross, _row_spread(count, unit_limits, what)]
 

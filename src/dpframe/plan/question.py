@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
+from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.allotments import (
     Allotment,
     added_up,
@@ -286,6 +286,15 @@ class Question:
             return outputs
         under = [(aggregate, limits) for (_, aggregate), (_, limits) in asked]
         return sums_of_pairs(outputs, under, self.verb, listed=self.keys is not None)
+
+    @cached_property
+    def sampled(self) -> frozenset[str]:
+        """The released columns whose intervals for the population need no totals beside their own."""
+        try:
+            outputs = self.covering(Covers.POPULATION).outputs
+        except DpFrameError:  # some column has no such interval
+            return frozenset()
+        return frozenset(output.name for output in outputs if not output.moments)
 
     @cached_property
     def _limited(self) -> tuple[tuple[Limits | None, UnitLimits], ...]:

@@ -195,7 +195,7 @@ def test_bounds_of_every_type(dtype, values):
     verbs = ["median", "mean"] + (["sum"] if not column.dtype.is_temporal() or dtype == pl.Duration("ms") else [])
     for verb in verbs:
         for epsilon in (0.01, 1e4):
-            out = getattr(frame, verb)("x", bounds=dp.Auto(), max_rows=1).release(epsilon=epsilon)
+            out = getattr(frame, verb)("x", bounds=dp.Auto(), max_rows=1).release(epsilon=epsilon, fill=True)
             assert out.value is not None
 
 

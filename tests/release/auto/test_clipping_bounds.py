@@ -17,6 +17,7 @@ from dpframe.plan import Bounds
 from dpframe.release.auto import tails
 from dpframe.release.auto.clipping_bounds import _are_many, _best, _most_inside, _rounded
 from dpframe.release.auto.model import MODEL
+from dpframe.release.auto.noisy_histograms import Seen
 from dpframe.release.auto.posterior import nobody_there
 from dpframe.release.auto.tails import Bins, draw_tail, tail_start
 from dpframe.release.auto.value_histograms import (
@@ -421,7 +422,7 @@ def test_half_of_the_units_inside_are_not_most():
         raw = engine.value_profile(ask, column, [0.0, 10.0])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(engine, "value_profile", lambda *_, raw=raw: raw)
-            sure = sum(_most_inside(ask, column, price, Bounds(0, 10), None) for _ in range(400))
+            sure = sum(_most_inside(ask, column, price, Bounds(0, 10), None, Seen()) for _ in range(400))
         assert sure in wrong
 
 

@@ -328,7 +328,7 @@ def test_missing_and_endless_numbers_are_drawn():
     for keys in ({"k": ["a", "b", "c", "d", None]}, {"k": [1, 2, 3, None, 5]}, {"k": [*DAYS[:4], None]}):
         chart = chart_of(keys, values, dtype=pl.Float64())
         assert {row["value"] for row in rows_of(chart)} <= {None, 3.0}
-        assert "Suppressed: " in notes_of(chart)
+        assert "Suppressed or hidden by noise: " in notes_of(chart)
 
 
 def test_numbers_as_text_stay_short():
@@ -668,7 +668,7 @@ def test_what_is_wholly_suppressed_is_in_the_picture(ask, size, tmp_path):
     text = (tmp_path / "a.svg").read_text()
     assert ">down0<" in text, "a key whose numbers are all suppressed"
     assert ask == "bars" or ">across0<" in text
-    words = "no number is released" if ask == "crosstab" else "Suppressed: "
+    words = "no number is released" if ask == "crosstab" else "Suppressed or hidden by noise: "
     assert words in text
     full = frame.drop_nulls().histogram("down", keys=keys["down"][1:], max_rows=1).release(epsilon=90)
     assert "Suppressed" not in str(full.plot().to_dict()["title"])

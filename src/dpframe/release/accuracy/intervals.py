@@ -62,9 +62,6 @@ def with_rare_groups(numbers: Numbers, output: ReleasedColumn, value: Floats, lo
     return np.where(value <= reach, np.minimum(low, 0.0), low)
 
 
-_COUNTED = ("rows", "values", "units")  # totals that serve as the number of values of a quantile
-
-
 def intervals(
     numbers: Numbers,
     output: ReleasedColumn,
@@ -84,7 +81,7 @@ def intervals(
     if not estimator_of(output).is_number or numbers.veiled:
         return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
     value = numbers.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
-    values = _rows_of(numbers, output) if rows is None else np.full(len(value), rows)
+    values = numbers.rows_of(output) if rows is None else np.full(len(value), rows)
     factor = numbers.factor_of(output)
     estimator = estimator_of(output)
     groups = picked_from(numbers)
@@ -127,32 +124,10 @@ def with_intervals(numbers: Numbers, alpha: float) -> pl.DataFrame:
             interval_column(output, low, names[0], whole=whole, upper=False),
             interval_column(output, high, names[1], whole=whole, upper=True),
         )
-        table = table.with_columns(
-            pl.when(pl.col(output.name).is_not_null()).then(column).alias(column.name) for column in ends
-        )
+        shown = pl.Series(~numbers.hidden)
+        table = table.with_columns(pl.when(shown).then(column).alias(column.name) for column in ends)
         columns += [output.name, *names]
     return table.select(columns)
-
-
-def _rows_of(numbers: Numbers, output: ReleasedColumn) -> Floats | None:
-    """The number of values in each group, as released: values of this column, else rows, else units.
-
-    It is None for a minimum or maximum, since values are rarely spread evenly there.
-    """
-    column = output.totals[0][1].column
-    if output.totals[0][1].rank in (0, 1):
-        return None
-    best, rows = 4, None
-    for other in numbers.outputs:
-        name, total = other.totals[-1]
-        if total.kind not in _COUNTED:
-            continue
-        same = total.column is not None and column is not None and total.column.id == column.id
-        place = 0 if same else _COUNTED.index(total.kind) + 1
-        if place < best:
-            values = numbers.drawn[other.name].cast(pl.Float64).to_numpy() / numbers.factor_of(other)
-            best, rows = place, numbers.parts[name] if len(other.totals) > 1 else values
-    return rows
 
 
 # Columns

@@ -19,6 +19,7 @@ from dpframe.release.answer.upscaling import is_scaled
 from dpframe.release.estimators import Compared, Shrunk, estimator_of, in_ticks
 from dpframe.release.pricing import NoisePlan
 
+_COUNTED = ("rows", "values", "units")  # totals that serve as the number of values of a quantile
 LEFT_OUT = ("left_out", "left_out_lower", "left_out_upper")  # what chosen limits leave out: estimate and interval
 _ERRORS = ("column", "value", "error", "lower", "upper", *LEFT_OUT)  # the columns of `Release.accuracy` beside the keys
 
@@ -56,9 +57,11 @@ class Numbers:
     (column unit). `before` is the table as drawn, if post-processing has changed it. `lifted` says whether
     post-processing has removed negative numbers. What is not shown follows from `suppression`. Counts and sums
     have been multiplied by `factor`: see `release.answer.upscaling`. `shrunk` has the columns that were moved towards a
-    common value: see `shrunk_numbers`. Intervals are about what it `covers`.
-    `unit_limits` are the limits on one unit that the release enforced. If it is `ranked`, the last of the keys is the
-    rank of a value. If tables were suppressed together, `hidden_together` has the codes of this one.
+    common value: see `shrunk_numbers`. Intervals are about what it `covers`; those of the columns in `sampled` may be
+    about the population. Numbers that say nothing are missing, unless it is `filled`: see `says_nothing`.
+    `unit_limits` are the limits on one unit; if they are `enforced`, they may leave rows out. If it is `ranked`, the
+    last of the keys is the rank of a value. If tables were suppressed together, `hidden_together` has the codes of this
+    one.
     """
 
     long: pl.DataFrame
@@ -74,7 +77,10 @@ class Numbers:
     shrunk: Mapping[str, Shrunk] = field(default_factory=dict)
     covers: Covers = Covers.NOISE
     unit_limits: Limits = field(default_factory=Limits)
+    enforced: bool = False
     ranked: bool = False
+    filled: bool = False
+    sampled: frozenset[str] = frozenset()
     hidden_together: Integers | None = None
 
     def apart(self, output: ReleasedColumn) -> bool:
@@ -93,13 +99,63 @@ class Numbers:
 
     @property
     def shown(self) -> pl.DataFrame:
-        """The long table with suppressed groups as null."""
-        if self.suppression is None:
-            return self.long
-        is_shown = pl.Series(~self.hidden)
+        """The long table, with null for suppressed groups and for numbers that say nothing."""
+        missing = {output.name: self.hidden | self.empty[output.name] for output in self.outputs}
         return self.long.with_columns(
-            pl.when(is_shown).then(pl.col(output.name)).alias(output.name) for output in self.outputs
+            pl.when(pl.Series(~cells)).then(pl.col(name)).alias(name) for name, cells in missing.items() if cells.any()
         )
+
+    @cached_property
+    def empty(self) -> Mapping[str, Booleans]:
+        """The numbers of each column that are missing because they say nothing; none where the table is `filled`."""
+        none = np.zeros(self.long.height, np.bool_)
+        return {output.name: none if self.filled else self.says_nothing(output) for output in self.outputs}
+
+    def says_nothing(self, output: ReleasedColumn) -> Booleans:
+        """Of which groups the noise hides the number altogether: a 95% interval holds whatever it could be.
+
+        An example is the mean of a group without rows: it is drawn to the middle of its bounds. If a quantile has an
+        interval that was paid for at a lower confidence, that one decides. If its interval is neither paid for nor
+        follows from a number of rows, it is shown, and so is a column that was shrunk towards a common value.
+
+        Bound:  none is needed: it follows from the released numbers and their noise
+        """
+        estimator, rows, total = estimator_of(output), self.rows_of(output), output.totals[0][1]
+        unknown = output.formula is Formula.QUANTILE and not total.is_tree and rows is None and total.ci is None
+        if unknown or not estimator.is_number:
+            return np.zeros(self.long.height, np.bool_)
+        numbers = self.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
+        alpha = 0.05 if total.ci is None else max(0.05, 1 - total.ci)
+        interval = estimator.interval(output, self.noise, alpha, numbers, self.parts, rows)
+        missing, rest = estimator.holds_all(output, interval, self.parts), self.noise.collected
+        if output.name in self.shrunk:
+            missing = np.zeros_like(missing)
+        if rest is not None:  # the last row has noise of its own, and is not shrunk
+            parts = {name: totals[-1:] for name, totals in self.parts.items()}
+            missing[-1:] = estimator.holds_all(
+                output, estimator.interval(output, rest, alpha, numbers[-1:], parts, None), parts
+            )
+        return missing
+
+    def rows_of(self, output: ReleasedColumn) -> Floats | None:
+        """The number of values in each group, as released: values of this column, else rows, else units.
+
+        It is None for a minimum or maximum, since values are rarely spread evenly there.
+        """
+        column = output.totals[0][1].column
+        if output.totals[0][1].rank in (0, 1):
+            return None
+        best, rows = 4, None
+        for other in self.outputs:
+            name, total = other.totals[-1]
+            if total.kind not in _COUNTED:
+                continue
+            same = total.column is not None and column is not None and total.column.id == column.id
+            place = 0 if same else _COUNTED.index(total.kind) + 1
+            if place < best:
+                values = self.drawn[other.name].cast(pl.Float64).to_numpy() / self.factor_of(other)
+                best, rows = place, self.parts[name] if len(other.totals) > 1 else values
+        return rows
 
     @property
     def below(self) -> float | None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.arrays import Floats, Integers
+from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import Formula, ReleasedColumn, Total
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.influence import Influence, Parts, Sampled, sampled_influence
@@ -108,6 +108,22 @@ class Estimator(ABC):
         Output: the two ends, one number per group, in the unit of `numbers`: for a time its ticks
         """
         return np.full(numbers.shape, math.nan), np.full(numbers.shape, math.nan)
+
+    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+        """The least and the largest number that the statistic can be, of each group; None where nothing holds it.
+
+        Output: in the unit of the released numbers: for a time its ticks
+        """
+        return None
+
+    def holds_all(self, output: ReleasedColumn, interval: tuple[Any, Any], parts: Parts) -> Booleans:
+        """Of which groups an interval holds every number that the statistic can be, up to rounding."""
+        widest = self.widest(output, parts)
+        if widest is None:
+            return np.zeros(np.shape(interval[0]), np.bool_)
+        least, most = np.broadcast_arrays(*widest)
+        rounding = np.where(np.isfinite(most - least), 1e-9 * (most - least), 0.0)
+        return np.asarray((interval[0] <= least + rounding) & (interval[1] >= most - rounding) & (least < most))
 
     def population(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
@@ -231,6 +247,12 @@ def in_ticks(output: ReleasedColumn, values: Any) -> Any:
     if output.bounds is None or output.formula is Formula.STD:
         return whole
     return np.clip(whole, int(output.bounds.lower) * output.ticks, int(output.bounds.upper) * output.ticks)
+
+
+def bounds_of(output: ReleasedColumn) -> tuple[float, float]:
+    """A column's bounds in the unit of its released numbers: for a time its ticks."""
+    assert output.bounds is not None
+    return float(output.bounds.lower) * output.ticks, float(output.bounds.upper) * output.ticks
 
 
 def half_width(output: ReleasedColumn) -> float:

@@ -104,6 +104,10 @@ class CorrelationEstimator(Estimator):
         rows = reach_of(output, output.totals[-1][1])[1]
         return Influence(weights, rows * np.abs(places).max(axis=(0, 1)) / number)
 
+    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+        """Between -1 and 1."""
+        return -1.0, 1.0
+
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """2, the largest there is: values that hardly differ have a correlation that is all noise.
 

@@ -101,6 +101,10 @@ class CovarianceEstimator(Estimator):
             high = np.where(number < 1, 2 * most, high * np.where(high > 0, largest, least))
         return widened((low, high), numbers)
 
+    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+        """The product of half of each width, either way."""
+        return -_most(output), _most(output)
+
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error for any values inside their bounds, as for a variance."""
         if rows is None:

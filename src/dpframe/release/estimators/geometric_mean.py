@@ -10,7 +10,7 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.plan import Bounds, ReleasedColumn
-from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, widened
+from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, bounds_of, widened
 from dpframe.release.estimators.influence import Parts
 from dpframe.release.estimators.mean import MeanEstimator
 from dpframe.release.pricing import NoisePlan
@@ -32,6 +32,10 @@ class GeometricMeanEstimator(Estimator):
         """Exponentials of the ends of the interval of the mean of logarithms; it holds as often, for they only grow."""
         ends = _LOGS.interval(_of_logs(output), plan, alpha, np.log(released), parts, rows)
         return widened((_exponential(output, end) for end in ends), released)
+
+    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+        """The bounds."""
+        return bounds_of(output)
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
         """Means of logarithms beside that of all groups together."""

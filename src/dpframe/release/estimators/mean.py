@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers
 from dpframe.plan import ReleasedColumn, Total
-from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, half_width, real, widened
+from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, bounds_of, half_width, real, widened
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, farthest_by_group, reaches, scales
 from dpframe.release.estimators.influence import Influence, Parts, Sampled
@@ -33,6 +33,10 @@ class MeanEstimator(Estimator):
     ) -> Interval:
         """Fieller's set, widened to hold the released number, which may be shrunk towards the centre."""
         return widened(mean_interval(output, plan, alpha, parts), numbers, output.ticks)
+
+    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+        """The bounds."""
+        return bounds_of(output)
 
     def population(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts

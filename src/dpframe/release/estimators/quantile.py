@@ -9,7 +9,7 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.plan import FEW, ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Interval, Noisy
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, bounds_of
 from dpframe.release.estimators.influence import Parts
 from dpframe.release.estimators.rank_tree import tree_expected_error, tree_interval, tree_values
 from dpframe.release.pricing import NoisePlan
@@ -39,9 +39,7 @@ class QuantileEstimator(Estimator):
         as dense as that function assumes. It is never narrower than an interval that was paid for at a lower
         confidence. If the number of values is unknown, it is the bounds.
         """
-        assert output.bounds is not None
-        least, most = (float(end) * output.ticks for end in output.bounds)
-        total = output.totals[0][1]
+        (least, most), total = bounds_of(output), output.totals[0][1]
         if total.is_tree:
             return tree_interval(output, alpha, numbers, parts, (least, most))
         if total.ci is None:
@@ -51,6 +49,10 @@ class QuantileEstimator(Estimator):
             return low, high
         lower, upper = _likely(output, plan, alpha, numbers, rows)
         return np.minimum(low, lower), np.maximum(high, upper)
+
+    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+        """The bounds."""
+        return bounds_of(output)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error for values as dense as `_choice_error` assumes; for a tree, as dense as evenly spread values."""

@@ -34,6 +34,10 @@ class CdfEstimator(Estimator):
     ) -> Interval:
         return tree_interval(output, alpha, numbers, parts, (0.0, 1.0))
 
+    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+        """A share is between 0 and 1."""
+        return 0.0, 1.0
+
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error of a share for this many values, at most 1."""
         return None if rows is None else min(_rank_error(output, plan, alpha) / rows, 1.0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real, widened
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, bounds_of, half_width, real, widened
 from dpframe.release.estimators.fieller import expected, farthest, reaches
 from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
 from dpframe.release.pricing import NoisePlan
@@ -48,6 +48,10 @@ class RatioEstimator(Estimator):
         Source: Fieller 1954, Journal of the Royal Statistical Society B 16
         """
         return _interval(output, plan, alpha, numbers, parts)
+
+    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+        """The bounds of a weighted mean; a ratio may be anything."""
+        return (-np.inf, np.inf) if output.bounds is None else bounds_of(output)
 
     def population(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts

@@ -65,6 +65,10 @@ class StandardizedEstimator(Estimator):
             upper = np.where(told, high / np.where(high > 0, small, large) - self.normal, most)
         return widened((np.clip(end, least, most) for end in (lower, upper)), numbers)
 
+    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+        """What as many values can have, or three where they are fewer."""
+        return self.range(np.maximum(parts[output.totals[-1][0]], 3.0))
+
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The width of the range of as many values: values that hardly differ have a statistic that is all noise.
 

@@ -35,6 +35,10 @@ class VarianceEstimator(Estimator):
         """The variances that fit, widened to hold the released number, whose mean may be clipped to its bounds."""
         return widened(map(self.of_variance, variance_interval(output, plan, alpha, parts)), numbers, output.ticks)
 
+    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+        """Between 0 and the largest that the bounds allow."""
+        return 0.0, float(self.of_variance(half_width(output) ** 2)) * output.ticks
+
     def population(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
     ) -> Interval:

@@ -68,7 +68,9 @@ class TableAnswer(AnswerKind[Question]):
             answer.parts,
             factor=record.statement.get("chosen", {}).get("scaled", 1.0),
             covers=question.covers,
+            sampled=question.sampled,
             unit_limits=question.limits,
+            enforced=bool(question.table.unit) and not question.table.single,
             ranked=question.row_names != question.by,
         )
         return Release(record, numbers)

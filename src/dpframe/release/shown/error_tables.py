@@ -78,14 +78,13 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
     def merged(at: NDArray[Any]) -> tuple[int | float | None, float, float]:
         cells = values[at].to_list()
         if len(cells) == 1:
-            return cells[0], lower[at].item(), upper[at].item()
-        value = _mean_of(numbers, output, at) if output.formula is Formula.MEAN else sum(cells)
+            missing = bool(numbers.empty[output.name][at].item())
+            return None if missing else cells[0], lower[at].item(), upper[at].item()
+        if output.formula is Formula.MEAN:
+            return _merged_mean(numbers, output, alpha, at)
+        value = sum(cells)
         if alpha is None or numbers.veiled:
             return value, math.nan, math.nan
-        if output.formula is Formula.MEAN:
-            sum_name, number = (float(numbers.parts[name][at].sum()) for name, _ in output.totals)
-            low, high = merged_mean_interval(output, numbers.noise, alpha, sum_name, number, len(at))
-            return value, min(low, value), max(high, value)
         kind = len(at), bool(at[1] == at[0] + 1)  # The cells of one row are adjacent in the long table.
         if kind not in sizes:
             sizes[kind] = _margin_error(numbers, output, alpha, *kind)
@@ -96,11 +95,21 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
     return merged
 
 
-def _mean_of(numbers: Numbers, output: ReleasedColumn, at: NDArray[Any]) -> float:
-    """The mean over several groups, from their noisy sums and counts."""
-    (sum_name, total), (count, _) = output.totals
-    deviation = numbers.noise.of(total).deviation * math.sqrt(len(at))
-    return float(mean_of(output, numbers.parts[sum_name][at].sum(), numbers.parts[count][at].sum(), deviation))
+def _merged_mean(
+    numbers: Numbers, output: ReleasedColumn, alpha: float | None, at: NDArray[Any]
+) -> tuple[float | None, float, float]:
+    """The mean over several groups, from their noisy sums and counts, with its interval; None where it says nothing."""
+    deviation = numbers.noise.of(output.totals[0][1]).deviation * math.sqrt(len(at))
+    total, number = (float(numbers.parts[name][at].sum()) for name, _ in output.totals)
+    value = float(mean_of(output, np.float64(total), np.float64(number), deviation))
+
+    def ends(alpha: float) -> tuple[float, float]:
+        low, high = merged_mean_interval(output, numbers.noise, alpha, total, number, len(at))
+        return min(low, value), max(high, value)
+
+    missing = not numbers.filled and bool(estimator_of(output).holds_all(output, ends(0.05), {}))
+    shown = None if missing else value
+    return (shown, math.nan, math.nan) if alpha is None or numbers.veiled else (shown, *ends(alpha))
 
 
 def _margin_error(numbers: Numbers, output: ReleasedColumn, alpha: float, number: int, in_a_row: bool) -> float:
@@ -135,7 +144,8 @@ def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataF
     for output in numbers.outputs:
         value = _floats(numbers.shown.get_column(output.name))
         lower, upper = intervals(numbers, output, alpha, rows)
-        block = pl.DataFrame({"column": [output.name] * len(value), "value": value, "lower": lower, "upper": upper})
+        ends = {name: np.where(numbers.hidden, np.nan, end) for name, end in (("lower", lower), ("upper", upper))}
+        block = pl.DataFrame({"column": [output.name] * len(value), "value": value, **ends})
         parts.append(pl.concat([keys, block], how="horizontal") if by else block)
     if not parts:  # The release has keys alone.
         parts = [keys.clear().with_columns(column=pl.lit(""), value=0.0, lower=0.0, upper=0.0)]
@@ -143,13 +153,12 @@ def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataF
     if numbers.layout.margins and not numbers.layout.normalize:
         long = pl.concat([long.with_columns(as_text(long[name]) for name in by), margin_errors(numbers, alpha)])
     error = largest_error()
-    ends = pl.when(pl.col("value").is_not_null()).then(pl.col("lower", "upper"))  # A suppressed group has none.
     for output in numbers.outputs:
         if not estimator_of(output).is_number:
             fewer = rows_fewer(output, numbers.noise, alpha)
             error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
     label = [] if numbers.covers is Covers.NOISE else [pl.lit(numbers.covers.label(1 - alpha)).alias("covers")]
-    return long.select(*by, "column", "value", error.alias("error"), ends, *label)
+    return long.select(*by, "column", "value", error.alias("error"), "lower", "upper", *label)
 
 
 def errors_together(tables: Sequence[Numbers], by: Sequence[str], alpha: float) -> list[pl.DataFrame]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from dpframe.plan import Formula, Question
+from dpframe.plan import Covers, Formula, Limits, Question, TotalKind
 from dpframe.release.answer import LEFT_OUT, Numbers, left_out_names
+from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.report import BIAS, UNKNOWN
 
 _SOURCE = {
@@ -45,6 +47,40 @@ def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
         pl.when(shown).then(pl.Series(name, cells, pl.Float64).fill_nan(None)).alias(name)
         for name, cells in columns.items()
     )
+
+
+def scope(numbers: Numbers, ci: float | None, estimates: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What intervals cover, and what limits leave out of counts and sums, in a line each for the reader of a table.
+
+    Input:  ci: the confidence of the intervals that are shown, None if none are; estimates: the lines of
+            `release.left_out.left_out`, where dp.Auto paid for them
+    """
+    if ci is None:
+        said = []
+    elif numbers.covers is Covers.POPULATION:
+        said = [f"{100 * ci:g}% intervals cover noise and the sampling of people."]
+    else:
+        said = [f"{100 * ci:g}% intervals cover noise alone, not the sampling of people: see covers='population'."]
+    known = {line["column"]: line for line in estimates if line["estimate"] is not None}
+    said += [_sentence(line, grouped=bool(numbers.by)) for line in known.values()]
+    unknown: dict[str, list[str]] = {}
+    for output in numbers.outputs:
+        total = output.totals[0][1]
+        limits = _binding(total.limits or numbers.unit_limits, grouped=bool(numbers.by)) if numbers.enforced else ""
+        complete = total.kind is TotalKind.UNITS and not numbers.by
+        if limits and estimator_of(output).adds_up and output.name not in known and not complete:
+            unknown.setdefault(limits, []).append(output.name)
+    return said + [f"What {limits} leaves out of {', '.join(names)} is unknown." for limits, names in unknown.items()]
+
+
+def _binding(limits: Limits, *, grouped: bool) -> str:
+    """The limits that are not implied by the limit on all rows, as they are typed."""
+    most = limits.max_rows or math.inf
+    groups, rows = (
+        limit if grouped and limit and limit < most else None
+        for limit in (limits.max_groups, limits.max_rows_per_group)
+    )
+    return Limits(limits.max_rows, groups, rows).typed
 
 
 def bias_words(question: Question, lines: Sequence[Mapping[str, Any]]) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.arrays import Floats
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import RELEASE, ReleasedColumn
+from dpframe.plan import RELEASE, Covers, ReleasedColumn, read_covers
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci, with_intervals
 from dpframe.release.answer import is_total, known_nonnegative, nonnegative, read_suppression, rounded
 from dpframe.release.estimators import estimator_of
@@ -30,7 +30,7 @@ from dpframe.release.shown.crosstab import (
 )
 from dpframe.release.shown.error_tables import crosstab, error_table, largest_errors, noise_table
 from dpframe.release.shown.files import grid_html, long_html
-from dpframe.release.shown.left_out import with_left_out
+from dpframe.release.shown.left_out import scope, with_left_out
 from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES
 from dpframe.release.shown.usefulness import mostly_noise
 from dpframe.usage import RELEASED, NoNumber, explains, warn
@@ -60,7 +60,7 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
 
     @property
     def value(self) -> Any:
-        """The released number, if there is only one.
+        """The released number, if there is only one; None where noise hides it, see `fill`.
 
         Errors: UnsupportedOperation if there are several
 
@@ -76,10 +76,20 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
 
     def __float__(self) -> float:
         """`float(out)` is the released number; see `value`."""
-        return float(self.value)
+        return float(self._known)
 
     def __int__(self) -> int:
-        return int(self.value)
+        return int(self._known)
+
+    @property
+    def _known(self) -> Any:
+        """The released number. Errors: UnsupportedOperation where it is missing."""
+        if self.value is None:
+            raise UnsupportedOperation(
+                "The number is missing, since noise hides it: any possible value fits. Ask about more rows, or pay a "
+                "higher price. To see what was drawn, type .fill()."
+            )
+        return self.value
 
     def __getitem__(self, key: object) -> NoReturn:
         typed = repr(key) if isinstance(key, str) else "..."
@@ -87,10 +97,14 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
 
     def _in_kind(self, kind: Kind) -> Any:
         if self._numbers.layout.is_description:
-            return described(self._numbers, kind)
-        table = self._numbers.shown if self._ci is None else with_intervals(self._numbers, 1 - self._ci)
-        grid = crosstab(self._numbers)
-        return laid_out(table, kind, None if grid is None else replace(grid, marks=None))
+            table = described(self._numbers, kind)
+        else:
+            long = self._numbers.shown if self._ci is None else with_intervals(self._numbers, 1 - self._ci)
+            grid = crosstab(self._numbers)
+            table = laid_out(long, kind, None if grid is None else replace(grid, marks=None))
+        if kind == "pandas":
+            table.attrs["dpframe"] = " ".join([f"Released at {self.cost}.", *self._notes])
+        return table
 
     def _marked(self, kind: Kind) -> Any:
         """The table as it is written to files: with marks in place of suppressed numbers, if marks were typed."""
@@ -115,19 +129,23 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
         return sheets
 
     def _to_text(self) -> Any:
-        """The pandas table with a mark, or an empty text, for each suppressed number."""
-        table = self._marked("pandas")
-        return table.astype(object).where(table.notna(), "") if self._numbers.below is not None else table
+        """The pandas table with a mark, or an empty text, for each number that is not shown."""
+        table, numbers = self._marked("pandas"), self._numbers
+        missing = numbers.below is not None or any(cells.any() for cells in numbers.empty.values())
+        return table.astype(object).where(table.notna(), "") if missing else table
 
     # Intervals beside the numbers
 
-    def with_ci(self, ci: float = 0.95) -> Release[Table_co]:
+    def with_ci(self, ci: float = 0.95, covers: str | None = None) -> Release[Table_co]:
         """Add the ends of a confidence interval beside each number: `n_low` and `n_high` beside `n`. It is free.
 
         A quantile has an interval only if it was released with one, `release(..., ci=0.95)`; it is shown at that
         confidence or below.
 
-        Input:  ci: the probability with which each interval holds the number without its noise, such as 0.95
+        Input:  ci: the probability with which each interval holds its number, such as 0.95; covers: "population" for
+                the number of the population that these people are drawn from, "noise" for the number without noise, by
+                default what was released. Numbers of people and rates, of people with one row in a group, have both;
+                other numbers have what `release(..., covers=...)` asked for
         Output: a release whose table has the ends: integers beside integers, times beside times; means and quantiles
                 stay inside their bounds. They are the intervals of `accuracy`, whose docstring defines them
         Errors: InvalidArgument for a ci that is not a probability, or if a column of the release has such a name
@@ -142,10 +160,33 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
         ['city', 'count', 'count_low', 'count_high']
         """
         numbers, confidence = self._numbers, read_ci(ci)
+        if covers is not None and (wanted := read_covers(covers)) is not numbers.covers:
+            unknown = [output.name for output in numbers.outputs if output.name not in numbers.sampled]
+            if wanted is Covers.POPULATION and unknown:
+                raise UnsupportedOperation(
+                    f"with_ci(): what was released does not say how far people differ in {', '.join(unknown)}. Ask for "
+                    "it in the release: release(..., ci=0.95, covers='population')."
+                )
+            numbers = replace(numbers, covers=wanted)
         check_ci(confidence, numbers.by, numbers.outputs, numbers.layout, numbers.covers)
-        return replace(self, _ci=confidence)
+        return replace(self, _ci=confidence, _numbers=numbers)
 
     # Post-processing
+
+    def fill(self) -> Release[Table_co]:
+        """Show the numbers that are missing because noise hides them, as they were drawn. It is free.
+
+        A number is missing (null) where its 95% interval for the noise holds every value that it could have, such as
+        the mean of a group without rows: a number in its place would be read as one. The repr and the report say how
+        many are missing. Minima, maxima and quantiles that nothing says the number of values of are always shown.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"spend": [3.0, 4.0]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.mean("spend", bounds=(0, 1000)).release(epsilon=0.01)
+        >>> out.value is None, out.fill().value is None
+        (True, False)
+        """
+        return replace(self, _numbers=replace(self._numbers, filled=True))
 
     def nonnegative(self) -> Release[Table_co]:
         """Remove negative numbers from counts, and from sums of nonnegative values. It is post-processing and free.
@@ -358,7 +399,12 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
 
     @property
     def _notes(self) -> list[str]:
-        return [*super()._notes, *self._unseen, *self._about_bounds, *mostly_noise(self._numbers)]
+        return [*super()._notes, *self._scope, *self._unseen, *self._about_bounds, *mostly_noise(self._numbers)]
+
+    @property
+    def _scope(self) -> list[str]:
+        """What the shown intervals cover, and what limits leave out."""
+        return scope(self._numbers, self._ci, self._statement.get("left_out", ()))
 
     @property
     def _about_bounds(self) -> list[str]:
@@ -386,7 +432,7 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
         return long_html(self._numbers.shown, by_name, [*self._numbers.by, *self._chosen], marks and marks[0])
 
     def _repr_html_(self) -> str:
-        before = (*super()._notes, *self._unseen, *self._about_bounds)
+        before = (*super()._notes, *self._scope, *self._unseen, *self._about_bounds)
         notes = (*before, *self._steps, *self._noisy, *mostly_noise(self._numbers))
         steps, names = "".join(f"<br>{escape(note)}" for note in notes), ", ".join(self._likely)
         likely = f"; those of {names} are likely, release(..., ci=0.95) proves" if names else ""
@@ -433,7 +479,7 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
             raise UnsupportedOperation(f"plot(): {output_shown.name!r} holds selected values, not numbers to draw.")
         words = in_words(self.derivation, output_shown.name)
         question_title = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
-        heading = self._heading(question_title, self._unseen)
+        heading = self._heading(question_title, [*self._scope, *self._unseen])
         grid = crosstab(numbers, 0.05)
         if grid is not None:
             signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)

@@ -312,7 +312,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
             [
                 (("column", f"95% margin of error ({items.get('intervals', 'noise only')})"), errors)
                 if errors
-                else "No number was released.",
+                else "No number with a margin of error was released.",
                 *items.get("shown", []),
                 *items.get("mostly_noise", []),
             ],

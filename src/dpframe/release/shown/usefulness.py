@@ -19,7 +19,10 @@ _GROUPED = (
     "as exact. Ask for fewer or larger groups, or pay a higher price."
 )
 _ALONE = "{names}: noise is at least as large as the number, so 0 would be about as exact. Pay a higher price."
-_ANYTHING = "{names}: any value within the bounds fits. Ask about more rows, or pay a higher price."
+_MISSING = (
+    "{names}: missing{groups}, since noise hides it: any possible value fits. Ask about more rows, or pay a higher "
+    "price; .fill() shows what was drawn."
+)
 
 
 def mostly_noise(numbers: Numbers) -> list[str]:
@@ -34,7 +37,7 @@ def mostly_noise(numbers: Numbers) -> list[str]:
     Input:  numbers as released
     Bound:  none is needed: it is post-processing
     """
-    columns: dict[str, list[str]] = {_GROUPED: [], _ALONE: [], _ANYTHING: []}
+    columns: dict[str, list[str]] = {_GROUPED: [], _ALONE: []}
     errors = error_table(numbers, 0.05)
     regression = bool(numbers.outputs) and numbers.outputs[0].regressors is not None
     for output in numbers.outputs[:1] if regression else numbers.outputs:
@@ -42,7 +45,19 @@ def mostly_noise(numbers: Numbers) -> list[str]:
         words = _verdict(numbers, output, own[: numbers.long.height]) if estimator_of(output).is_number else ""
         if words:
             columns[words].append(output.name)
-    return [words.format(names=", ".join(names)) for words, names in columns.items() if names]
+    said = [words.format(names=", ".join(names)) for words, names in columns.items() if names]
+    return [*said, *_missing(numbers)]
+
+
+def _missing(numbers: Numbers) -> list[str]:
+    """Sentences for columns of which numbers are missing because they say nothing, by the number of groups."""
+    columns: dict[str, list[str]] = {}
+    for output in numbers.outputs:
+        number, of = int((numbers.empty[output.name] & ~numbers.hidden).sum()), numbers.long.height
+        if number:
+            groups = f" in {number:,} of {of:,} groups" if number < of else " in each group" if numbers.by else ""
+            columns.setdefault(groups, []).append(output.name)
+    return [_MISSING.format(names=", ".join(names), groups=groups) for groups, names in columns.items()]
 
 
 def warn_hopeless(errors: pl.DataFrame, assume_rows: int | None) -> None:
@@ -71,7 +86,7 @@ def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> 
     ):
         return ""
     if estimator.shrinks:
-        return _ANYTHING if output.formula is Formula.MEAN and _is_unbounded(output, errors) else ""
+        return ""
     if len(values) >= _GROUPS:
         if not np.all(np.isfinite(deviations)):
             return _GROUPED
@@ -80,10 +95,3 @@ def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> 
         noise = apart * np.mean((deviations / unit) ** 2)
         return _GROUPED if np.var(values / unit, ddof=1) <= 2 * noise else ""
     return _ALONE if estimator.adds_up and bool(np.all(np.abs(values) <= deviations)) else ""
-
-
-def _is_unbounded(output: ReleasedColumn, errors: pl.DataFrame) -> bool:
-    """Whether the intervals of at least half of the means reach from one bound to the other."""
-    assert output.bounds is not None
-    low, high = (float(end) * output.ticks for end in output.bounds)
-    return bool(((errors["lower"] <= low) & (errors["upper"] >= high)).mean() >= 0.5)  # type: ignore[operator]

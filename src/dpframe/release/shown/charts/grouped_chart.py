@@ -55,7 +55,7 @@ def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Chart:
     hollow = any(mark.noise for mark in parts.marks) and not as_lines
     hollow_note = "Hollow: no larger than the margin of error." if hollow else ""
     missing = sum(mark.value is None for mark in parts.marks)
-    notes += [note, f"Suppressed: {missing:,}." if missing else ""]
+    notes += [note, f"Suppressed or hidden by noise: {missing:,}." if missing else ""]
     return drawn(
         chart, heading.also(" ".join(filter(None, [intervals, hollow_note])), " ".join(filter(None, notes))), look, size
     )

@@ -1,0 +1,104 @@
+"""A number that the noise hides altogether is missing, and is not shown as a number."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.errors import UnsupportedOperation
+
+BOUNDS = {"x": (0, 10), "y": (1, 8)}
+ROWS = pl.DataFrame(
+    {"id": range(3000), "x": [float(i % 11) for i in range(3000)], "y": [1.0 + i % 7 for i in range(3000)], "g": "full"}
+)
+STATISTICS = {
+    "mean": dp.mean("x"),
+    "median": dp.median("x"),
+    "var": dp.var("x"),
+    "std": dp.std("x"),
+    "cov": dp.cov("x", "y"),
+    "corr": dp.corr("x", "y"),
+    "skew": dp.skew("x"),
+    "kurtosis": dp.kurtosis("x"),
+    "ratio": dp.ratio(dp.sum("x"), dp.sum("y")),
+    "weighted": dp.mean("x", weights="y"),
+    "geometric": dp.geometric_mean("y"),
+}
+
+
+def asked(rows=ROWS, **statistics):
+    budget = dp.Budget(epsilon=1e6)
+    frame = dp.protect(rows, unit="id", budget=budget, max_rows=1, bounds=BOUNDS, keys={"g": ["full", "empty"]})
+    return frame.group_by("g").agg(n=dp.count(), **statistics)
+
+
+@pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_the_number_of_a_group_without_rows_is_missing(statistic):
+    out = asked(s=STATISTICS[statistic]).release(epsilon=5.0)
+    full, empty = out.table["s"]
+    assert full is not None
+    assert empty is None
+    assert "s: missing in 1 of 2 groups" in repr(out)
+    assert out.fill().table["s"].is_not_null().all()
+    assert "missing" not in repr(out.fill())
+
+
+def test_its_interval_still_says_that_anything_fits():
+    out = asked(s=dp.mean("x")).release(epsilon=50.0, ci=0.95)
+    empty = out.table.row(1, named=True)
+    assert (empty["s"], empty["s_low"], empty["s_high"]) == (None, 0.0, 10.0)
+    errors = out.accuracy().filter((pl.col("g") == "empty") & (pl.col("column") == "s")).row(0, named=True)
+    assert (errors["value"], errors["error"], errors["lower"], errors["upper"]) == (None, None, 0.0, 10.0)
+    assert out.suppress(below=10).accuracy().filter(pl.col("g") == "empty")["lower"].null_count() == 2
+
+
+def test_what_nothing_says_the_reach_of_is_shown():
+    rows = ROWS.clear()
+    frame = dp.protect(rows, unit="id", budget=dp.Budget(epsilon=10.0), max_rows=1, bounds=BOUNDS)
+    for query in (frame.median("x"), frame.min("x"), frame.max("x"), frame.sum("x"), frame.count()):
+        assert query.release(epsilon=0.1).value is not None
+
+
+def test_what_was_shrunk_is_shown():
+    groups = [f"g{i}" for i in range(40)]
+    rows = ROWS.with_columns(g=pl.Series([groups[i % 39] for i in range(3000)]))
+    frame = dp.protect(rows, unit="id", budget=dp.Budget(epsilon=10.0), max_rows=1, bounds=BOUNDS, keys={"g": groups})
+    out = frame.group_by("g").mean("x").release(epsilon=1.0)
+    assert out.table["x"][-1] is None
+    assert out.shrink().table["x"].null_count() == 0
+
+
+def test_a_crosstab_of_means_leaves_out_cells_and_margins():
+    frame = dp.protect(
+        ROWS.with_columns(h=pl.lit("a")),
+        unit="id",
+        budget=dp.Budget(epsilon=1e6),
+        max_rows=1,
+        bounds=BOUNDS,
+        keys={"g": ["full", "empty"], "h": ["a", "b"]},
+    )
+    query = frame.crosstab("g", "h", values="x", aggfunc="mean", margins=True)
+    out = query.release(epsilon=50.0)
+    table = out.to_pandas()
+    assert table.loc["full", ["a", "All"]].notna().all()
+    assert table.loc["empty"].isna().all()
+    assert table["b"].isna().all()
+    assert np.isfinite(out.fill().to_pandas().to_numpy(dtype=float)).all()
+
+
+def test_one_missing_number_is_no_number():
+    frame = dp.protect(ROWS.clear(), unit="id", budget=dp.Budget(epsilon=10.0), max_rows=1, bounds=BOUNDS)
+    out = frame.mean("x").release(epsilon=0.1)
+    assert out.value is None
+    with pytest.raises(UnsupportedOperation, match=r"any possible value fits.*\.fill\(\)"):
+        float(out)
+    assert 0 <= float(out.fill()) <= 10
+
+
+def test_files_have_an_empty_cell(tmp_path):
+    out = asked(s=dp.mean("x")).release(epsilon=50.0)
+    assert out.to_csv().splitlines()[2].endswith(",")
+    out.to_excel(tmp_path / "a.xlsx")
+    assert pd.read_excel(tmp_path / "a.xlsx", sheet_name="table")["s"].isna().tolist() == [False, True]
