@@ -198,7 +198,7 @@ def test_what_was_typed_is_never_exchanged(frame):
 def test_completion_shows_public_names_alone(frame):
     assert set(dir(dp)) == {*dp.__all__, "audit", "testing", "theory", "__version__"}
     report = frame.count(max_rows=1).release(epsilon=1).report()
-    assert set(dir(report)) == {"errors", "items", "to_dict", "to_html", "to_json"}
+    assert set(dir(report)) == {"errors", "items", "to_dict", "to_html", "to_json", "to_registry"}
 
 
 def test_a_frame_is_true_and_has_no_length(frame):

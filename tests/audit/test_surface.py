@@ -51,7 +51,7 @@ CLASSES = {
     Regression: {"released": f"{RELEASED} coefficients explain is_told plot predict release"},
     Batch: {"facts": "cost noise", "pays": "release"},
     dp.Release: {
-        "released": f"{RELEASED} ci compare covers difference independence noise nonnegative plot round shrink "
+        "released": f"{RELEASED} ci compare covers difference fill independence noise nonnegative plot round shrink "
         "suppress value with_ci"
     },
     Series: {"facts": "explain reads", "pays": "add", "released": "table total window"},
