@@ -7,6 +7,8 @@ import pytest
 import dpframe as dp
 from dpframe.errors import UnsupportedOperation
 
+pytestmark = pytest.mark.usefixtures("same_noise")
+
 CITIES = ["Bonn", "Kiel"]
 
 
@@ -83,7 +85,6 @@ def test_where_people_may_differ_by_more_it_is_refused():
             query.release(0.1).with_ci(covers="population")
 
 
-@pytest.mark.usefixtures("same_noise")
 @pytest.mark.parametrize("rows", [1, 3])
 def test_intervals_of_a_rate_hold_however_many_rows_people_have(rows):
     """With one row 95%, and with three, whose mean counts, more. Noise and tables are the same each time."""
