@@ -38,7 +38,7 @@ def asked(rows=ROWS, **statistics):
 @pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_the_number_of_a_group_without_rows_is_missing(statistic):
-    out = asked(s=STATISTICS[statistic]).release(epsilon=5.0)
+    out = asked(s=STATISTICS[statistic]).release(epsilon=2.5)
     full, empty = out.table["s"]
     assert full is not None
     assert empty is None
