@@ -3,6 +3,7 @@
 import copy
 import itertools
 import json
+import random
 import subprocess
 import sys
 from fractions import Fraction
@@ -282,3 +283,28 @@ def test_keys_whose_chance_nobody_counts_are_refused():
     certificate = _released("keys of few groups", "gaussian").certificate()
     assert certificate["composition"]["rule"] == "threshold_beside_noise"
     assert _check(_with(certificate, ("composition", "rule"), "gaussian")).verdict == "REFUSED"
+
+
+FACTS = {"scale", "epsilon", "rho", "mu_squared", "threshold", "groups", "rows", "rows_per_group", "l0", "l1", "linf"}
+CLAIMS = {"epsilon", "rho", "mu_squared", "l0", "l1", "linf"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.one_in(4)
+def test_certificates_with_one_number_changed(certificate, seed):
+    """Twice or half of a number is PROVED only where more is claimed, more noise is drawn, or a limit does not bind."""
+    rng, places = (
+        random.Random(seed),
+        [(p, v) for p, v in _places(certificate) if p[-1] in FACTS and p[0] != "questions"],
+    )
+    for path, value in rng.sample(places, min(len(places), 12)):
+        factor = rng.choice([Fraction(1, 2), 2])
+        if value in (None, 0, "0/1") or (type(value) is int and value * factor != int(value * factor)):
+            continue
+        changed = int(value * factor) if type(value) is int else _times(value, factor)
+        found = _check(_with(certificate, path, changed))
+        more = path[-1] in CLAIMS or path[-1] in ("scale", "threshold") or "alone" in path
+        if more and factor == 2:
+            continue  # the safe side
+        slack = path[0] == "composition" or (path[0], path[-1]) == ("charge", "delta")
+        assert found.verdict == "REFUSED" or slack or "limits" in path, (path, factor)
