@@ -30,7 +30,7 @@ fuzz: $(VENV)/installed
 	DPFRAME_FUZZ_MINUTES=$(MINUTES) DPFRAME_FUZZ_SEED=$(SEED) $(RUN) pytest tests/conformance/test_fuzz.py -m long -k test_for_some_minutes
 
 # The tests that take long and rarely fail, all of them or one part: `make test-long PART=engines`. `make test` runs the
-# others. Each part ends within half an hour on two cores.
+# others. Of a test with many cases each run asks some, always the same; `TURN=1` asks others, and `TURN=all` asks all.
 PARTS := conformance engines audit release core
 LONG_conformance := tests/conformance
 LONG_engines := tests/engine
@@ -38,11 +38,12 @@ LONG_audit := tests/audit
 LONG_release := tests/release
 LONG_core := src tests --ignore tests/conformance --ignore tests/engine --ignore tests/audit --ignore tests/release
 PART ?= $(PARTS)
+TURN ?= 0
 
 test-long: $(addprefix long-,$(PART))
 
 long-%: $(VENV)/installed
-	$(RUN) pytest $(SPREAD) -m long --durations 15 $(LONG_$*)
+	DPFRAME_TURN=$(TURN) $(RUN) pytest $(SPREAD) -m long --durations 15 $(LONG_$*)
 
 # The other end of the supported ranges, in an environment of its own. PySpark 4.0 leaves sockets open, which warns.
 test-oldest: .venv-oldest/installed

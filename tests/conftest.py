@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -14,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `stra
 
 from postgres_server import running_server, server_programs, why_not
 from strategies import KINDS
-from tiers import thin_out
+from tiers import out_of_turn, thin_out
 
 # The same examples in each run, as Hypothesis does by itself under CI, and no clock: a loaded machine is no failure.
 settings.register_profile("dpframe", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,9 +23,14 @@ settings.load_profile("dpframe")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Before pytest looks at marks: which cases are long."""
+def pytest_collection_modifyitems(config, items):
+    """Before pytest looks at marks: which cases are long, and which of these are asked in this turn."""
     thin_out(items)
+    turn = os.environ.get("DPFRAME_TURN", "0")
+    left = out_of_turn(items, int(turn)) if turn != "all" else []
+    config.hook.pytest_deselected(items=left)
+    others = set(map(id, left))
+    items[:] = [item for item in items if id(item) not in others]
 
 
 @pytest.fixture(params=KINDS)

@@ -1,12 +1,13 @@
-"""Which cases are quick."""
+"""Which cases are quick, and which of the long ones are asked in a turn."""
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import pytest
 
-from tiers import thin_out
+from tiers import MOST, out_of_turn, thin_out
 
 
 class Case:
@@ -43,3 +44,27 @@ def test_of_a_grid_each_value_stays_quick(step, engines):
         assert {params["engine"] for params in kept} == set(range(engines))
         assert {params["name"] for params in kept} == set("abcdefg")
         assert len(kept) < len(cases)
+
+
+def long_cases(**values):
+    cases = [Case(1, **dict(zip(values, case, strict=True))) for case in itertools.product(*values.values())]
+    for case in cases:
+        case.add_marker(pytest.mark.long)
+    return cases
+
+
+@pytest.mark.parametrize("engines", [1, 2, 8])
+def test_turns_together_ask_every_long_case_and_each_one_every_value(engines):
+    cases = long_cases(engine=range(engines), name=range(60))
+    turns = [set(cases) - set(out_of_turn(cases, turn)) for turn in range(-(-len(cases) // MOST))]
+    assert set.union(*turns) == set(cases)
+    for turn in turns:
+        assert len(turn) <= MOST + 60 * (engines > 1)
+        if engines > 1:
+            assert {case.callspec.params["engine"] for case in turn} == set(range(engines))
+            assert {case.callspec.params["name"] for case in turn} == set(range(60))
+
+
+def test_a_test_of_few_long_cases_has_one_turn():
+    assert out_of_turn(long_cases(name=range(MOST)), 0) == []
+    assert len(out_of_turn(long_cases(name=range(MOST + 1)), 0)) == MOST // 2

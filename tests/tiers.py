@@ -23,6 +23,9 @@ def in_turn(*values: Iterable[Any]) -> list[Any]:
     ]
 
 
+MOST = 20  # long cases of one test in a turn
+
+
 def thin_out(items: Sequence[pytest.Item]) -> None:
     """Make the cases of tests with `@pytest.mark.one_in(n)` long, but for about every n-th.
 
@@ -30,27 +33,48 @@ def thin_out(items: Sequence[pytest.Item]) -> None:
     lists add up to a multiple of n; and each value that has no quick case then keeps its first one. So every engine and
     every question stays in the quick tier: a bug of one value is found there, one of a combination in the long tier.
     """
+    thinned = (x for x in items if x.get_closest_marker("one_in") and not x.get_closest_marker("long"))
+    for family in _families(thinned):
+        for item, is_quick in zip(family, _nth(family, family[0].get_closest_marker("one_in").args[0]), strict=True):
+            if not is_quick:
+                item.add_marker(pytest.mark.long)
+
+
+def out_of_turn(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]:
+    """The long cases that another turn asks.
+
+    A test with more than MOST long cases is asked in several turns, each of which has about MOST of them and each value
+    of a grid at least once. All turns together ask every case.
+    """
+    left = []
+    for family in _families(item for item in items if item.get_closest_marker("long")):
+        turns = -(-len(family) // MOST)
+        if turns > 1:
+            left += [item for item, now in zip(family, _nth(family, turns, turn), strict=True) if not now]
+    return left
+
+
+def _families(items: Iterable[pytest.Item]) -> Iterable[list[Any]]:
+    """The cases of each test."""
     families = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("one_in") and not item.get_closest_marker("long"):
-            families[item.nodeid.partition("[")[0]].append(item)
-    for family in families.values():
-        _thin_out(family)
+        families[item.nodeid.partition("[")[0]].append(item)
+    return families.values()
 
 
-def _thin_out(family: Sequence[Any]) -> None:
-    step = family[0].get_closest_marker("one_in").args[0]
+def _nth(family: Sequence[Any], step: int, first: int = 0) -> list[bool]:
+    """For each case of a test, whether it is one of every n-th, and each value of a grid at least once."""
     cases = [{name: repr(value) for name, value in item.callspec.params.items()} for item in family]
     values = {name: list(dict.fromkeys(case[name] for case in cases)) for name in cases[0]}
     lists = [name for name in values if 1 < len(values[name]) < len(cases)]  # others differ from case to case
     if len(lists) > 1:
-        quick = [sum(values[name].index(case[name]) for name in lists) % step == 0 for case in cases]
+        chosen = [(sum(values[name].index(case[name]) for name in lists) - first) % step == 0 for case in cases]
     else:
-        quick = [number % step == 0 for number in range(len(cases))]
-    met = {(name, case[name]) for case, is_quick in zip(cases, quick, strict=True) if is_quick for name in lists}
-    for item, case, is_quick in zip(family, cases, quick, strict=True):
+        chosen = [(number - first) % step == 0 for number in range(len(cases))]
+    met = {(name, case[name]) for case, is_chosen in zip(cases, chosen, strict=True) if is_chosen for name in lists}
+    for number, case in enumerate(cases):
         mine = {(name, case[name]) for name in lists}
-        if is_quick or not met.issuperset(mine):
+        if not met.issuperset(mine):
+            chosen[number] = True
             met |= mine
-        else:
-            item.add_marker(pytest.mark.long)
+    return chosen
