@@ -156,7 +156,9 @@ def _choice_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: f
             and the law of the choice is known: see `choice_error`. If values are denser, the choice is nearer. Public
             rows are evenly spread too; `_public_shift` says how far they move the choice. An extreme is chosen with
             about as many rows beyond it as `extreme_targets` says; these are added. One step is added too, since values
-            and their quantile may be between candidates
+            and their quantile may be between candidates. Where there are many candidates, the values between two places
+            are random in number. A Poisson number N of the mean m has E[exp(-N / scale)] = exp(-m·(1 - exp(-1 /
+            scale))), so a row counts for 1 - exp(-1 / scale) to 1 / scale. The mean of the two is taken
     """
     ((_, total),) = output.totals
     candidates = total.candidates
@@ -174,7 +176,9 @@ def _choice_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: f
         beyond = min(max(beyond, 0.5), rows / 2)
     nearest = np.concatenate([[0.0], away[:-1] + 1])
     many = np.concatenate([[1.0], 2 * np.diff(away)])
-    steps = plan.of(total).choice.error_among(nearest * (each / scale + public), away, alpha, many) + beyond / each + 1
+    a_row = 1 / scale if candidates.count <= FEW else (1 / scale - math.expm1(-1 / scale)) / 2
+    gaps = nearest * (each * a_row + public)
+    steps = plan.of(total).choice.error_among(gaps, away, alpha, many) + beyond / each + 1
     error = min(steps, last) * float(candidates.step)
     return float(math.ceil(error)) if output.whole else error
 
