@@ -80,6 +80,7 @@ from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
+from dpframe.release.auto.noisy_histograms import Seen
 from dpframe.release.kinds import answers
 from dpframe.release.kinds import keys as rounds_of_keys
 from dpframe.release.kinds.answers import AnswerKind
@@ -667,7 +668,7 @@ def noise_is_somebody():
     frame = dp.protect(pl.DataFrame({"u": [1], "x": [5.0]}).clear(), unit="u")
     ask, price = frame.mean("x", bounds=dp.Auto(), max_rows=1)._question, Price(Fraction(1, 10), Fraction(0))
     column, bounds = ask.table.columns["x"], columns.Bounds(0, 1)
-    return sum(clipping._most_inside(ask, column, price, bounds, None) for _ in range(200)) > 20
+    return sum(clipping._most_inside(ask, column, price, bounds, None, Seen()) for _ in range(200)) > 20
 
 
 def nobody_counts():
@@ -1994,8 +1995,8 @@ PLANTS = [
     Plant(
         "an engine's words are passed on",
         sealed,
-        "except BaseException:",
-        "except ZeroDivisionError:",
+        "except BaseException as error:",
+        "except ZeroDivisionError as error:",
         errors_show_cells,
     ),
     Plant(
