@@ -577,12 +577,16 @@ def choice_cost(mechanism: Json, moved: Reach) -> Cost:
 
     A number of rows moves by 0 to 1 with each row: D = 1. The score of a quantile a/b is how far the rows below and
     above a candidate are from their shares, in b parts of a row. A row below moves that by b - a and one above by a, up
-    or down: D is twice the larger, over b. For the least and the largest value it is 2.
+    or down: D is twice the larger, over b. For the least and the largest value it is 2. Public rows may be added, one
+    less for each `fade` rows: if a row joins below and a part 1/fade of a public row leaves above, the score moves by
+    a/fade more, or else by (b - a)/fade.
     """
     scale, many, width = number(mechanism["scale"]), mechanism["number"], Fraction(1)
     if mechanism.get("rank") is not None:
         rank = number(mechanism["rank"])
-        width = 2 * max(rank, 1 - rank)
+        fade = mechanism.get("fade")
+        require(fade is None or is_whole(fade), "public rows do not fade")
+        width = 2 * (max(rank, 1 - rank) + (min(rank, 1 - rank) / fade if fade else 0))
         require(0 <= rank <= 1, "a rank is not between 0 and 1")
     require(scale > 0 and is_whole(many), "a scale or a number is not positive")
     if mechanism["law"] == "permute_and_flip":

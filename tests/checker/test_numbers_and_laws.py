@@ -169,8 +169,14 @@ def _exponential(scores, scale):
     return [weight / sum(weights) for weight in weights]
 
 
-def _score(counts, i, rank):
-    """How far the rows below and above candidate i are from their shares; or its number of rows."""
+def _score(counts, i, rank, fade=None):
+    """How far the rows below and above candidate i are from their shares; or its number of rows.
+
+    With `fade`, two public rows are at the ends, and a part 1/fade of one leaves for each row.
+    """
+    if fade is not None:
+        public = max(Fraction(2) - Fraction(sum(counts), fade), Fraction(0)) / 2
+        counts = [counts[0] + public, *counts[1:-1], counts[-1] + public]
     if rank is None:
         return counts[i]
     a, b = rank.numerator, rank.denominator
@@ -178,18 +184,24 @@ def _score(counts, i, rank):
     return -max((b - a) * below - a * (above + at), a * above - (b - a) * (below + at), 0) / b
 
 
+@pytest.mark.parametrize("fade", [None, 1, 2])
 @pytest.mark.parametrize("rank", [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), None])
-def test_choices_cost_what_is_said_on_all_small_tables(rank):
+def test_choices_cost_what_is_said_on_all_small_tables(rank, fade):
     """One row joins or leaves one of three places; scale 2 rows."""
     moved, scale = check.Reach(1, 1, 1, 1), Fraction(2)
-    stated = {"scale": "2/1", "number": 1, "rank": None if rank is None else f"{rank.numerator}/{rank.denominator}"}
+    stated = {
+        "scale": "2/1",
+        "number": 1,
+        "rank": None if rank is None else f"{rank.numerator}/{rank.denominator}",
+        "fade": fade,
+    }
     pure = check.choice_cost({**stated, "law": "permute_and_flip"}, moved).epsilon
     rho = check.choice_cost({**stated, "law": "exponential"}, moved).rho
     worst, worst_rho = 0.0, 0.0
     for counts in itertools.product(range(4), repeat=3):
         for place in range(3):
             more = [n + (i == place) for i, n in enumerate(counts)]
-            one, other = ([_score(c, i, rank) for i in range(3)] for c in (counts, more))
+            one, other = ([_score(c, i, rank, fade if rank else None) for i in range(3)] for c in (counts, more))
             for p, q in zip(_flips(one, float(scale)), _flips(other, float(scale)), strict=True):
                 worst = max(worst, abs(math.log(p / q)))
             p, q = (np.array(_exponential(scores, float(scale))) for scores in (one, other))
