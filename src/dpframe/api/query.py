@@ -35,7 +35,7 @@ from dpframe.release.answer import may_be_scaled
 from dpframe.release.estimators import estimator_of
 from dpframe.release.kept_answers import read_correction
 from dpframe.release.kinds import answer_kind
-from dpframe.release.pricing import NoisePlan, is_list, read_price, read_prices, share_price
+from dpframe.release.pricing import NoisePlan, is_list, paid_price, read_price, read_prices
 from dpframe.release.shown import Release, priced_chart, read_look, warn_hopeless
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -342,14 +342,24 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         """The question with the intervals that are asked for."""
         return self if ci is None else type(self)(self._question.with_ci(read_ci(ci)), self._budget)
 
+    def _covering(self, ci: float | None, covers: str, data: Any) -> Question:
+        """The question with the intervals that are asked for, about the rows that were named."""
+        question = self._with_ci(ci)._question.covering(read_covers(covers))
+        if ci is not None:
+            check_ci(ci, question.by, question.outputs, question.layout, question.covers)
+        if data is None:
+            return question
+        origin = engine.read_origin(data)
+        return replace(question, step=exchanged(question.step, lambda source: replace(source, origin=origin)))
+
     def _noise_plan(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
         """The noise that a price buys from the budget. If there is no budget, the price decides: ε or ρ."""
-        amounts = dict(price)
-        if (share := amounts.pop("share", None)) is not None:
-            return bought(self._question, share_price(resolve_budget(self._budget), share, noise, **amounts))[1]
+        if price.get("share") is not None:
+            return bought(self._question, paid_price(resolve_budget(self._budget), noise, **price))[1]
         terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
         with suppress(BudgetRequired):
             terms = resolve_budget(self._budget).terms
+        amounts = {name: amount for name, amount in price.items() if name != "share"}
         return answer_kind(self._question).noise(self._question, read_price(terms, **amounts, noise=noise))
 
     def release(
@@ -407,19 +417,9 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         >>> again.table.equals(out.table), frame.budget.remaining
         (True, Loss(epsilon=0.5, delta=0.0))
         """
-        budget, question = resolve_budget(self._budget, spender), self._with_ci(ci)._question
-        question = question.covering(read_covers(covers))
-        if ci is not None:
-            check_ci(ci, question.by, question.outputs, question.layout, question.covers)
-        amounts: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        if share is None:
-            price = read_price(budget.terms, **amounts, noise=noise)
-        else:
-            price = share_price(budget, share, noise, name, **amounts)
+        budget, question = resolve_budget(self._budget, spender), self._covering(ci, covers, data)
+        price = paid_price(budget, noise, name, share=share, epsilon=epsilon, delta=delta, rho=rho)
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
-        if data is not None:
-            origin = engine.read_origin(data)
-            question = replace(question, step=exchanged(question.step, lambda source: replace(source, origin=origin)))
         corrects, retry = read_correction(name, supersedes, because), on_pending == "retry"
         answer: Release[Table_co] = release(question, budget, price, corrects, name=name, refresh=refresh, retry=retry)
         answer = answer if ci is None else answer.with_ci(ci)

@@ -108,6 +108,19 @@ def _normal(questions: Sequence[PricedQuestion]) -> Normal | None:
     return Normal(total, any(question.private_keys for question, _ in questions))
 
 
+def _validated(questions: Sequence[Question], *, batch: bool) -> str:
+    """The unit that valid questions are about. Errors: BudgetMismatch for several; those of the questions."""
+    for question in questions:
+        if batch and question.undecided:
+            raise UnsupportedOperation("A batch is priced before any of it runs; release what has dp.Auto() by itself.")
+        engine.check_unchanged(question.step)
+        answer_kind(question).validate(question)
+    subjects = {subject_of(question) for question in questions}
+    if len(subjects) != 1:
+        raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
+    return subjects.pop()
+
+
 def settled(
     questions: Sequence[PricedQuestion],
     account: Account,
@@ -125,14 +138,7 @@ def settled(
             of; naming as in `Budget.charge`
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
-    for question, _ in questions:
-        if batch and question.undecided:
-            raise UnsupportedOperation("A batch is priced before any of it runs; release what has dp.Auto() by itself.")
-        engine.check_unchanged(question.step)
-        answer_kind(question).validate(question)
-    subjects = {subject_of(question) for question, _ in questions}
-    if len(subjects) != 1:
-        raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
+    subject = _validated([question for question, _ in questions], batch=batch)
     words = "; ".join(asked(question) for question, _ in questions)
     query = f"batch of {len(questions)}: {words}" if batch else words
     name = naming.get("name")
@@ -144,7 +150,7 @@ def settled(
     options |= {"normal": _normal(questions)} if account.terms is Terms.EITHER else {}
     normal = options.get("normal")
     certificate = None if any(question.undecided for question, _ in questions) else certified(questions, cost, normal)
-    receipt = account.charge(cost, subjects.pop(), query, **options)
+    receipt = account.charge(cost, subject, query, **options)
     if receipt.stored is None:
         asked_for = [question for question, _ in questions]
         read = partial(_answer_all, questions, account, receipt, price, name, corrects)

@@ -35,10 +35,10 @@ from dpframe.release.pricing.price import (
     RhoPrice,
     described_price,
     is_list,
+    paid_price,
     read_noise,
     read_price,
     read_prices,
-    share_price,
 )
 from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared
 
@@ -79,11 +79,11 @@ __all__ = [
     "is_list",
     "log_noise",
     "moved_totals",
+    "paid_price",
     "parts_of",
     "planned",
     "read_noise",
     "read_price",
     "read_prices",
-    "share_price",
     "spread_of",
 ]

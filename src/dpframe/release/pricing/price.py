@@ -272,11 +272,15 @@ def read_price(
     return kind(amount, read_delta(delta), read_noise(noise), text)
 
 
-def share_price(account: Account, share: object, noise: object, name: str | None = None, /, **others: object) -> Price:
-    """The price of a share of a budget; see `Budget.part`.
+def paid_price(
+    account: Account, noise: object, name: str | None = None, /, *, share: object = None, **others: Any
+) -> Price:
+    """The price that a release from an account pays: as typed, or that of a share of the budget, see `Budget.part`.
 
-    Errors: InvalidPrice, also if another price is typed beside it; InvalidArgument
+    Errors: InvalidPrice, also if another price is typed beside a share; InvalidArgument
     """
+    if share is None:
+        return read_price(account.terms, **others, noise=noise)
     if typed_too := [name for name, amount in others.items() if amount is not None]:
         raise InvalidPrice(f"share= is a price by itself; leave {typed_too[0]}= out: release(share=0.02).")
     part = read_epsilon(share, "share")
