@@ -51,14 +51,7 @@ def tuned(
     check_auto(price)
     amount = 9 * price.amount if at is None else read_epsilon(at, "at")
     release_price = replace(price, amount=amount, delta=read_delta(delta))
-    for choice in limits:
-        try:
-            release_price.plan(free.with_limits(choice))  # every refusal comes now
-        except UnboundedContribution:
-            raise UnboundedContribution(
-                "tune: the listed limits take the place of the question's limits, and one limit is missing. List all: "
-                "tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
-            ) from None
+    _check_planned(free, limits, release_price)
     also = sorted({histogram for choice in limits for histogram in judged_by(choice)})
     engine.check_unchanged(free.step)
     try_people(free, release_price, also)
@@ -88,6 +81,18 @@ def tuned(
     drawn = dt.datetime.now(dt.UTC).isoformat()
     keep(account, receipt, name, packed([Answer(table, {})]), {"tune": words, "drawn": drawn})
     return table
+
+
+def _check_planned(question: Question, limits: Sequence[Limits], price: Price) -> None:
+    """Refuse now what a release under some of the limits would refuse. Errors: UnboundedContribution, and others."""
+    for choice in limits:
+        try:
+            price.plan(question.with_limits(choice))
+        except UnboundedContribution:
+            raise UnboundedContribution(
+                "tune: the listed limits take the place of the question's limits, and one limit is missing. List all: "
+                "tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
+            ) from None
 
 
 def _check(question: Question) -> None:
