@@ -342,6 +342,14 @@ def test_near_ties_of_copies_are_decided_by_more_bits(monkeypatch):
     assert asked
 
 
+def test_a_candidate_without_copies_is_no_rival_of_any_word():
+    """Nor where the word of the only other one is at the end of the unit interval, where its float tells nothing."""
+    for choose in (permute_and_flip, exponential_choice):
+        for end in (0, 3, (1 << 64) - 1):
+            with bits.replay([end, end, end, *[1 << 63] * 8]):
+                assert choose(np.array([[5, 0, 9]]), 1, np.array([[0, 1, 0]])).tolist() == [1]
+
+
 def test_uniform_indexes_of_different_numbers(chi_square):
     many = np.tile(np.array([1, 2, 5, 2**32]), DRAWS // 4)
     drawn = uniform_index(many, DRAWS)

@@ -159,6 +159,7 @@ def _best(scores: Array, rate: Fraction, law: _Law, copies: Array | None) -> NDA
     if there is not None:
         keys, off = np.where(there, keys, -np.inf), np.where(there, off, 0.0)
     close = keys + off >= (keys - off).max(axis=1, keepdims=True)
+    close = close if there is None else close & there
     winners: NDArray[np.intp] = keys.argmax(axis=1)
     for row in np.nonzero(close.sum(axis=1) > 1)[0]:
         rivals = np.nonzero(close[row])[0]
