@@ -14,6 +14,7 @@ from dpframe import errors
 from dpframe.budget import Ledger, canonical
 from dpframe.release import paying
 from dpframe.release.shown import Filed
+from dpframe.release.stored import Answer, packed
 
 pytestmark = pytest.mark.filterwarnings("ignore:The released table is empty")
 CITIES = ["Bonn", "Kiel", "Ulm"]
@@ -88,9 +89,38 @@ def test_a_neighbour_has_the_same_certificate(name, relation):
 
 def of_the_question(out):
     certificate = out.certificate()
-    for name in ("answer", "drawn", "table", "ledger"):
+    assert (certificate.pop("answer") is None) == bool(certificate["table"]["changed"])
+    for name in ("drawn", "table", "ledger"):
         assert certificate.pop(name) is not None
     return canonical(certificate)
+
+
+def test_a_guess_of_hidden_numbers_cannot_be_checked_by_it():
+    """The hash of the answer as it was drawn is that of few possible tables, where few numbers are hidden."""
+    out = frame().group_by("city", keys=CITIES, max_groups=2, max_rows=5).count().release(epsilon=1.0)
+    guess = hashlib.sha256(packed([Answer(out.to_polars(), {})])).hexdigest()
+    assert out.certificate()["answer"] == guess
+    for hidden in (out.suppress(below=1e9), out.nonnegative().suppress(below=1e9, secondary=True)):
+        assert guess not in canonical(hidden.certificate())
+        assert canonical({**hidden.certificate(), "answer": guess, "table": 0}) == canonical(
+            {**out.certificate(), "table": 0}
+        )
+
+
+@pytest.mark.parametrize("name", ["hierarchy", "marginals"])
+def test_nor_by_that_of_one_of_several_tables(name):
+    table = rows().with_columns(half=pl.col("city").replace_strict({"Ulm": "s"}, default="n"), high=pl.col("x") > 5)
+    if name == "hierarchy":
+        leaves = {"half": ["n", "n", "s"], "city": CITIES}
+        out = frame(table).hierarchy(["half", "city"], keys=pl.DataFrame(leaves), max_rows=5).release(epsilon=1.0)
+        whole = out.suppress(below=1e9)
+        every = [whole, *(whole[level] for level in whole.levels)]
+    else:
+        asked = frame(table).marginals(["city", "high"], keys={"city": CITIES, "high": [True, False]}, max_rows=5)
+        out = asked.release(**PRICE)
+        every = [out[name].suppress(below=1e9) for name in out]
+    for hidden in every:
+        assert hidden.certificate()["answer"] is None
 
 
 def test_the_choices_of_auto_are_in_it_with_what_they_read():

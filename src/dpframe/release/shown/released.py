@@ -275,7 +275,8 @@ class Released(Exports, Generic[Table_co]):
         """Everything that the privacy claim of this release rests on, and nothing of the data, as plain values.
 
         `json.dumps(out.certificate())` is the document that others can check: see the reference. The stored release of
-        a name has the certificate of its first release.
+        a name has the certificate of its first release. Of a table that was changed, as by `suppress`, it has no hash
+        of the answer as it was drawn: who guesses hidden numbers could check the guess by it.
 
         Raises
         ------
@@ -297,6 +298,7 @@ class Released(Exports, Generic[Table_co]):
             )
         table = {"sha256": sha256((self.to_csv() or "").encode()).hexdigest(), "changed": list(self._steps)}
         about = {"question": number, "table": table, "drawn": self._statement["drawn"]}
+        about |= {"answer": None} if self._steps else {}
         versions = self._statement["implementation"]["versions"]
         whole: dict[str, Any] = json.loads(canonical({**stored, **about, "versions": versions}))  # with sorted keys
         return whole
