@@ -47,6 +47,8 @@ def require(holds: bool, claim: str) -> None:
 
 # 1. Numbers. Everything is a fraction, or an interval of two fractions that surely holds the number that is meant.
 
+LARGEST = Fraction(10**6)  # exponents beyond this are not computed
+MANY = 10**5  # groups or keys of one unit that are gone through one by one
 BITS = 320  # leading bits that the ends of an interval keep; they are rounded outwards
 
 
@@ -116,7 +118,9 @@ def exp(x: Fraction) -> Interval:
     Each term is less than half of the one before, so all that follow are together less than the last.
     """
     if x < 0:
-        return 1 / exp(-x)
+        return 1 / exp(-x) if x >= -LARGEST else Interval(0, exp(-LARGEST).high)
+    if x > LARGEST:
+        raise Unknown(f"a loss or a distance of {shown(x)} is too large to be computed here")
     halvings = int(x).bit_length() + 8
     small, total, term, n = x / 2**halvings, Interval(1), Interval(1), 0
     while term.high > Fraction(1, 2 ** (BITS + halvings)):
@@ -271,6 +275,13 @@ KINDS = {"rows", "values", "sum", "units", "unit_sum", "unit_products", "distinc
 KINDS |= {"sum_of_pair", "key_weights", "histogram", "count_of_pairs", "interaction"}
 
 
+def few(number: Exact) -> bool:
+    """Whether so many cases are gone through one by one. Errors: Unknown if not."""
+    if number > MANY:
+        raise Unknown(f"{shown(number)} groups or keys of one unit are too many to be gone through")
+    return True
+
+
 def least_of(*limits: int | None) -> int:
     """The smallest of limits, where None is no limit."""
     return min((limit for limit in limits if limit is not None), default=UNLIMITED)
@@ -282,6 +293,8 @@ def weights_of(limits: Mapping[str, int | None], rows: int | None, cells: int | 
     Limits that are enforced hold together, so one follows from others: no more groups than rows in all, no more rows in
     a group than in all. Without an id column nothing can be enforced, and `rows` alone holds.
     """
+    sound = all(limits[name] is None or is_whole(limits[name]) for name in Weights._fields)
+    require(sound and (rows is None or is_whole(rows)), "a limit is no whole number of at least 1")
     groups, each, most = (limits[name] if enforced else None for name in Weights._fields)
     most = least_of(most, rows)
     groups, each = least_of(groups, most, cells), least_of(each, most)
@@ -308,12 +321,15 @@ def reach_of(stated: Json, unit: Weights, totals: Mapping[str, Total], *, replac
     the entries and the whole. In one group they differ by at most `swing`, where one is at its top, one at its bottom.
     """
     kind, cells, (low, high) = stated["kind"], stated.get("cells"), stated.get("range", (1, 1))
-    sound = is_whole(stated["fraction"], 0) and low <= high and (cells is None or is_whole(cells))
+    wholes = [stated[name] for name in ("most", "one", "cells") if stated.get(name) is not None]
+    sound = is_whole(stated["fraction"], 0) and stated["fraction"] <= BITS and type(low) is type(high) is int
+    sound = sound and low <= high and all(map(is_whole, wholes)) and all(map(is_whole, stated.get("levels", ())))
     sound = sound and (low, high) in {"rows": [(1, 1)], "values": [(0, 1)], "units": [(1, 1)]}.get(kind, [(low, high)])
     require(sound, "its range, its fraction or its cells make no sense")
     fine, size, width = 2 ** stated["fraction"], max(-low, high), max(high, 0) - min(low, 0)
     groups, k, rows = unit
     if stated.get("one_row"):  # one row is exchanged for one row: what it adds goes at most from end to end of `range`
+        require(kind in ("rows", "values", "sum", "unit_products"), "its kind has no rule for exactly one row")
         apart = 0 if kind in ("rows", "values") else (high - low) * fine
         return within(1, apart, apart), size * fine
     if kind in ("merged", "rest"):  # all entries that a unit moves may be added up to one
@@ -346,7 +362,7 @@ def reach_of(stated: Json, unit: Weights, totals: Mapping[str, Total], *, replac
 def reach_of_units(stated: Json, unit: Weights, *, replace: bool) -> Reach:
     """The reach of totals that are not sums over rows in groups."""
     kind, most = stated["kind"], stated.get("most", 0)
-    if kind == "key_weights" and not replace:  # t keys get ⌊one/√t⌋ each
+    if kind == "key_weights" and not replace and few(most):  # t keys get ⌊one/√t⌋ each
         shares = [math.isqrt(stated["one"] ** 2 // t) for t in range(1, most + 1)]
         sums, squares = ([t * share**n for t, share in enumerate(shares, 1)] for n in (1, 2))
         return Reach(most, max(sums), max(squares), stated["one"])
@@ -355,8 +371,9 @@ def reach_of_units(stated: Json, unit: Weights, *, replace: bool) -> Reach:
     if kind == "count_of_pairs":  # down by at most what one unit brings, up by what the other brings
         return within(1, most, most)
     if kind == "interaction":
-        square = interaction(stated["levels"], replace=replace)
-        return Reach(0, 0, square * (unit.rows * 2 ** stated["fraction"]) ** 2, 0)
+        levels, whole = stated["levels"], unit.rows * 2 ** stated["fraction"]
+        most = 2 * whole if replace else whole  # a row adds 1 - 1/n at its own key of an axis and -1/n at others
+        return Reach(math.prod(levels), most * 2 ** len(levels), interaction(levels, replace=replace) * whole**2, most)
     raise Unknown(f"a total of kind {kind!r}")
 
 
@@ -379,6 +396,7 @@ def interaction(levels: Sequence[int], *, replace: bool) -> Fraction:
 
 NOISE, CHOICES = ("laplace", "discrete_laplace", "gaussian", "k_norm", "none"), ("permute_and_flip", "exponential")
 NORMAL = ("gaussian", "gaussian_rounds")
+DECIDED = {"optimal": "truncated_geometric", "rounds": "gaussian_rounds"}  # laws that only rules for keys draw from
 LAWS = (*NOISE, *CHOICES, "truncated_geometric", "gaussian_rounds")
 
 
@@ -414,6 +432,7 @@ def cost_of(mechanism: Json, totals: Mapping[str, Total]) -> Cost:
         raise Unknown(f"a mechanism of law {law!r}")
     fits = [(totals[name].stated["kind"] == "choice") == (law in CHOICES) for name in read_by(mechanism)]
     require(bool(fits) and all(fits), "a choice is by a law of choices, and noise is on all other totals")
+    require(number(mechanism.get("scale", "1/1")) > 0, "a scale is not positive")
     if law in CHOICES:
         return choice_cost(mechanism, totals[mechanism["of"]].reach)
     if law == "truncated_geometric":  # each group is (1/scale, p)-private by itself, where its number moves by 1
@@ -445,19 +464,23 @@ def laplace_cost(measures: Sequence[Measure], totals: Mapping[str, Total]) -> Fr
     costs: dict[str, Fraction] = {}
     left = list(measures)
     for plus, minus in permutations(measures, 2):
-        for total, count in permutations(plus.of, 2) if len(plus.of) == 2 else ():
+        for total, count in permutations(plus.of, 2) if len(plus.of) == 2 and {plus, minus} <= {*left} else ():
             weight = plus.of[count]
             if plus.of[total] == 1 and minus.of == {total: -1, count: weight} and minus.scale == plus.scale:
                 beside = next((m for m in left if len(m.of) == 2 and m.of.get(count) == -1 and total not in m.of), None)
                 left = [m for m in left if m not in (plus, minus, beside)]
-                costs[total] = pair_cost((total, count), weight, plus.scale, beside, totals)
-    for i, measure in enumerate(left):
+                cost = pair_cost((total, count), weight, plus.scale, beside, totals)
+                costs[total] = costs.get(total, Fraction(0)) + cost
+                break
+    for measure in left:
         moves = sum((abs(c) * totals[name].reach.l1 for name, c in measure.of.items()), Fraction(0))
-        costs[measure.only or str(i)] = costs.get(measure.only, Fraction(0)) + moves / measure.scale
+        costs[measure.only] = costs.get(measure.only, Fraction(0)) + moves / measure.scale  # "": of several totals
+    rests: dict[str, Fraction] = {}  # of totals whose rests are measured: what these cost together
     for name in [name for name in costs if name in totals and totals[name].stated["kind"] == "rest"]:
         of = totals[name].stated["of"]
         if of in costs and not totals[of].decides:
-            costs[of] = max(costs[of], costs.pop(name))
+            rests[of] = rests.get(of, Fraction(0)) + costs.pop(name)
+    costs |= {of: max(costs[of], cost) for of, cost in rests.items()}
     return sum(costs.values(), Fraction(0))
 
 
@@ -512,11 +535,16 @@ def normal_costs(measures: Sequence[Measure], totals: Mapping[str, Total], group
         if groups is not None and total.stated["kind"] != "rest":
             squares = min(squares, groups * apart * total.reach.linf**2)
         costs[name] = costs.get(name, Fraction(0)) + Fraction(squares) / measure.scale**2
-    for rest in [m for m in measures if m.only and totals[m.only].stated["kind"] == "rest"]:
+    rests = [m for m in measures if m.only and totals[m.only].stated["kind"] == "rest"]
+    for rest in rests:
         of = totals[rest.only].stated["of"]
         beside = next((m for m in measures if m.only == of), None)
+        alike = [m for m in rests if totals[m.only].stated["of"] == of] + [m for m in measures if m.only == of]
+        if len(alike) > 2:
+            continue  # one of both is measured twice: all add up
         if beside is not None and not totals[of].decides and totals[of].reach.l1:
             l1, squares, linf = totals[of].reach[1:]
+            few(l1 // linf)
             spread = [(j * linf**2, l1 - j * linf) for j in range(int(l1 // linf) + 1)]
             worst = [Fraction(x) / beside.scale**2 + Fraction(y**2) / rest.scale**2 for x, y in (*spread, (squares, 0))]
             costs[f"{of}/None"] = max(worst)
@@ -606,11 +634,14 @@ def hidden_alone(rule: Json, mechanism: Json, total: Total, groups: int) -> list
     groups it is largest where at most one c is strictly between the least and the most.
     """
     measure = next((m for m in mechanism["measures"] if m["of"] == {rule["by"]: 1}), None)
-    if measure is None or measure.get("common") is not None:
+    if measure is None or measure.get("common") is not None or mechanism["law"] not in NOISE[:3]:
         raise Unknown("keys by a number whose noise is not its own")
+    require(is_whole(rule["threshold"]), "a threshold is no whole number of at least 1")
     scale, reached = number(measure["scale"]), rule["threshold"] - rule["least"]
     hides = cache(lambda c: 1 - noise_tail(mechanism["law"], scale, reached - c))
-    most, whole, each = int(total.reach.linf), int(total.reach.l1), 0 if total.stated["fraction"] else 1
+    rows = total.stated["kind"] in ("rows", "units", "distinct", "merged") and not total.stated["fraction"]
+    most, whole, each = int(total.reach.linf), int(total.reach.l1), int(rows)
+    few(min(groups, whole) if each else groups)
     chances = [Interval(1)]
     for t in range(1, groups + 1 if each == 0 else min(groups, whole) + 1):
         full, rest = divmod(whole - t * each, most - each) if most > each else (t, 0)
@@ -621,13 +652,15 @@ def hidden_alone(rule: Json, mechanism: Json, total: Total, groups: int) -> list
 
 def keys_delta(rule: Json, mechanism: Json, total: Total) -> Interval | Fraction:
     """The chance that a group is released which only one of two neighbouring tables has."""
-    groups = total.reach.l0
+    groups, own = total.reach.l0, DECIDED.get(rule["rule"])
+    require(own is None or (mechanism["law"], mechanism.get("of")) == (own, rule["by"]), "another mechanism decides")
     if rule["rule"] == "threshold":
         return 1 - min(hidden_alone(rule, mechanism, total, groups), key=lambda chance: chance.low)
     if rule["rule"] == "optimal":  # a group of one unit is released with the chance `start`, each by itself
         start = number(rule["start"])
+        require(0 <= start <= 1, "a chance is not between 0 and 1")
         return 1 - (1 - start) ** groups if groups < 1000 else 1 - power(interval(1 - start), groups)
-    if rule["rule"] == "rounds" and mechanism["law"] == "gaussian_rounds":
+    if rule["rule"] == "rounds":
         # After j rounds a key of one unit has at most j·one, and noise that is normal but for j roundings by 1/2.
         scale, one, delta = number(mechanism["scale"]), total.stated["one"], Interval(0)
         for j, threshold in enumerate(mechanism["thresholds"], 1):
@@ -699,6 +732,8 @@ def rows_after(unit: Json, steps: Sequence[Json]) -> tuple[int | None, bool]:
     each row of a unit meets each of its rows in the other.
     """
     most, always = unit.get("rows"), True
+    require(("columns" in unit) != ("rows" in unit), "a unit has either columns that identify it, or a number of rows")
+    require("rows" not in unit or is_whole(most), "the rows of a unit are no whole number of at least 1")
     for i, step in enumerate(steps):
         kind, after = step["step"], [rows_after(unit, other) for other in step.get("others", ())]
         known = "rows" not in unit or kind not in ("per_unit", "join_units", "concat")
@@ -721,6 +756,14 @@ def rows_after(unit: Json, steps: Sequence[Json]) -> tuple[int | None, bool]:
     return most, always
 
 
+def once(pairs: Sequence[tuple[str, Json]]) -> Json:
+    """An object, which has each of its names once. Errors: ValueError, as readers differ in which of two they take."""
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise ValueError("an object has a name twice")
+    return read
+
+
 class Check:
     """The check of one certificate: what was derived, line by line, what does not follow, and what is not known."""
 
@@ -732,6 +775,10 @@ class Check:
         self.unknown: list[str] = []
         self.totals: dict[str, Total] = {}
         self.losses: dict[str, dict[str, Interval | Exact]] = {}  # of mechanisms, in the currencies that they claim
+        for part in ("totals", "mechanisms"):
+            ids = [stated["id"] for stated in certificate[part]]
+            if len({*ids}) < len(ids) or not all(isinstance(one, str) and one for one in ids):
+                self.refused.append(f"{part}: two have one id, or one has none")
         if certificate["certificate"] != 1 or certificate["relation"] not in ("add-remove", "replace"):
             self.unknown.append("the version of the certificate, or its relation of neighbours")
             return
@@ -766,7 +813,7 @@ class Check:
             self.refused.append(f"{where}: {error}")
         except Unknown as error:
             self.unknown.append(f"{where}: {error}")
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             self.refused.append(f"{where}: cannot be read: {type(error).__name__} {error}")
 
     def follows(self, what: str, derived: Interval | Exact, claimed: Json) -> None:
@@ -783,7 +830,7 @@ class Check:
             self.follows("rows of one unit", UNLIMITED if most is None else most, claimed["rows"])
         one = always and most == 1 and self.replace
         require(one or not claimed["exactly_one"], "that every unit has exactly one row does not follow")
-        place = self.certificate["questions"].index(question)
+        place = next(i for i, one in enumerate(self.certificate["questions"]) if one is question)
         rules = sum(rule["question"] == place for rule in self.certificate["keys"])
         listed = rules == 0 if question["cells"] is not None else rules == 1
         require(listed and (question["by"] or question["cells"] == 1), "groups have to be listed, or found by one rule")
@@ -803,8 +850,10 @@ class Check:
         tight = all(claim == getattr(unit, limit) and is_whole(claim) for limit, claim in claims.items())
         require(tight, f"its limits are not the tightest that follow: {unit}")
         own = stated["kind"] in ("merged", "rest", "histogram", "count_of_pairs", "interaction")
-        same = own or leaves or "levels" in stated or stated.get("cells") == question["cells"]
+        same = own or leaves or stated.get("cells") == question["cells"]
         require(same, "it has another number of entries than there are groups")
+        full = not leaves or (is_whole(leaves) and stated["cells"] * leaves >= (question["cells"] or 1))
+        require(full, "its nodes have too few leaves for all groups")
         if "grid" in stated:
             ends = [number(stated["grid"]["centre"]) + number(stated["grid"]["step"]) * end for end in stated["range"]]
             require(
@@ -814,12 +863,15 @@ class Check:
             stated.get("weighted", enforced) == enforced,
             "limits are enforced by weights if and only if rows have an owner",
         )
-        exact = question["contribution"]["exactly_one"] and not question["by"] and not stated.get("nullable")
+        filled = stated["kind"] == "rows" or stated.get("nullable") is False
+        exact = question["contribution"]["exactly_one"] and not question["by"] and filled
         require(exact or not stated.get("one_row"), "the rule for exactly one row needs one row that is never missing")
         moved, cell = reach_of(stated, unit, self.totals, replace=self.replace)
         decides = any(rule["by"] == name for rule in self.certificate["keys"])
         self.totals[name] = Total(stated, moved, unit, cell, self.replace, decides)
         for what, claim in stated["sensitivity"].items():
+            if stated["kind"] == "interaction" and what != "l2_squared":
+                continue  # claimed of the rows, not of the interaction; nothing follows from it
             self.follows(f"{stated['kind']}, {what}", getattr(moved, what), claim)
 
     def mechanism(self, stated: Json) -> None:
@@ -848,9 +900,13 @@ class Check:
         for mechanism in mechanisms:
             read = read_by(mechanism)
             for name in mechanism.get("gives", ()):
-                follows = name in read or read.issuperset(self.totals[name].stated.get("of", [""]))
+                stated = self.totals[name].stated
+                follows = name in read or (stated["kind"] == "sum_of_pair" and read.issuperset(stated["of"]))
                 require(follows, f"{mechanism['id']} gives {name}, which does not follow from what it measures")
             hidden |= read.union(mechanism.get("gives", ()))
+        decided = {rule["mechanism"] for rule in self.certificate["keys"] if rule["rule"] in DECIDED}
+        undecided = [m["id"] for m in mechanisms if m["law"] in DECIDED.values() and m["id"] not in decided]
+        require(not undecided, f"no rule counts the keys that {', '.join(undecided)} finds")
         seen = [name for name, total in self.totals.items() if total.reach.l2_squared and name not in hidden]
         require(not seen, f"no mechanism hides {', '.join(seen)}")
 
@@ -861,6 +917,8 @@ class Check:
             if rule["by"] not in self.totals:
                 raise Unknown("keys by a total of which nothing is known")
             require(is_whole(rule["least"], 0), "the number that no group is released with is below 0")
+            about = self.totals[rule["by"]].stated["question"]
+            require(about == rule["question"], "the groups of a question are found by a total of another one")
             if rule["rule"] == "threshold":  # of one unit, where it is alone
                 alone, total = rule["alone"], self.totals[rule["by"]]
                 require(alone["each"] <= (0 if total.stated["fraction"] else 1), "a unit may be alone with less")
@@ -891,6 +949,7 @@ class Check:
         """The charge, from the losses of all mechanisms and the δ of keys."""
         charge, rule, keys, rules = self.certificate["charge"], stated["rule"], self.keys(), self.certificate["keys"]
         spent: dict[str, Interval | Exact] = {"delta": keys}
+        require(("epsilon" in charge) != ("rho" in charge), "the charge is in ε or in ρ, and in one of them alone")
         if "mu_squared" in stated:
             self.follows(
                 "composed μ²",
@@ -929,7 +988,7 @@ class Check:
             noise = normal_delta(self.summed("mu_squared", normal=True), epsilon)
             self.follows("δ of the normal noise", noise, stated["delta"])
             return number(stated["delta"]) + keys
-        normal = [mechanism for mechanism in self.certificate["mechanisms"] if mechanism["law"] == "gaussian"]
+        normal = [mechanism for mechanism in self.certificate["mechanisms"] if mechanism["law"] in NORMAL]
         fits = [(rule["mechanism"], rule["rule"]) for rule in rules] == [(m["id"], "threshold") for m in normal]
         require(fits and len(rules) == 1, "this composition is for one threshold on the one mechanism of normal noise")
         claim = number(stated.get("delta", self.certificate["charge"]["delta"]))
@@ -978,7 +1037,7 @@ def read_by(mechanism: Json) -> set[str]:
 
 
 CODES = {"PROVED": 0, "REFUSED": 1, "UNKNOWN": 3}
-UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 ASSUMED = """It is assumed that
 - rows were read and limits enforced as the steps and totals say;
 - noise was drawn from the stated laws, each number's independently, and choices were made with the stated chances;
@@ -986,9 +1045,11 @@ ASSUMED = """It is assumed that
 
 
 def read(certificate: str, ledger: str | None = None, table: str | None = None) -> Check:
-    """The check of files. Errors: those of UNREADABLE."""
+    """The check of files. What is no exact number stays a text. Errors: those of UNREADABLE."""
     texts = [Path(path).read_text("utf-8") if path else "null" for path in (certificate, ledger)]
-    documents = [json.loads(text, parse_float=str) for text in texts]  # what is no exact number stays a text
+    documents = [json.loads(text, parse_float=str, parse_constant=str, object_pairs_hook=once) for text in texts]
+    if ledger and documents[1] is None:
+        raise ValueError("the ledger is empty")
     return Check(documents[0], documents[1], Path(table).read_bytes() if table else None)
 
 

@@ -148,12 +148,13 @@ class _Chain:
         return self.limited(total, max(abs(low), abs(high)), max(high, 0) - min(low, 0), off)
 
     def interaction(self, total: Facts) -> Sensitivity:
-        """The centred interaction of a marginal: its l2 alone."""
+        """The centred interaction of a marginal. A row adds 1 - 1/n at its own key of an axis, and -1/n at the others."""
         levels, rows = total["levels"], total["limits"]["rows"] * 2 ** total["fraction"]
         square = math.prod((Fraction(n - 1, n) for n in levels), start=Fraction(1))
         if self._relation == "replace" and levels:
             square *= 2 * Fraction(min(levels), min(levels) - 1)
-        return Sensitivity.of(l0=1, l1=0, l2_squared=rows**2 * square, linf=0)
+        most = rows * (2 if self._relation == "replace" else 1)
+        return Sensitivity.of(l0=math.prod(levels), l1=most * 2 ** len(levels), l2_squared=rows**2 * square, linf=most)
 
     def histogram(self, total: Facts) -> Sensitivity:
         """Integers of one unit, spread over the entries."""
