@@ -21,8 +21,8 @@ import pytest
 import dpframe as dp
 from dpframe import engine
 from dpframe.api.query import Query
-from dpframe.budget import account
 from dpframe.errors import DpFrameError
+from dpframe.noise import bits
 from dpframe.plan import Bounds, Covers, Hierarchy, Limits
 from dpframe.plan.columns import ColumnDefaults, Lock
 from dpframe.plan.statistics import Missing
@@ -407,7 +407,7 @@ def test_a_claim_that_is_too_small_is_found(monkeypatch):
 
 def alike(monkeypatch, questions, seed):
     """Ask questions of all tables together, and of some of them alone."""
-    monkeypatch.setattr(account.secrets, "token_hex", lambda size: "ab" * size)  # the salt of partitions
+    monkeypatch.setattr(bits, "random_salt", lambda: "ab" * 16)  # the salt of partitions
     rng, held = random.Random(seed), 0
     many = batches.frame()
     while held < questions:

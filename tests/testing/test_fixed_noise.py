@@ -1,6 +1,7 @@
 """Fixed noise, and that no real ledger pays under it."""
 
 import sqlite3
+import threading
 from contextlib import ExitStack
 
 import polars as pl
@@ -29,6 +30,35 @@ def test_a_seed_is_a_noise():
     assert bits.are_replaced() is False
     with pytest.raises(errors.InvalidArgument):
         with_seed(None)
+
+
+def test_blocks_in_threads_that_overlap_leave_nothing_behind():
+    """The salts of partitions too are fixed inside of a block alone, in its own thread: a real ledger has others."""
+
+    def salt_of(budget):
+        return budget.partition({"of": "rows"}, 2)[1]
+
+    begun, go_on, salts = threading.Event(), threading.Event(), []
+
+    def longer():
+        with testing.fixed_noise(2):
+            begun.set()
+            go_on.wait(60)
+            salts.append(salt_of(testing.budget()))
+
+    thread = threading.Thread(target=longer)
+    with testing.fixed_noise(1):
+        thread.start()
+        begun.wait(60)
+        first = salt_of(testing.budget())
+    real = salt_of(dp.Budget(epsilon=1.0))
+    go_on.set()
+    thread.join()
+    after = salt_of(dp.Budget(epsilon=1.0))
+    with testing.fixed_noise(1):
+        again = salt_of(testing.budget())
+    assert again == first
+    assert len({first, real, after, *salts}) == 4
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -20,14 +20,13 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from dpframe import noise as sources
-from dpframe.budget import Loss, account, read_delta, read_epsilon
+from dpframe.budget import Loss, read_delta, read_epsilon
 from dpframe.engine import ONE
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits, contrasts
@@ -220,7 +219,6 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
 
     laplace, whole, normal = (noise("answer", law) for law in ("laplace", "discrete_laplace", "gaussian"))
     flip, exponential = choice("permute_and_flip"), choice("exponential")
-    salt = SimpleNamespace(token_hex=lambda _: f"{seed:032x}")  # of partitions
     changes: list[tuple[Any, str, Any]] = [
         (noisy_histograms, "rounded_laplace", noise("histogram", "laplace")),
         *((of, "rounded_laplace", laplace) for of in (mechanisms, sources)),
@@ -231,7 +229,7 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         (shared_noise, "shared_gaussian", elliptic),
         (shared_noise, "window_noise", lambda scale, cells: _Given(said, "answer", "k-norm", scale)),
         (marginals, "rounded_contrasts", lambda scale, sizes: _Given(said, "answer", "contrasts", scale, sizes)),
-        (account, "secrets", salt),
+        (bits, "random_salt", lambda: f"{seed:032x}"),  # of partitions
         (grid, "_MOST", FEW),  # a quantile is then chosen among single candidates
     ]
     if not choosing:

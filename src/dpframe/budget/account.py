@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import secrets
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -36,6 +35,7 @@ from dpframe.errors import (
     ReleaseLost,
     UnsupportedOperation,
 )
+from dpframe.noise import bits
 from dpframe.safe_text import visible
 from dpframe.usage import BUDGET, PLAN, explains, warn
 
@@ -266,7 +266,7 @@ class Budget(BudgetState):
         name = fingerprint(plan)
         with self._book.write() as page:
             if name not in page.parts:
-                page.parts = opened(page.parts, name, groups, secrets.token_hex(16))
+                page.parts = opened(page.parts, name, groups, bits.random_salt())
                 line = {"partition": name, "groups": groups, "salt": page.parts[name]["salt"], "plan": {**plan}}
                 page.append("partition", line, now())
             return name, page.parts[name]["salt"]

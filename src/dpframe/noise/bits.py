@@ -33,6 +33,11 @@ def random_words(count: int) -> Words:
     return _source.get()(count)
 
 
+def random_salt() -> str:
+    """Return a secret of 128 bits as hexadecimal digits."""
+    return random_words(2).tobytes().hex()
+
+
 def are_replaced() -> bool:
     """Whether words come from anywhere but the operating system: no ledger but one of tests pays then."""
     return _source.get() is not _from_system
