@@ -138,8 +138,8 @@ def _recorded(question: Question, bring: Bring, flipped: int | None) -> tuple[st
 def replayed(name: str, flipped: int | None = None) -> Iterator[Stream]:
     """All randomness replaced: the words of the noise, and the tokens by which partitions choose."""
     stream = Stream(name, flipped)
-    token = mock.patch.object(bits, "random_salt", lambda: hashlib.shake_256(name.encode()).hexdigest(16))
-    with bits.substitute(stream), token:
+    salt = hashlib.shake_256(name.encode()).hexdigest(16)
+    with bits.substitute(stream), mock.patch.object(bits, "random_salt", return_value=salt):
         yield stream
 
 

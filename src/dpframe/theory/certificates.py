@@ -148,7 +148,7 @@ class _Chain:
         return self.limited(total, max(abs(low), abs(high)), max(high, 0) - min(low, 0), off)
 
     def interaction(self, total: Facts) -> Sensitivity:
-        """The centred interaction of a marginal. A row adds 1 - 1/n at its own key of an axis, and -1/n at the others."""
+        """The centred interaction of a marginal. A row adds 1 - 1/n at its key of an axis, and -1/n at others."""
         levels, rows = total["levels"], total["limits"]["rows"] * 2 ** total["fraction"]
         square = math.prod((Fraction(n - 1, n) for n in levels), start=Fraction(1))
         if self._relation == "replace" and levels:
