@@ -775,10 +775,10 @@ class Check:
         self.unknown: list[str] = []
         self.totals: dict[str, Total] = {}
         self.losses: dict[str, dict[str, Interval | Exact]] = {}  # of mechanisms, in the currencies that they claim
-        for part in ("totals", "mechanisms"):
-            ids = [stated["id"] for stated in certificate[part]]
+        for parts in ("totals", "mechanisms"):
+            ids = [stated["id"] for stated in certificate[parts]]
             if len({*ids}) < len(ids) or not all(isinstance(one, str) and one for one in ids):
-                self.refused.append(f"{part}: two have one id, or one has none")
+                self.refused.append(f"{parts}: two have one id, or one has none")
         if certificate["certificate"] != 1 or certificate["relation"] not in ("add-remove", "replace"):
             self.unknown.append("the version of the certificate, or its relation of neighbours")
             return
