@@ -106,6 +106,8 @@ def test_a_copy_says_what_was_lost_or_is_not_adopted(tmp_path):
         ({"visits": "1", "orders": 0, "rows": 0}, errors.InvalidPrice),
         ({"visits": 1, "orders": 0, "rows": 0, "nobody": 1}, errors.InvalidArgument),
         ({"visits": -1, "orders": 0, "rows": 0}, errors.InvalidPrice),
+        *(({"visits": missing, "orders": 0, "rows": 0}, errors.InvalidPrice) for missing in (None, "", False)),
+        ({"visits": 1, "orders": 0, "rows": None}, errors.InvalidPrice),
     ):
         with pytest.raises(kind):
             Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost=lost, **SAID)

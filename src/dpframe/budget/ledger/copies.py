@@ -190,9 +190,10 @@ def _read(typed: Any, limit: Loss) -> Loss:
     if isinstance(typed, (tuple, list)) and len(typed) != 2:
         raise InvalidArgument("lost= has ε, (ε, δ), ρ or (ρ, δ) for each budget: lost={'visits': (0.5, 1e-7)}.")
     size, delta = typed if isinstance(typed, (tuple, list)) else (typed, 0)
+    nothing = size == 0 and type(size) is not bool  # what is missing, as None or "", is no number
     if limit.exact_rho is None:
-        return Loss.charged(read_epsilon(size) if size else Fraction(0), read_delta(delta))
-    return Loss.charged_rho(read_rho(size) if size else Fraction(0), read_delta(delta))
+        return Loss.charged(Fraction(0) if nothing else read_epsilon(size), read_delta(delta))
+    return Loss.charged_rho(Fraction(0) if nothing else read_rho(size), read_delta(delta))
 
 
 def _twice(limit: Loss) -> Loss:
