@@ -16,10 +16,12 @@ tables one has all rows of one unit more ("add-remove"), or other rows, another 
 from __future__ import annotations
 
 import argparse
+import base64
 import hashlib
 import json
 import math
 import sys
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
@@ -813,7 +815,15 @@ class Check:
             self.refused.append(f"{where}: {error}")
         except Unknown as error:
             self.unknown.append(f"{where}: {error}")
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+            zlib.error,
+        ) as error:
             self.refused.append(f"{where}: cannot be read: {type(error).__name__} {error}")
 
     def follows(self, what: str, derived: Interval | Exact, claimed: Json) -> None:
@@ -1018,8 +1028,13 @@ class Check:
         for term in ("epsilon" if "epsilon" in charge else "rho", "delta"):
             require(number(charge[term]) == number(paid[term]), f"{term} is another one than the entry is charged with")
         results = [json.loads(entry["sealed"]) for entry in entries if entry["kind"] == "result"]
-        answers = [None, *(result["digest"] for result in results if result["about"] == named["number"])]
+        results = [result for result in results if result["about"] == named["number"]]
+        answers = [result["digest"] for result in results] or [None]
         require(self.certificate["answer"] in answers, "the result of this charge is another answer")
+        for result in results:
+            kept = kept_certificate(result)
+            other = [name for name in kept if kept[name] != self.certificate.get(name)]
+            require(not other, f"the result keeps a certificate of its own, which has another {', '.join(other)}")
         self.derived.append(f"ledger: entry {named['number']} of an unbroken chain has this charge")
 
     def table(self, table: bytes) -> None:
@@ -1027,6 +1042,13 @@ class Check:
         same = hashlib.sha256(table).hexdigest() == self.certificate["table"]["sha256"]
         require(same, "it is not the table whose hash the certificate has")
         self.derived.append("table: it has the hash that the certificate names")
+
+
+def kept_certificate(result: Json) -> Json:
+    """The certificate that is sealed in a result, as far as all its tables share it; empty if there is none."""
+    packed = base64.b64decode(result.get("statement", ""))
+    text = zlib.decompressobj().decompress(packed, 10**8)
+    return json.loads(text or "{}", parse_float=str).get("certificate") or {}
 
 
 def read_by(mechanism: Json) -> set[str]:

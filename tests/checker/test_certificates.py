@@ -216,6 +216,24 @@ def test_a_changed_ledger_is_refused(files, capsys):
             assert _run(files, capsys)[0] == 1
 
 
+def test_a_certificate_of_another_question_is_refused(files, capsys):
+    """It names the entry and the answer of a charge of the same price, whose result keeps another certificate."""
+    own = json.loads((files / "release.json").read_text())
+    first = dp.Ledger(files / "study.sqlite").budget("study")
+    other = _released("rows", "epsilon", budget=first).certificate()
+    (files / "export.json").write_text(dp.Ledger(files / "study.sqlite").export("json"))
+    assert own["charge"]["epsilon"] == other["charge"]["epsilon"]
+    for path in ("ledger", "answer", "drawn", "versions", "chosen"):
+        own[path] = other[path]
+    for answer in (own["answer"], None):
+        (files / "release.json").write_text(json.dumps({**own, "answer": answer}))
+        code, text = _run(files, capsys)
+        assert code == 1
+    own["answer"] = other["answer"]
+    (files / "release.json").write_text(json.dumps(own))
+    assert "keeps a certificate of its own, which has another" in _run(files, capsys)[1]
+
+
 def test_a_charge_of_another_price_is_refused(files, capsys):
     certificate = json.loads((files / "release.json").read_text())
     certificate["charge"]["epsilon"] = _times(certificate["charge"]["epsilon"], 2)
