@@ -225,13 +225,10 @@ def test_a_certificate_of_another_question_is_refused(files, capsys):
     assert own["charge"]["epsilon"] == other["charge"]["epsilon"]
     for path in ("ledger", "answer", "drawn", "versions", "chosen"):
         own[path] = other[path]
-    for answer in (own["answer"], None):
+    for answer in (other["answer"], None):
         (files / "release.json").write_text(json.dumps({**own, "answer": answer}))
         code, text = _run(files, capsys)
-        assert code == 1
-    own["answer"] = other["answer"]
-    (files / "release.json").write_text(json.dumps(own))
-    assert "keeps a certificate of its own, which has another" in _run(files, capsys)[1]
+        assert (code, "keeps a certificate of its own, which has another" in text) == (1, True)
 
 
 def test_a_charge_of_another_price_is_refused(files, capsys):
