@@ -23,6 +23,7 @@ import math
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import permutations
@@ -52,6 +53,7 @@ def require(holds: bool, claim: str) -> None:
 LARGEST = Fraction(10**6)  # exponents beyond this are not computed
 MANY = 10**5  # groups or keys of one unit that are gone through one by one
 BITS = 320  # leading bits that the ends of an interval keep; they are rounded outwards
+DOWN, UP = (Context(prec=100, rounding=way, Emin=-(10**6), Emax=10**6) for way in (ROUND_FLOOR, ROUND_CEILING))
 
 
 class Interval:
@@ -115,24 +117,13 @@ def monotone(at: Callable[[Fraction], Interval]) -> Callable[[Interval | Exact],
 
 @monotone
 def exp(x: Fraction) -> Interval:
-    """e^x: halve x until it is small, add up the Taylor series, and square as often as x was halved.
-
-    Each term is less than half of the one before, so all that follow are together less than the last.
-    """
-    if x < 0:
-        return 1 / exp(-x) if x >= -LARGEST else Interval(0, exp(-LARGEST).high)
+    """e^x. The manual of Python's decimal says that it is rounded correctly: one step outwards encloses it."""
+    if x < -LARGEST:
+        return Interval(0, exp(-LARGEST).high)
     if x > LARGEST:
         raise Unknown(f"a loss or a distance of {shown(x)} is too large to be computed here")
-    halvings = int(x).bit_length() + 8
-    small, total, term, n = x / 2**halvings, Interval(1), Interval(1), 0
-    while term.high > Fraction(1, 2 ** (BITS + halvings)):
-        n += 1
-        term = term * (small / n)
-        total = total + term
-    total = Interval(total.low, total.high + term.high)
-    for _ in range(halvings):
-        total = total * total
-    return total
+    low, high = (way.exp(way.divide(Decimal(x.numerator), Decimal(x.denominator))) for way in (DOWN, UP))
+    return Interval(Fraction(DOWN.next_minus(low)), Fraction(UP.next_plus(high)))
 
 
 @monotone
@@ -193,8 +184,7 @@ def power(x: Interval, n: int) -> Interval:
 def normal_delta(mu_squared: Exact, epsilon: Interval | Exact) -> Interval:
     """The δ at ε of normal noise, where one unit moves the mean by μ standard deviations.
 
-    The loss at an outcome is normal with mean μ²/2 and deviation μ, so δ = P[loss ≥ ε] - e^ε·P'[loss ≥ ε]. Source:
-    Balle, Wang 2018, arXiv:1805.06530, theorem 8.
+    The loss is normal with mean μ²/2 and deviation μ (Balle, Wang 2018, arXiv:1805.06530, theorem 8).
     """
     if mu_squared == 0:
         return Interval(0)
@@ -262,19 +252,20 @@ class Reach(NamedTuple):
 
 
 class Total(NamedTuple):
-    """A total with its derived reach. `cell`: the most of one unit in one entry; `decides`: keys are found by it."""
+    """A total with its derived reach; `decides` says that keys are found by it."""
 
     stated: Json
     reach: Reach
     weights: Weights
-    cell: Exact
     replace: bool
     decides: bool
 
 
+Totals = Mapping[str, Total]
 UNLIMITED = 10**100  # rows; no claim is as large
 KINDS = {"rows", "values", "sum", "units", "unit_sum", "unit_products", "distinct", "choice", "tree", "merged", "rest"}
 KINDS |= {"sum_of_pair", "key_weights", "histogram", "count_of_pairs", "interaction"}
+RANGES = {"values": (0, 1), **dict.fromkeys(("rows", "units", "distinct", "choice", "tree"), (1, 1))}  # of counts
 
 
 def few(number: Exact) -> bool:
@@ -292,8 +283,8 @@ def least_of(*limits: int | None) -> int:
 def weights_of(limits: Mapping[str, int | None], rows: int | None, cells: int | None, *, enforced: bool) -> Weights:
     """What limits leave of a unit that has at most `rows` rows (None: any number).
 
-    Limits that are enforced hold together, so one follows from others: no more groups than rows in all, no more rows in
-    a group than in all. Without an id column nothing can be enforced, and `rows` alone holds.
+    Limits that are enforced hold together: no more groups than rows in all, no more rows in a group than in all.
+    Without an id column nothing can be enforced, and `rows` alone holds.
     """
     sound = all(limits[name] is None or is_whole(limits[name]) for name in Weights._fields)
     require(sound and (rows is None or is_whole(rows)), "a limit is no whole number of at least 1")
@@ -306,85 +297,71 @@ def weights_of(limits: Mapping[str, int | None], rows: int | None, cells: int | 
 def within(entries: int, cell: Exact, whole: Exact) -> Reach:
     """The reach of vectors of so many entries that are at most `cell` each and `whole` together.
 
-    The sum of squares grows if a smaller entry gives to a larger one that is not full. So at most it is that of as many
-    full entries as `whole` fills, and one with the rest.
+    The sum of squares grows if a smaller entry gives to a larger one, so the worst has full entries and one rest.
     """
     whole = min(whole, entries * cell)
     full, rest = divmod(whole, cell) if whole else (0, 0)
     return Reach(entries, whole, full * cell * cell + rest * rest, cell) if whole else Reach(0, 0, 0, 0)
 
 
-def reach_of(stated: Json, unit: Weights, totals: Mapping[str, Total], *, replace: bool) -> tuple[Reach, Exact]:
-    """The reach of a total by its kind, and the most of one unit in one entry, in units of the total's integer.
+def reach_of(stated: Json, unit: Weights, totals: Totals, *, replace: bool) -> Reach:
+    """The reach of a total by its kind, in units of the total's integer.
 
-    A row of weight w adds w·2^f times a whole number of `range`, rounded toward 0, which makes no number larger. So a
-    unit has in one entry at most rows_per_group·2^f·h, with h the larger size of `range`, and rows·2^f·h in all.
-    Without it (add-remove) its vector is the difference. Of two units (replace) each may be in groups of its own: twice
-    the entries and the whole. In one group they differ by at most `swing`, where one is at its top, one at its bottom.
+    A row of weight w adds w·2^f times a whole number of `range`, rounded toward 0, so a unit has at most `cell` in one
+    entry and `whole` in all. Of two units (replace) each may be in groups of its own: twice the entries and the whole.
+    In one group they differ by at most `swing`, where one is at its top, one at its bottom.
     """
-    kind, cells, (low, high) = stated["kind"], stated.get("cells"), stated.get("range", (1, 1))
+    kind, cells, most, times = stated["kind"], stated.get("cells"), stated.get("most"), 2 if replace else 1
+    (low, high), (groups, k, rows) = stated.get("range", (1, 1)), unit
     wholes = [stated[name] for name in ("most", "one", "cells") if stated.get(name) is not None]
     sound = is_whole(stated["fraction"], 0) and stated["fraction"] <= BITS and type(low) is type(high) is int
     sound = sound and low <= high and all(map(is_whole, wholes)) and all(map(is_whole, stated.get("levels", ())))
-    sound = sound and (low, high) in {"rows": [(1, 1)], "values": [(0, 1)], "units": [(1, 1)]}.get(kind, [(low, high)])
-    require(sound, "its range, its fraction or its cells make no sense")
+    require(
+        sound and (low, high) == RANGES.get(kind, (low, high)), "its range, its fraction or its cells make no sense"
+    )
     fine, size, width = 2 ** stated["fraction"], max(-low, high), max(high, 0) - min(low, 0)
-    groups, k, rows = unit
     if stated.get("one_row"):  # one row is exchanged for one row: what it adds goes at most from end to end of `range`
         require(kind in ("rows", "values", "sum", "unit_products"), "its kind has no rule for exactly one row")
-        apart = 0 if kind in ("rows", "values") else (high - low) * fine
-        return within(1, apart, apart), size * fine
+        apart = 0 if kind == "values" else (high - low) * fine
+        return within(1, apart, apart)
     if kind in ("merged", "rest"):  # all entries that a unit moves may be added up to one
         moved = totals[stated["of"]].reach
-        return within(least_of(moved.l0, cells), moved.l1, moved.l1), moved.l1
-    if kind in ("rows", "values", "tree"):  # blocks of a level of a tree are disjoint, as groups are
-        cell, whole, swing = k * fine, rows * fine, k * fine
-    elif kind == "sum":
-        cell, whole, swing = k * size * fine, rows * size * fine, k * width * fine
-    elif kind in ("units", "unit_sum", "unit_products"):  # one number of a unit in each of its groups
-        cell, swing = (1, 1) if kind == "units" else (size * fine, width * fine)
-        whole = groups * cell
-        if stated.get("most") is not None and stated["most"] < whole:
-            raise Unknown(f"{kind} that add up to less over the groups of a unit than each allows")
-    elif kind == "distinct":  # a value counts once, whoever has it: a unit changes that of at most the values it brings
-        cell, whole, swing = k, rows, k
-    elif kind == "choice":  # rows that enter or leave a group: of two units, all rows of both
-        cell, whole, swing = k * fine, rows * fine, 2 * k * fine
-    elif kind == "sum_of_pair":  # S + c·V, each with the largest roundings that the format of the certificate allows
-        of = totals[stated["of"][0]].stated
-        off = max(abs(end) for end in of["range"]) + 1 + 2 * abs(stated["centre"]) if stated["fraction"] else 0
-        cell, whole, swing = k * size * fine + off, rows * size * fine + groups * off, k * width * fine + 2 * off
-    else:
-        return reach_of_units(stated, unit, replace=replace), 0
-    entries = least_of(2 * groups if replace else groups, None if kind == "tree" else cells)
-    found = within(entries, swing if replace else cell, 2 * whole if replace else whole)
-    return found._replace(l0=least_of(found.l0, cells)), cell
-
-
-def reach_of_units(stated: Json, unit: Weights, *, replace: bool) -> Reach:
-    """The reach of totals that are not sums over rows in groups."""
-    kind, most = stated["kind"], stated.get("most", 0)
+        return within(least_of(moved.l0, cells), moved.l1, moved.l1)
     if kind == "key_weights" and not replace and few(most):  # t keys get ⌊one/√t⌋ each
         shares = [math.isqrt(stated["one"] ** 2 // t) for t in range(1, most + 1)]
         sums, squares = ([t * share**n for t, share in enumerate(shares, 1)] for n in (1, 2))
         return Reach(most, max(sums), max(squares), stated["one"])
     if kind == "histogram":  # whole numbers of a unit whose sizes add up to at most `most`
-        return within(stated["cells"], 2 * most if replace else most, 2 * most if replace else most)
+        return within(cells, times * most, times * most)
     if kind == "count_of_pairs":  # down by at most what one unit brings, up by what the other brings
         return within(1, most, most)
     if kind == "interaction":
-        levels, whole = stated["levels"], unit.rows * 2 ** stated["fraction"]
-        most = 2 * whole if replace else whole  # a row adds 1 - 1/n at its own key of an axis and -1/n at others
+        levels, whole = stated["levels"], rows * fine
+        most = times * whole  # a row adds 1 - 1/n at its own key of an axis and -1/n at others
         return Reach(math.prod(levels), most * 2 ** len(levels), interaction(levels, replace=replace) * whole**2, most)
-    raise Unknown(f"a total of kind {kind!r}")
+    if kind not in KINDS or kind == "key_weights":
+        raise Unknown(f"a total of kind {kind!r}")
+    if kind in ("units", "unit_sum", "unit_products"):  # one number of a unit in each of its groups
+        k, rows = 1, groups
+        if most is not None and most < rows * size * fine:
+            raise Unknown(f"{kind} that add up to less over the groups of a unit than each allows")
+    cell, whole, swing = k * size * fine, rows * size * fine, k * width * fine
+    if kind == "choice":  # rows that enter or leave a group: of two units, all rows of both
+        swing = 2 * cell
+    if kind == "sum_of_pair" and stated["fraction"]:  # S + c·V, each with the largest roundings that the format allows
+        off = max(abs(end) for end in totals[stated["of"][0]].stated["range"]) + 1 + 2 * abs(stated["centre"])
+        cell, whole, swing = cell + off, whole + groups * off, swing + 2 * off
+    entries = least_of(times * groups, None if kind == "tree" else cells)  # blocks of a level of a tree are disjoint
+    found = within(entries, swing if replace else cell, times * whole)
+    return found._replace(l0=least_of(found.l0, cells))
 
 
 def interaction(levels: Sequence[int], *, replace: bool) -> Fraction:
     """l2² of one row in a centred interaction, in which the means along each axis are taken off.
 
     On an axis of n places, the vector of a place less its mean has the square 1 - 1/n, and two places have the inner
-    product -1/n. Axes multiply. A unit's rows do most in one cell. Of two units they do most in the cells x and y that
-    are furthest apart, |x - y|² = |x|² + |y|² - 2xy, or in x where the other unit has no row.
+    product -1/n. Axes multiply. Of two units the rows do most in the cells x and y that are furthest apart, |x - y|² =
+    |x|² + |y|² - 2xy, or in x where the other unit has no row.
     """
     square, products = Fraction(1), {Fraction(1)}
     for n in levels:
@@ -422,7 +399,7 @@ class Measure:
             (self.only,) = self.of
 
 
-def cost_of(mechanism: Json, totals: Mapping[str, Total]) -> Cost:
+def cost_of(mechanism: Json, totals: Totals) -> Cost:
     """The cost of a mechanism, by its law."""
     law = mechanism["law"]
     if law == "none":
@@ -453,7 +430,7 @@ def cost_of(mechanism: Json, totals: Mapping[str, Total]) -> Cost:
     raise Unknown(f"a mechanism of law {law!r}")
 
 
-def laplace_cost(measures: Sequence[Measure], totals: Mapping[str, Total]) -> Fraction:
+def laplace_cost(measures: Sequence[Measure], totals: Totals) -> Fraction:
     """ε of Laplace or two-sided geometric noise: at most the sum of |move|/scale.
 
     Noises are independent, and the density at z is at most e^(|x|/scale) times that at z + x (Dwork, McSherry, Nissim,
@@ -487,17 +464,15 @@ def laplace_cost(measures: Sequence[Measure], totals: Mapping[str, Total]) -> Fr
 
 
 def pair_cost(
-    names: tuple[str, str], weight: Fraction, scale: Fraction, beside: Measure | None, totals: Mapping[str, Total]
+    names: tuple[str, str], weight: Fraction, scale: Fraction, beside: Measure | None, totals: Totals
 ) -> Fraction:
     """ε of a sum S and the number V of its rows, measured as weight·V + S and weight·V - S with one scale.
 
-    If V moves by n and S by d, weight·V ± S move by |weight·n + d| + |weight·n - d| = 2·max(weight·|n|, |d|) together.
-    A row of weight w moves V by at most w and S by at most h·w, and weight·V is at most h·V in units of S. So in each
-    group and in all the maximum is bounded as S is: 2·l1(S), where both are about the same rows.
+    If V moves by n and S by d, these move by 2·max(weight·|n|, |d|) together. A row of weight w moves V by at most w
+    and S by at most h·w, and weight ≤ h in units of S: so they cost 2·l1(S), where both are about the same rows.
 
-    Beside it N - V, the rows without a value. Of a row of weight w some part u has no value, and w - u has one: that
-    costs at most u/scale' + 2·weight·(w - u)/scale, so w times the larger rate. Where numbers are rounded, to parts of
-    2^-f, each is off by less than 2 in a group: |N - V| ≤ u + 2, and V and S are no larger.
+    Beside it N - V, the rows without a value. Of a row of weight w some part u has no value: that costs at most
+    u/scale' + 2·weight·(w - u)/scale, so w times the larger rate. Rounded numbers are off by less than 2 in a group.
     """
     total, count = (totals[name] for name in names)
     rest = total.stated["kind"] == count.stated["kind"] == "rest"
@@ -518,7 +493,7 @@ def pair_cost(
     return max(1 / beside.scale, 2 * weight / scale) * Fraction(whole) * (2 if of.replace else 1)
 
 
-def normal_costs(measures: Sequence[Measure], totals: Mapping[str, Total], groups: int | None = None) -> list[Fraction]:
+def normal_costs(measures: Sequence[Measure], totals: Totals, groups: int | None = None) -> list[Fraction]:
     """μ² of normal noise, for each measure: the largest sum of (move/scale)².
 
     `groups`: the most groups in which totals move, if these are fewer than limits allow; a rest has what is not
@@ -554,7 +529,7 @@ def normal_costs(measures: Sequence[Measure], totals: Mapping[str, Total], group
     return list(costs.values())
 
 
-def adds_only(measure: Measure, totals: Mapping[str, Total]) -> Total:
+def adds_only(measure: Measure, totals: Totals) -> Total:
     """A total to which one unit adds numbers of one sign alone."""
     require(bool(measure.only), "noise that groups share, on several totals added up")
     stated = totals[measure.only].stated
@@ -564,14 +539,13 @@ def adds_only(measure: Measure, totals: Mapping[str, Total]) -> Total:
     return totals[measure.only]
 
 
-def shared_cost(measure: Measure, totals: Mapping[str, Total]) -> Fraction:
+def shared_cost(measure: Measure, totals: Totals) -> Fraction:
     """μ² of normal noise with a part C that all d cells share, for moves x of one sign.
 
     The covariance is scale²·(I + v·J), J all ones, v = common²/scale². By its inverse μ² = (|x|² - c·(Σx)²)/scale² with
-    c = v/(1 + d·v). As c·d < 1 this is convex in x: the largest is at a corner of all x with at most l0 entries between
-    0 and linf that add up to at most l1. There all entries are full or 0, but for one if the sum is l1. Both noises are
-    rounded to 1/65536: the answer is a function of x - w + N and w + C for every such multiple w, and the one next to
-    the best real w adds (d/scale² + 1/common²)/(2·65536)².
+    c = v/(1 + d·v). As c·d < 1 this is convex in x: the largest is at a corner, where all entries are full or 0, but
+    for one if the sum is l1. Both noises are rounded to 1/65536: the answer is a function of x - w + N and w + C for
+    every such multiple w, and the one next to the best real w adds (d/scale² + 1/common²)/(2·65536)².
     """
     total, d, variance = adds_only(measure, totals), measure.stated["cells"], measure.scale**2
     v = number(measure.stated["common"]) ** 2 / variance
@@ -585,31 +559,28 @@ def shared_cost(measure: Measure, totals: Mapping[str, Total]) -> Fraction:
     return Fraction(max(corners) + (d + 1 / v) / (2 * 65536) ** 2) / variance
 
 
-def window_cost(measure: Measure, totals: Mapping[str, Total]) -> Fraction:
+def window_cost(measure: Measure, totals: Totals) -> Fraction:
     """ε of K-norm noise: probabilities are proportional to e^(-N(z)/scale), N(z) = max(0, max z) + max(0, max -z).
 
-    N(x) is the width of the smallest interval with 0 and all entries, and a norm: a shift by x changes probabilities by
-    at most e^(N(x)/scale) (Hardt, Talwar 2010, arXiv:0907.3754). Of a unit that only adds, N is its largest entry; of
-    two units at most both together.
+    N is a norm, so a shift by x changes probabilities by at most e^(N(x)/scale) (Hardt, Talwar 2010, arXiv:0907.3754).
+    Of a unit that only adds, N is its largest entry; of two units at most both together.
     """
     total = adds_only(measure, totals)
-    return (2 if total.replace else 1) * Fraction(total.cell) / measure.scale
+    return (2 if total.replace else 1) * Fraction(total.reach.linf) / measure.scale
 
 
 def choice_cost(mechanism: Json, moved: Reach) -> Cost:
     """The cost of choosing candidates by scores, in every group.
 
-    Both laws see differences of scores alone. If the scores of a group move within an interval of a width D, log ratios
-    of probabilities do within η = D·rate. Permute-and-flip has ε = η (McKenna, Sheldon 2020, arXiv:2010.12603), and the
-    exponential mechanism ρ = η²/8 (Cesar, Rogers 2021, arXiv:2004.07223). It also has μ² ≤ π·η²/8: no test tells more
-    than a coin whose log odds move by η, and in these a normal quantile has at most the slope √(π/8), at 1/2. Groups
-    add up, to l1 and to l2².
+    If the scores of a group move within an interval of a width D, log ratios of probabilities do within η = D·rate.
+    Permute-and-flip has ε = η (McKenna, Sheldon 2020, arXiv:2010.12603), and the exponential mechanism ρ = η²/8 (Cesar,
+    Rogers 2021, arXiv:2004.07223) and μ² ≤ π·η²/8: no test tells more than a coin whose log odds move by η, and in
+    these a normal quantile has at most the slope √(π/8), at 1/2. Groups add up, to l1 and to l2².
 
     A number of rows moves by 0 to 1 with each row: D = 1. The score of a quantile a/b is how far the rows below and
-    above a candidate are from their shares, in b parts of a row. A row below moves that by b - a and one above by a, up
-    or down: D is twice the larger, over b. For the least and the largest value it is 2. Public rows may be added, one
-    less for each `fade` rows: if a row joins below and a part 1/fade of a public row leaves above, the score moves by
-    a/fade more, or else by (b - a)/fade.
+    above a candidate are from their shares, in b parts of a row. A row moves that by b - a or a, up or down: D is twice
+    the larger, over b. Public rows may be added, one less for each `fade` rows: if a row joins below and a part 1/fade
+    of a public row leaves above, the score moves by a/fade more, or else by (b - a)/fade.
     """
     scale, many, width = number(mechanism["scale"]), mechanism["number"], Fraction(1)
     if mechanism.get("rank") is not None:
@@ -630,10 +601,9 @@ def choice_cost(mechanism: Json, moved: Reach) -> Cost:
 def hidden_alone(rule: Json, mechanism: Json, total: Total, groups: int) -> list[Interval]:
     """For t = 0, 1, ... groups that a unit is alone in: the least chance that none is released, noisy ≥ threshold.
 
-    A unit is alone in a group if the number without it is `least` or less: then nothing of it is released. With it the
-    number is at most `least` + c, so the noise must reach threshold - least - c. A whole row adds at least 1; where
-    weights are rounded it may add 0. -ln of the chance to hide is convex in c, as the noise is log-concave: over t
-    groups it is largest where at most one c is strictly between the least and the most.
+    Without the unit the number in such a group is at most `least`, and with it at most `least` + c, so the noise must
+    reach threshold - least - c. A whole row adds at least 1; where weights are rounded it may add 0. -ln of the chance
+    to hide is convex in c, as the noise is log-concave: it is largest where at most one c is not at an end.
     """
     measure = next((m for m in mechanism["measures"] if m["of"] == {rule["by"]: 1}), None)
     if measure is None or measure.get("common") is not None or mechanism["law"] not in NOISE[:3]:
@@ -672,15 +642,12 @@ def keys_delta(rule: Json, mechanism: Json, total: Total) -> Interval | Fraction
     raise Unknown(f"keys by the rule {rule['rule']!r}")
 
 
-def threshold_beside_noise(
-    rule: Json, mechanism: Json, totals: Mapping[str, Total], epsilon: Fraction, claim: Fraction
-) -> Fraction:
+def threshold_beside_noise(rule: Json, mechanism: Json, totals: Totals, epsilon: Fraction, claim: Fraction) -> Fraction:
     """δ at ε of normal noise on every total, of which one decides by a threshold which groups are released.
 
-    Let a unit be alone in t groups, which all stay hidden with the chance h. P and P' are probabilities of answers with
-    it and without it, Q and Q' those of the noise on other groups. With one of the t groups shown: at most 1 - h. Else
-    P = h·Q, and P' = Q', or h'·Q' where another unit is alone somewhere. For every x, Q ≤ e^x·Q' + D(x, μ). So both
-    ways round δ ≤ (1 - h) + D(ε + ln h, μ), for the least h of t groups in all. The other groups are l0 - t at most.
+    Let a unit be alone in t groups, which all stay hidden with the chance h. With one shown: at most 1 - h. Else
+    answers have P = h·Q and P' = Q', or h'·Q' where another unit is alone somewhere, with Q and Q' of the noise on the
+    other groups, l0 - t at most. As Q ≤ e^x·Q' + D(x, μ) for every x, both ways round δ ≤ (1 - h) + D(ε + ln h, μ).
 
     For all t from a to b it is at most as large as with the least of their h and the μ of a: if that is within the
     claim, so are all between.
@@ -729,9 +696,8 @@ def shown(x: Exact) -> str:
 def rows_after(unit: Json, steps: Sequence[Json]) -> tuple[int | None, bool]:
     """The most rows of one unit after some steps (None: any number), and whether it surely has one.
 
-    Each step makes rows of a unit from rows of that unit alone. A unit is in a table if it has a row there: at the
-    source each has one. A row becomes `most` rows where a public table is joined. In a join of two protected tables
-    each row of a unit meets each of its rows in the other.
+    Each step makes rows of a unit from rows of that unit alone, and at the source each unit has one. A row becomes
+    `most` rows where a public table is joined, and meets each row of its unit where another protected table is.
     """
     most, always = unit.get("rows"), True
     require(("columns" in unit) != ("rows" in unit), "a unit has either columns that identify it, or a number of rows")
@@ -815,15 +781,7 @@ class Check:
             self.refused.append(f"{where}: {error}")
         except Unknown as error:
             self.unknown.append(f"{where}: {error}")
-        except (
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            ArithmeticError,
-            RecursionError,
-            zlib.error,
-        ) as error:
+        except (*UNREADABLE, ArithmeticError, zlib.error) as error:
             self.refused.append(f"{where}: cannot be read: {type(error).__name__} {error}")
 
     def follows(self, what: str, derived: Interval | Exact, claimed: Json) -> None:
@@ -865,20 +823,17 @@ class Check:
         full = not leaves or (is_whole(leaves) and stated["cells"] * leaves >= (question["cells"] or 1))
         require(full, "its nodes have too few leaves for all groups")
         if "grid" in stated:
-            ends = [number(stated["grid"]["centre"]) + number(stated["grid"]["step"]) * end for end in stated["range"]]
-            require(
-                ends == [number(end) for end in stated["bounds"]], "its range is not that of its bounds on its grid"
-            )
-        require(
-            stated.get("weighted", enforced) == enforced,
-            "limits are enforced by weights if and only if rows have an owner",
-        )
+            centre, step = number(stated["grid"]["centre"]), number(stated["grid"]["step"])
+            fits = [centre + step * end for end in stated["range"]] == [number(end) for end in stated["bounds"]]
+            require(fits, "its range is not that of its bounds on its grid")
+        owned = stated.get("weighted", enforced) == enforced
+        require(owned, "limits are enforced by weights if and only if rows have an owner")
         filled = stated["kind"] == "rows" or stated.get("nullable") is False
         exact = question["contribution"]["exactly_one"] and not question["by"] and filled
         require(exact or not stated.get("one_row"), "the rule for exactly one row needs one row that is never missing")
-        moved, cell = reach_of(stated, unit, self.totals, replace=self.replace)
+        moved = reach_of(stated, unit, self.totals, replace=self.replace)
         decides = any(rule["by"] == name for rule in self.certificate["keys"])
-        self.totals[name] = Total(stated, moved, unit, cell, self.replace, decides)
+        self.totals[name] = Total(stated, moved, unit, self.replace, decides)
         for what, claim in stated["sensitivity"].items():
             if stated["kind"] == "interaction" and what != "l2_squared":
                 continue  # claimed of the rows, not of the interaction; nothing follows from it
@@ -932,11 +887,8 @@ class Check:
             if rule["rule"] == "threshold":  # of one unit, where it is alone
                 alone, total = rule["alone"], self.totals[rule["by"]]
                 require(alone["each"] <= (0 if total.stated["fraction"] else 1), "a unit may be alone with less")
-                for what, derived in (
-                    ("groups", total.reach.l0),
-                    ("most", total.reach.linf),
-                    ("total", total.reach.l1),
-                ):
+                most = {"groups": total.reach.l0, "most": total.reach.linf, "total": total.reach.l1}
+                for what, derived in most.items():
                     self.follows(f"keys alone: {what}", derived, alone[what])
             counted = rule["delta"] is not None or self.certificate["composition"]["rule"] == "threshold_beside_noise"
             require(counted, "the δ of keys is not counted")
@@ -960,17 +912,12 @@ class Check:
         charge, rule, keys, rules = self.certificate["charge"], stated["rule"], self.keys(), self.certificate["keys"]
         spent: dict[str, Interval | Exact] = {"delta": keys}
         require(("epsilon" in charge) != ("rho" in charge), "the charge is in ε or in ρ, and in one of them alone")
-        if "mu_squared" in stated:
-            self.follows(
-                "composed μ²",
-                self.summed("mu_squared", normal=None if rule == "mu_squared" else True),
-                stated["mu_squared"],
-            )
+        if "mu_squared" in stated and rule != "mu_squared":
+            self.follows("composed μ²", self.summed("mu_squared", normal=True), stated["mu_squared"])
         if "gaussian" in charge:
             self.follows("charge μ²", self.summed("mu_squared"), charge["gaussian"]["mu_squared"])
-            require(
-                charge["gaussian"]["keys"] or not rules, "the charge counts no keys, but some are found in the data"
-            )
+            counted = charge["gaussian"]["keys"] or not rules
+            require(counted, "the charge counts no keys, but some are found in the data")
         if rule == "nothing":
             still = not any(total.reach.l2_squared for total in self.totals.values())
             require(still and not rules, "a unit can move what is released, but nothing is charged")
