@@ -47,7 +47,8 @@ def test_null_and_a_time_of_utc_are_listed_for_a_column_of_another_zone(engine):
 def test_a_quantile_beyond_64_bits_does_not_wrap(dtype, bounds, value):
     table = pl.DataFrame({"x": [value] * 1000}, schema={"x": dtype})
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=1000))
-    assert frame.max("x", bounds=bounds).release(epsilon=100).value == float(value)
+    released = frame.max("x", bounds=bounds).release(epsilon=100).value
+    assert released == pytest.approx(float(value), rel=1e-5)  # candidates are round numbers
 
 
 def test_a_time_at_the_end_of_64_bits_does_not_wrap():
@@ -123,7 +124,7 @@ def test_bounds_of_any_size_are_released_or_refused_before_the_charge(size, cove
     asked_for.append(dp.mean("x", bounds=ends, weights="y", weight_bounds=(0, size)))
     for aggregate in asked_for:
         with contextlib.suppress(InvalidBounds):
-            released = frame.agg(a=aggregate).release(epsilon=5, delta=1e-6, covers=covers)
+            released = frame.agg(a=aggregate).release(epsilon=5, delta=1e-6, covers=covers, fill=True)
             assert math.isfinite(released.value)
             assert math.isfinite(released.accuracy()["error"].item())
 

@@ -157,7 +157,7 @@ def test_what_is_released_stays_inside_its_bounds_and_can_be_shown(unit):
             d=dp.mean("day", SPAN["day"]),
             q=dp.median("time", SPAN["time"]),
             s=dp.sum("long", (LONG(0), LONG(days=100 if unit == "ns" else 10**8))),
-        ).release(epsilon=1e-3)
+        ).release(epsilon=1e-3, fill=True)
         row = out.table.row(0, named=True)
         for name in "mdq":
             assert SPAN["time"][0] <= TIME.fromisoformat(str(row[name])) <= SPAN["time"][1]
@@ -430,8 +430,8 @@ def test_a_derivation_shows_times():
 def test_a_named_release_of_times_is_kept():
     budget = dp.Budget(epsilon=2)
     query = dp.protect(made([(1, None, None, LONG(1))]), unit="u", budget=budget).mean("time", SPAN["time"], max_rows=1)
-    first = query.release(epsilon=1, name="when")
-    assert query.release(epsilon=1, name="when").value == first.value
+    first = query.release(epsilon=1, name="when", fill=True)
+    assert query.release(epsilon=1, name="when", fill=True).value == first.value
     assert isinstance(first.value, TIME)
     with pytest.raises(DpFrameError):
         query.release(epsilon=0.5, name="when")
