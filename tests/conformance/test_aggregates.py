@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import datetime as dt
 import math
 from fractions import Fraction
@@ -18,7 +19,17 @@ from suite import TALLY, refused
 import dpframe as dp
 from dpframe import engine as asked
 from dpframe.errors import DpFrameError
+from dpframe.plan import grid
 from dpframe.plan.types import kind
+
+
+@pytest.fixture(autouse=True, scope="module")
+def fewer_candidates():
+    """Each cell is a group here, and millions of counts for each of them do not fit into memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grid, "_MOST", 2**12)
+        yield
+
 
 MOST = ("int8", "int64", "uint64", "int128", "float64", "decimal38_10", "string", "boolean", "date", "datetime_us")
 QUICK = {  # the types that are asked each time
@@ -104,7 +115,7 @@ def _is_logarithm(measure, x, got):
 
 def _chosen(measure, dtype, x, many):
     """Whether a row counts at the nearest candidate alone, and at no candidate if its value is missing."""
-    at = [i for i, count in enumerate(many) if count]
+    at = np.flatnonzero(many).tolist()
     if measure.kind == "modes":
         return len(at) == any(_equal(dtype, x, key) for key in measure.values) and all(
             _equal(dtype, x, measure.values[i]) for i in at
@@ -112,8 +123,10 @@ def _chosen(measure, dtype, x, many):
     if x is None or len(at) != 1:
         return x is None and not at
     listed = measure.candidates
-    inside = min(max(float(x), listed.lower), listed.point(listed.count - 1))
-    return abs(inside - listed.point(at[0])) <= listed.step * (0.5 + 1e-6)
+    if listed is None:  # the parts between some points, each of which belongs to the part before it
+        return at[0] == bisect.bisect_left(measure.cuts, float(x))
+    inside = min(max(float(x), listed.lower), listed.upper)
+    return abs(inside - listed.points(at[0])) <= listed.step * (0.5 + 1e-4)  # see `Candidates.nearest`
 
 
 def _equal(dtype, x, key):
