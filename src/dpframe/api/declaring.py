@@ -95,12 +95,12 @@ def protect(
             lazy Polars table that scans files has its files as label. policy: a `dp.Policy`, or the path of its file,
             which says the other arguments; what is typed here and in questions may only be stricter. What every
             question needs may be declared here once: max_rows, max_groups, max_rows_per_group, limits on one unit
-            (counts), as in `group_by`; bounds: a dict from columns to pairs (column unit), or
-            to dp.Auto(), which has each release choose them; keys: a dict from columns to
-            lists, chosen without looking at the data; min_units: of keys that are found in the data, the fewest units
-            of a group (a count). `unit="id", max_rows=1` is a table of people. people: a name for the units, such as
-            "patients", where several tables are about the same ones under other names of the column; one budget then
-            pays for all. It is a declaration: in each table the unit must be one of these, a patient and not a visit
+            (counts), as in `group_by`; bounds: a dict from columns to pairs (column unit), or to dp.Auto(), which has
+            each release choose them; keys: a dict from columns to lists, chosen without looking at the data; min_units:
+            of keys that are found in the data, the fewest units of a group (a count). `unit="id", max_rows=1` is a
+            table of people. people: a name for the units, such as "patients", where several tables are about the same
+            ones under other names of the column; one budget then pays for all. It is a declaration: in each table the
+            unit must be one of these, a patient and not a visit
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
             of table that its releases give: PrivateFrame[pd.DataFrame] for pandas, PrivateFrame[pl.DataFrame] for
             Polars. They do not know `df.dp(...)`, which is registered when dpframe is imported and does the same
@@ -121,7 +121,6 @@ def protect(
     >>> out = frame.sum("spend", bounds=(0, 10), max_rows=2).release(epsilon=0.5)
     >>> out.table.shape, frame.budget.remaining
     ((1, 1), Loss(epsilon=0.5, delta=0.0))
-
     >>> frame = dp.protect(visits, unit="user", max_rows=2, bounds={"spend": (0, 10)})  # declared once
     >>> frame.sum("spend").sensitivity["spend"].l1, frame.sum("spend", bounds=(0, 50)).sensitivity["spend"].l1
     (20, 100)
@@ -129,8 +128,7 @@ def protect(
     if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
         raise InvalidArgument("This frame is protected already.")
     people, file = read_people(declared.pop("people", None)), None if policy is None else Policy.read(policy)
-    if file is not None:
-        unit, neighbors, people = file.whose(unit, neighbors, people)
+    unit, neighbors, people = (unit, neighbors, people) if file is None else file.whose(unit, neighbors, people)
     source = replace(_source(frame, unit, neighbors, data), people=people)
     typed, account = _declared(source.table, **declared), check_budget(budget)
     step = replace(source, declared=typed) if file is None else _governed(source, file, typed)
