@@ -49,22 +49,26 @@ def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def scope(numbers: Numbers, ci: float | None, estimates: Sequence[Mapping[str, Any]]) -> list[str]:
+def scope(
+    numbers: Numbers, ci: float | None, estimates: Sequence[Mapping[str, Any]], column: str | None = None
+) -> list[str]:
     """What intervals cover, and what limits leave out of counts and sums, in a line each for the reader of a table.
 
     Input:  ci: the confidence of the intervals that are shown, None if none are; estimates: the lines of
-            `release.left_out.left_out`, where dp.Auto paid for them
+            `release.left_out.left_out`, where dp.Auto paid for them; column: the one that is shown, by default all
     """
+    shown = [output for output in numbers.outputs if column in (None, output.name)]
     if ci is None:
         said = []
     elif numbers.covers is Covers.POPULATION:
         said = [f"{100 * ci:g}% intervals cover noise and the sampling of people."]
     else:
         said = [f"{100 * ci:g}% intervals cover noise alone, not the sampling of people: see covers='population'."]
-    known = {line["column"]: line for line in estimates if line["estimate"] is not None}
+    names = [output.name for output in shown]
+    known = {line["column"]: line for line in estimates if line["estimate"] is not None and line["column"] in names}
     said += [_sentence(line, grouped=bool(numbers.by)) for line in known.values()]
     unknown: dict[str, list[str]] = {}
-    for output in numbers.outputs:
+    for output in shown:
         total = output.totals[0][1]
         limits = _binding(total.limits or numbers.unit_limits, grouped=bool(numbers.by)) if numbers.enforced else ""
         complete = total.kind is TotalKind.UNITS and not numbers.by

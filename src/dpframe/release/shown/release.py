@@ -479,7 +479,8 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
             raise UnsupportedOperation(f"plot(): {output_shown.name!r} holds selected values, not numbers to draw.")
         words = in_words(self.derivation, output_shown.name)
         question_title = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
-        heading = self._heading(question_title, [*self._scope, *self._unseen])
+        lines = scope(numbers, None, self._statement.get("left_out", ()), output_shown.name)  # whiskers have their own
+        heading = self._heading(question_title, [*lines, *self._unseen])
         grid = crosstab(numbers, 0.05)
         if grid is not None:
             signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
