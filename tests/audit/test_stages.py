@@ -23,7 +23,7 @@ from dpframe.release.answer.draw import drawn_table
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto.error_model import Judged
-from dpframe.release.auto.noisy_histograms import noisy_histogram
+from dpframe.release.auto.noisy_histograms import Seen, noisy_histogram
 from dpframe.release.auto.size_histograms import SizePosterior
 from dpframe.release.kinds.marginals import drawn_interactions
 from dpframe.release.pricing import NoiseKind
@@ -67,7 +67,7 @@ def likelier(histogram, relation, price):
     def release(rows):
         ask = asked(rows, relation)
         exact = HISTOGRAMS[histogram](ask)[moved]
-        noisy, scale = noisy_histogram(price, ask, np.tile(exact, DRAWS))
+        noisy, scale = noisy_histogram(price, ask, np.tile(exact, DRAWS), Seen())
         noisy = noisy.reshape(DRAWS, len(moved))
         return ((np.abs(noisy - second) - np.abs(noisy - first)) / scale).sum(axis=1)
 

@@ -191,6 +191,9 @@ class Settled:
     def __len__(self):
         return 0
 
+    def astype(self, kind, copy):
+        return self
+
     def __radd__(self, sums):
         for key, total in zip(self.keys, sums.tolist(), strict=True):
             self.exact[key] = total - self.before.get(key, 0)
