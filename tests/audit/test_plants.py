@@ -1760,8 +1760,8 @@ PLANTS = [
     Plant(
         "counts are never negative",
         draw.plus,
-        "return totals.astype(np.int64) + noise",
-        "return np.maximum(totals.astype(np.int64) + noise, 0)",
+        "totals.astype(kind, copy=False) + noise.astype(kind, copy=False)",
+        "np.maximum(totals.astype(kind, copy=False) + noise.astype(kind, copy=False), 0)",
         negative_counts_are_missing,
         18,
     ),
@@ -1784,8 +1784,8 @@ PLANTS = [
     Plant(
         "half of it is charged",
         account.Budget.charge,
-        "charged, parts = (self._counted(",
-        "price = Loss(price.exact_epsilon / 2, price.exact_delta)\n        charged, parts = (self._counted(",
+        "charged = self._counted(",
+        "price = Loss(price.exact_epsilon / 2, price.exact_delta)\n        charged = self._counted(",
         charged_wrongly,
     ),
     Plant("a charge is rounded down", losses.Loss.charged, "math.ceil", "math.floor", charged_less_than_the_price),
@@ -2169,8 +2169,8 @@ PLANTS = [
     Plant(
         "a text ends where a pattern says so",
         operands.Columns._through,
-        "& ~text.str.contains(foreign)",
-        "",
+        "tests[0] & ~tests[1]",
+        "tests[0]",
         lambda: line_ends_are_digits(),
     ),
     Plant(
