@@ -9,7 +9,7 @@ from flint import arb, ctx, fmpq
 
 from dpframe.errors import InvalidArgument, InvalidPrice
 from dpframe.theory.formulas.loss import calibration as maps
-from dpframe.theory.formulas.loss import composition
+from dpframe.theory.formulas.loss import composition, curves, window
 from dpframe.theory.formulas.loss import loss as privacy
 
 FAMILIES = ["laplace", "discrete_laplace", "gaussian"]
@@ -164,8 +164,15 @@ def test_the_precision_that_a_user_sets_changes_nothing():
             maps.laplace_scale_rho(1, Fraction(1, 3)),
             maps.threshold(Fraction(1, 10**7), 3, "gaussian", Fraction(10, 3)),
             maps.scale_for_error("laplace", 9, Fraction(1, 20)),
+            maps.real_scale_for_error("gaussian", Fraction(10, 3), Fraction(1, 20)),
+            maps.real_error("gaussian", Fraction(10, 3), Fraction(1, 20)),
             privacy.gaussian_epsilon(Fraction(1, 10**6), Fraction(1, 3)),
             privacy.zcdp_to_epsilon(Fraction(1, 3), Fraction(1, 10**6)),
+            privacy.zcdp_to_delta(Fraction(1, 3), Fraction(7, 3)),
+            curves.renyi_to_epsilon(lambda order: order / 3, Fraction(1, 10**6)),
+            curves.renyi_to_delta(lambda order: order / 3, Fraction(7, 3)),
+            window._error.__wrapped__(24, Fraction(10, 3), Fraction(1, 20), 0),
+            curves.laplace_renyi(Fraction(7, 3), 1, Fraction(10, 3)),
             composition.composition_epsilon([(Fraction(1, 10), 0)] * 9, Fraction(1, 10**6)),
         )
 

@@ -400,7 +400,9 @@ def real_scale_for_error(family: RealFamily, error: Number, alpha: Number) -> fl
     25.0
     """
     quantile, reach = _quantile_of(family, alpha), positive("error", error)
-    return max(0.0, round_down(accurate(lambda: ball(reach) / quantile())))
+    scale = accurate(lambda: ball(reach) / quantile())
+    with precision(128):
+        return max(0.0, round_down(scale))
 
 
 def _quantile_of(family: str, alpha: Number) -> Callable[[], Ball]:

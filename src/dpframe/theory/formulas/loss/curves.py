@@ -147,9 +147,12 @@ def renyi_to_delta(curve: Curve, epsilon: Number) -> float:
     if math.isinf(curve(float(alpha))):
         return 1.0
     renyi_loss = Fraction(curve(float(alpha)))
-    above = ball(alpha - 1)
-    bound = upper(lambda: (above * ball(renyi_loss - loss) + ball(alpha) * ball(1 - 1 / alpha).log()).exp() / above)
-    return min(1.0, bound)
+
+    def delta() -> Ball:
+        above = ball(alpha - 1)
+        return (above * ball(renyi_loss - loss) + ball(alpha) * ball(1 - 1 / alpha).log()).exp() / above
+
+    return min(1.0, upper(delta))
 
 
 def renyi_to_epsilon(curve: Curve, delta: Number) -> float:

@@ -413,12 +413,13 @@ def zcdp_to_epsilon(rho: Number, delta: Number) -> float:
     if charge == 0:
         return 0.0
     alpha = zcdp_order(charge, target)
-    above = ball(alpha - 1)
-    return upper(
-        lambda: (
-            ball(alpha * charge) - (ball(target).log() + ball(alpha).log()) / above - (1 / above).log1p()
-        ).nonnegative_part()
-    )
+
+    def loss() -> Ball:
+        above = ball(alpha - 1)
+        exact = ball(alpha * charge) - (ball(target).log() + ball(alpha).log()) / above - (1 / above).log1p()
+        return exact.nonnegative_part()
+
+    return upper(loss)
 
 
 def zcdp_order(rho: Fraction, delta: Fraction) -> Fraction:

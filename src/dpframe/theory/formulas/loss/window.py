@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpframe.errors import InvalidArgument, InvalidPrice
-from dpframe.noise import MOST_CELLS, Number, accurate, ball, float_up, positive, whole, window_tail
+from dpframe.noise import MOST_CELLS, Number, at_most, float_up, positive, whole, window_tail
 from dpframe.theory.formulas.loss.loss import price, probability, sensitivity
 
 
@@ -61,8 +61,7 @@ def _error(cells: int, exact: Fraction, chance: Fraction, per: int) -> int:
 
     def within(e: int) -> bool:
         low, high = (e * per + 1, (e + 1) * per) if per else (e + 1, e + 1)
-        beyond = accurate(lambda: window_tail(cells, exact, low) + window_tail(cells, exact, high))
-        return bool(beyond <= ball(chance))
+        return at_most(lambda: window_tail(cells, exact, low) + window_tail(cells, exact, high), chance)
 
     low, high = -1, 1
     while not within(high):
