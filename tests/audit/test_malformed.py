@@ -112,6 +112,8 @@ CALLS = {
         {"policy": POLICY},
     ),
     "Policy": (dp.Policy, {"path": POLICY}),
+    "content_hash": (dp.content_hash, {"path": POLICY, "key": "a key of our team"}),
+    "on_release": (lambda callback: dp.on_release(callback)(), {"callback": print}),
     "filter": (lambda condition: FRAME.filter(condition), {"condition": dp.col("x") > 0}),
     "with_columns": (lambda value: FRAME.with_columns(z=value), {"value": 1}),
     "select": (lambda column, more: FRAME.select(column, more), {"column": "x", "more": "city"}),
@@ -228,7 +230,16 @@ CALLS = {
     # Prices
     "release": (
         QUERY.release,
-        {**PRICE, "noise": "laplace", "name": "a name", "refresh": True, "ci": 0.9, "covers": "noise", "data": "x"},
+        {
+            **PRICE,
+            "noise": "laplace",
+            "name": "a name",
+            "refresh": True,
+            "ci": 0.9,
+            "covers": "noise",
+            "data": "x",
+            "fill": True,
+        },
     ),
     "release of a matrix": (
         FRAME.cov(["x", "n"], {"x": (0, 9), "n": (0, 9)}, max_rows=1).release,
@@ -294,7 +305,7 @@ CALLS = {
     "Budget with caps": (dp.Budget, {"epsilon": 1, "caps": {"day": 1}}),
     # Releases
     "released.accuracy": (RELEASED.accuracy, {"alpha": 0.1}),
-    "released.with_ci": (RELEASED.with_ci, {"ci": 0.9}),
+    "released.with_ci": (RELEASED.with_ci, {"ci": 0.9, "covers": "noise"}),
     "released.suppress": (RELEASED.suppress, {"below": 3}),
     "released.shrink": (MEANS.shrink, {"column": "m"}),
     "released.difference": (MEANS.difference, {"first": "a", "second": "b", "column": "m", "alpha": 0.1}),
@@ -353,10 +364,13 @@ LAWFUL = {
     **dict.fromkeys(LIMITS, lambda v: v is None or whole(v)),
     **dict.fromkeys(["share", "epsilon", "rho", "error", "below"], positive),
     **dict.fromkeys(["bounds", "unit_bounds"], lambda v: v is None or pair(v)),
-    **dict.fromkeys(["underflow", "overflow", "right", "include_lowest", "refresh"], lambda v: isinstance(v, bool)),
+    **dict.fromkeys(
+        ["underflow", "overflow", "right", "include_lowest", "refresh", "fill"], lambda v: isinstance(v, bool)
+    ),
     **dict.fromkeys(["assume_rows", "rho"], lambda v: v is None or positive(v)),
     "policy": lambda v: v is None,
     "path": lambda v: False,
+    "key": lambda v: isinstance(v, str) and len(v) >= 16,
     "min_units": lambda v: v is None or whole(v) or (type(v) is int and 1 <= v <= 10**15),
     ("audit.audit", "epsilon"): lambda v: v == 0 or positive(v),
     "delta": lambda v: v is None or v == 0 or (positive(v) and v < 1),

@@ -101,7 +101,8 @@ FREE = {
     "names columns": "column columns index x y values by into on names unnamed formula for_model nulls weights "
     "top bottom",
     "a price, which caps limit": "epsilon delta rho alpha error assume_rows ci at share shares price",
-    "how noise is drawn, named or shown": "noise name refresh on_pending data covers options args title width height",
+    "how noise is drawn, named or shown": "noise name refresh on_pending data covers fill options args title width "
+    "height",
     "what is asked of values that are clipped already": "points q k ddof percentiles aggfunc workload rows margins "
     "normalize underflow overflow bins labels right include_lowest narrow other named aggregates features conditions "
     "equal",
@@ -111,10 +112,23 @@ FREE = {
     "what makes an expression, or a frame of several": "budget value scaled separator weeks days hours minutes "
     "seconds condition frames",
     "what was charged already": "period query length window",
-    "who says that they spend, which nothing proves": "spender",
+    "who says that they spend, and why they ask again, which nothing proves": "spender supersedes because",
+    "no table, but a file to label or a function to call": "path key callback",
 }
 FREE_NAMES = {name for names in FREE.values() for name in names.split()}
-NONE = {"acknowledge_failures", "charge", "entries", "fail", "forecast", "history", "kept_in", "open", "partition"}
+NONE = {
+    "acknowledge_failures",
+    "answer",
+    "kept",
+    "charge",
+    "entries",
+    "fail",
+    "forecast",
+    "history",
+    "kept_in",
+    "open",
+    "partition",
+}
 NONE |= {
     "resolve",
     "store",

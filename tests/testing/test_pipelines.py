@@ -9,8 +9,6 @@ import pytest
 import dpframe as dp
 from dpframe import errors, testing
 
-pytest_plugins = ["dpframe.testing.plugin"]
-
 REAL = pl.DataFrame({"user": [1], "city": ["Bonn"], "spend": [0.5], "age": [3], "day": [dt.date(2026, 1, 1)]})
 MADE_UP = pl.DataFrame(
     {

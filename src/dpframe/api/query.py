@@ -420,6 +420,8 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         budget, question = resolve_budget(self._budget, spender), self._covering(ci, covers, data)
         price = paid_price(budget, noise, name, share=share, epsilon=epsilon, delta=delta, rho=rho)
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
+        if not isinstance(fill, bool):
+            raise InvalidArgument("fill= is True or False: whether numbers that noise hides altogether are shown.")
         corrects, retry = read_correction(name, supersedes, because), on_pending == "retry"
         answer: Release[Table_co] = release(question, budget, price, corrects, name=name, refresh=refresh, retry=retry)
         answer = answer if ci is None else answer.with_ci(ci)

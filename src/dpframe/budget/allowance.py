@@ -352,7 +352,7 @@ def _start(start: object, zone: dt.tzinfo) -> dt.datetime:
             start = None
     if isinstance(start, dt.date) and not isinstance(start, dt.datetime):
         start = dt.datetime(start.year, start.month, start.day)
-    if not isinstance(start, dt.datetime):
+    if not isinstance(start, dt.datetime) or start != start:  # the NaT of pandas is a datetime
         raise InvalidArgument(
             "allocate: start= is the time (UTC, or of zone=) when the first night begins: start='2026-11-21'."
         )

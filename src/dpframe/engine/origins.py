@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import hmac
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,10 +68,15 @@ def content_hash(path: str | Path, key: str) -> str:
             f"content_hash: the key is a secret text of at least {_KEY} characters, dp.content_hash(path, key=...). "
             "Keep it where jobs keep their passwords."
         )
+    if not isinstance(path, (str, Path)) or path == "":
+        raise InvalidArgument(
+            "content_hash: the path is that of a file or folder, dp.content_hash('visits.parquet', key=...); "
+            f"not {kind_of(path)}."
+        )
     root = Path(path)
-    label = hmac.new(key.encode(), digestmod=hashlib.sha256)
+    label = hmac.new(key.encode(errors="surrogatepass"), digestmod=hashlib.sha256)
     for file in _inside(root):
-        place = file.relative_to(root).as_posix() if root.is_dir() else ""
+        place = "" if file == root else file.relative_to(root).as_posix()
         with open(file, "rb") as stream:
             inside = hashlib.file_digest(stream, "sha256").digest()
         label.update(f"{len(place)} {place} ".encode() + inside)
@@ -114,10 +120,10 @@ def _version_of(table: Any) -> str | None:
 
 
 def _inside(path: Path) -> list[Path]:
-    """A file, or the files in a folder."""
-    if path.is_dir():
+    """A file, or the files in a folder. Errors: InvalidArgument where there is none, or no file can have this name."""
+    if os.path.isdir(path):
         return sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
-    if not path.exists():
+    if not os.path.exists(path):  # unlike pathlib, it answers for a name that is too long
         raise InvalidArgument(f"data={str(path)!r}: there is no such file.")
     return [path]
 
