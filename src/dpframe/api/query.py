@@ -425,7 +425,7 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         corrects, retry = read_correction(name, supersedes, because), on_pending == "retry"
         answer: Release[Table_co] = release(question, budget, price, corrects, name=name, refresh=refresh, retry=retry)
         answer = answer if ci is None else answer.with_ci(ci)
-        return answer.fill() if fill else answer
+        return answer.fill() if fill and isinstance(answer, Release) else answer  # other kinds hide no number
 
     def tune(
         self,

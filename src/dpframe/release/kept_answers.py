@@ -6,13 +6,14 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from dpframe.budget import Budget, Loss, is_text, offered
 from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.release.shown import Exports, Report
-from dpframe.release.stored import Answer, unpacked
+from dpframe.release.shown import Exports, Release, Report
+from dpframe.release.stored import unpacked
 
 _MARGINS = (("every column", "shown where the question is released again under this name, for free"),)
 
@@ -55,16 +56,29 @@ def said_of(corrects: Correction | None) -> dict[str, str]:
     return {} if corrects is None else {"corrects": f"Takes the place of {corrects.name!r}: {corrects.because}"}
 
 
+def missing_of(release: object) -> dict[str, list[int]]:
+    """The rows of each column that are missing since noise hides their numbers, see `Release.fill`.
+
+    They are kept with an answer: who reads it by name alone has neither the question nor the noise that they follow
+    from. They follow from released numbers, so keeping them tells nothing more.
+    """
+    if not isinstance(release, Release):  # other kinds hide no number
+        return {}
+    return {name: np.flatnonzero(cells).tolist() for name, cells in release._numbers.empty.items() if cells.any()}
+
+
 class KeptAnswer(Exports):
     """A stored answer: its table, the time at which it was stored, and its privacy statement."""
 
-    def __init__(self, name: str, answer: Answer, when: dt.datetime, cost: Loss, statement: Mapping[str, Any]) -> None:
+    def __init__(
+        self, name: str, long: pl.DataFrame, when: dt.datetime, cost: Loss, statement: Mapping[str, Any]
+    ) -> None:
         self.name, self.when, self.cost = name, when, cost
-        self._long, self._statement = answer.long, statement
+        self._long, self._statement = long, statement
 
     @property
     def table(self) -> pl.DataFrame:
-        """The released table, with a row for each group."""
+        """The released table, with a row for each group; numbers that noise hides are missing, see `Release.fill`."""
         return self._long
 
     def _in_kind(self, kind: Kind) -> Any:
@@ -98,11 +112,21 @@ def answer(budget: Budget, name: object) -> Any:
         )
     later = [line.name for line in budget.entries() if _corrected(line.body) == name]
     note = {"superseded": f"{later[-1]!r} has taken the place of this release."} if later else {}
+    statements = kept.statement["releases"]
+    missing = kept.statement.get("missing", [{}] * len(statements))  # earlier versions kept none
     answers = [
-        KeptAnswer(str(name), one, kept.when, receipt.loss, {**statement, **note})
-        for one, statement in zip(unpacked(kept.data), kept.statement["releases"], strict=True)
+        KeptAnswer(str(name), _shown(one.long, rows), kept.when, receipt.loss, {**statement, **note})
+        for one, statement, rows in zip(unpacked(kept.data), statements, missing, strict=True)
     ]
     return answers[0] if len(answers) == 1 else answers
+
+
+def _shown(long: pl.DataFrame, missing: Mapping[str, Sequence[int]]) -> pl.DataFrame:
+    """A stored table without the numbers that noise hides."""
+    row = pl.int_range(pl.len())
+    return long.with_columns(
+        pl.when(~row.is_in(list(rows))).then(pl.col(name)).alias(name) for name, rows in missing.items()
+    )
 
 
 def _corrected(body: Mapping[str, Any]) -> str | None:
