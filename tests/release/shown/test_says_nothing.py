@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnsupportedOperation
 
 pytestmark = pytest.mark.usefixtures("same_noise")  # the noise of an empty group may look like rows
 
@@ -104,3 +104,20 @@ def test_files_have_an_empty_cell(tmp_path):
     assert out.to_csv().splitlines()[2].endswith(",")
     out.to_excel(tmp_path / "a.xlsx")
     assert pd.read_excel(tmp_path / "a.xlsx", sheet_name="table")["s"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("ask", ["hierarchy", "marginals"])
+def test_kinds_that_hide_no_number_take_fill(ask):
+    frame = dp.protect(
+        pl.DataFrame({"city": ["Bonn", "Kiel"], "yes": [True, False]}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1)
+    )
+    keys = {"city": ["Bonn", "Kiel"], "yes": [True, False]}
+    query = (
+        frame.hierarchy(["city"], keys["city"])
+        if ask == "hierarchy"
+        else frame.marginals(list(keys), "1-way", keys=keys)
+    )
+    query.release(0.1, fill=True)
+    with pytest.raises(InvalidArgument, match="fill= is True or False"):
+        query.release(0.1, fill=1)
+    assert len(frame.budget.history()) == 1
