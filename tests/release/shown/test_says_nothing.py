@@ -109,7 +109,9 @@ def test_files_have_an_empty_cell(tmp_path):
 @pytest.mark.parametrize("ask", ["hierarchy", "marginals"])
 def test_kinds_that_hide_no_number_take_fill(ask):
     frame = dp.protect(
-        pl.DataFrame({"city": ["Bonn", "Kiel"], "yes": [True, False]}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1)
+        pl.DataFrame({"city": ["Bonn", "Kiel"], "yes": [True, False]}),
+        unit=dp.Rows(1),
+        budget=dp.Budget(epsilon=1, delta=1e-3),
     )
     keys = {"city": ["Bonn", "Kiel"], "yes": [True, False]}
     query = (
@@ -117,7 +119,7 @@ def test_kinds_that_hide_no_number_take_fill(ask):
         if ask == "hierarchy"
         else frame.marginals(list(keys), "1-way", keys=keys)
     )
-    query.release(0.1, fill=True)
+    query.release(0.1, 1e-6, fill=True)
     with pytest.raises(InvalidArgument, match="fill= is True or False"):
-        query.release(0.1, fill=1)
+        query.release(0.1, 1e-6, fill=1)
     assert len(frame.budget.history()) == 1
