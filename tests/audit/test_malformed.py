@@ -378,6 +378,7 @@ LAWFUL = {
     "ddof": lambda v: type(v) is int and v in (0, 1),
     "noise": lambda v: v == "laplace",
     "covers": lambda v: v in ("noise", "population"),
+    ("released.with_ci", "covers"): lambda v: v in (None, "noise", "population"),  # None: as the release was asked
     "limits": lambda v: v is None or type(v).__name__ == "Auto",
     "column": lambda v: v is None or isinstance(v, (str, list, tuple, pl.Expr)),
     "name": lambda v: v is None or isinstance(v, str),
