@@ -450,8 +450,8 @@ def test_nothing_is_lost_by_a_move_while_threads_charge(tmp_path):
     ends, seen = [], []
 
     def charge():
-        budget = Ledger(place).budget("visits")
         try:
+            budget = Ledger(place).budget("visits")  # a thread that begins late finds that the ledger was moved
             while True:
                 paid(budget, cost("1/10000"))
                 seen.append(1)
