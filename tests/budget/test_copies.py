@@ -222,13 +222,20 @@ def test_a_budget_that_no_copy_has_is_never_made_anew(watched, tmp_path):
         paid(again.budget("later", epsilon=1))
 
 
-def test_an_old_file_that_was_put_back_is_adopted_where_it_is(watched, tmp_path):
+@pytest.fixture
+def put_back(watched, tmp_path):
+    """A ledger whose file was put back as it was before the last charge, and its witness."""
     place, witness = watched
     ledger = filled(place, witness=witness)
     shutil.copy(place, tmp_path / "old")
     paid(ledger.budget("visits"))
     ledger.close()
     shutil.copy(tmp_path / "old", place)
+    return place, witness
+
+
+def test_an_old_file_that_was_put_back_is_adopted_where_it_is(put_back):
+    place, witness = put_back
     with pytest.raises(errors.LedgerDamaged, match="older copy"):
         paid(Ledger(place, witness=witness).budget("visits"))
     again = Ledger.adopt(place, witness=witness, lost={"visits": 0.1}, **SAID)
@@ -325,13 +332,8 @@ def test_what_is_no_beginning_of_a_move_is_left_alone(tmp_path):
     assert (tmp_path / "text").read_text() == "no ledger"
 
 
-def test_an_older_copy_is_not_moved(watched, tmp_path):
-    place, witness = watched
-    ledger = filled(place, witness=witness)
-    shutil.copy(place, tmp_path / "old")
-    paid(ledger.budget("visits"))
-    ledger.close()
-    shutil.copy(tmp_path / "old", place)
+def test_an_older_copy_is_not_moved(put_back, tmp_path):
+    place, witness = put_back
     with pytest.raises(errors.LedgerDamaged, match="older copy"):
         Ledger.migrate(place, tmp_path / "here" / "new.sqlite", witness=witness)
 
