@@ -99,10 +99,9 @@ def intervals(
             np.append(ends, old[len(ends) :])
             for ends, old in zip(shrunk_interval(numbers, output, alpha), (low, high), strict=True)
         )
-    rest = numbers.noise.collected
-    if rest is not None:  # the last row has noise of its own
-        parts = {name: totals[-1:] for name, totals in numbers.parts.items()}
-        (low[-1],), (high[-1],) = estimator_of(output).interval(output, rest, alpha, value[-1:], parts, None)
+    rest = numbers.interval_of_rest(output, alpha)
+    if rest is not None:
+        ((low[-1],), (high[-1],)), _ = rest
     return known(numbers, output, low), known(numbers, output, high)
 
 

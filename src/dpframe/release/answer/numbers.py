@@ -16,7 +16,7 @@ from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
 from dpframe.release.answer.postprocess import adds_up, known_nonnegative, spread, table_of
 from dpframe.release.answer.suppression import OTHER, SMALL, Reader, Suppression
 from dpframe.release.answer.upscaling import is_scaled
-from dpframe.release.estimators import Compared, Shrunk, estimator_of, in_ticks
+from dpframe.release.estimators import Compared, Parts, Shrunk, estimator_of, in_ticks
 from dpframe.release.pricing import NoisePlan
 
 _COUNTED = ("rows", "values", "units")  # totals that serve as the number of values of a quantile
@@ -127,15 +127,22 @@ class Numbers:
         numbers = self.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
         alpha = 0.05 if total.ci is None else max(0.05, 1 - total.ci)
         interval = estimator.interval(output, self.noise, alpha, numbers, self.parts, rows)
-        missing, rest = estimator.holds_all(output, interval, self.parts), self.noise.collected
+        missing = estimator.holds_all(output, interval, self.parts)
         if output.name in self.shrunk:
             missing = np.zeros_like(missing)
-        if rest is not None:  # the last row has noise of its own, and is not shrunk
-            parts = {name: totals[-1:] for name, totals in self.parts.items()}
-            missing[-1:] = estimator.holds_all(
-                output, estimator.interval(output, rest, alpha, numbers[-1:], parts, None), parts
-            )
+        rest = self.interval_of_rest(output, alpha)
+        if rest is not None:  # it is not shrunk
+            missing[-1:] = estimator.holds_all(output, *rest)
         return missing
+
+    def interval_of_rest(self, output: ReleasedColumn, alpha: float) -> tuple[tuple[Floats, Floats], Parts] | None:
+        """The interval of the last row, with its totals, where it collects suppressed groups with noise of its own."""
+        rest = self.noise.collected
+        if rest is None:
+            return None
+        value = self.drawn.get_column(output.name)[-1:].cast(pl.Float64).to_numpy()
+        parts = {name: totals[-1:] for name, totals in self.parts.items()}
+        return estimator_of(output).interval(output, rest, alpha, value, parts, None), parts
 
     def rows_of(self, output: ReleasedColumn) -> Floats | None:
         """The number of values in each group, as released: values of this column, else rows, else units.

@@ -32,7 +32,7 @@ from dpframe.release.shown.error_tables import crosstab, error_table, largest_er
 from dpframe.release.shown.files import grid_html, long_html
 from dpframe.release.shown.left_out import scope, with_left_out
 from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES
-from dpframe.release.shown.usefulness import mostly_noise
+from dpframe.release.shown.usefulness import HIDDEN, mostly_noise
 from dpframe.usage import RELEASED, NoNumber, explains, warn
 
 
@@ -85,10 +85,7 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
     def _known(self) -> Any:
         """The released number. Errors: UnsupportedOperation where it is missing."""
         if self.value is None:
-            raise UnsupportedOperation(
-                "The number is missing, since noise hides it: any possible value fits. Ask about more rows, or pay a "
-                "higher price. To see what was drawn, type .fill()."
-            )
+            raise UnsupportedOperation(f"The number is {HIDDEN.format(groups='')}")
         return self.value
 
     def __getitem__(self, key: object) -> NoReturn:

@@ -19,9 +19,9 @@ _GROUPED = (
     "as exact. Ask for fewer or larger groups, or pay a higher price."
 )
 _ALONE = "{names}: noise is at least as large as the number, so 0 would be about as exact. Pay a higher price."
-_MISSING = (
-    "{names}: missing{groups}, since noise hides it: any possible value fits. Ask about more rows, or pay a higher "
-    "price; .fill() shows what was drawn."
+HIDDEN = (  # why a number is missing, and what to do
+    "missing{groups}, since noise hides it: any possible value fits. Ask about more rows, or pay a higher price; "
+    ".fill() shows what was drawn."
 )
 
 
@@ -57,7 +57,7 @@ def _missing(numbers: Numbers) -> list[str]:
         if number:
             groups = f" in {number:,} of {of:,} groups" if number < of else " in each group" if numbers.by else ""
             columns.setdefault(groups, []).append(output.name)
-    return [_MISSING.format(names=", ".join(names), groups=groups) for groups, names in columns.items()]
+    return [f"{', '.join(names)}: {HIDDEN.format(groups=groups)}" for groups, names in columns.items()]
 
 
 def warn_hopeless(errors: pl.DataFrame, assume_rows: int | None) -> None:
