@@ -67,7 +67,6 @@ def test_foreign_arguments_are_still_judged_by_what_they_are():
         ("make_zCDP_to_approxDP", "zcdp_to_approx"),
         ("make_fix_delta", "fix_delta"),
         ("make_pureDP_to_zCDP", "pure_to_zcdp"),
-        ("make_population_amplification", "sample"),
         ("make_report_noisy_max_gumbel", "noisy_max"),
         ("atom_domain", "AtomDomain"),
         ("vector_domain", "VectorDomain"),

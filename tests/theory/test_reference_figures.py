@@ -207,18 +207,7 @@ OPENDP = [
         1,
         1e-9,
     ),
-    ("error, Laplace", lambda: t.laplace_error(1.0, 0.05), 2.995732273553991, 1, 1e-12),
-    ("error, Laplace 25", lambda: t.laplace_error(25.0, 0.05), 74.89330683884977, 1, 1e-12),
-    ("error, Gaussian", lambda: t.gaussian_error(1.0, 0.05), 1.9599639845400538, 1, 1e-12),
-    ("error, Gaussian 25", lambda: t.gaussian_error(25.0, 0.5), 16.862243754902046, 1, 1e-12),
-    ("scale, Laplace", lambda: t.laplace_scale_for_error(1.0, 0.05), 0.33380820069533407, 1, 1e-12),
-    ("scale, Laplace half", lambda: t.laplace_scale_for_error(1.0, 0.5), 1.4426950408889634, 1, 1e-12),
-    ("scale, Gaussian", lambda: t.gaussian_scale_for_error(1.0, 0.05), 0.510213456924654, 1, 1e-12),
-    ("scale, Gaussian half", lambda: t.gaussian_scale_for_error(1.0, 0.5), 1.4826022185056018, 1, 1e-12),
     # Their accuracy a of integers is P[|noise| >= a] <= α, ours P[|noise| > e] <= α: e = a - 1.
-    ("scale, integers", lambda: t.laplace_scale_for_error(0, 0.5, T=int), 0.9102392266268373, 1, 1e-9),
-    ("error, integers", lambda: t.laplace_error(1.0, 0.05, T=int) + 1, math.ceil(3.3756177665957137), 1, 1e-12),
-    ("error, integers 25", lambda: t.laplace_error(25.0, 0.5, T=int) + 1, math.ceil(17.823679847296415), 1, 1e-12),
 ]
 
 
@@ -240,7 +229,6 @@ def test_opendp_checks():
     average = t.mean(vectors(float, (0, 10), 10), ENTER[0])
     meas = average >> t.laplace(*average.output_space, 0.5)
     assert meas.map(2) == 2.0
-    agrees(t.sample(meas, 100).map(2), math.log1p(math.expm1(2) / 10))
     gauss = t.gaussian(vectors(int), t.L2Distance(), 10.5)
     assert t.fix_delta(t.zcdp_to_approx(gauss), 1e-6).check(1, (0.6, 1e-6))
     nothing = t.zcdp_to_approx(t.gaussian(t.AtomDomain(float), ABSOLUTE, 4.0)).map(0)
@@ -362,7 +350,7 @@ def test_renyi(scale):
         agrees(gauss(order), Fraction(order) / (2 * Fraction(scale) ** 2))
 
 
-# Composition, groups, samples
+# Composition
 
 
 def test_composition_and_conversion():
@@ -373,28 +361,3 @@ def test_composition_and_conversion():
             rho = 3 / scale * math.tanh(1.5 / scale)  # below ε²/2, which OpenDP and Tumult Core state
             agrees(t.compose([t.pure_to_zcdp(m)] * k).map(3), k * rho)
             assert t.pure_to_zcdp(m).map(3) <= (3 / scale) ** 2 / 2
-    for epsilon, k in ((0.1, 10), (0.1, 100), (0.5, 10), (1.0, 5)):
-        # Optimal composition of k pure mechanisms in closed form: Kairouz, Oh and Viswanath 2015, theorem 3.3.
-        for i in range(1, k // 2 + 1, max(1, k // 7)):
-            level = (k - 2 * i) * epsilon
-            delta = (
-                math.fsum(
-                    math.comb(k, j) * (math.exp((k - j) * epsilon) - math.exp((k - 2 * i + j) * epsilon))
-                    for j in range(i)
-                )
-                / (1 + math.exp(epsilon)) ** k
-            )
-            agrees(t.composition_delta([(Fraction(str(epsilon)), 0)] * k, Fraction(str(epsilon)) * (k - 2 * i)), delta)
-            assert t.composition_epsilon([(epsilon, 0)] * k, delta) == pytest.approx(level, rel=1e-6, abs=1e-9)
-
-
-def test_groups_and_samples():
-    for epsilon, delta in ((0.1, 1e-6), (1.0, 1e-9), (2.5, 0.0)):
-        for k in (1, 2, 5):
-            found = t.group_privacy(epsilon, delta, k)
-            agrees(found[0], k * epsilon)
-            agrees(found[1], delta * math.expm1(k * epsilon) / math.expm1(epsilon))
-        for n, population in ((10, 100), (7, 20), (1, 10**6)):
-            found = t.amplification_by_sampling(epsilon, delta, n, population)
-            agrees(found[0], math.log1p(n / population * math.expm1(epsilon)))
-            agrees(found[1], delta * n / population)

@@ -11,7 +11,7 @@
 
 A `Transformation` or `Measurement` makes a promise: if two inputs are at most d_in apart, their outputs are at most
 `map(d_in)` apart. `max_divergence` and `empirical_sensitivity` compute the true distance, which tests a promise;
-`plots` draws it. `laplace_error` and `gaussian_error` say how far off a release may be.
+`plots` draws it.
 
 Which part calls which:
 
@@ -22,10 +22,10 @@ Which part calls which:
 - The framework is everything else: spaces, transformations, measurements, combinators, and searches over them. It is
   for analyses that are written as maps, and for learning. It calls the formulas too.
 - Both call four kinds of formulas: the ρ of Laplace noise, the conversion from ρ to ε, thresholds, and the error that
-  noise causes. Only the framework calls the formulas of whole vectors (`formulas.sensitivity.vectors`), of composition
-  (`formulas.loss.composition`) and the profiles of Laplace noise (`formulas.loss.curves`). Only dataframes call the
-  formulas of rows and units in groups (`formulas.sensitivity.grouped`), of selections by the exponential mechanism, of
-  keys that are read from the data, and of marginals.
+  noise causes. Only the framework calls the formulas of whole vectors (`formulas.sensitivity.vectors`) and the profiles
+  of Laplace noise (`formulas.loss.curves`). Only dataframes call the formulas of rows and units in groups
+  (`formulas.sensitivity.grouped`), of selections by the exponential mechanism, of keys that are read from the data, and
+  of marginals.
 - `checks` compares both with true distances, which it computes by enumeration. `dpframe.audit` uses these enumerations
   for dataframes.
 
@@ -51,37 +51,24 @@ from dpframe.theory.combinators import (
     Queryable,
     compose,
     fix_delta,
-    for_several_units,
     odometer,
-    optimal_compose,
     parallel,
-    poisson_sample,
     privacy_filter,
     pure_to_approx,
     pure_to_zcdp,
-    renyi_to_approx,
-    sample,
     zcdp_to_approx,
 )
 from dpframe.theory.exact import Joint
 from dpframe.theory.formulas.loss import (
-    amplification_by_sampling,
-    basic_composition,
-    composition_delta,
-    composition_epsilon,
     discrete_laplace_delta,
     discrete_laplace_renyi,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_scale,
     gaussian_scale_rho,
-    group_privacy,
-    group_privacy_rho,
     laplace_delta,
     laplace_renyi,
     laplace_scale,
-    renyi_to_delta,
-    renyi_to_epsilon,
     rho_within,
     threshold,
     zcdp_to_delta,
@@ -89,26 +76,15 @@ from dpframe.theory.formulas.loss import (
 )
 from dpframe.theory.framework import Measurement, Transformation
 from dpframe.theory.measurements import (
-    KeySelection,
-    canonical_noise,
     gaussian,
     gaussian_threshold,
-    interval_choice,
     laplace,
     laplace_threshold,
     noisy_max,
     noisy_top_k,
     randomized_response,
-    select_keys,
-    threshold_keep_probability,
 )
-from dpframe.theory.measurements.additive_noise import (
-    gaussian_error,
-    gaussian_scale_for_error,
-    laplace_error,
-    laplace_scale_for_error,
-)
-from dpframe.theory.search import binary_search, binary_search_chain, binary_search_param
+from dpframe.theory.search import binary_search, binary_search_param
 from dpframe.theory.spaces import (
     AbsoluteDistance,
     Approximate,
@@ -128,7 +104,6 @@ from dpframe.theory.spaces import (
     MaxDivergence,
     Measure,
     Metric,
-    PairDistance,
     PrivacyProfile,
     RenyiCurve,
     RenyiDivergence,
@@ -142,22 +117,13 @@ from dpframe.theory.spaces import (
 from dpframe.theory.transformations import (
     cast,
     clamp,
-    consistent_tree,
     count,
     count_by,
-    grouped_counts,
-    grouped_pairs,
-    grouped_sums,
-    grouped_units,
     histogram,
     impute,
-    join,
     mean,
-    quantile_scores,
     resize,
     sum,
-    sum_squared_deviations,
-    tree,
     variance,
 )
 
@@ -172,7 +138,6 @@ __all__ = [
     "HammingDistance",
     "InsertDeleteDistance",
     "Joint",
-    "KeySelection",
     "L01InfDistance",
     "L02InfDistance",
     "L1Distance",
@@ -184,7 +149,6 @@ __all__ = [
     "Measurement",
     "Metric",
     "Odometer",
-    "PairDistance",
     "PrivacyProfile",
     "Queryable",
     "RenyiCurve",
@@ -197,18 +161,11 @@ __all__ = [
     "UnitDistance",
     "VectorDomain",
     "ZeroConcentratedDivergence",
-    "amplification_by_sampling",
-    "basic_composition",
     "binary_search",
-    "binary_search_chain",
     "binary_search_param",
-    "canonical_noise",
     "cast",
     "clamp",
     "compose",
-    "composition_delta",
-    "composition_epsilon",
-    "consistent_tree",
     "count",
     "count_by",
     "discrete_laplace_delta",
@@ -216,61 +173,37 @@ __all__ = [
     "empirical_sensitivity",
     "event_mass",
     "fix_delta",
-    "for_several_units",
     "from_certificate",
     "gaussian",
     "gaussian_delta",
     "gaussian_epsilon",
-    "gaussian_error",
     "gaussian_scale",
-    "gaussian_scale_for_error",
     "gaussian_scale_rho",
     "gaussian_threshold",
-    "group_privacy",
-    "group_privacy_rho",
-    "grouped_counts",
-    "grouped_pairs",
-    "grouped_sums",
-    "grouped_units",
     "histogram",
     "hockey_stick_divergence",
     "impute",
-    "interval_choice",
-    "join",
     "laplace",
     "laplace_delta",
-    "laplace_error",
     "laplace_renyi",
     "laplace_scale",
-    "laplace_scale_for_error",
     "laplace_threshold",
     "max_divergence",
     "mean",
     "noisy_max",
     "noisy_top_k",
     "odometer",
-    "optimal_compose",
     "parallel",
     "plots",
-    "poisson_sample",
     "privacy_filter",
     "pure_to_approx",
     "pure_to_zcdp",
-    "quantile_scores",
     "randomized_response",
     "renyi_divergence",
-    "renyi_to_approx",
-    "renyi_to_delta",
-    "renyi_to_epsilon",
     "resize",
     "rho_within",
-    "sample",
-    "select_keys",
     "sum",
-    "sum_squared_deviations",
     "threshold",
-    "threshold_keep_probability",
-    "tree",
     "variance",
     "zcdp_to_approx",
     "zcdp_to_delta",

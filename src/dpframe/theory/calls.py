@@ -31,12 +31,6 @@ _LINES = {
     "sum": "",
     "mean": "",
     "variance": "",
-    "sum_squared_deviations": "",
-    "quantile_scores": "candidates=[0, 50, 100], alpha=0.5",
-    "tree": "branching=2",
-    "interval_choice": "alpha=0.5, scale=1.0",
-    "canonical_noise": "d_in=1.0, d_out=(1.0, 1e-7)",
-    "select_keys": "epsilon=1.0, delta=1e-6",
 }
 
 
@@ -116,17 +110,10 @@ _KNOWN = {
     "puredp_to_zcdp": "pure_to_zcdp",
     "puredp_to_approxdp": "pure_to_approx",
     "puredp_to_fixed_approxdp": "pure_to_approx",
-    "fix_delta": "fix_delta",
-    "population_amplification": "sample",
     "impute_constant": "impute",
     "impute_uniform_float": "impute",
     "cast_default": "cast",
     "cast_inherent": "cast",
-    "quantile_score_candidates": "quantile_scores",
-    "private_quantile": "interval_choice",
-    "b_ary_tree": "tree",
-    "consistent_b_ary_tree": "consistent_tree",
-    "canonical_noise": "canonical_noise",
     "gaussian_noise": "gaussian",
     "laplace_noise": "laplace",
 }

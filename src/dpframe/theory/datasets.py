@@ -81,16 +81,6 @@ def like(array: Array, original: Any) -> object:
     return array.tolist()
 
 
-def plain_value(value: Any) -> object:
-    """The value that is hashed in place of this one. Equal values of different types (2 and 2.0) have one such value.
-
-    >>> plain_value(np.float64(2.0)), plain_value(-0.0), plain_value("a")
-    (2, 0, 'a')
-    """
-    plain = value.item() if hasattr(value, "item") else value
-    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
-
-
 _LEAST = -1074  # the smallest exponent of a float
 
 

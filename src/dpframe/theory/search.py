@@ -129,20 +129,3 @@ def binary_search_param(
     25.0
     """
     return binary_search(lambda value: make(value).check(d_in, d_out), bounds, T)
-
-
-def binary_search_chain(
-    make: Callable[[Any], Made],
-    d_in: object,
-    d_out: object,
-    bounds: tuple[float, float] | None = None,
-    T: type | None = None,
-) -> Made:
-    """`make` at the parameter that `binary_search_param` finds.
-
-    >>> import dpframe.theory as t
-    >>> space = t.AtomDomain(int), t.AbsoluteDistance()
-    >>> t.binary_search_chain(lambda scale: t.laplace(*space, scale=scale), d_in=1, d_out=0.5).map(1)
-    0.5
-    """
-    return make(binary_search_param(make, d_in, d_out, bounds, T))

@@ -8,7 +8,6 @@ import pytest
 
 import dpframe.theory as t
 from dpframe import errors
-from dpframe.theory.formulas.loss import composition
 from dpframe.theory.formulas.loss import loss as privacy
 
 FLOAT = t.AtomDomain(float), t.AbsoluteDistance()
@@ -57,23 +56,6 @@ def test_composition_refuses_what_does_not_fit():
     for nothing in ([], [3], [laplace(1), 3]):
         with pytest.raises(errors.InvalidArgument):
             t.compose(nothing)
-
-
-def test_optimal_composition():
-    m = laplace(10)
-    epsilon, delta = t.optimal_compose([m] * 100, delta=1e-6).map(1)
-    assert delta == 1e-6
-    assert epsilon == composition.composition_epsilon([(Fraction(1, 10), 0)] * 100, 1e-6)
-    assert 4 < epsilon < 6 < t.compose([m] * 100).map(1)
-    assert t.optimal_compose([m], delta=0).map(1)[0] == pytest.approx(0.1, rel=1e-12)
-    fixed = [t.fix_delta(t.zcdp_to_approx(gaussian(5)), 1e-8)] * 20
-    optimal, basic = t.optimal_compose(fixed, delta=1e-6).map(1), t.compose(fixed).map(1)
-    assert optimal[0] < basic[0]
-    with pytest.raises(errors.MetricMismatch):
-        t.optimal_compose([gaussian(1)], delta=1e-6)
-    with pytest.raises(errors.InvalidArgument):
-        t.optimal_compose([m], delta=2)
-    assert len(t.optimal_compose([m, m], delta=1e-6)(1.0)) == 2
 
 
 def dataset_count(scale):
@@ -176,39 +158,3 @@ def test_a_threshold_uses_part_of_delta():
     assert t.fix_delta(m, 1e-9).map((1, 1, 1))[0] == math.inf, "the threshold alone uses more"
     assert m.check((1, 1, 1), (profile.epsilon(1e-6), 1e-6 + spent * 1.01))
     assert not m.check((1, 1, 1), (profile.epsilon(1e-6), 1e-6))
-
-
-def test_amplification_by_sampling():
-    average = t.mean(t.VectorDomain(t.AtomDomain(float, bounds=(0, 10)), size=10), t.SymmetricDistance())
-    m = average >> t.laplace(*average.output_space, 0.5)
-    amplified = t.sample(m, population_size=100)
-    assert m.check(2, 2.0)
-    assert amplified.map(2) == pytest.approx(math.log(1 + 0.1 * (math.exp(2) - 1)), rel=1e-14)
-    assert amplified.check(2, 0.4941)
-    assert not amplified.check(2, 0.494)
-    assert amplified.map(0) == amplified.map(1) == 0
-    # Two replacements: two steps of one, or a sample that meets either of them.
-    one = amplified.map(2)
-    met = 1 - (90 * 89) / (100 * 99)
-    assert amplified.map(4) == pytest.approx(min(2 * one, math.log(1 + met * math.expm1(4))), rel=1e-12)
-    approximate = t.sample(t.pure_to_approx(m), 100)
-    assert approximate.map(2) == (one, 0)
-    assert len([amplified([1.0] * 10)]) == 1
-    with pytest.raises(errors.InvalidArgument):
-        t.sample(m, 5)
-    with pytest.raises(errors.DomainMismatch):
-        t.sample(dataset_count(1), 100)
-    with pytest.raises(errors.MetricMismatch):
-        t.sample(average >> t.gaussian(*average.output_space, 1), 100)
-
-
-def test_the_formulas_on_numbers_are_at_hand():
-    assert t.group_privacy(0.5, 0, 4) == (2.0, 0.0)
-    assert t.basic_composition([(0.5, 1e-6), (0.25, 0)])[0] == 0.75
-    assert t.composition_epsilon([(0.1, 0)] * 100, 1e-6) < 6
-    assert t.composition_delta([(1, 0), (1, 0)], 2) == 0
-    assert t.gaussian_delta(1, 1) == t.gaussian(*FLOAT, 1, output_measure=t.SmoothedMaxDivergence()).map(1).delta(1)
-    assert t.gaussian_epsilon(1e-6, 1) < t.zcdp_to_epsilon(0.5, 1e-6)
-    assert t.amplification_by_sampling(1, 0, 1, 10)[0] == pytest.approx(math.log(1 + 0.1 * math.expm1(1)))
-    # Every public name is there, and has a docstring.
-    assert all(getattr(t, name).__doc__ for name in t.__all__)

@@ -447,39 +447,3 @@ def test_noisy_max_refuses():
         t.noisy_max(*space, 1)([])
     with pytest.raises(errors.InvalidArgument):
         t.noisy_max(*space, 1, output_measure=t.SmoothedMaxDivergence())
-
-
-# Accuracy
-
-
-@pytest.mark.parametrize("kind", FLOATS + INTEGERS)
-def test_errors_and_scales_are_inverse(kind):
-    for error, scale_for in (
-        (t.laplace_error, t.laplace_scale_for_error),
-        (t.gaussian_error, t.gaussian_scale_for_error),
-    ):
-        for alpha in (0.5, 0.05, 1e-6):
-            scale = scale_for(40, alpha, T=kind)
-            assert error(scale, alpha, T=kind) <= 40 * (1 + 1e-15)
-            assert error(scale * (1 + 1e-9), alpha, T=kind) > 40
-
-
-@pytest.mark.parametrize("make", [t.laplace, t.gaussian])
-@pytest.mark.parametrize("kind", [float, int])
-def test_noise_errs_as_often_as_it_says(make, kind):
-    """20,000 draws, 6 standard deviations."""
-    error = (t.laplace_error if make is t.laplace else t.gaussian_error)(7, 0.1, T=kind)
-    metric = t.L1Distance() if make is t.laplace else t.L2Distance()
-    drawn = np.abs(make(t.VectorDomain(t.AtomDomain(kind), size=20_000), metric, 7)(np.zeros(20_000, dtype=kind)))
-    sigma = math.sqrt(20_000 * 0.09)
-    assert np.count_nonzero(drawn > error) <= 2000 + 6 * sigma
-    assert np.count_nonzero(drawn >= error - 1e-9) >= 2000 - 6 * sigma
-
-
-@pytest.mark.parametrize("make", [t.laplace_error, t.gaussian_error, t.laplace_scale_for_error])
-@pytest.mark.parametrize(
-    "arguments", [(-1, 0.1), (1, 0), (1, 1.5), (1, math.nan), (math.inf, 0.1), (1, 0.1, str), ("1", 0.1)]
-)
-def test_errors_refuse(make, arguments):
-    with pytest.raises(errors.InvalidArgument):
-        make(*arguments)

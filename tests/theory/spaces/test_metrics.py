@@ -96,3 +96,10 @@ def test_joints_are_partially_ordered():
     assert c >= (1.5, 1e-6)
     assert not c < (1.5, 1e-6)
     assert a == (1.0, 1e-6)
+
+
+def test_a_unit_that_changes_leaves_and_joins():
+    units = t.UnitDistance()
+    assert units.distance([(1, "a")], [(1, "b")]) == 2
+    assert units.distance([(1, "a"), (2, "b")], [(2, "b"), (1, "a")]) == 0
+    assert units.distance([(1, "a"), (1, "a")], [(1, "a")]) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
@@ -11,8 +10,6 @@ import numpy as np
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.datasets import Vector, like, relation_of
-from dpframe.theory.exact import Real
-from dpframe.theory.formulas.loss import composition
 from dpframe.theory.framework import Measurement
 from dpframe.theory.spaces import (
     Approximate,
@@ -24,7 +21,6 @@ from dpframe.theory.spaces import (
     TupleDomain,
     VectorDomain,
     ZeroConcentratedDivergence,
-    probability,
 )
 
 
@@ -62,8 +58,7 @@ def compose(*measurements: Measurement | Iterable[Measurement]) -> Measurement:
 
     Input:  measurements, or one list of them, with the same input domain, input metric and output measure
     Output: list of answers, in order
-    Bound:  losses add up: ε, ρ, Rényi curves, and pairs part by part (δ at most 1). The sum is exact, then rounded up.
-            For many pure or approximate mechanisms `optimal_compose` states a smaller (ε, δ)
+    Bound:  losses add up: ε, ρ, Rényi curves, and pairs part by part (δ at most 1). The sum is exact, then rounded up
     Source: Dwork et al. 2006; Bun and Steinke 2016, lemma 1.7 for ρ; Mironov 2017, proposition 1 for Rényi
     Errors: InvalidArgument for no measurement; DomainMismatch, MetricMismatch
 
@@ -84,44 +79,6 @@ def compose(*measurements: Measurement | Iterable[Measurement]) -> Measurement:
         measure,
         run,
         lambda d_in: measure.add([m.exact_map(d_in) for m in parts]),
-    )
-
-
-def optimal_compose(*measurements: Measurement | Iterable[Measurement], delta: Real) -> Measurement:
-    """Run several measurements on the same data, and state the smallest ε that holds for all of them at this δ.
-
-    Input:  measurements in MaxDivergence() or Approximate(MaxDivergence()), as in `compose`; delta in [0, 1)
-    Output: list of answers, in order; the loss is the pair (ε, delta)
-    Bound:  the optimal composition of the pairs (ε_i, δ_i): never above the sums, and for many small ε_i far below
-    Source: Kairouz, Oh and Viswanath 2015, arXiv:1311.0776; Murtagh and Vadhan 2016; `composition.composition_epsilon`
-    Errors: InvalidArgument, also when the δ_i alone exceed delta; DomainMismatch, MetricMismatch
-
-    >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace
-    >>> m = laplace(AtomDomain(int), AbsoluteDistance(), scale=10)
-    >>> optimal_compose([m] * 100, delta=1e-6).map(1)[0] < compose([m] * 100).map(1) / 1.5
-    True
-    """
-    parts = _measurements(measurements, "optimal_compose")
-    target = probability(delta)
-    pure = parts[0].output_measure == MaxDivergence()
-    if not pure and parts[0].output_measure != Approximate(MaxDivergence()):
-        raise MetricMismatch(
-            f"optimal_compose: the output measure is {parts[0].output_measure!r}; it composes MaxDivergence() and "
-            "Approximate(MaxDivergence())."
-        )
-
-    def privacy_map(d_in: Any) -> Any:
-        losses = [(loss, 0) if pure else loss for loss in (m.exact_map(d_in) for m in parts)]
-        if any(math.isinf(e) for e, _ in losses):
-            return math.inf, target
-        return composition.composition_epsilon(losses, target), target
-
-    return Measurement(
-        _common_domain(parts, "optimal_compose"),
-        parts[0].input_metric,
-        Approximate(MaxDivergence()),
-        lambda data: [m.function(data) for m in parts],
-        privacy_map,
     )
 
 

@@ -29,14 +29,12 @@ from dpframe.theory.spaces.metrics import (
     L2Distance,
     LinfDistance,
     Metric,
-    PairDistance,
     SymmetricDistance,
     UnitDistance,
 )
 from dpframe.theory.spaces.profiles import (
     PrivacyProfile,
     gaussian_profile,
-    grouped,
     probability,
 )
 
@@ -59,7 +57,6 @@ __all__ = [
     "MaxDivergence",
     "Measure",
     "Metric",
-    "PairDistance",
     "PrivacyProfile",
     "RenyiCurve",
     "RenyiDivergence",
@@ -70,6 +67,5 @@ __all__ = [
     "VectorDomain",
     "ZeroConcentratedDivergence",
     "gaussian_profile",
-    "grouped",
     "probability",
 ]

@@ -154,32 +154,6 @@ class DiscreteDistance(_Counting):
 
 
 @dataclass(frozen=True)
-class PairDistance(Metric):
-    """The distances of two tables side by side: (records on the left, records on the right).
-
-    >>> PairDistance().distance(([1, 2], [3]), ([1], [3, 4]))
-    (1, 1)
-    """
-
-    inner_metric: Metric = SymmetricDistance()
-
-    def distance(self, a: Iterable[object], b: Iterable[object]) -> Joint:
-        """(count, count)."""
-        return Joint(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))
-
-    def parse(self, distance: object, name: str = "d_in") -> tuple[int, int]:
-        """A pair of counts. Errors: InvalidArgument for anything else."""
-        if not isinstance(distance, tuple | list) or len(distance) != 2:
-            raise InvalidArgument(f"{name}={distance!r}: {self!r} is a pair (left, right).")
-        d_left, d_right = (self.inner_metric.parse(part, f"{name}[{i}]") for i, part in enumerate(distance))
-        return d_left, d_right
-
-    def show(self, distance: tuple[int, int]) -> Joint:
-        """The pair of counts."""
-        return Joint(int(part) for part in distance)
-
-
-@dataclass(frozen=True)
 class UnitDistance(_Counting):
     """How many units must join or leave to turn one table into the other; the first entry of a row names its unit.
 

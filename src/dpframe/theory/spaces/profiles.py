@@ -11,9 +11,7 @@ import numpy as np
 
 from dpframe.arrays import Floats, Integers
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.noise import float_down
 from dpframe.theory.exact import exact, limit, root_above
-from dpframe.theory.formulas.loss import group_privacy
 from dpframe.theory.formulas.loss import loss as privacy
 
 _POINTS = 1500  # number of grid points of a profile on either side of ε = 0
@@ -102,27 +100,6 @@ def gaussian_profile(mu_squared: Fraction) -> PrivacyProfile:
         f"Gaussian, μ={float(mu):.6g}",
         mu_squared,
     )
-
-
-def grouped(profile: PrivacyProfile, size: int) -> PrivacyProfile:
-    """The profile for a group of several units.
-
-    Bound:  a chain of `size` one-unit steps at ε/size each: δ(ε/size)·(e^ε - 1)/(e^(ε/size) - 1). For Gaussian noise it
-            is exact
-    Source: Vadhan 2017, "The Complexity of Differential Privacy", Lemma 2.2; Dong, Roth, Su 2019, arXiv:1905.02383
-    """
-    if profile is NOTHING or size == 1:
-        return profile
-    if profile.mu_squared is not None:
-        return gaussian_profile(size**2 * profile.mu_squared)
-
-    def delta(epsilon: float | Fraction) -> float:
-        loss = exact(epsilon, "epsilon")
-        part = Fraction(float_down(loss / size))
-        slack = limit(profile.delta(part), "delta")
-        return min(1.0, group_privacy(part, min(Fraction(1), slack), size)[1] if part else float(size * slack))
-
-    return PrivacyProfile(delta, label=f"for {size} units")
 
 
 def composed(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:

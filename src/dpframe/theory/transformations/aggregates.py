@@ -1,17 +1,15 @@
-"""Transformations from a dataset to one number or a score: count, sum, mean, variance, quantile scores."""
+"""Transformations from a dataset to one number: count, sum, mean, variance."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
 from dpframe.errors import (
-    DomainMismatch,
     InvalidArgument,
     InvalidBounds,
     MissingBounds,
@@ -20,11 +18,11 @@ from dpframe.errors import (
 )
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector, as_array, dataset, integer_total, sum_grid
-from dpframe.theory.exact import Real, exact, is_whole
+from dpframe.theory.exact import exact, is_whole
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
-from dpframe.theory.spaces import AbsoluteDistance, AtomDomain, Domain, LinfDistance, Metric, VectorDomain
+from dpframe.theory.spaces import AbsoluteDistance, AtomDomain, Domain, Metric, VectorDomain
 
 
 @ordered
@@ -226,25 +224,6 @@ def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Trans
     return _deviations(input_domain, input_metric, "variance", divisor)
 
 
-@ordered
-def sum_squared_deviations(input_domain: Domain, input_metric: Metric) -> Transformation:
-    """The sum of squared deviations from the mean of bounded numbers; the number of records is public.
-
-    Input:  vectors of `size` numbers within the domain's bounds [L, U]
-    Output: float (unit of the values squared); divided by size - 1 it is the variance
-    Bound:  (U - L)²·j(size - j)/size with j = min(changed records, ⌊size/2⌋). The bounds are narrowed to make up for
-            rounding, as in `variance`
-    Source: `statistics.squared_deviations`
-    Errors: as `variance`
-
-    >>> from dpframe.theory import ChangeOneDistance
-    >>> t = sum_squared_deviations(VectorDomain(AtomDomain(float, bounds=(0, 10)), size=4), ChangeOneDistance())
-    >>> t([0.0, 3.0, 3.0, 6.0]), t.map(1)
-    (18.0, 75)
-    """
-    return _deviations(input_domain, input_metric, "sum_squared_deviations", lambda size: 1)
-
-
 def _deviations(
     input_domain: Domain, input_metric: Metric, name: str, divisor_of: Callable[[int], int]
 ) -> Transformation:
@@ -267,53 +246,3 @@ def _deviations(
         return _nearest((squared - total * total / size) / divisor, step)
 
     return Transformation(domain, input_metric, AtomDomain(float), AbsoluteDistance(), run, bound)
-
-
-@ordered
-def quantile_scores(
-    input_domain: Domain, input_metric: Metric, candidates: Iterable[float], alpha: Real
-) -> Transformation:
-    """The negative rank error of each candidate for the alpha-quantile. The best candidate has the largest score.
-
-    Input:  vectors of numbers without NaN; candidates, increasing numbers of the same type; alpha = a/b in [0, 1], the
-            part of the records that should lie below (b at most 10^6)
-    Output: vector of int (1/b of a record): -|(b-a)·(records below) - a·(records above)| for each candidate
-    Bound:  in LinfDistance: d_in·max(a, b-a) where records enter or leave, since each changes one of the two terms. A
-            record that changes may move from one side of the candidate to the other: d_in·b
-    Source: Smith 2011, STOC, for rank scores; `statistics.rank_scores`
-    Errors: InvalidArgument for candidates and alpha; DomainMismatch, MetricMismatch
-
-    >>> from dpframe.theory import SymmetricDistance, noisy_max
-    >>> t = quantile_scores(VectorDomain(AtomDomain(int)), SymmetricDistance(), [0, 2, 4], alpha=0.5)
-    >>> t([1, 2, 3]), t.map(1)
-    ([-3, 0, -3], 1)
-    >>> (t >> noisy_max(*t.output_space, scale=1.0)).map(1)
-    2.0
-    """
-    domain, relation = dataset(input_domain, input_metric, "quantile_scores")
-    atom = domain.element_domain
-    if not (atom.is_float or atom.is_integer) or atom.nan:
-        raise DomainMismatch(f"quantile_scores: the records are {atom!r}; quantiles are of numbers without NaN.")
-    atoms, points = AtomDomain(atom.T), list(candidates)
-    if not points or not all(atoms.member(c) for c in points) or any(x >= y for x, y in itertools.pairwise(points)):
-        raise InvalidArgument(f"quantile_scores: candidates are increasing values of {atoms!r}.")
-    rank = exact(alpha, "alpha")
-    if not 0 <= rank <= 1 or rank.denominator > 10**6:
-        raise InvalidArgument(f"quantile_scores: alpha={alpha!r} is a fraction from 0 to 1 with a short decimal.")
-    a, b = rank.as_integer_ratio()
-    edges = as_array(points, atoms)
-
-    def run(values: Vector) -> list[int]:
-        records = np.sort(as_array(values, atom))
-        below = np.searchsorted(records, edges, side="left")
-        above = len(records) - np.searchsorted(records, edges, side="right")
-        return [-abs((b - a) * int(low) - a * int(high)) for low, high in zip(below, above, strict=True)]
-
-    return Transformation(
-        domain,
-        input_metric,
-        VectorDomain(AtomDomain(int), size=len(points)),
-        LinfDistance(),
-        run,
-        lambda d_in: Fraction(statistics.rank_scores(d_in, rank, relation, domain.size)),
-    )

@@ -1,20 +1,17 @@
-"""Transformations to counts: histogram (public categories), count_by (any keys), and trees of such counts."""
+"""Transformations to counts: histogram (public categories) and count_by (any keys)."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
-from dpframe.arrays import Floats
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector, as_array, dataset
-from dpframe.theory.exact import Length, Root, is_whole, square
-from dpframe.theory.formulas.hierarchies import Levels
+from dpframe.theory.exact import Root
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
@@ -206,100 +203,3 @@ def count_by(
         run,
         _map(relation, domain.size, None if public is None else len(public), distance_of),
     )
-
-
-@ordered
-def tree(input_domain: Domain, input_metric: Metric, branching: int = 2) -> Transformation:
-    """The sums of a vector of counts at every node of a tree, level by level from the root.
-
-    Input:  vectors of integers of a public size (the leaves, say from `histogram`) under L1Distance() or L2Distance();
-            branching: children of a node (count, at least 2). Zeros are appended until the number of leaves is a power
-            of `branching`
-    Output: vector of int, under the metric of the input: the root, its children, …, the leaves
-    Bound:  the tree has h + 1 levels. In L1 each level changes by at most d_in, the change of the leaves, so the bound
-            is (h + 1)·d_in. In L2 a sum of b^j leaves changes by at most √(b^j) times the Euclidean length of their
-            changes (Cauchy and Schwarz). So the squares over that level add up to at most b^j·d_in², and the bound is
-            d_in·√(1 + b + … + b^h). If only one leaf changes, L2 is d_in·√(h + 1); chain from L1Distance() for that
-    Source: Hay, Rastogi, Miklau and Suciu 2010, arXiv:0904.0942, for the tree; `statistics.tree_length`
-    Errors: InvalidArgument for the branching; DomainMismatch, MetricMismatch
-
-    >>> t = tree(VectorDomain(AtomDomain(int), size=3), L1Distance())
-    >>> t([1, 2, 3]), t.map(1)
-    ([6, 3, 3, 1, 2, 3, 0], 3)
-    """
-    if not isinstance(input_domain, VectorDomain) or input_domain.size is None:
-        raise DomainMismatch(
-            f"tree: the input domain is {input_domain!r}; its leaves are a VectorDomain of public size."
-        )
-    atom, leaves = input_domain.element_domain, input_domain.size
-    if not atom.is_integer:
-        raise DomainMismatch(f"tree: the leaves are {atom!r}; they are integers.")
-    if not isinstance(input_metric, L1Distance | L2Distance):
-        raise MetricMismatch(f"tree: the input metric is {input_metric!r}; it is L1Distance() or L2Distance().")
-    width = _branching(branching)
-    height = _height(leaves, width)
-    nodes = sum(width**j for j in range(height + 1))
-
-    def run(values: Vector) -> list[int]:
-        level = [int(v) for v in as_array(values, atom).tolist()] + [0] * (width**height - leaves)
-        levels = [level]
-        while len(level) > 1:
-            level = [sum(level[i : i + width]) for i in range(0, len(level), width)]
-            levels.append(level)
-        return [max(_LOW, min(_HIGH, v)) for nodes_of_level in reversed(levels) for v in nodes_of_level]
-
-    def change(d_in: Any) -> Length:
-        if isinstance(input_metric, L1Distance):
-            return statistics.tree_length(width, height, d_in)
-        return Root(statistics.tree_square(width, height, square(d_in)))
-
-    return Transformation(
-        input_domain, input_metric, VectorDomain(AtomDomain(int), size=nodes), input_metric, run, change
-    )
-
-
-_LOW, _HIGH = (int(end) for end in AtomDomain(int).limits)
-
-
-def _branching(branching: object) -> int:
-    if not is_whole(branching, 2):
-        raise InvalidArgument(f"branching={branching!r}: a node has a whole number of children, at least 2.")
-    return int(branching)
-
-
-def _height(leaves: int, branching: int) -> int:
-    height = 0
-    while branching**height < leaves:
-        height += 1
-    return height
-
-
-def consistent_tree(nodes: Iterable[float], branching: int = 2) -> list[float]:
-    """Least-squares estimate of the leaves from all noisy nodes of a tree. It is post-processing and costs nothing.
-
-    Input:  nodes: the released nodes level by level from the root, in the order of `tree`, all with noise of one
-            variance; branching as in `tree`
-    Output: list of float, one per leaf (appended zeros have leaves too): among all trees whose nodes are the sums of
-            their children, the leaves of the one nearest to `nodes`. No leaf has more variance than its noisy node
-    Bound:  two passes of least squares; with one variance they are the closed form of the source
-    Source: Hay, Rastogi, Miklau and Suciu 2010, arXiv:0904.0942, theorem 3; `hierarchies.Levels.estimates`
-    Errors: InvalidArgument if no full tree has this number of nodes
-
-    >>> consistent_tree([6, 3, 3, 1, 2, 3, 0])
-    [1.0, 2.0, 3.0, 0.0]
-    >>> consistent_tree([9, 3, 3])
-    [4.0, 4.0]
-    """
-    width, values = _branching(branching), np.array([float(v) for v in nodes])[:, None]
-    levels: list[Floats] = []
-    start = 0
-    while start < len(values):
-        levels.append(values[start : start + width ** len(levels)])
-        start += width ** (len(levels) - 1)
-    if not len(values) or start != len(values):
-        raise InvalidArgument(f"consistent_tree: no full tree of {width} children per node has {len(values)} nodes.")
-    if len(levels) == 1:
-        return list(map(float, values[:, 0]))
-    full = Levels(tuple(np.arange(len(level)) * width for level in levels[:-1]), len(levels[-1]))
-    leaves: list[float] = full.estimates(levels, [1.0] * len(levels))[-1].ravel().tolist()
-    return leaves

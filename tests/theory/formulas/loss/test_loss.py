@@ -113,19 +113,6 @@ def test_gaussian_edges():
     assert maps.gaussian_mu([1] * 4, [2] * 4) == maps.gaussian_mu([4], [2]) == 1
 
 
-def test_the_discrete_gaussian_profile_is_the_hockey_stick_divergence():
-    for epsilon, step, sigma in ((0.5, 1, 1.0), (1.0, 1, 4.2247), (1.0, 3, 2.5), (10.0, 1, 0.5411), (2.0, 5, 3.3)):
-        x = np.arange(-200, 201)
-        mass = np.exp(-((x / sigma) ** 2) / 2)
-        mass /= mass.sum()
-        shifted = np.exp(-(((x - step) / sigma) ** 2) / 2) / np.exp(-((x / sigma) ** 2) / 2).sum()
-        delta = np.maximum(mass - math.exp(epsilon) * shifted, 0).sum()
-        assert maps.discrete_gaussian_delta(epsilon, step, sigma) == pytest.approx(delta, rel=1e-9)
-    # By the analytic profile it would be understated by 93% for a step of 2 at (10, 1e-6), and by 2% at (1, 1e-6).
-    assert maps.discrete_gaussian_delta(10, 2, 1.0821737) > 1.93 * maps.gaussian_delta(10, 2 / 1.0821737)
-    assert maps.discrete_gaussian_delta(1, 1, 4.2247) > 1.019 * maps.gaussian_delta(1, 1 / 4.2247)
-
-
 # Thresholds, with the figures of the public documents
 
 
@@ -204,7 +191,6 @@ BAD_ARGUMENTS = [
     lambda: maps.gaussian_mu([1], [1, 2]),
     lambda: maps.threshold_delta(0.1, -1),
     lambda: maps.threshold_delta(0.1, 1.5),
-    lambda: maps.discrete_gaussian_delta(1, 0, 1),
 ]
 
 

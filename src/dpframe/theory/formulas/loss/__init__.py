@@ -1,4 +1,4 @@
-"""What noise costs and what a price buys: privacy loss, calibration, composition, selection of keys and quantiles."""
+"""What noise costs and what a price buys: privacy loss, calibration, selection of keys and quantiles."""
 
 from dpframe.theory.formulas.loss.calibration import (
     Family,
@@ -10,22 +10,11 @@ from dpframe.theory.formulas.loss.calibration import (
     rounded_error,
     threshold,
 )
-from dpframe.theory.formulas.loss.composition import (
-    amplification_by_sampling,
-    basic_composition,
-    composition_delta,
-    composition_epsilon,
-    group_privacy,
-    group_privacy_rho,
-)
 from dpframe.theory.formulas.loss.curves import (
     discrete_laplace_delta,
     discrete_laplace_renyi,
-    group_renyi,
     laplace_delta,
     laplace_renyi,
-    renyi_to_delta,
-    renyi_to_epsilon,
 )
 from dpframe.theory.formulas.loss.gaussian_privacy import (
     gdp_in_proportion,
@@ -84,12 +73,8 @@ __all__ = [
     "Family",
     "Spread",
     "TwoSums",
-    "amplification_by_sampling",
     "as_likely_as_not",
-    "basic_composition",
     "choices_rho",
-    "composition_delta",
-    "composition_epsilon",
     "count_scale",
     "count_scale_rho",
     "deltas_beside_noise",
@@ -107,9 +92,6 @@ __all__ = [
     "gdp_to_epsilon",
     "gdp_to_pure",
     "gdp_within",
-    "group_privacy",
-    "group_privacy_rho",
-    "group_renyi",
     "laplace_delta",
     "laplace_renyi",
     "laplace_rho",
@@ -125,8 +107,6 @@ __all__ = [
     "rank_scale_rho",
     "rank_terms",
     "reach_change",
-    "renyi_to_delta",
-    "renyi_to_epsilon",
     "rest_scale",
     "rho_within",
     "round_thresholds",

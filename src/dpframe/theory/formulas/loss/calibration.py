@@ -20,17 +20,14 @@ from dpframe.noise import (
     TAILS,
     Ball,
     Number,
-    accurate,
     at_most,
     ball,
     float_up,
     positive,
     precision,
     root_up,
-    round_down,
     smallest_float,
     solve,
-    upper,
     whole,
 )
 from dpframe.theory.formulas.loss.loss import (
@@ -43,8 +40,6 @@ from dpframe.theory.formulas.loss.loss import (
 )
 
 Family = Literal["laplace", "discrete_laplace", "gaussian"]
-RealFamily = Literal["laplace", "gaussian"]
-
 # Scales for a price
 
 
@@ -331,85 +326,3 @@ def rounded_error(family: Family, scale: Number, per: int, alpha: Number) -> int
         return e >= 0 and _surely(lambda: ball(chance) - tail(exact, e * per + 1) - tail(exact, (e + 1) * per))
 
     return _smallest_integer(within, start)
-
-
-def scale_for_error(family: Family, error: Number, alpha: Number) -> float:
-    """Largest scale with P[|noise| > error] ≤ alpha.
-
-    Input:  the family; error ≥ 0 in grid units (only its whole part is used); alpha in (0, 1)
-    Output: scale, in grid units
-    Bound:  the largest float whose `noise_error` is at most `error`
-    Source: the tails in `dpframe.noise.tail_bounds`
-    Errors: InvalidArgument for an unknown family or a negative error; InvalidPrice for an alpha outside (0, 1)
-
-    >>> noise_error("laplace", scale_for_error("laplace", 75, 0.05), 0.05)
-    75
-    """
-    chance, tail = probability("alpha", alpha), _tail(family)
-    reach = math.floor(sensitivity("error", error))
-
-    def within(scale: float) -> bool:
-        return scale == 0 or _surely(lambda: ball(chance) - 2 * tail(Fraction(scale), reach + 1))
-
-    start = _scale_near(family, reach, chance)
-    # The largest scale within the error is the float before the smallest scale that is not.
-    return math.nextafter(smallest_float(lambda scale: not within(scale), start), 0)
-
-
-def _scale_near(family: str, reach: int, chance: Fraction) -> float:
-    """Return the approximate scale at which P[|noise| > reach] equals this chance."""
-    with precision(96):
-        half, log_chance = ball(Fraction(2 * reach + 1, 2)), ball(chance).log()
-        if family == "gaussian":
-            return round_down(half / (ball(chance).erfcinv() * ball(2).sqrt()))
-        if family == "laplace":
-            return round_down(half / -log_chance)
-    # Newton's method for k·t + ln(1 + e^-t) = ln(2/chance) with t = 1/scale, k = reach + 1; the slope is k/2 or more.
-    k, aim, t = reach + 1, math.log(2) - float(log_chance.mid()), 1.0
-    for _ in range(30):
-        t = max(t / 4, t - (k * t + math.log1p(math.exp(-t)) - aim) / (k - 1 / (1 + math.exp(min(t, 700.0)))))
-    return 1 / t
-
-
-def real_error(family: RealFamily, scale: Number, alpha: Number) -> float:
-    """Smallest e with P[|noise| > e] ≤ alpha for real noise, before any rounding to a grid.
-
-    Input:  family, "laplace" or "gaussian"; scale (of a Gaussian: its standard deviation); alpha in (0, 1)
-    Output: e, in the units of the scale, rounded up
-    Bound:  scale·ln(1/alpha) for Laplace, scale·√2·erfc⁻¹(alpha) for Gaussian noise
-    Source: the quantile functions
-    Errors: InvalidArgument for an unknown family or a scale not above 0; InvalidPrice for an alpha not in (0, 1)
-
-    >>> round(real_error("laplace", 25, 0.05), 6), round(real_error("gaussian", 1, 0.05), 6)
-    (74.893307, 1.959964)
-    """
-    quantile, width = _quantile_of(family, alpha), positive("scale", scale)
-    return upper(lambda: quantile() * ball(width))
-
-
-def real_scale_for_error(family: RealFamily, error: Number, alpha: Number) -> float:
-    """Largest scale of real noise with P[|noise| > error] ≤ alpha: the inverse of `real_error`.
-
-    Input:  family as in `real_error`; error > 0; alpha in (0, 1)
-    Output: scale, in the units of the error, rounded down
-    Bound:  error/ln(1/alpha) for Laplace, error/(√2·erfc⁻¹(alpha)) for Gaussian noise
-    Source: the quantile functions
-    Errors: InvalidArgument for an unknown family or an error not above 0; InvalidPrice for an alpha not in (0, 1)
-
-    >>> round(real_scale_for_error("laplace", 74.893307, Fraction(1, 20)), 6)
-    25.0
-    """
-    quantile, reach = _quantile_of(family, alpha), positive("error", error)
-    scale = accurate(lambda: ball(reach) / quantile())
-    with precision(128):
-        return max(0.0, round_down(scale))
-
-
-def _quantile_of(family: str, alpha: Number) -> Callable[[], Ball]:
-    """The e with P[|noise| > e] = alpha for real noise of scale 1."""
-    chance = probability("alpha", alpha)
-    if family == "laplace":
-        return lambda: -ball(chance).log()
-    if family == "gaussian":
-        return lambda: ball(chance).erfcinv() * ball(2).sqrt()
-    raise InvalidArgument(f"family={family!r} must be 'laplace' or 'gaussian'.")

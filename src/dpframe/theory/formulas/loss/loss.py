@@ -18,7 +18,6 @@ from dpframe.noise import (
     at_most,
     ball,
     discrete_gaussian_tail,
-    discrete_gaussian_tails,
     discrete_laplace_tail,
     float_up,
     gaussian_tail,
@@ -27,7 +26,6 @@ from dpframe.noise import (
     precision,
     rational,
     root_up,
-    round_up,
     rounded_gaussian_tail,
     rounded_laplace_tail,
     smallest_float,
@@ -39,7 +37,6 @@ from dpframe.theory.exact import Root, exact, square, upward
 
 __all__ = [
     "bounded_range_rho",
-    "discrete_gaussian_delta",
     "discrete_gaussian_tail",
     "discrete_laplace_tail",
     "gaussian_delta",
@@ -256,26 +253,6 @@ def normal_quantile(tail: Fraction) -> float:
     """Return the approximate z with P[N ≥ z] = tail."""
     with precision(64):
         return float((ball(2 * tail).erfcinv() * ball(2).sqrt()).mid())
-
-
-def discrete_gaussian_delta(epsilon: Number, sensitivity: int, scale: Number) -> float:
-    """δ at this ε of discrete Gaussian noise on one integer answer.
-
-    Input:  epsilon ≥ 0; sensitivity, a positive integer; scale, the parameter σ of the discrete Gaussian
-    Output: δ; up to scale 4096 only rounding makes it too large, beyond that also about 1/σ² of the tails
-    Bound:  P[X > εσ²/Δ - Δ/2] - e^ε·P[X > εσ²/Δ + Δ/2]
-    Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Theorem 7
-    Errors: InvalidPrice for a negative ε; InvalidArgument for a sensitivity or scale that is not positive
-
-    >>> discrete_gaussian_delta(1, 1, 4.2247) > 1.019e-6 > gaussian_delta(1, 1 / 4.2247)
-    True
-    """
-    loss, step, sigma = price("epsilon", epsilon), whole("sensitivity", sensitivity, 1), positive("scale", scale)
-    centre = loss * sigma**2 / step
-    points = [math.floor(centre - Fraction(step, 2)) + 1, math.floor(centre + Fraction(step, 2)) + 1]
-    with precision(256):
-        near, far = discrete_gaussian_tails(sigma, points)
-        return min(1.0, max(0.0, round_up(near - ball(loss).exp() * far)))
 
 
 # Randomized response

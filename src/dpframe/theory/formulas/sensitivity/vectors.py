@@ -140,65 +140,6 @@ def resized(d_in: int, relation: Relation, size: int | None, length: int) -> int
     return replaced if relation == "replace" else 2 * replaced
 
 
-def rank_scores(d_in: int, rank: Fraction, relation: Relation, size: int | None) -> int:
-    """Largest change of any score -|(b-a)·L - a·U| of rank a/b, for L records below a candidate and U above it.
-
-    Input:  d_in (count); rank in [0, 1]; size: public number of records or None
-    Output: score units, 1/b of a record
-    Bound:  a record that enters or leaves changes L or U by 1, or neither: at most max(a, b-a). A record that changes
-            its value can increase one of them and decrease the other: at most a + (b-a) = b
-    Source: Smith 2011, STOC
-    Errors: none here
-
-    >>> rank_scores(2, Fraction(1, 4), "add-remove", None), rank_scores(2, Fraction(1, 4), "replace", None)
-    (6, 8)
-    """
-    a, b = rank.as_integer_ratio()
-    replaced = replacements(d_in, relation, size)
-    return d_in * max(a, b - a) if replaced is None else replaced * b
-
-
-def tree_length(branching: int, height: int, l1: Fraction) -> Fraction:
-    """L1 change of all nodes of a tree of counts: each of the height + 1 levels changes by at most l1.
-
-    >>> tree_length(2, 3, Fraction(1))
-    Fraction(4, 1)
-    """
-    return (height + 1) * l1
-
-
-def tree_square(branching: int, height: int, l2_squared: Fraction) -> Fraction:
-    """Square of the L2 change of all nodes of a tree of counts.
-
-    Input:  children of a node and levels below the root (counts); square of the L2 change of the leaves
-    Bound:  a node over b^j leaves changes by at most √(b^j) times the length of their changes (Cauchy and Schwarz). So
-            the square is at most (1 + b + … + b^height) times that of the leaves; equality holds if all leaves change
-            by one amount
-    Source: elementary
-    Errors: none here
-
-    >>> tree_square(2, 2, Fraction(1))
-    Fraction(7, 1)
-    """
-    return sum((Fraction(branching) ** j for j in range(height + 1)), Fraction(0)) * l2_squared
-
-
-def joined(d_left: int, d_right: int, max_left: int, max_right: int) -> int:
-    """Rows of a join that change, if each key has at most max_left rows in the one table and max_right in the other.
-
-    Input:  rows that enter or leave on the left and on the right; the limits per key (counts)
-    Output: count
-    Bound:  a row that enters pushes out at most one row of its key, so two rows of its table change. Each of them is
-            paired with at most as many rows as the other table's limit allows
-    Source: Berghel et al. 2022, arXiv:2212.04133, for joins of truncated tables
-    Errors: none here
-
-    >>> joined(1, 2, 3, 4)
-    20
-    """
-    return 2 * (max_right * d_left + max_left * d_right)
-
-
 def squared_deviations(d_in: int, lower: Fraction, upper: Fraction, relation: Relation, size: int) -> Fraction:
     """Change of the sum of squared deviations from the mean of `size` values in [lower, upper].
 
