@@ -104,8 +104,8 @@ FREE = {
     "how noise is drawn, named or shown": "noise name refresh on_pending data covers fill options args title width "
     "height",
     "what is asked of values that are clipped already": "points q k ddof percentiles aggfunc workload rows margins "
-    "normalize underflow overflow bins labels right include_lowest narrow other named aggregates features conditions "
-    "equal",
+    "normalize subtotals underflow overflow bins labels right include_lowest narrow other named aggregates features "
+    "conditions equal",
     "a step on cells that are clipped already": "value dtype how",
     "an upper bound stays: see test_limits_that_are_chosen": "limits",
     "a table that the caller made up": "table",

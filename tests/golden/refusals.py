@@ -155,7 +155,13 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "parts of means": lambda f, p: f.crosstab(
             "home", "member", "age", "mean", bounds=(0, 9), keys={"home": ["Bonn"]}, normalize=True, max_rows=1
         ),
-        "crosstab of medians": lambda f, p: f.crosstab("home", "member", "age", "median", bounds=(0, 9), max_rows=1),
+        "margins of medians": lambda f, p: f.crosstab(
+            "home", "member", "age", "median", bounds=(0, 9), keys={"home": ["Bonn"]}, margins=True, max_rows=1
+        ),
+        "margins of people": lambda f, p: f.crosstab(
+            "home", "member", aggfunc="count_units", keys={"home": ["Bonn", "Kiel"]}, margins=True, max_groups=2
+        ),
+        "subtotals of one key": lambda f, p: f.crosstab("home", "member", margins=True, subtotals=True, max_rows=1),
         "margins of no kind": lambda f, p: f.crosstab("home", "member", margins="some", max_rows=1),
         "marginals without delta": lambda f, p: f.marginals(["member"], "1-way", max_rows=1).release(epsilon=0.1),
         "marginals without keys": lambda f, p: f.marginals(["home"], "1-way", max_rows=1),

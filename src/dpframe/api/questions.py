@@ -22,7 +22,7 @@ from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.hierarchy import HierarchyQuery, hierarchy_of, read_crossed, read_tree
 from dpframe.api.marginals import MarginalsQuery, listed_levels, marginals_of, workload_of
 from dpframe.api.query import Query
-from dpframe.api.statistics import counts, moments
+from dpframe.api.statistics import choices, counts, moments
 from dpframe.api.statistics.choices import FrameChoices
 from dpframe.api.statistics.counts import FrameCounts, count
 from dpframe.api.statistics.moments import FrameMoments
@@ -31,6 +31,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import (
     Aggregate,
     Auto,
+    Formula,
     Intervals,
     Key,
     Keys,
@@ -42,6 +43,7 @@ from dpframe.plan import (
     read_other,
 )
 from dpframe.plan.declared import check_levels, limits_of, min_units_of
+from dpframe.plan.statistics import Several
 from dpframe.plan.steps import basic as steps
 from dpframe.usage import explains
 
@@ -74,28 +76,58 @@ def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
     raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
 
 
-def cell_of(values: str | None, aggfunc: str, bounds: Pair | None, verb: str = "crosstab") -> Aggregate:
-    """The aggregate of each cell of a crosstab."""
-    check_choice(aggfunc, ("count", "sum", "mean"), f"{verb}: aggfunc")
-    if aggfunc == "count":
+def cell_of(values: str | None, aggfunc: object, bounds: Pair | None, verb: str = "crosstab") -> Aggregate:
+    """The aggregate of each cell of a crosstab: by its word, or a statistic such as `dp.quantile("spend", 0.9)`."""
+    if isinstance(aggfunc, Aggregate) and verb == "crosstab":
+        if values is not None or bounds is not None or isinstance(aggfunc, Several):
+            raise InvalidArgument(
+                "crosstab: one statistic has its column and bounds itself: aggfunc=dp.median('spend', bounds=(0, 100))."
+            )
+        return aggfunc
+    words = ("count", "count_units", "sum", "mean", "median") if verb == "crosstab" else ("count", "sum", "mean")
+    check_choice(aggfunc, words, f"{verb}: aggfunc")
+    if aggfunc in ("count", "count_units"):
         if bounds is not None:
             raise InvalidArgument(f"{verb}: bounds= go with aggfunc='sum' or 'mean'; a count needs none.")
-        return counts.count(values)
+        if aggfunc == "count":
+            return counts.count(values)
+        if values is not None:
+            raise InvalidArgument("crosstab: aggfunc='count_units' counts people, whatever their values; no values=.")
+        return counts.count_units()
     if values is None:
         raise InvalidArgument(f"{verb}: name the column to take the {aggfunc} of: values='spend'.")
+    if aggfunc == "median":
+        return choices.median(values, bounds)
     return moments.sum(values, bounds) if aggfunc == "sum" else moments.mean(values, bounds)
 
 
-def check_cells(question: Question, asked: str, *, summed: bool) -> None:
-    """Refuse a crosstab whose cells are times, or whose sums would leave out suppressed cells.
+def check_cells(question: Question, *, margins: bool, parts: bool) -> None:
+    """Refuse a crosstab whose cells are no numbers, or whose sums would be none of people, or without suppressed cells.
 
-    Input:  the question; the aggregate as it is typed in agg(...); whether cells are added up
+    Input:  the question; whether there are margins; whether cells are parts of these
     Errors: UnsupportedOperation
     """
-    if question.outputs[0].dtype is not None:
-        by = ", ".join(map(repr, question.by))
-        raise UnsupportedOperation(f"crosstab: its cells are numbers; for times: group_by({by}, ...).agg({asked}).")
-    if summed and question.private_keys:
+    (output,) = question.outputs
+    if output.dtype is not None or output.formula is Formula.MODE:
+        by, asked = ", ".join(map(repr, question.by)), question.aggregates[0][1].typed
+        raise UnsupportedOperation(f"crosstab: its cells are numbers; for others: group_by({by}, ...).agg(dp.{asked}).")
+    if not margins and not parts:
+        return
+    if parts and output.formula is Formula.MEAN:
+        raise UnsupportedOperation("crosstab: normalize= gives parts of counts and sums; means have none.")
+    total = output.totals[0][1]
+    alone = 1 in (question.limits.max_groups, question.limits.max_rows) and not question.undecided
+    if output.formula not in (Formula.COUNT, Formula.SUM, Formula.MEAN) or total.of_different_values:
+        raise UnsupportedOperation(
+            f"crosstab: the {output.formula.value} of a margin does not follow from those of its cells, so margins= "
+            "and normalize= go with counts, sums and means. Release it by the keys of the margin: group_by(...)."
+        )
+    if total.of_units and question.table.unit and not alone:
+        raise UnsupportedOperation(
+            "crosstab: one person may be in several cells, so the people of a margin are not those of its cells added "
+            "up. Count each in one cell, max_groups=1; or leave margins= and normalize= out."
+        )
+    if question.private_keys:
         raise UnsupportedOperation(
             "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
         )
@@ -232,11 +264,12 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         index: str | Sequence[str],
         columns: str | Sequence[str],
         values: str | None = None,
-        aggfunc: str = "count",
+        aggfunc: str | Aggregate = "count",
         *,
         bounds: Pair | None = None,
         keys: Any = None,
         margins: bool | str = False,
+        subtotals: bool = False,
         normalize: bool | int | str = False,
         other: Any = None,
         min_units: int | None = None,
@@ -244,17 +277,21 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
     ) -> Query[Table_co]:
         """Rows per combination of keys, some down and some across, in the shape of `pd.crosstab`.
 
-        Input:  index, columns: the columns down and across; values, aggfunc: instead of rows, the "count", "sum" or
-                "mean" of a column, with bounds= (column unit) as in `dp.sum`; keys as in `group_by`; margins: True adds
+        Input:  index, columns: the columns down and across; values, aggfunc: instead of rows, the "count", "sum",
+                "mean" or "median" of a column, with bounds= (column unit) as in `dp.sum`; "count_units" counts people;
+                or a statistic, aggfunc=dp.quantile("spend", 0.9, bounds=(0, 100)); keys as in `group_by`; margins: True
+                adds
                 an `All` row and column, summed from the released cells (free). "measured" spends a part of the price on
                 rows, columns and total of a count or sum, and fits cells and margins to each other. It does so only if
                 no cell then has more than 1.05 times its error, and no margin more than the sum of its cells. With
                 Gaussian noise (prices in ρ, people in many cells, noise="gaussian") this is nearly always so, with
-                Laplace noise from some 190 by 190 cells on; `explain` states the parts. normalize: "index", "columns"
+                Laplace noise from some 190 by 190 cells on; `explain` states the parts. subtotals: with several columns
+                down and margins=True, one more row for each key of the first of them. normalize: "index", "columns"
                 or "all" gives each released cell as a part of its row, its column or the total (free, post-processing;
                 null if the divisor is not above 0); limits of one unit, counts, where each cell is a group; other as in
                 `group_by`: one more cell, in a row and a column of its own. min_units as in `group_by`
-        Errors: UnsupportedOperation for margins of keys that are found in the data, parts of means, and times in cells
+        Errors: UnsupportedOperation for margins of keys that are found in the data, of medians, and of people who may
+                be in several cells; for parts of means, and times in cells
 
         >>> import polars as pl, dpframe as dp
         >>> people = pl.DataFrame({"city": ["Bonn", "Kiel", "Bonn"], "smokes": [True, False, False]})
@@ -273,17 +310,20 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {also}{{limit}})"
         parts = parts_of(normalize)
         aggregate = cell_of(values, aggfunc, bounds)
-        if parts and aggfunc == "mean":
-            raise UnsupportedOperation("crosstab: normalize= gives parts of counts and sums; means have none.")
-        layout = Layout("crosstab", across, bool(margins), parts, margins == "measured")
+        if not isinstance(subtotals, bool) or (subtotals and (margins is not True or parts or len(down) < 2)):
+            raise InvalidArgument(
+                "crosstab: subtotals=True goes with two or more columns down and margins=True: "
+                "crosstab(['region', 'town'], 'sex', keys=..., margins=True, subtotals=True)."
+            )
+        layout = Layout("crosstab", across, bool(margins), parts, margins == "measured", subtotals=subtotals)
         by = down + across
         groups = self._keys(by, keys, "crosstab")
-        aggregates = ((values or "count", aggregate),)
+        aggregates = ((getattr(aggregate, "column", None) or "count", aggregate),)
         rest, least = self._other(by, other, "crosstab"), read_min_units(min_units)
         query = self._query(
             aggregates, unit_limits, by=by, keys=groups, verb=verb, layout=layout, other=rest, min_units=least
         )
-        check_cells(query._question, f"{values}=dp.{aggfunc}({values!r})", summed=bool(margins or parts))
+        check_cells(query._question, margins=bool(margins), parts=bool(parts))
         return query
 
     def marginals(

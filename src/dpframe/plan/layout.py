@@ -17,7 +17,8 @@ class Layout:
 
     `normalize` gives each cell as a part of its row ("index"), its column or the total. With `measured` the margins
     have noise of their own, and cells and margins are fitted to each other. With `largest` the groups with the largest
-    released numbers are kept, so many at most, the largest first.
+    released numbers are kept, so many at most, the largest first. With `subtotals` there is one more margin for each
+    value of the first key down.
     """
 
     form: Literal["long", "crosstab", "describe"] = "long"
@@ -26,6 +27,7 @@ class Layout:
     normalize: Literal["", "index", "columns", "all"] = ""
     measured: bool = False
     largest: int | None = field(default=None, kw_only=True)
+    subtotals: bool = field(default=False, kw_only=True)
 
     @property
     def is_long(self) -> bool:

@@ -115,8 +115,39 @@ def test_margins_of_a_crosstab_stay_consistent():
     assert abs(table.loc["All", "All"] - max(out.to_pandas().loc["All", "All"], 0)) <= 1
 
 
+@pytest.mark.parametrize("base", [5, 10])
+def test_multiples_add_up_to_margins_that_are_multiples_too(base):
+    out = crosstab()
+    table, before = out.round(base).to_pandas().to_numpy(), out.to_pandas().to_numpy()
+    assert (table % base == 0).all()
+    np.testing.assert_array_equal(table[:-1, -1], table[:-1, :-1].sum(axis=1))
+    np.testing.assert_array_equal(table[-1], table[:-1].sum(axis=0))
+    assert np.abs(table - before).max() < base + 1
+    assert f"multiples of {base}" in out.round(base).report()
+
+
+def test_a_base_is_a_whole_number():
+    for wrong in (0, -5, 2.5, True, "5", None):
+        with pytest.raises(InvalidArgument, match=r"out\.table\.round\(2\)"):
+            crosstab().round(wrong)
+
+
+def test_multiples_of_a_tree_and_of_marginals_add_up():
+    table = pl.DataFrame({"a": ["x", "x", "y", "y"] * 40, "b": ["p", "q", "r", "s"] * 40})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=10, delta=1e-3))
+    tree = frame.hierarchy(["a", "b"], [("x", "p"), ("x", "q"), ("y", "r"), ("y", "s")]).release(epsilon=1).round(5)
+    leaves, above = tree["b"].table["count"].to_numpy(), tree["a"].table["count"].to_numpy()
+    assert (leaves % 5 == 0).all()
+    assert above.tolist() == leaves.reshape(2, 2).sum(axis=1).tolist()
+    keys = {"a": ["x", "y"], "b": ["p", "q", "r", "s"]}
+    joint = frame.marginals(["a", "b"], ["a", ("a", "b")], keys=keys).release(epsilon=1, delta=1e-6).round(5)
+    cells = joint["a", "b"].to_polars()
+    assert all((cells[name] % 5 == 0).all() for name in cells.columns[1:])
+    assert joint["a"].table["count"].to_list() == cells["All"].to_list()[:2]
+
+
 def test_suppressed_groups_are_null_and_margins_count_them():
-    out = crosstab(epsilon=CERTAIN).suppress(below=11)
+    out = crosstab(epsilon=CERTAIN).suppress(below=11, secondary=False)
     table, whole = out.to_pandas(), crosstab(epsilon=CERTAIN).to_pandas()
     small = whole.to_numpy() < 11
     assert 0 < small.sum() < small.size

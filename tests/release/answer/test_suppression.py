@@ -162,6 +162,20 @@ def test_as_few_cells_as_one_more_pair_of_lines_are_hidden():
     assert not codes[:, -1].any()
 
 
+@pytest.mark.parametrize("base", [5, 10])
+def test_multiples_are_as_wide_as_promised_for_whoever_knows_that_they_are_multiples(base):
+    """Widths are counted in the base, in which the numbers are whole; the promise is half of the limit in ones."""
+    rng, hidden = np.random.default_rng(7), 0
+    for i in range(12):
+        below = float(base + rng.integers(1, 40))
+        cells, reader = np.rint(random_table(rng, i % 3) * 3 / base), Reader(below, 0.0, whole=True).in_base(base)
+        assert reader.width * base >= below // 2
+        narrow = narrow_in_table(cells, reader, reader)
+        assert narrow[0] == 0
+        hidden += narrow[2]
+    assert hidden > 40
+
+
 # Whole releases
 
 
@@ -251,7 +265,7 @@ def test_beside_hidden_numbers_that_were_lifted_there_are_no_intervals(out, tmp_
     for release in (out, tree):
         veiled = release.nonnegative().round().suppress(40, secondary=True)
         assert pl.DataFrame(veiled.accuracy()).select(pl.col("error", "lower", "upper").count()).row(0) == (0, 0, 0)
-        for fine in (release.round().suppress(40, secondary=True), release.nonnegative().suppress(40)):
+        for fine in (release.round().suppress(40), release.nonnegative().suppress(40, secondary=False)):
             errors = pl.DataFrame(fine.accuracy())
             assert errors["lower"].count() == errors["value"].count() > 0
         assert str(veiled.report())
@@ -269,7 +283,7 @@ def test_what_reads_hidden_numbers_is_refused_beside_them():
     shown = [("a", "z"), ("c", "z")]
     with pytest.raises(UnsupportedOperation, match="Test before"):
         hidden.independence()
-    cells.suppress(40).independence()
+    cells.suppress(40, secondary=False).independence()
     hidden.difference(*shown)
     with pytest.raises(UnsupportedOperation, match="Compare before"):
         hidden.nonnegative().difference(*shown)
@@ -291,7 +305,7 @@ def test_a_limit_that_tells_the_number_is_refused(out):
 def test_marks_are_in_every_file_and_numbers_stay_numbers_in_the_table(out, tmp_path):
     shown = out.nonnegative().round().suppress(below=40, marker=("<40", "c"), secondary=True)
     assert shown.table.dtypes.tolist() == ["Int64"] * 4
-    assert shown.table.isna().to_numpy().sum() > out.suppress(below=40).table.isna().to_numpy().sum()
+    assert shown.table.isna().to_numpy().sum() > out.suppress(below=40, secondary=False).table.isna().to_numpy().sum()
     assert "<40" in shown.to_csv()
     assert ",c" in shown.to_csv()
     assert "&lt;40" in shown.to_html()
@@ -314,9 +328,28 @@ def test_without_a_marker_nothing_is_written(out):
 
 
 def test_several_steps_are_one_of_the_strictest(out):
-    one = out.suppress(below=5, marker="a").suppress(below=100, secondary=True).suppress(below=1)
+    one = out.suppress(below=5, marker="a", secondary=False).suppress(below=100).suppress(below=1)
     other = out.suppress(below=100, marker="a", secondary=True)
     assert one.to_csv() == other.to_csv()
+
+
+def test_margins_beside_hidden_cells_protect_them_unless_told_otherwise(out):
+    tree = dp.protect(TABLE, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
+    tree = tree.hierarchy(["age", "town"], [(a, b) for a in "abc" for b in "xyz"]).release(epsilon=1000)
+    for release in (out, asked(normalize="all", margins=False).release(epsilon=1000), tree):
+        hides, plain = release.suppress(40), release.suppress(40, secondary=False)
+        assert hides.to_csv() == release.suppress(40, secondary=True).to_csv() != plain.to_csv()
+    alone = asked(margins=False).release(epsilon=1000)
+    assert alone.suppress(40).to_csv() == alone.suppress(40, secondary=False).to_csv()
+    assert out.suppress(1).to_csv() == out.suppress(1, secondary=False).to_csv()  # below 1 nothing can be protected
+
+
+def test_a_limit_is_above_the_base_of_rounded_numbers(out):
+    out.round(10).suppress(11)
+    out.round(10).suppress(10, secondary=False)
+    for step in (lambda: out.round(10).suppress(10), lambda: out.suppress(10).round(10)):
+        with pytest.raises(InvalidArgument, match="below=11"):
+            step()
 
 
 def test_numbers_that_change_later_are_hidden_as_they_are_then(out):

@@ -154,6 +154,98 @@ def test_bins_beyond_the_edges_only_when_asked(under, over):
     assert table.rows() == [("< 0", 2)] * under + middle + [("≥ 20", 2)] * over
 
 
+REGIONS = [(region, town, sex) for region, towns in (("n", "ab"), ("s", "c")) for town in towns for sex in "fm"]
+
+
+def regional(kind="pandas", epsilon=CERTAIN, **options):
+    raw = RAW.assign(region=np.where(RAW["town"] == "c", "s", "n"))
+    frame = dp.protect(KINDS[kind](raw), unit="id", budget=dp.Budget(epsilon=1e12))
+    asked = {"keys": REGIONS, "max_rows": 1, "margins": True, "subtotals": True, **options}
+    return raw, frame.crosstab(["region", "town"], "sex", **asked).release(epsilon=epsilon)
+
+
+@pytest.mark.parametrize("options", [{}, {"values": "pay", "aggfunc": "sum"}, {"values": "pay", "aggfunc": "mean"}])
+def test_a_subtotal_follows_the_rows_that_it_adds_up(options):
+    asked = options | ({"bounds": (0, 40)} if options else {})
+    raw, out = regional(**asked)
+    table = out.table
+    assert table.index.tolist() == [("n", "a"), ("n", "b"), ("n", "All"), ("s", "c"), ("s", "All"), ("All", "")]
+    given = {"values": raw["pay"], **{"aggfunc": options["aggfunc"]}} if options else {}
+    theirs = pd.crosstab(raw["region"], raw["sex"], margins=True, **given)
+    np.testing.assert_allclose(table.xs("All", level="town").to_numpy(float), theirs.loc[["n", "s"]].to_numpy(float))
+    assert regional("polars", **asked)[1].table["town"].to_list() == ["a", "b", "All", "c", "All", ""]
+    lines = out.to_csv().splitlines()
+    assert lines[3].startswith("n,All,")
+    assert lines[-1].startswith("All,")
+
+
+def test_subtotals_have_the_errors_of_sums():
+    _, out = regional(epsilon=1)
+    errors = out.accuracy().set_index(["region", "town", "sex"])["error"]
+    cell, part, row, everything = (
+        errors[at] for at in (("n", "a", "f"), ("n", "All", "f"), ("n", "a", "All"), ("All", "", "All"))
+    )
+    assert cell < part == row < everything
+    assert errors["s", "All", "f"] == cell  # the sum of one row
+
+
+def test_subtotals_tell_nothing_about_hidden_numbers():
+    """A subtotal is shown where all that it adds up is shown too, in each column, margins included."""
+    _, out = regional()
+    limit = int(out.table.iloc[0, 0]) + 1
+    hidden = out.suppress(limit).table.isna()
+    assert hidden.to_numpy().any()
+    for region in "ns":
+        rows = hidden.loc[region]
+        assert rows.loc["All"].tolist() == rows.drop("All").any().tolist()
+    plain = out.suppress(limit, "small", secondary=False)
+    assert plain.table.isna().to_numpy().tolist() == (out.table < limit).to_numpy().tolist()
+    assert "small" in plain.to_csv()
+    assert set(out.plot().to_dict()["layer"][0]["encoding"]["y"]["sort"]) >= {"n, All", "s, All"}
+
+
+def test_cells_of_people_and_of_medians():
+    raw = pd.concat([RAW, RAW])
+    frame = dp.protect(raw, unit="id", budget=dp.Budget(epsilon=1e12))
+    keys = {"town": KEYS["town"], "sex": KEYS["sex"]}
+    people = frame.crosstab("town", "sex", aggfunc="count_units", keys=keys, max_groups=1, margins=True)
+    same(people.release(epsilon=CERTAIN).table, expected("town", "sex", KEYS["town"], KEYS["sex"], margins=True))
+    asked = {"keys": keys, "max_rows": 2}
+    for median in (
+        {"values": "pay", "aggfunc": "median", "bounds": (0, 40)},
+        {"aggfunc": dp.median("pay", bounds=(0, 40))},
+    ):
+        got = frame.crosstab("town", "sex", **median, **asked).release(epsilon=CERTAIN).table
+        theirs = pd.crosstab(raw["town"], raw["sex"], values=raw["pay"], aggfunc="median")
+        np.testing.assert_allclose(got.to_numpy(), theirs.loc[KEYS["town"]].to_numpy(), atol=0.1)
+    spread = (
+        frame.crosstab("town", "sex", aggfunc=dp.std("pay", bounds=(0, 40)), **asked).release(epsilon=CERTAIN).table
+    )
+    assert (spread.to_numpy() > 5).all()
+
+
+def test_margins_that_no_cells_add_up_to_are_refused():
+    frame = dp.protect(RAW, unit="id", budget=dp.Budget(epsilon=1))
+    keys = {"town": ["a", "b"], "sex": ["f"]}
+    for options, words in (
+        ({"aggfunc": "count_units", "max_groups": 2, "margins": True}, "max_groups=1"),
+        ({"aggfunc": "count_units", "max_groups": 2, "normalize": "all"}, "max_groups=1"),
+        ({"aggfunc": dp.median("pay", bounds=(0, 40)), "max_rows": 1, "margins": True}, "group_by"),
+        ({"aggfunc": dp.mode("job", keys=["clerk"]), "max_rows": 1}, "cells are numbers"),
+        ({"aggfunc": dp.n_unique("job"), "max_rows": 1, "margins": True}, "does not follow"),
+    ):
+        with pytest.raises(UnsupportedOperation, match=words):
+            frame.crosstab("town", "sex", keys=keys, **options)
+    for options, words in (
+        ({"aggfunc": dp.median("pay", bounds=(0, 40)), "values": "pay"}, "itself"),
+        ({"aggfunc": dp.quantile("pay", [0.1, 0.9], bounds=(0, 40))}, "one statistic"),
+        ({"aggfunc": "count_units", "values": "pay"}, "people"),
+        ({"margins": True, "subtotals": True}, "two or more columns down"),
+    ):
+        with pytest.raises(InvalidArgument, match=words):
+            frame.crosstab("town", "sex", keys=keys, max_rows=1, **options)
+
+
 def test_what_is_asked_wrongly_is_refused_at_the_call():
     frame = dp.protect(RAW, unit="id", budget=dp.Budget(epsilon=1))
     keys = {"town": ["a"], "sex": ["f"]}

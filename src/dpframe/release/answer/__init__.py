@@ -34,6 +34,7 @@ from dpframe.release.answer.postprocess import (
     known_nonnegative,
     largest_groups,
     nonnegative,
+    read_base,
     rounded,
     table_of,
 )
@@ -42,6 +43,7 @@ from dpframe.release.answer.suppression import (
     SMALL,
     Reader,
     Suppression,
+    check_limit_of_numbers,
     hidden_in_tree,
     read_suppression,
 )
@@ -66,6 +68,7 @@ __all__ = [
     "RemainingRows",
     "Suppression",
     "aligned",
+    "check_limit_of_numbers",
     "compared_groups",
     "drawn_influences",
     "drawn_table",
@@ -87,6 +90,7 @@ __all__ = [
     "nearest_psd",
     "nonnegative",
     "plus",
+    "read_base",
     "read_suppression",
     "rounded",
     "rounding_of",

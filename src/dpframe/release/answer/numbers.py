@@ -55,13 +55,13 @@ class Numbers:
 
     `long` has the keys `by` and a column for each of the `outputs`. `parts` are the noisy totals of derived columns
     (column unit). `before` is the table as drawn, if post-processing has changed it. `lifted` says whether
-    post-processing has removed negative numbers. What is not shown follows from `suppression`. Counts and sums
-    have been multiplied by `factor`: see `release.answer.upscaling`. `shrunk` has the columns that were moved towards a
-    common value: see `shrunk_numbers`. Intervals are about what it `covers`; those of the columns in `sampled` may be
-    about the population. Numbers that say nothing are missing, unless it is `filled`: see `says_nothing`.
-    `unit_limits` are the limits on one unit; if they are `enforced`, they may leave rows out. If it is `ranked`, the
-    last of the keys is the rank of a value. If tables were suppressed together, `hidden_together` has the codes of this
-    one.
+    post-processing has removed negative numbers. Counts and sums are multiples of `base`, if they were rounded. What is
+    not shown follows from `suppression`. Counts and sums have been multiplied by `factor`: see
+    `release.answer.upscaling`. `shrunk` has the columns that were moved towards a common value: see `shrunk_numbers`.
+    Intervals are about what it `covers`; those of the columns in `sampled` may be about the population. Numbers that
+    say nothing are missing, unless it is `filled`: see `says_nothing`. `unit_limits` are the limits on one unit; if
+    they are `enforced`, they may leave rows out. If it is `ranked`, the last of the keys is the rank of a value. If
+    tables were suppressed together, `hidden_together` has the codes of this one.
     """
 
     long: pl.DataFrame
@@ -72,6 +72,7 @@ class Numbers:
     parts: Mapping[str, Floats] = field(default_factory=dict)
     before: pl.DataFrame | None = None
     lifted: bool = False
+    base: int = 1
     suppression: Suppression | None = None
     factor: float = 1.0
     shrunk: Mapping[str, Shrunk] = field(default_factory=dict)
@@ -192,7 +193,7 @@ class Numbers:
         down = [name for name in self.by if name not in self.layout.across]
         cells, places = spread(self.counted, self.long.select(down), self.long.select(self.layout.across))
         if self.protects:
-            return hidden_in_table(cells, self.reader), places
+            return hidden_in_table(cells / self.base, self.reader), places
         return np.where(with_margins(cells) < self.suppression.below, SMALL, 0), places
 
     @property
@@ -209,7 +210,8 @@ class Numbers:
         if output is None:  # the noisy counts of a mean, which no step changes
             return Reader(self.suppression.below, -math.inf, whole=False)
         floor = 0.0 if self.lifted and known_nonnegative(output) else -math.inf
-        return Reader(self.suppression.below, floor, whole=self.long.schema[output.name].is_integer())
+        known = Reader(self.suppression.below, floor, whole=self.long.schema[output.name].is_integer())
+        return known.in_base(self.base)
 
     @property
     def veiled(self) -> bool:
@@ -222,17 +224,12 @@ class Numbers:
 
     @property
     def marks(self) -> np.ndarray | None:
-        """The texts that stand for hidden numbers: of groups, or of the cells and margins of a crosstab.
-
-        None if no text was typed, or nothing is suppressed; a cell of a crosstab that is not hidden has none.
-        """
+        """The texts that stand for hidden numbers of groups; None if no text was typed, or nothing is suppressed."""
         if self.suppression is None or self.suppression.marks is None:
             return None
         small, other = self.suppression.marks
-        if self.hidden_grid is None:
-            shown = np.where(self.hidden, small, "")
-            return shown if self.hidden_together is None else np.where(self.hidden_together == OTHER, other, shown)
-        return np.array([None, small, other], object)[self.hidden_grid[0]]
+        shown = np.where(self.hidden, small, "")
+        return shown if self.hidden_together is None else np.where(self.hidden_together == OTHER, other, shown)
 
     @property
     def _counting(self) -> ReleasedColumn | None:
@@ -253,11 +250,11 @@ class Numbers:
         return self.long.get_column(output.name).cast(pl.Float64).to_numpy()
 
     def changed(
-        self, outputs: Sequence[ReleasedColumn], change: Callable[[Floats], np.ndarray], dtype: pl.DataType
+        self, outputs: Sequence[ReleasedColumn], change: Callable[[Floats], np.ndarray], dtype: pl.DataType, base: int
     ) -> Numbers:
         """Released numbers with some columns changed: as a table if their numbers add up, else number by number."""
         columns = [pl.Series(o.name, self._new_values(o, change), dtype=dtype) for o in outputs if self.long.height]
-        return replace(self, long=self.long.with_columns(columns), before=self.drawn)
+        return replace(self, long=self.long.with_columns(columns), before=self.drawn, base=base)
 
     def _new_values(self, output: ReleasedColumn, change: Callable[[Floats], np.ndarray]) -> np.ndarray:
         values = self.long.get_column(output.name).cast(pl.Float64).to_numpy()

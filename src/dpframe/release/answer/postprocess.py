@@ -11,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers
-from dpframe.plan import Formula, Question, ReleasedColumn
+from dpframe.errors import InvalidArgument
+from dpframe.plan import Formula, Question, ReleasedColumn, real
 from dpframe.release.estimators import estimator_of
 
 _SWEEPS = 1000
@@ -88,10 +89,21 @@ def _shift(values: Floats, totals: Floats) -> Floats:
     return np.asarray(levels[np.arange(len(values)), last])
 
 
-def rounded(cells: Floats) -> NDArray[np.int64]:
+def read_base(base: object) -> int:
+    """The number of which rounded numbers are multiples. Errors: InvalidArgument."""
+    number = real(base)
+    if not isinstance(number, int) or not 1 <= number <= 10**9:
+        raise InvalidArgument(
+            "round(): numbers become multiples of a whole number: round() for whole numbers, round(5), round(10). "
+            "Decimals are rounded in the table: out.table.round(2)."
+        )
+    return number
+
+
+def rounded(cells: Floats, base: int = 1) -> NDArray[np.int64]:
     """Integers near `cells` that add up: each cell, row sum, column sum and the total is rounded up or down.
 
-    Input:  cells: rows by columns; a list is a table of one row
+    Input:  cells: rows by columns; a list is a table of one row; base: of which number they are to be multiples
     Output: integers of the same shape. For a list they are the nearest such integers to the cells
     Bound:  with the fractions of the margins as one more row and column, every line has an integer sum, so a line with
             one fraction has two, and there are closed walks through fractions. Moving along them, up and down in turn,
@@ -101,8 +113,10 @@ def rounded(cells: Floats) -> NDArray[np.int64]:
 
     >>> rounded(np.array([[0.5, 0.5], [0.5, 0.5]])).sum(axis=0)
     array([1, 1])
+    >>> rounded(np.array([[3.0, 4.0, 4.0]]), 5)
+    array([[0, 5, 5]])
     """
-    cells = np.asarray(cells, np.float64)
+    cells = np.asarray(cells, np.float64) / base
     low = np.floor(cells)
     parts = np.rint((cells - low) * _ONE).astype(np.int64)
     if 1 in cells.shape:
@@ -116,7 +130,7 @@ def rounded(cells: Floats) -> NDArray[np.int64]:
         for _ in range(_TURNS):
             up = _nearer(_nearer(up, table).T.copy(), table.T).T.copy()
         up = up[:-1, :-1]
-    return np.asarray(low.astype(np.int64) + up)
+    return np.asarray(low.astype(np.int64) + up) * base
 
 
 def _largest(parts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -49,18 +49,15 @@ class Suppression:
         return f"suppress(below={self.below:g}): groups with fewer are not shown{also}."
 
 
-def read_suppression(below: object, marker: object, secondary: object) -> Suppression:
-    """The typed arguments of `suppress`. Errors: InvalidArgument."""
+def read_suppression(below: object, marker: object, secondary: object, *, sums: bool) -> Suppression:
+    """The typed arguments of `suppress`; sums: whether sums of numbers are shown too. Errors: InvalidArgument."""
     least = real(below)
     if least is None or not 0 < least <= 1e300:
         raise InvalidArgument("suppress(below=): give a number above 0, such as suppress(below=10).")
-    if not isinstance(secondary, bool):
+    if secondary is not None and not isinstance(secondary, bool):
         raise InvalidArgument("suppress(secondary=) is True or False.")
-    if secondary and least <= 1:
-        raise InvalidArgument(
-            "suppress(secondary=True): no whole number but 0 is below 1, so whoever knows the limit knows what is "
-            "hidden. Type a higher limit: suppress(below=2, secondary=True)."
-        )
+    secondary = sums and least > 1 if secondary is None else secondary
+    check_limit_of_numbers(float(least), 1, secondary=secondary)
     marks: tuple[str, str] | None = None
     if isinstance(marker, str):
         marks = (marker, _MARK)
@@ -74,6 +71,19 @@ def read_suppression(below: object, marker: object, secondary: object) -> Suppre
     return Suppression(float(least), marks, secondary)
 
 
+def check_limit_of_numbers(below: float, base: int, *, secondary: bool) -> None:
+    """Check that small multiples of `base` are not all one number, which the limit would tell. Errors: InvalidArgument.
+
+    Input:  below: the limit; base: 1 for whole and other numbers; secondary: whether hidden numbers are protected
+    """
+    if secondary and below <= base:
+        which = "whole number" if base == 1 else f"multiple of {base}"
+        raise InvalidArgument(
+            f"suppress(): no {which} but 0 is below {below:g}, so whoever knows the limit knows what is hidden. Type a "
+            f"higher limit, suppress(below={base + 1}), or secondary=False where that does no harm."
+        )
+
+
 SMALL, OTHER = 1, 2  # why a number is hidden: it is small, or it is hidden to protect others; 0 if it is shown
 
 
@@ -82,12 +92,23 @@ class Reader:
     """What a reader of a table knows of its hidden numbers, and what is promised about them.
 
     Input:  below: the limit; floor: the least that a number can be, 0 or minus infinity; whole: whether all numbers are
-            whole
+            whole. For multiples of a number see `in_base`
     """
 
     below: float
     floor: float
     whole: bool
+    half: float | None = None  # the promised width, where it is not that of the limit
+
+    def in_base(self, base: int) -> Reader:
+        """What is known of multiples of `base`, counted in it: they are whole numbers.
+
+        Bound:  the promise rests on the limit in units of 1, and is rounded up to whole multiples
+        """
+        if base == 1:
+            return self
+        half = max(math.ceil(math.floor(self.below / 2) / base), 1)
+        return Reader(self.below / base, self.floor, whole=True, half=float(half))
 
     @property
     def width(self) -> float:
@@ -95,6 +116,8 @@ class Reader:
 
         It is half of the limit, rounded down for whole numbers, and at least 1 for these.
         """
+        if self.half is not None:
+            return self.half
         return max(math.floor(self.below / 2), 1.0) if self.whole else self.below / 2
 
     def room(self, values: Floats, small: Booleans, *, told: bool) -> tuple[Floats, Floats]:

@@ -30,8 +30,9 @@ Merged = Callable[
 class Crosstab:
     """A crosstab: keys down and across, margins last, and in each cell a number with the ends of its interval.
 
-    `values` are Python numbers, None if a number is suppressed or there is no cell. `lower` and `upper` are NaN if they
-    are not known. `sizes` counts the rows and the columns without margins. `whole`: whether all numbers are integers.
+    Subtotals are rows between the cells and the margin of all rows; `order` says where they are read. `values` are
+    Python numbers, None if a number is suppressed or there is no cell. `lower` and `upper` are NaN if they are not
+    known. `sizes` counts the rows and the columns without margins. `whole`: whether all numbers are integers.
     """
 
     down: tuple[str, ...]
@@ -44,6 +45,27 @@ class Crosstab:
     sizes: tuple[int, int]
     whole: bool
     marks: NDArray[np.object_] | None = None  # texts in place of suppressed numbers, where a number is None
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The rows as they are read: a subtotal stands after the last of the rows that it adds up."""
+        height = self.sizes[0]
+        parts, bottom = range(height, len(self.rows) - 1), range(max(len(self.rows) - 1, height), len(self.rows))
+        last = {key[0]: row for row, key in enumerate(self.rows[:height])}
+        after = {last[self.rows[part][0]]: part for part in parts}
+        return [at for row in range(height) for at in (row, *([after[row]] if row in after else []))] + list(bottom)
+
+    def read(self) -> Crosstab:
+        """The grid with its rows in the order in which they are read."""
+        at = self.order
+        return replace(
+            self,
+            rows=[self.rows[i] for i in at],
+            values=self.values[at],
+            lower=self.lower[at],
+            upper=self.upper[at],
+            marks=None if self.marks is None else self.marks[at],
+        )
 
     @cached_property
     def numbers(self) -> Floats:
@@ -92,7 +114,8 @@ def grid_of(
         for number, line in enumerate(groups):
             at[axis, line] = number
     margins = bool(layout.margins or layout.normalize)
-    shape = height + margins, width + margins
+    parts = subtotals(rows) if layout.subtotals else {}
+    shape = height + len(parts) + margins, width + margins
     values, lower, upper = np.full(shape, None, np.object_), np.full(shape, np.nan), np.full(shape, np.nan)
     values[*at], lower[*at], upper[*at] = cells
     if not margins:
@@ -101,12 +124,28 @@ def grid_of(
         values[i, -1], lower[i, -1], upper[i, -1] = merged(line)
     for j, stack in enumerate(stacks):
         values[-1, j], lower[-1, j], upper[-1, j] = merged(stack)
-    values[-1, -1], lower[-1, -1], upper[-1, -1] = merged(np.arange(table.height))
+    everywhere = np.arange(table.height)
+    for i, members in enumerate(parts.values(), height):
+        several = np.sort(np.concatenate([lines[row] for row in members]))
+        for j, stack in enumerate([*stacks, everywhere]):
+            at_both = np.intersect1d(several, stack, assume_unique=True)
+            if at_both.size:
+                values[i, j], lower[i, j], upper[i, j] = merged(at_both)
+    values[-1, -1], lower[-1, -1], upper[-1, -1] = merged(everywhere)
     if hidden is not None:
         values[hidden], lower[hidden], upper[hidden] = None, np.nan, np.nan
-    rows, columns = [*rows, _margin(rows)], [*columns, _margin(columns)]
+    names = [(first, *_margin([key[1:] for key in rows])) for first in parts]
+    rows, columns = [*rows, *names, _margin(rows)], [*columns, _margin(columns)]
     full = Crosstab(down, across, rows, columns, values, lower, upper, sizes, whole and not layout.normalize)
     return _shares(full, layout) if layout.normalize else full
+
+
+def subtotals(rows: Sequence[Key]) -> dict[Any, list[int]]:
+    """For each first part of the keys of some rows, the places of its rows."""
+    parts: dict[Any, list[int]] = {}
+    for place, key in enumerate(rows):
+        parts.setdefault(key[0], []).append(place)
+    return parts
 
 
 def _lines(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[NDArray[Any]]]:
@@ -147,6 +186,7 @@ def laid_out(table: pl.DataFrame, kind: Kind, grid: Crosstab | None) -> Any:
     """The released table in the user's kind of table; as a crosstab if there is a grid."""
     if grid is None:
         return as_kind(table, kind)
+    grid = grid.read()
     if kind == "pandas":
         return _pandas(grid)
     return as_kind(_polars(table, grid), kind)
@@ -195,8 +235,9 @@ def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
         labels.append(unlike(ALL, {*labels, *grid.down}))
     keys = table.select(grid.down).unique(maintain_order=True)
     if len(grid.rows) > height:
-        bottom = pl.DataFrame({name: [part] for name, part in zip(grid.down, grid.rows[-1], strict=True)})
-        keys = pl.concat([keys.with_columns(map(as_text, keys.get_columns())), bottom])
+        names = dict(zip(keys.rows(), keys.with_columns(map(as_text, keys.get_columns())).rows(), strict=True))
+        texts = [names.get(key, tuple(map(str, key))) for key in grid.rows]
+        keys = pl.DataFrame(texts, dict.fromkeys(grid.down, pl.String), orient="row")
     dtype: pl.DataType = pl.Int64() if grid.whole else pl.Float64()
     values = grid.values
     if grid.marks is not None:

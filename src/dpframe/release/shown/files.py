@@ -286,7 +286,7 @@ def grid_html(grid: Crosstab) -> str:
         note = f"<br>each cell ± {escape(inner)}" if last and inner is not None else ""
         lines.append(f"<tr>{before}<th style='{_SMALL}'>{escape(name)}{note}</th>{keys}</tr>")
     body = []
-    for i in range(min(len(grid.rows), _ROWS)):
+    for i in grid.order[:_ROWS]:
         shared = inner if i < height else bottom, right if i < height else None
         cells = "".join(
             _number(grid.marked[i, j], grid.errors[i, j].item(), alone=shared[j >= width] is not None)

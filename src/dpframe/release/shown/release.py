@@ -15,7 +15,15 @@ from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import RELEASE, Covers, ReleasedColumn, read_covers
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci, with_intervals
-from dpframe.release.answer import is_total, known_nonnegative, nonnegative, read_suppression, rounded
+from dpframe.release.answer import (
+    check_limit_of_numbers,
+    is_total,
+    known_nonnegative,
+    nonnegative,
+    read_base,
+    read_suppression,
+    rounded,
+)
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.charts import Grouped, grouped_chart, heatmap, in_words, margin, read_look, title_of
 from dpframe.release.shown.comparisons import Compares, Shrinks
@@ -207,23 +215,35 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
         """
         return self._adjusted(nonnegative, known_nonnegative, "nonnegative", pl.Float64())
 
-    def round(self) -> Release[Table_co]:
-        """Round counts and sums to integers that still add up. It is post-processing and free.
+    def round(self, base: int = 1) -> Release[Table_co]:
+        """Round counts and sums to integers, or multiples of 5 or 10, that still add up. It is free.
 
-        Output: a release in which each cell becomes one of its two neighbouring integers, and so do the total and, in a
-                crosstab, the row and column totals. Means, quantiles and other columns do not change
+        Input:  base: of which whole number they become multiples: `round(5)`. Decimals are rounded in the table
+        Output: a release in which each cell becomes one of its two neighbouring multiples, and so do the total and, in
+                a crosstab, the row and column totals. Means, quantiles and other columns do not change. Intervals stay
+                those of the numbers as drawn, so that they may lie beside a rounded number
         Bound:  no row is read: see `dpframe.release.answer.postprocess.rounded`
         Warns:  DpFrameWarning for one of several marginals or levels, which then no longer agrees with the others
-        Errors: UnsupportedOperation as for `nonnegative`, and if a number does not fit in a 64-bit integer
+        Errors: UnsupportedOperation as for `nonnegative`, and if a number does not fit in a 64-bit integer;
+                InvalidArgument for another base, and beside suppressed numbers if the base is not below their limit
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
+        >>> bool((out.round(5).table["count"] % 5 == 0).all())
+        True
         """
+        multiple = read_base(base)
+        if self._numbers.protects:
+            check_limit_of_numbers(self._numbers.below or 0.0, multiple, secondary=True)
         outputs, long = self._numbers.outputs, self._numbers.long
         totals = [long.get_column(o.name).cast(pl.Float64).abs().max() for o in outputs if is_total(o)]
         if any(isinstance(most, float) and most >= 2.0**62 for most in totals):
             raise UnsupportedOperation("round(): a number of this release does not fit in a 64-bit integer.")
-        return self._adjusted(rounded, is_total, "round", pl.Int64())
+        return self._adjusted(lambda cells: rounded(cells, multiple), is_total, "round", pl.Int64(), multiple)
 
     def suppress(
-        self, below: float, marker: str | tuple[str, str] | None = None, *, secondary: bool = False
+        self, below: float, marker: str | tuple[str, str] | None = None, *, secondary: bool | None = None
     ) -> Release[Table_co]:
         """Replace the numbers of small groups by null. It is post-processing and free.
 
@@ -231,14 +251,16 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
                 the noisy number of values of its first mean, otherwise with its first column of numbers; marker: the
                 text that stands for them in CSV, Excel, LaTeX and HTML, such as "<10"; a pair has a second text for
                 numbers that are hidden with them, "*" by default; secondary: whether other numbers are hidden too, so
-                that no hidden number can be pinned down: see Bound
+                that no hidden number can be pinned down: see Bound. By default it is True for a crosstab with margins
+                or shares, unless other tables of its release show its margins too
         Output: a release in which groups and margins with a smaller number are null. The other margins still include
                 the suppressed groups. Of several such steps the strictest applies. Privacy does not need this step,
                 since the numbers are noisy; it hides groups whose numbers are mostly noise. In a crosstab with margins
                 a single hidden cell of a row is the margin less the others; `secondary` hides more, the smallest
-                numbers that are enough. After `nonnegative()` it also leaves out intervals and what limits leave out,
-                since they would tell the numbers before that step; `out.accuracy()` before `suppress` has them
-        Bound:  with secondary=True, readers who know the limit, the marks, and that numbers are whole and not negative
+                numbers that are enough. Of numbers that were rounded to 5 or 10, the limit has to be above that. After
+                `nonnegative()` it also leaves out intervals and what limits leave out, since they would tell the
+                numbers before that step; `out.accuracy()` before `suppress` has them
+        Bound:  with `secondary`, readers who know the limit, the marks, and that numbers are whole and not negative
                 (where they are) find no hidden number of the table within less than half of the limit: the largest and
                 the smallest value that it may have are at least below // 2 apart, and at least 1; below / 2 where
                 numbers are not whole. For means, this holds for their counts. If two marks would tell more, all hidden
@@ -257,10 +279,14 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
         Kiel,few
         <BLANKLINE>
         """
-        step = read_suppression(below, marker, secondary)
+        layout = self._numbers.layout
+        step = read_suppression(
+            below, marker, secondary, sums=self._set == 1 and bool(layout.margins or layout.normalize)
+        )
+        check_limit_of_numbers(step.below, self._numbers.base, secondary=step.secondary)
         if all(not estimator_of(output).is_number for output in self._numbers.outputs):  # or there is none at all
             raise UnsupportedOperation("suppress(): this release has no count; release one beside it: n=dp.count().")
-        if secondary and self._set > 1:
+        if step.secondary and self._set > 1:
             raise UnsupportedOperation(
                 "suppress(secondary=True): other tables of this release show the margins of this one, and what they "
                 "show is not looked at. Leave secondary= out, or release one table by itself: crosstab(...)."
@@ -277,6 +303,7 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
         applies: Callable[[ReleasedColumn], bool],
         verb: str,
         dtype: pl.DataType,
+        base: int = 1,
     ) -> Release[Table_co]:
         outputs = [output for output in self._numbers.outputs if applies(output)]
         if not outputs:
@@ -288,11 +315,12 @@ class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
                 f"{verb}(): other levels show sums of the hidden numbers of this one. Change all of them together, "
                 f"before they are hidden: out.{verb}().suppress(below=...)."
             )
-        sentences = [f"{verb}(): {CHANGES[verb]} ({', '.join(output.name for output in outputs)})"]
+        changes = CHANGES[verb] if base == 1 else f"multiples of {base} that still add up"
+        sentences = [f"{verb}(): {changes} ({', '.join(output.name for output in outputs)})"]
         if self._set > 1 and APART not in self._steps:
             warn(CHANGED_ALONE.format(verb=verb, number=self._set, tables=self._numbers.noise.fitted_tables))
             sentences.append(APART)
-        numbers = self._numbers.changed(outputs, change, dtype)
+        numbers = self._numbers.changed(outputs, change, dtype, base)
         numbers = replace(numbers, lifted=numbers.lifted or verb == "nonnegative")
         return replace(self, _numbers=numbers, _steps=(*self._steps, *sentences))
 

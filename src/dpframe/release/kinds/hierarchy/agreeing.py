@@ -43,8 +43,8 @@ def on_grid(tree: Levels, values: Sequence[Floats]) -> Agreeing:
     return Agreeing(tuple(_apportioned(tree, scaled)), exponent)
 
 
-def whole_levels(tree: Levels, numbers: Agreeing) -> Agreeing:
-    """Integers that add up: each number becomes one of its two neighbouring integers.
+def whole_levels(tree: Levels, numbers: Agreeing, base: int = 1) -> Agreeing:
+    """Integers that add up: each number becomes one of its two neighbouring integers, or multiples of `base`.
 
     Input:  numbers that add up exactly
     Bound:  the root is rounded to the nearest integer. A node with number V has been rounded to R, one of the two
@@ -54,6 +54,10 @@ def whole_levels(tree: Levels, numbers: Agreeing) -> Agreeing:
     Source: controlled rounding from the top of a tree, as in the top-down algorithm of the US census (Abowd and others
             2022, doi:10.1162/99608f92.529e3cb9) and InfTDA (Boninsegna and Silvestri 2024, arXiv:2412.09256)
     """
+    if base > 1:
+        parts = on_grid(tree, [numbers.floats(level) / base for level in range(len(numbers.levels))])
+        whole = whole_levels(tree, parts)
+        return Agreeing(tuple(level * base for level in whole.levels), whole.exponent)
     if numbers.exponent >= 0:
         return numbers
     one = 1 << -numbers.exponent

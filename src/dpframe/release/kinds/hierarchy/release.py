@@ -23,9 +23,11 @@ from dpframe.release.answer import (
     Numbers,
     Reader,
     Suppression,
+    check_limit_of_numbers,
     hidden_in_tree,
     keys_beside,
     known_nonnegative,
+    read_base,
     read_suppression,
 )
 from dpframe.release.kinds.answers import AnswerKind
@@ -86,6 +88,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
     _drawn: pl.DataFrame
     _value: str = "count"
     _changed: Agreeing | None = None
+    _base: int = 1  # numbers are multiples of it, if they were rounded
     _lifted: bool = False  # whether negative numbers were removed, so that intervals end at 0
     _ci: float | None = None
     _suppression: Suppression | None = None
@@ -183,8 +186,8 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         values = [numbers.floats(level) for level in range(len(self.levels))]
         if not self._suppression.secondary:
             return [np.where(level < below, SMALL, 0) for level in values]
-        reader = Reader(below, 0.0 if self._lifted else -math.inf, whole=numbers.exponent == 0)
-        return hidden_in_tree(self._tree.shape, values, reader)
+        reader = Reader(below, 0.0 if self._lifted else -math.inf, whole=numbers.exponent == 0).in_base(self._base)
+        return hidden_in_tree(self._tree.shape, [level / self._base for level in values], reader)
 
     # All levels together, or one
 
@@ -269,34 +272,41 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         values = nonnegative_levels(shape, [numbers.floats(level) for level in range(len(self.levels))])
         sentence = "nonnegative(): the nearest numbers that are not negative, from the top down; levels still add up."
         changed = on_grid(shape, values)
-        return replace(self, _changed=changed, _lifted=True, _steps=(*self._steps, sentence))
+        return replace(self, _changed=changed, _lifted=True, _base=1, _steps=(*self._steps, sentence))
 
-    def round(self) -> HierarchyRelease[Table_co]:
-        """Round the numbers of every level to integers that still add up. It is free.
+    def round(self, base: int = 1) -> HierarchyRelease[Table_co]:
+        """Round the numbers of every level to integers, or multiples of 5 or 10, that still add up. It is free.
 
-        Output: a release in which each number becomes one of its two neighbouring integers, and children add up
+        Input:  base: of which whole number they become multiples: `round(5)`
+        Output: a release in which each number becomes one of its two neighbouring multiples, and children add up
         Bound:  no row is read: see `dpframe.release.kinds.hierarchy.agreeing.whole_levels`
         """
-        sentence = "round(): integers that still add up from level to level."
-        changed = whole_levels(self._tree.shape, self._numbers)
+        multiple = read_base(base)
+        step = self._suppression
+        if step is not None:
+            check_limit_of_numbers(step.below, multiple, secondary=step.secondary)
+        numbers = "integers" if multiple == 1 else f"multiples of {multiple}"
+        sentence = f"round(): {numbers} that still add up from level to level."
+        changed = whole_levels(self._tree.shape, self._numbers, multiple)
         if changed.exponent > 0:
             raise UnsupportedOperation("round(): these numbers are so large that they are whole already.")
-        return replace(self, _changed=changed, _steps=(*self._steps, sentence))
+        return replace(self, _changed=changed, _base=multiple, _steps=(*self._steps, sentence))
 
     def suppress(
-        self, below: float, marker: str | tuple[str, str] | None = None, *, secondary: bool = False
+        self, below: float, marker: str | tuple[str, str] | None = None, *, secondary: bool | None = None
     ) -> HierarchyRelease[Table_co]:
         """Replace small numbers by null. It is post-processing and free.
 
         Input:  below: a number above 0: smaller ones are hidden; marker: the text that stands for them in files, such
                 as "<10"; a pair has a second text for numbers that are hidden with them; secondary: whether others are
                 hidden too, so that each hidden number can have values that are half of the limit apart, whatever all
-                levels say together; see `Release.suppress`
+                levels say together, as they are by default; see `Release.suppress`
         Output: a release in which these numbers are null, on every level. Of several such steps the strictest applies.
                 After `nonnegative()`, a release with secondary=True has no intervals
         Bound:  what is hidden follows from the released numbers: see `dpframe.release.answer.suppression`
         """
-        step = read_suppression(below, marker, secondary)
+        step = read_suppression(below, marker, secondary, sums=True)
+        check_limit_of_numbers(step.below, self._base, secondary=step.secondary)
         return replace(self, _suppression=step.after(self._suppression), _steps=(*self._steps, step.sentence))
 
     # Errors

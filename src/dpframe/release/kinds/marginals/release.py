@@ -17,7 +17,15 @@ from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnknownColumn
 from dpframe.plan import COUNT, MARGINALS, Marginals, Tables, titled
 from dpframe.release.accuracy import check_alpha
-from dpframe.release.answer import JointTables, Numbers, family_of, joint_nonnegative, joint_whole, keys_beside
+from dpframe.release.answer import (
+    JointTables,
+    Numbers,
+    family_of,
+    joint_nonnegative,
+    joint_whole,
+    keys_beside,
+    read_base,
+)
 from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.marginals.draw import drawn_interactions, interaction_variances, measured_parts, table_noise
 from dpframe.release.pricing import NoisePlan, Price, check_shared
@@ -140,9 +148,10 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         sentence = "nonnegative(): numbers without negative ones near those of all tables, which still agree."
         return replace(self, _changed=changed, _lifted=True, _steps=(*self._steps, sentence))
 
-    def round(self) -> MarginalsRelease[Table_co]:
+    def round(self, base: int = 1) -> MarginalsRelease[Table_co]:
         """Round all tables together to integers that add up, and agree wherever tables share columns. It is free.
 
+        Input:  base: of which whole number they become multiples: `round(5)`
         Output: a release of whole numbers; after `nonnegative()` none is negative. What tables share is rounded first.
                 Then each table is moved to these sums by least squares and rounded, so that a number may differ from
                 the one before by a little more than 1
@@ -151,8 +160,11 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         """
         family = family_of(self._tables.workload, "round", self._title)
         positive = all(bool(np.min(self._values(part)) >= 0) for part in family)
-        changed = joint_whole(family, lambda part: np.asarray(self._values(part), np.float64), positive=positive)
-        sentence = "round(): integers that add up, and agree wherever tables share columns."
+        multiple = read_base(base)
+        changed = joint_whole(family, lambda part: np.asarray(self._values(part)) / multiple, positive=positive)
+        changed = replace(changed, tables={part: table * multiple for part, table in changed.tables.items()})
+        numbers = "integers" if multiple == 1 else f"multiples of {multiple}"
+        sentence = f"round(): {numbers} that add up, and agree wherever tables share columns."
         return replace(self, _changed=changed, _steps=(*self._steps, sentence))
 
     def _title(self, part: Attributes) -> str:

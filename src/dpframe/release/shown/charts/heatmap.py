@@ -277,7 +277,8 @@ def _axes(sheet: _Sheet) -> tuple[Chart, Chart]:
     down = alt.Axis(title=", ".join(grid.down), **beside, **lines_of_labels(centred=True))
     between = alt.Scale(paddingInner=0.03 if sheet.numbers else 0.0, paddingOuter=0)
     x = alt.X("across:N", sort=sheet.across, axis=across, scale=between)
-    return x, alt.Y("down:N", sort=sheet.down, axis=down, scale=between)
+    rows = [sheet.down[i] for i in grid.order]
+    return x, alt.Y("down:N", sort=rows, axis=down, scale=between)
 
 
 def _above(per_line: int, first: int = 5) -> dict[str, str]:
