@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache
-from itertools import permutations
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -209,7 +209,7 @@ def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
     e^ε) for both. The curve of μ is convex and symmetric, and both errors are P[N ≥ μ/2] in its middle: it is below the
     lines if its middle is below the corner. Source: Dong, Roth, Su 2019, arXiv:1905.02383.
     """
-    return normal_tail(root(mu_squared) / 2).high <= (1 / (1 + exp(epsilon))).low
+    return epsilon == 0 or normal_tail(root(mu_squared) / 2).high <= (1 / (1 + exp(epsilon))).low
 
 
 def rho_to_epsilon(rho: Exact, order: Fraction, delta: Fraction) -> Interval:
@@ -234,12 +234,24 @@ def noise_tail(law: str, scale: Fraction, least: int) -> Interval:
 # 3. Sensitivities. How far one unit moves a total: a vector of whole numbers, one for each group.
 
 
-class Weights(NamedTuple):
+class Limits(NamedTuple):
     """What limits leave of one unit: at most so many groups, rows in each, rows in all. A row may weigh less than 1."""
 
     groups: int
     rows_per_group: int
     rows: int
+
+
+class Vector(NamedTuple):
+    """What one unit adds to a total: entries that are not 0, the sum of their sizes, and the size of the largest.
+
+    `swing`: the most by which two units' entries differ in one group.
+    """
+
+    groups: int
+    total: Exact
+    cell: Exact
+    swing: Exact
 
 
 class Reach(NamedTuple):
@@ -252,20 +264,21 @@ class Reach(NamedTuple):
 
 
 class Total(NamedTuple):
-    """A total with its derived reach; `decides` says that keys are found by it."""
+    """A total with what was derived of it."""
 
     stated: Json
+    unit: Limits
+    vector: Vector | None  # None: the reach follows otherwise
     reach: Reach
-    weights: Weights
     replace: bool
-    decides: bool
 
 
 Totals = Mapping[str, Total]
 UNLIMITED = 10**100  # rows; no claim is as large
-KINDS = {"rows", "values", "sum", "units", "unit_sum", "unit_products", "distinct", "choice", "tree", "merged", "rest"}
-KINDS |= {"sum_of_pair", "key_weights", "histogram", "count_of_pairs", "interaction"}
-RANGES = {"values": (0, 1), **dict.fromkeys(("rows", "units", "distinct", "choice", "tree"), (1, 1))}  # of counts
+OF_ROWS = {"rows": (1, 1), "values": (0, 1), "distinct": (1, 1), "choice": (1, 1), "tree": (1, 1), "sum": None}
+OF_UNITS = {"units": (1, 1), "unit_sum": None, "unit_products": None}  # one number of a unit in each of its groups
+RANGES = {**OF_ROWS, **OF_UNITS, "sum_of_pair": None}  # of what is added up: of counts fixed, else stated
+OWN_CELLS = ("merged", "histogram", "count_of_pairs", "interaction", "blocks")  # whose entries are no groups
 
 
 def few(number: Exact) -> bool:
@@ -280,80 +293,122 @@ def least_of(*limits: int | None) -> int:
     return min((limit for limit in limits if limit is not None), default=UNLIMITED)
 
 
-def weights_of(limits: Mapping[str, int | None], rows: int | None, cells: int | None, *, enforced: bool) -> Weights:
+def limits_of(limits: Mapping[str, int | None], rows: int | None, cells: int | None, *, enforced: bool) -> Limits:
     """What limits leave of a unit that has at most `rows` rows (None: any number).
 
     Limits that are enforced hold together: no more groups than rows in all, no more rows in a group than in all.
     Without an id column nothing can be enforced, and `rows` alone holds.
     """
-    sound = all(limits[name] is None or is_whole(limits[name]) for name in Weights._fields)
+    sound = all(limits[name] is None or is_whole(limits[name]) for name in Limits._fields)
     require(sound and (rows is None or is_whole(rows)), "a limit is no whole number of at least 1")
-    groups, each, most = (limits[name] if enforced else None for name in Weights._fields)
+    groups, each, most = (limits[name] if enforced else None for name in Limits._fields)
     most = least_of(most, rows)
     groups, each = least_of(groups, most, cells), least_of(each, most)
-    return Weights(groups, each, least_of(most, groups * each))
+    return Limits(groups, each, least_of(most, groups * each))
 
 
-def within(entries: int, cell: Exact, whole: Exact) -> Reach:
-    """The reach of vectors of so many entries that are at most `cell` each and `whole` together.
+def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
+    """What one unit adds to a total of this kind, in units of the total's integer.
 
-    The sum of squares grows if a smaller entry gives to a larger one, so the worst has full entries and one rest.
+    A row of weight w adds w·2^fraction times a whole number of `range`, rounded toward 0.
     """
-    whole = min(whole, entries * cell)
+    kind = stated["kind"]
+    if kind == "histogram":  # whole numbers of a unit whose sizes add up to at most `most`
+        return Vector(stated["cells"], stated["most"], stated["most"], 2 * stated["most"])
+    if kind == "count_of_pairs":  # one number: down by at most what one unit brings, up by what the other brings
+        return Vector(1, stated["most"], stated["most"], stated["most"])
+    if kind == "blocks":
+        return vector_of_blocks(stated, totals[stated["of"]])
+    low, high = RANGES[kind] or stated["range"]
+    groups, k, rows = (unit.groups, 1, unit.groups) if kind in OF_UNITS else unit
+    fine, size, width = 2 ** stated["fraction"], max(-low, high), max(high, 0) - min(low, 0)
+    whole, cell, swing = rows * size * fine, k * size * fine, k * width * fine
+    if kind == "choice":  # rows that enter or leave a group: of two units, all rows of both
+        swing = 2 * cell
+    if kind == "sum_of_pair" and fine > 1:  # S + c·V, each with the largest roundings that the format allows
+        off = max(abs(end) for end in totals[stated["of"][0]].stated["range"]) + 1 + 2 * abs(stated["centre"])
+        whole, cell, swing = whole + groups * off, cell + off, swing + 2 * off
+    factor = stated.get("factor")
+    if kind == "unit_products" and factor:  # each is at most `times` the size of the other factor, x·`scale` + `off`
+        other = totals[factor["of"]]
+        alike = (other.unit, other.stated["question"]) == (unit, stated["question"]) and other.vector is not None
+        sound = (
+            other.stated["kind"] in ("rows", "values", "sum")
+            and is_whole(factor["times"], 0)
+            and is_whole(factor["off"], 0)
+        )
+        require(alike and sound, "its other factor is not about the same rows")
+        sizes = reach_of(other.vector or Vector(0, 0, 0, 0), other.stated["cells"], replace=False).l1
+        sums = math.floor(sizes * number(factor["scale"])) + factor["off"] * groups
+        whole = min(whole, factor["times"] * sums)
+    return Vector(groups, whole, cell, swing)
+
+
+def vector_of_blocks(stated: Json, night: Total) -> Vector:
+    """What one unit adds to all blocks of at most `size` periods, which it is in at most `periods` of.
+
+    In each period a unit adds at most what is `bought`, whatever is asked then; this night's total has to keep to it.
+    """
+    (size, periods), bought = (stated["size"], stated["periods"]), [number(text) for text in stated["bought"]]
+    cells, own = night.stated["cells"], night.vector
+    if own is None or not is_whole(size) or not is_whole(periods):
+        raise Refused("periods of blocks make no sense")
+    here = (least_of(own.groups, cells), reach_of(own, cells, replace=False).l1, own.cell, own.swing)
+    kept = all(now <= most for now, most in zip(here, bought, strict=True))
+    require(kept, f"one unit adds more to {night.stated['id']} than noise was bought for")
+    (groups, total, cell, swing), both = bought, min(size, periods)
+    return Vector(int(periods * groups), periods * total, both * cell, both * swing)
+
+
+def reach_of(own: Vector, cells: int | None, *, replace: bool) -> Reach:
+    """The reach of vectors of so many cells.
+
+    Of two units (replace) each may be in groups of its own: twice the entries and the sum of sizes. The sum of squares
+    grows if a smaller entry gives to a larger one, so the worst has full entries and one rest.
+    """
+    times, cell = (2, own.swing) if replace else (1, own.cell)
+    entries = least_of(times * own.groups, cells)
+    whole = min(times * own.total, entries * cell)
     full, rest = divmod(whole, cell) if whole else (0, 0)
     return Reach(entries, whole, full * cell * cell + rest * rest, cell) if whole else Reach(0, 0, 0, 0)
 
 
-def reach_of(stated: Json, unit: Weights, totals: Totals, *, replace: bool) -> Reach:
-    """The reach of a total by its kind, in units of the total's integer.
-
-    A row of weight w adds w·2^f times a whole number of `range`, rounded toward 0, so a unit has at most `cell` in one
-    entry and `whole` in all. Of two units (replace) each may be in groups of its own: twice the entries and the whole.
-    In one group they differ by at most `swing`, where one is at its top, one at its bottom.
-    """
-    kind, cells, most, times = stated["kind"], stated.get("cells"), stated.get("most"), 2 if replace else 1
-    (low, high), (groups, k, rows) = stated.get("range", (1, 1)), unit
+def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> Total:
+    """A total with its reach, by its kind."""
+    kind, cells = stated["kind"], stated.get("cells")
     wholes = [stated[name] for name in ("most", "one", "cells") if stated.get(name) is not None]
+    low, high = stated.get("range", (0, 0))
     sound = is_whole(stated["fraction"], 0) and stated["fraction"] <= BITS and type(low) is type(high) is int
     sound = sound and low <= high and all(map(is_whole, wholes)) and all(map(is_whole, stated.get("levels", ())))
-    require(
-        sound and (low, high) == RANGES.get(kind, (low, high)), "its range, its fraction or its cells make no sense"
-    )
-    fine, size, width = 2 ** stated["fraction"], max(-low, high), max(high, 0) - min(low, 0)
+    require(sound, "its range, its fraction or its cells make no sense")
+
+    def made(reach: Reach, vector: Vector | None = None) -> Total:
+        return Total(stated, unit, vector, reach, replace)
+
     if stated.get("one_row"):  # one row is exchanged for one row: what it adds goes at most from end to end of `range`
-        require(kind in ("rows", "values", "sum", "unit_products"), "its kind has no rule for exactly one row")
-        apart = 0 if kind == "values" else (high - low) * fine
-        return within(1, apart, apart)
-    if kind in ("merged", "rest"):  # all entries that a unit moves may be added up to one
+        require(kind in ("rows", "sum", "unit_products"), "its kind has no rule for exactly one row")
+        apart = (high - low) * 2 ** stated["fraction"] if kind != "rows" else 0
+        return made(reach_of(Vector(1, apart, apart, apart), 1, replace=False))
+    if kind == "merged":  # all entries that a unit moves may be added up to one
         moved = totals[stated["of"]].reach
-        return within(least_of(moved.l0, cells), moved.l1, moved.l1)
-    if kind == "key_weights" and not replace and few(most):  # t keys get ⌊one/√t⌋ each
-        shares = [math.isqrt(stated["one"] ** 2 // t) for t in range(1, most + 1)]
+        return made(reach_of(Vector(moved.l0, moved.l1, moved.l1, 0), cells, replace=False))
+    if kind == "key_weights" and not replace and few(stated["most"]):  # t keys get ⌊one/√t⌋ each
+        shares = [math.isqrt(stated["one"] ** 2 // t) for t in range(1, stated["most"] + 1)]
         sums, squares = ([t * share**n for t, share in enumerate(shares, 1)] for n in (1, 2))
-        return Reach(most, max(sums), max(squares), stated["one"])
-    if kind == "histogram":  # whole numbers of a unit whose sizes add up to at most `most`
-        return within(cells, times * most, times * most)
-    if kind == "count_of_pairs":  # down by at most what one unit brings, up by what the other brings
-        return within(1, most, most)
-    if kind == "interaction":
-        levels, whole = stated["levels"], rows * fine
-        most = times * whole  # a row adds 1 - 1/n at its own key of an axis and -1/n at others
-        return Reach(math.prod(levels), most * 2 ** len(levels), interaction(levels, replace=replace) * whole**2, most)
-    if kind not in KINDS or kind == "key_weights":
-        raise Unknown(f"a total of kind {kind!r}")
-    if kind in ("units", "unit_sum", "unit_products"):  # one number of a unit in each of its groups
-        k, rows = 1, groups
-        if most is not None and most < rows * size * fine:
-            raise Unknown(f"{kind} that add up to less over the groups of a unit than each allows")
-    cell, whole, swing = k * size * fine, rows * size * fine, k * width * fine
-    if kind == "choice":  # rows that enter or leave a group: of two units, all rows of both
-        swing = 2 * cell
-    if kind == "sum_of_pair" and stated["fraction"]:  # S + c·V, each with the largest roundings that the format allows
-        off = max(abs(end) for end in totals[stated["of"][0]].stated["range"]) + 1 + 2 * abs(stated["centre"])
-        cell, whole, swing = cell + off, whole + groups * off, swing + 2 * off
-    entries = least_of(times * groups, None if kind == "tree" else cells)  # blocks of a level of a tree are disjoint
-    found = within(entries, swing if replace else cell, times * whole)
-    return found._replace(l0=least_of(found.l0, cells))
+        return made(Reach(stated["most"], max(sums), max(squares), stated["one"]))
+    if kind == "interaction":  # a row adds 1 - 1/n at its own key of an axis and -1/n at others
+        rows = unit.rows * 2 ** stated["fraction"] * (2 if replace else 1)
+        squares = interaction(stated["levels"], replace=replace) * (unit.rows * 2 ** stated["fraction"]) ** 2
+        return made(Reach(math.prod(stated["levels"]), rows * 2 ** len(stated["levels"]), squares, rows))
+    if kind == "key_weights":
+        raise Unknown("weights of keys under replace")
+    vector = vector_of(stated, unit, totals)
+    found = reach_of(vector, None if kind in ("tree", "blocks") else cells, replace=replace)
+    if kind == "tree":  # blocks of a level are disjoint, in as many groups as there are
+        found = found._replace(l0=least_of(found.l0, cells))
+    if kind == "blocks":  # Σx² ≤ max|x|·Σ|x|, which grows at least as the periods do
+        found = found._replace(l2_squared=found.l1 * found.linf)
+    return made(found, vector)
 
 
 def interaction(levels: Sequence[int], *, replace: bool) -> Fraction:
@@ -370,13 +425,12 @@ def interaction(levels: Sequence[int], *, replace: bool) -> Fraction:
     return max(square, 2 * (square - min(products))) if replace else square
 
 
-# 4. Mechanisms. What each one costs, in its own currency.
+# 4. Mechanisms. What each one costs, in its own currency. Each reads the totals `of` it; more than one in a pair alone.
 
-
-NOISE, CHOICES = ("laplace", "discrete_laplace", "gaussian", "k_norm", "none"), ("permute_and_flip", "exponential")
-NORMAL = ("gaussian", "gaussian_rounds")
-DECIDED = {"optimal": "truncated_geometric", "rounds": "gaussian_rounds"}  # laws that only rules for keys draw from
-LAWS = (*NOISE, *CHOICES, "truncated_geometric", "gaussian_rounds")
+LAPLACE, CHOICES = ("laplace", "discrete_laplace"), ("permute_and_flip", "exponential")
+NOISE = (*LAPLACE, "gaussian")  # with a number for each group by itself
+NORMAL, KEYS = ("gaussian", "gaussian_rounds"), ("truncated_geometric", "gaussian_rounds")  # KEYS: of keys alone
+LAWS = (*NOISE, *CHOICES, *KEYS, "k_norm", "none")
 
 
 class Cost(NamedTuple):
@@ -388,158 +442,115 @@ class Cost(NamedTuple):
     pieces: int = 1
 
 
-class Measure:
-    """A vector that gets noise: multiples of totals, added up. `only`: the total, where it is one alone, else ""."""
-
-    def __init__(self, stated: Json) -> None:
-        self.stated, self.of = stated, {name: Fraction(c) for name, c in stated["of"].items()}
-        self.scale, self.only = number(stated.get("scale", "1/1")), ""
-        require(self.scale > 0 and all(self.of.values()), "a scale is not positive, or a total is taken 0 times")
-        if list(self.of.values()) == [1]:
-            (self.only,) = self.of
-
-
 def cost_of(mechanism: Json, totals: Totals) -> Cost:
     """The cost of a mechanism, by its law."""
-    law = mechanism["law"]
-    if law == "none":
-        still = not any(totals[name].reach.l1 for name in read_by(mechanism))
-        require(still, "one unit moves a total that gets no noise")
-        return Cost(Fraction(0))
-    measures = [Measure(stated) for stated in mechanism.get("measures", ())]
+    law, read, scale = mechanism["law"], [totals[name] for name in mechanism["of"]], number(mechanism["scale"])
     if law not in LAWS:
         raise Unknown(f"a mechanism of law {law!r}")
-    fits = [(totals[name].stated["kind"] == "choice") == (law in CHOICES) for name in read_by(mechanism)]
-    require(bool(fits) and all(fits), "a choice is by a law of choices, and noise is on all other totals")
-    require(number(mechanism.get("scale", "1/1")) > 0, "a scale is not positive")
-    if law in CHOICES:
-        return choice_cost(mechanism, totals[mechanism["of"]].reach)
-    if law == "truncated_geometric":  # each group is (1/scale, p)-private by itself, where its number moves by 1
-        moved = totals[mechanism["of"]].reach
-        require(moved.linf <= 1, "the optimal rule for keys needs a number that one unit moves by 1")
-        return Cost(moved.l0 / number(mechanism["scale"]), pieces=max(moved.l0, 1))
-    if law == "gaussian_rounds":
-        squares = len(mechanism["thresholds"]) * totals[mechanism["of"]].reach.l2_squared
-        return Cost(mu_squared=squares / number(mechanism["scale"]) ** 2)
-    if law in ("laplace", "discrete_laplace"):
-        return Cost(laplace_cost(measures, totals))
+    (total, *pair), moved = read, read[0].reach
+    fits = all((one.stated["kind"] == "choice") == (law in CHOICES) for one in read)
+    require(fits and scale > 0, "a choice is by a law of choices, noise is on all other totals, and scales are above 0")
+    require(not pair or law in LAPLACE, "this law is for one total")
+    require("rest" not in mechanism or law in NOISE, "this law has no noise on what is suppressed")
+    require("common" not in mechanism or law == "gaussian", "this law has no noise that groups share")
+    require(("finds" in mechanism) >= (law in KEYS), "no rule counts the keys that it finds")
+    if law == "none":
+        require(not moved.l1, "one unit moves a total that gets no noise")
+        return Cost(Fraction(0))
+    if law in LAPLACE:
+        return Cost(laplace_cost(mechanism, totals))
     if law == "gaussian":
-        return Cost(mu_squared=sum(normal_costs(measures, totals), Fraction(0)))
+        return Cost(mu_squared=normal_cost(mechanism, total))
+    if law == "gaussian_rounds":
+        return Cost(mu_squared=len(mechanism["thresholds"]) * moved.l2_squared / scale**2)
     if law == "k_norm":
-        return Cost(sum((window_cost(measure, totals) for measure in measures), Fraction(0)))
-    raise Unknown(f"a mechanism of law {law!r}")
+        # Probabilities are proportional to e^(-N(z)/scale), N(z) = max(0, max z) + max(0, max -z), a norm: a shift by x
+        # changes them by at most e^(N(x)/scale) (Hardt, Talwar 2010, arXiv:0907.3754). Of a unit that only adds, N is
+        # its largest entry; of two units at most both together.
+        adds_only(total)
+        return Cost((2 if total.replace else 1) * moved.linf / scale)
+    if law == "truncated_geometric":  # each group is (1/scale, p)-private by itself, where its number moves by 1
+        require(moved.linf <= 1, "the optimal rule for keys needs a number that one unit moves by 1")
+        return Cost(moved.l0 / scale, pieces=max(moved.l0, 1))
+    return choice_cost(mechanism, moved)
 
 
-def laplace_cost(measures: Sequence[Measure], totals: Totals) -> Fraction:
+def laplace_cost(mechanism: Json, totals: Totals) -> Fraction:
     """ε of Laplace or two-sided geometric noise: at most the sum of |move|/scale.
 
     Noises are independent, and the density at z is at most e^(|x|/scale) times that at z + x (Dwork, McSherry, Nissim,
-    Smith 2006). A sum of multiples of totals moves by at most as many times their moves.
+    Smith 2006). For a pair see `pair_moves`.
 
     A rest adds up the groups that were not released. Given these, a unit moves the released groups by d in all, and the
     rest by at most l1 - d: the dearer of both counts. Where the total itself decides which groups are released, that a
     group was not released costs its own d again.
     """
-    costs: dict[str, Fraction] = {}
-    left = list(measures)
-    for plus, minus in permutations(measures, 2):
-        for total, count in permutations(plus.of, 2) if len(plus.of) == 2 and {plus, minus} <= {*left} else ():
-            weight = plus.of[count]
-            if plus.of[total] == 1 and minus.of == {total: -1, count: weight} and minus.scale == plus.scale:
-                beside = next((m for m in left if len(m.of) == 2 and m.of.get(count) == -1 and total not in m.of), None)
-                left = [m for m in left if m not in (plus, minus, beside)]
-                cost = pair_cost((total, count), weight, plus.scale, beside, totals)
-                costs[total] = costs.get(total, Fraction(0)) + cost
-                break
-    for measure in left:
-        moves = sum((abs(c) * totals[name].reach.l1 for name, c in measure.of.items()), Fraction(0))
-        costs[measure.only] = costs.get(measure.only, Fraction(0)) + moves / measure.scale  # "": of several totals
-    rests: dict[str, Fraction] = {}  # of totals whose rests are measured: what these cost together
-    for name in [name for name in costs if name in totals and totals[name].stated["kind"] == "rest"]:
-        of = totals[name].stated["of"]
-        if of in costs and not totals[of].decides:
-            rests[of] = rests.get(of, Fraction(0)) + costs.pop(name)
-    costs |= {of: max(costs[of], cost) for of, cost in rests.items()}
-    return sum(costs.values(), Fraction(0))
+    scale, rest = number(mechanism["scale"]), number(mechanism.get("rest", mechanism["scale"]))
+    require(rest > 0, "a scale is not positive")
+    moved = Fraction(totals[mechanism["of"][0]].reach.l1)
+    if len(mechanism["of"]) > 1:
+        moved = pair_moves(mechanism, totals)
+    if "rest" in mechanism and "finds" in mechanism:
+        return moved / scale + moved / rest
+    return moved / min(scale, rest)
 
 
-def pair_cost(
-    names: tuple[str, str], weight: Fraction, scale: Fraction, beside: Measure | None, totals: Totals
-) -> Fraction:
-    """ε of a sum S and the number V of its rows, measured as weight·V + S and weight·V - S with one scale.
+def pair_moves(mechanism: Json, totals: Totals) -> Fraction:
+    """How far a unit moves a pair: a sum S and the number V of its rows, measured as weight·V + S and weight·V - S.
 
     If V moves by n and S by d, these move by 2·max(weight·|n|, |d|) together. A row of weight w moves V by at most w
-    and S by at most h·w, and weight ≤ h in units of S: so they cost 2·l1(S), where both are about the same rows.
+    and S by at most h·w, and weight ≤ h in units of S: so they move by 2·l1(S), where both are about the same rows.
 
-    Beside it N - V, the rows without a value. Of a row of weight w some part u has no value: that costs at most
-    u/scale' + 2·weight·(w - u)/scale, so w times the larger rate. Rounded numbers are off by less than 2 in a group.
+    A third total N of all rows is measured beside it as N - V, the rows without a value, with noise of the scale
+    `missing`. Of a row of weight w some part u has no value: that costs at most u/missing + 2·weight·(w - u)/scale, so
+    w times the larger rate; here in units of `scale`. Rounded numbers are off by less than 2 in a group.
     """
-    total, count = (totals[name] for name in names)
-    rest = total.stated["kind"] == count.stated["kind"] == "rest"
-    of, by = (totals[x.stated["of"]] for x in (total, count)) if rest else (total, count)
-    size = max(abs(end) for end in of.stated["range"]) * Fraction(2) ** (of.stated["fraction"] - by.stated["fraction"])
-    same = (of.weights, of.stated["question"]) == (by.weights, by.stated["question"]) and 0 < weight <= size
-    same = same and (not of.stated.get("one_row") or by.stated.get("column") in (None, of.stated.get("column")))
-    kinds = of.stated["kind"] == "sum" and by.stated["kind"] in ("rows", "values")
-    require(same and kinds, f"{names[0]} and {names[1]} are no sum and count of the same rows in this proportion")
-    if beside is None:
-        return 2 * Fraction(total.reach.l1) / scale
-    name = next(name for name in beside.of if name != names[1])
-    rows, fine, at = totals[name].stated, by.stated["fraction"], totals[name].stated["fraction"]
-    alike = (totals[name].weights, rows["question"]) == (by.weights, by.stated["question"]) and at in (0, fine)
-    alike = alike and (rows["kind"], by.stated["kind"], beside.of[name]) == ("rows", "values", 2 ** (fine - at))
-    require(alike, f"{name} does not count the rows of {names[0]}")
-    whole = of.weights.rows * 2**fine + (2 * of.weights.groups if fine else 0)
-    return max(1 / beside.scale, 2 * weight / scale) * Fraction(whole) * (2 if of.replace else 1)
+    (total, count, *rows), weight = (totals[name] for name in mechanism["of"]), mechanism["weight"]
+    fine = count.stated["fraction"]
+    size = max(abs(end) for end in total.stated["range"]) * Fraction(2) ** (total.stated["fraction"] - fine)
+    same = all((one.unit, one.stated["question"]) == (total.unit, total.stated["question"]) for one in (count, *rows))
+    kinds = total.stated["kind"] == "sum" and count.stated["kind"] in ("rows", "values")
+    counted = {*count.stated.get("present", ())} <= {*total.stated["present"]}  # V counts each row that has a part in S
+    require(same and kinds and counted and is_whole(weight) and weight <= size, "no sum and count of the same rows")
+    if not rows:
+        return 2 * Fraction(total.reach.l1)
+    (every,), scale, missing = rows, number(mechanism["scale"]), number(mechanism["missing"])
+    alike = every.stated["kind"] == "rows" and every.stated["fraction"] in (0, fine)
+    require(alike and "rest" not in mechanism and missing > 0, "no count of all rows beside that of the values")
+    whole: Exact = total.unit.rows * 2**fine + (2 * total.unit.groups if fine else 0)
+    return max(scale / missing, Fraction(2 * weight)) * whole * (2 if total.replace else 1)
 
 
-def normal_costs(measures: Sequence[Measure], totals: Totals, groups: int | None = None) -> list[Fraction]:
-    """μ² of normal noise, for each measure: the largest sum of (move/scale)².
+def normal_cost(mechanism: Json, total: Total, groups: int | None = None) -> Fraction:
+    """μ² of normal noise: the largest sum of (move/scale)².
 
-    `groups`: the most groups in which totals move, if these are fewer than limits allow; a rest has what is not
-    released. A rest beside its total (see `laplace_cost`): j full entries are released, and the rest moves by what is
-    left of l1. Between whole j the sum of squares is convex, so these and all of l1 are the worst.
+    `groups`: the most groups in which the total moves, if these are fewer than limits allow. A rest beside the total
+    (see `laplace_cost`): j full entries are released, and the rest moves by what is left of l1. Between whole j the sum
+    of squares is convex, so these and all of l1 are the worst.
     """
-    costs = {}
-    for i, measure in enumerate(measures):
-        if measure.stated.get("common") is not None:
-            costs[str(i)] = shared_cost(measure, totals)
-            continue
-        if not measure.only:
-            raise Unknown("normal noise on several totals added up")
-        total, name = totals[measure.only], f"{measure.only}/{measure.stated.get('level')}"
-        squares, apart = total.reach.l2_squared, 2 if total.stated["kind"] == "tree" else 1  # blocks of two units
-        if groups is not None and total.stated["kind"] != "rest":
-            squares = min(squares, groups * apart * total.reach.linf**2)
-        costs[name] = costs.get(name, Fraction(0)) + Fraction(squares) / measure.scale**2
-    rests = [m for m in measures if m.only and totals[m.only].stated["kind"] == "rest"]
-    for rest in rests:
-        of = totals[rest.only].stated["of"]
-        beside = next((m for m in measures if m.only == of), None)
-        alike = [m for m in rests if totals[m.only].stated["of"] == of] + [m for m in measures if m.only == of]
-        if len(alike) > 2:
-            continue  # one of both is measured twice: all add up
-        if beside is not None and not totals[of].decides and totals[of].reach.l1:
-            l1, squares, linf = totals[of].reach[1:]
-            few(l1 // linf)
-            spread = [(j * linf**2, l1 - j * linf) for j in range(int(l1 // linf) + 1)]
-            worst = [Fraction(x) / beside.scale**2 + Fraction(y**2) / rest.scale**2 for x, y in (*spread, (squares, 0))]
-            costs[f"{of}/None"] = max(worst)
-            del costs[f"{rest.only}/None"]
-    return list(costs.values())
+    scale, (_, l1, squares, linf) = number(mechanism["scale"]), total.reach
+    if "common" in mechanism:
+        return shared_cost(mechanism, total)
+    if "rest" in mechanism:
+        rest = number(mechanism["rest"])
+        require(rest > 0, "a scale is not positive")
+        spread = [(squares, l1 if "finds" in mechanism else 0)]
+        if l1 and few(l1 // linf):
+            spread += [(j * linf**2, l1 - j * linf) for j in range(int(l1 // linf) + 1)]
+        return max(Fraction(x) / scale**2 + Fraction(y**2) / rest**2 for x, y in spread)
+    if groups is not None:  # blocks of a tree may be those of two units
+        squares = min(squares, groups * linf**2 * (2 if total.stated["kind"] == "tree" else 1))
+    return Fraction(squares) / scale**2
 
 
-def adds_only(measure: Measure, totals: Totals) -> Total:
-    """A total to which one unit adds numbers of one sign alone."""
-    require(bool(measure.only), "noise that groups share, on several totals added up")
-    stated = totals[measure.only].stated
-    low, high = stated["range"] if stated["kind"] in ("sum", "unit_sum") else (1, 1)
-    one_sign = stated["kind"] in ("rows", "values", "units", "sum", "unit_sum") and not low < 0 < high
+def adds_only(total: Total) -> None:
+    """Refuse a total to which one unit may add numbers of both signs."""
+    low, high = RANGES.get(total.stated["kind"]) or total.stated["range"]
+    one_sign = total.stated["kind"] in ("rows", "values", "units", "sum", "unit_sum") and not low < 0 < high
     require(one_sign, "noise that groups share, on a total that one unit may move up here and down there")
-    return totals[measure.only]
 
 
-def shared_cost(measure: Measure, totals: Totals) -> Fraction:
+def shared_cost(mechanism: Json, total: Total) -> Fraction:
     """μ² of normal noise with a part C that all d cells share, for moves x of one sign.
 
     The covariance is scale²·(I + v·J), J all ones, v = common²/scale². By its inverse μ² = (|x|² - c·(Σx)²)/scale² with
@@ -547,26 +558,17 @@ def shared_cost(measure: Measure, totals: Totals) -> Fraction:
     for one if the sum is l1. Both noises are rounded to 1/65536: the answer is a function of x - w + N and w + C for
     every such multiple w, and the one next to the best real w adds (d/scale² + 1/common²)/(2·65536)².
     """
-    total, d, variance = adds_only(measure, totals), measure.stated["cells"], measure.scale**2
-    v = number(measure.stated["common"]) ** 2 / variance
-    if total.replace or total.stated["cells"] != d or v == 0:
-        raise Unknown("shared noise under replace, or on other cells than the total has")
+    adds_only(total)
+    variance, d = number(mechanism["scale"]) ** 2, total.stated["cells"]
+    v = number(mechanism["common"]) ** 2 / variance
+    if total.replace or d is None or v == 0:
+        raise Unknown("shared noise under replace, or on groups that are not listed")
     c, (_, l1, _, linf) = v / (1 + d * v), total.reach
     full, rest = divmod(l1, linf) if l1 else (0, 0)
     top = min(int(1 / (2 * c)), int(full))  # of the parabola j·linf² - c·(j·linf)² in j
     corners = [(j - c * j * j) * linf**2 for j in (top, min(top + 1, int(full)))]
     corners.append(full * linf**2 + rest**2 - c * Fraction(l1) ** 2)
     return Fraction(max(corners) + (d + 1 / v) / (2 * 65536) ** 2) / variance
-
-
-def window_cost(measure: Measure, totals: Totals) -> Fraction:
-    """ε of K-norm noise: probabilities are proportional to e^(-N(z)/scale), N(z) = max(0, max z) + max(0, max -z).
-
-    N is a norm, so a shift by x changes probabilities by at most e^(N(x)/scale) (Hardt, Talwar 2010, arXiv:0907.3754).
-    Of a unit that only adds, N is its largest entry; of two units at most both together.
-    """
-    total = adds_only(measure, totals)
-    return (2 if total.replace else 1) * Fraction(total.reach.linf) / measure.scale
 
 
 def choice_cost(mechanism: Json, moved: Reach) -> Cost:
@@ -582,14 +584,12 @@ def choice_cost(mechanism: Json, moved: Reach) -> Cost:
     the larger, over b. Public rows may be added, one less for each `fade` rows: if a row joins below and a part 1/fade
     of a public row leaves above, the score moves by a/fade more, or else by (b - a)/fade.
     """
-    scale, many, width = number(mechanism["scale"]), mechanism["number"], Fraction(1)
+    scale, many, width, fade = number(mechanism["scale"]), mechanism["number"], Fraction(1), mechanism.get("fade")
+    require(is_whole(many) and (fade is None or is_whole(fade)), "a number of choices or of rows makes no sense")
     if mechanism.get("rank") is not None:
         rank = number(mechanism["rank"])
-        fade = mechanism.get("fade")
-        require(fade is None or is_whole(fade), "public rows do not fade")
-        width = 2 * (max(rank, 1 - rank) + (min(rank, 1 - rank) / fade if fade else 0))
         require(0 <= rank <= 1, "a rank is not between 0 and 1")
-    require(scale > 0 and is_whole(many), "a scale or a number is not positive")
+        width = 2 * (max(rank, 1 - rank) + (min(rank, 1 - rank) / fade if fade else 0))
     if mechanism["law"] == "permute_and_flip":
         return Cost(many * moved.l1 * width / scale, pieces=many)
     return Cost(rho=many * moved.l2_squared * (width / scale) ** 2 / 8)
@@ -598,52 +598,50 @@ def choice_cost(mechanism: Json, moved: Reach) -> Cost:
 # 5. Composition. Keys that are found in the data, and noise that decides about them.
 
 
-def hidden_alone(rule: Json, mechanism: Json, total: Total, groups: int) -> list[Interval]:
+def hidden_alone(mechanism: Json, total: Total, groups: int) -> list[Interval]:
     """For t = 0, 1, ... groups that a unit is alone in: the least chance that none is released, noisy ≥ threshold.
 
     Without the unit the number in such a group is at most `least`, and with it at most `least` + c, so the noise must
     reach threshold - least - c. A whole row adds at least 1; where weights are rounded it may add 0. -ln of the chance
     to hide is convex in c, as the noise is log-concave: it is largest where at most one c is not at an end.
     """
-    measure = next((m for m in mechanism["measures"] if m["of"] == {rule["by"]: 1}), None)
-    if measure is None or measure.get("common") is not None or mechanism["law"] not in NOISE[:3]:
+    if "common" in mechanism or mechanism["law"] not in NOISE or len(mechanism["of"]) > 1:
         raise Unknown("keys by a number whose noise is not its own")
+    rule, scale = mechanism["finds"], number(mechanism["scale"])
     require(is_whole(rule["threshold"]), "a threshold is no whole number of at least 1")
-    scale, reached = number(measure["scale"]), rule["threshold"] - rule["least"]
+    reached = rule["threshold"] - rule["least"]
     hides = cache(lambda c: 1 - noise_tail(mechanism["law"], scale, reached - c))
     rows = total.stated["kind"] in ("rows", "units", "distinct", "merged") and not total.stated["fraction"]
     most, whole, each = int(total.reach.linf), int(total.reach.l1), int(rows)
-    few(min(groups, whole) if each else groups)
+    groups = min(groups, whole) if each else groups
+    few(groups)
     chances = [Interval(1)]
-    for t in range(1, groups + 1 if each == 0 else min(groups, whole) + 1):
+    for t in range(1, groups + 1):
         full, rest = divmod(whole - t * each, most - each) if most > each else (t, 0)
         hidden = power(hides(most), min(full, t)) * power(hides(each), max(t - full - 1, 0))
         chances.append(hidden * hides(each + rest) if full < t else hidden)
     return chances
 
 
-def keys_delta(rule: Json, mechanism: Json, total: Total) -> Interval | Fraction:
+def keys_delta(mechanism: Json, total: Total) -> Interval | Fraction:
     """The chance that a group is released which only one of two neighbouring tables has."""
-    groups, own = total.reach.l0, DECIDED.get(rule["rule"])
-    require(own is None or (mechanism["law"], mechanism.get("of")) == (own, rule["by"]), "another mechanism decides")
-    if rule["rule"] == "threshold":
-        return 1 - min(hidden_alone(rule, mechanism, total, groups), key=lambda chance: chance.low)
-    if rule["rule"] == "optimal":  # a group of one unit is released with the chance `start`, each by itself
+    rule, groups = mechanism["finds"], total.reach.l0
+    if mechanism["law"] == "truncated_geometric":  # a group of one unit is released with the chance `start`, by itself
         start = number(rule["start"])
         require(0 <= start <= 1, "a chance is not between 0 and 1")
         return 1 - (1 - start) ** groups if groups < 1000 else 1 - power(interval(1 - start), groups)
-    if rule["rule"] == "rounds":
+    if mechanism["law"] == "gaussian_rounds":
         # After j rounds a key of one unit has at most j·one, and noise that is normal but for j roundings by 1/2.
         scale, one, delta = number(mechanism["scale"]), total.stated["one"], Interval(0)
         for j, threshold in enumerate(mechanism["thresholds"], 1):
             tail = normal_tail((threshold - j * one - Fraction(j, 2)) / (scale * root(j)))
             delta = delta + (1 - power(1 - tail, total.stated["most"]))
         return delta
-    raise Unknown(f"keys by the rule {rule['rule']!r}")
+    return 1 - min(hidden_alone(mechanism, total, groups), key=lambda chance: chance.low)
 
 
-def threshold_beside_noise(rule: Json, mechanism: Json, totals: Totals, epsilon: Fraction, claim: Fraction) -> Fraction:
-    """δ at ε of normal noise on every total, of which one decides by a threshold which groups are released.
+def threshold_beside_noise(normal: Sequence[Json], totals: Totals, epsilon: Fraction, claim: Fraction) -> Fraction:
+    """δ at ε of normal noise on totals of one question, of which one decides by a threshold which groups are released.
 
     Let a unit be alone in t groups, which all stay hidden with the chance h. With one shown: at most 1 - h. Else
     answers have P = h·Q and P' = Q', or h'·Q' where another unit is alone somewhere, with Q and Q' of the noise on the
@@ -652,14 +650,15 @@ def threshold_beside_noise(rule: Json, mechanism: Json, totals: Totals, epsilon:
     For all t from a to b it is at most as large as with the least of their h and the μ of a: if that is within the
     claim, so are all between.
     """
-    measures, worst = [Measure(stated) for stated in mechanism["measures"]], Fraction(0)
-    most = max(totals[name].reach.l0 for measure in measures for name in measure.of)
-    hidden = hidden_alone(rule, mechanism, totals[rule["by"]], most)
+    pairs, worst = [(mechanism, totals[mechanism["of"][0]]) for mechanism in normal], Fraction(0)
+    most = max(total.reach.l0 for _, total in pairs)
+    ((decides, total),) = [pair for pair in pairs if "finds" in pair[0]]
+    hidden = hidden_alone(decides, total, most)
     parts = [(0, len(hidden) - 1)]
     while parts:
         first, last = parts.pop()
         least = min(hidden[first : last + 1], key=lambda chance: chance.low)
-        left, squares = epsilon + log(least), sum(normal_costs(measures, totals, most - first), Fraction(0))
+        left, squares = epsilon + log(least), sum((normal_cost(*pair, most - first) for pair in pairs), Fraction(0))
         delta = (1 - least + (normal_delta(squares, left) if left.low > 0 else 1)).high
         if delta <= claim or first == last:
             worst = max(worst, delta)
@@ -742,12 +741,12 @@ class Check:
         self.refused: list[str] = []
         self.unknown: list[str] = []
         self.totals: dict[str, Total] = {}
-        self.losses: dict[str, dict[str, Interval | Exact]] = {}  # of mechanisms, in the currencies that they claim
+        self.losses: dict[str, dict[str, Interval | Exact]] = {}  # of mechanisms
         for parts in ("totals", "mechanisms"):
             ids = [stated["id"] for stated in certificate[parts]]
             if len({*ids}) < len(ids) or not all(isinstance(one, str) and one for one in ids):
                 self.refused.append(f"{parts}: two have one id, or one has none")
-        if certificate["certificate"] != 1 or certificate["relation"] not in ("add-remove", "replace"):
+        if certificate["certificate"] != 2 or certificate["relation"] not in ("add-remove", "replace"):
             self.unknown.append("the version of the certificate, or its relation of neighbours")
             return
         for name, part in (("questions", self.question), ("totals", self.total), ("mechanisms", self.mechanism)):
@@ -799,137 +798,137 @@ class Check:
         one = always and most == 1 and self.replace
         require(one or not claimed["exactly_one"], "that every unit has exactly one row does not follow")
         place = next(i for i, one in enumerate(self.certificate["questions"]) if one is question)
-        rules = sum(rule["question"] == place for rule in self.certificate["keys"])
-        listed = rules == 0 if question["cells"] is not None else rules == 1
+        about = {total["id"]: total["question"] for total in self.certificate["totals"]}
+        finds = sum("finds" in one and about[one["of"][0]] == place for one in self.certificate["mechanisms"])
+        listed = finds == 0 if question["cells"] is not None else finds == 1
         require(listed and (question["by"] or question["cells"] == 1), "groups have to be listed, or found by one rule")
 
     def total(self, stated: Json) -> None:
         """The sensitivity of a total, from its kind, its limits and its range."""
-        if stated["kind"] not in KINDS:
-            raise Unknown(f"a total of kind {stated['kind']!r}")
-        name, claims, leaves = stated["id"], stated.get("limits", {}), stated.get("leaves")
-        question, enforced = self.certificate["questions"][stated["question"]], "columns" in self.certificate["unit"]
-        rows = question["contribution"]["rows"]
-        limits = {**question["limits"], **(stated["limits_of_leaves"] if leaves else claims)}
-        unit = weights_of(limits, rows, None if leaves else question["cells"], enforced=enforced)
-        if leaves:  # a node has at most so many leaves of those groups that limits are enforced in
+        name, kind, before, leaves = stated["id"], stated["kind"], stated.get("before"), stated.get("leaves")
+        if kind not in (*RANGES, *OWN_CELLS, "key_weights"):
+            raise Unknown(f"a total of kind {kind!r}")
+        question, own = self.certificate["questions"][stated["question"]], stated.get("own_limits")
+        limits, rows, cells = question["limits"], question["contribution"]["rows"], question["cells"]
+        if own is not None:
+            require(is_whole(own, 0), "its limits are at no place of its question's own limits")
+            limits = question["own_limits"][own]["limits"]
+        unit = limits_of(limits, rows, None if leaves else cells, enforced="columns" in self.certificate["unit"])
+        if leaves is not None:  # a node has at most so many leaves of those groups that limits are enforced in
+            whole = kind in ("rows", "sum") and is_whole(leaves) and stated["cells"] * leaves >= (cells or 1)
+            require(whole, "its nodes have too few leaves for all groups")
             each = min(unit.rows_per_group * min(unit.groups, leaves), unit.rows)
-            unit = Weights(unit.groups, each, min(unit.rows, unit.groups * each))
-        tight = all(claim == getattr(unit, limit) and is_whole(claim) for limit, claim in claims.items())
+            unit = Limits(unit.groups, each, min(unit.rows, unit.groups * each))
+        elif before is not None:  # products of a group with each of those before it
+            require(kind == "unit_products" and is_whole(before) and before < cells, "there is no such group")
+            require(stated["cells"] == before, "it has another number of entries than there are groups before")
+            unit = unit._replace(groups=max(min(unit.groups - 1, before), 1))
+        else:
+            same = kind in OWN_CELLS or stated["cells"] == cells
+            require(same, "it has another number of entries than there are groups")
+        tight = all(claim == getattr(unit, limit) for limit, claim in stated.get("limits", {}).items())
         require(tight, f"its limits are not the tightest that follow: {unit}")
-        own = stated["kind"] in ("merged", "rest", "histogram", "count_of_pairs", "interaction")
-        same = own or leaves or stated.get("cells") == question["cells"]
-        require(same, "it has another number of entries than there are groups")
-        full = not leaves or (is_whole(leaves) and stated["cells"] * leaves >= (question["cells"] or 1))
-        require(full, "its nodes have too few leaves for all groups")
         if "grid" in stated:
             centre, step = number(stated["grid"]["centre"]), number(stated["grid"]["step"])
             fits = [centre + step * end for end in stated["range"]] == [number(end) for end in stated["bounds"]]
             require(fits, "its range is not that of its bounds on its grid")
-        owned = stated.get("weighted", enforced) == enforced
-        require(owned, "limits are enforced by weights if and only if rows have an owner")
-        filled = stated["kind"] == "rows" or stated.get("nullable") is False
+        filled = kind == "rows" or stated.get("nullable") is False
         exact = question["contribution"]["exactly_one"] and not question["by"] and filled
         require(exact or not stated.get("one_row"), "the rule for exactly one row needs one row that is never missing")
-        moved = reach_of(stated, unit, self.totals, replace=self.replace)
-        decides = any(rule["by"] == name for rule in self.certificate["keys"])
-        self.totals[name] = Total(stated, moved, unit, self.replace, decides)
+        found = self.totals[name] = total_of(stated, unit, self.totals, replace=self.replace)
         for what, claim in stated["sensitivity"].items():
-            if stated["kind"] == "interaction" and what != "l2_squared":
-                continue  # claimed of the rows, not of the interaction; nothing follows from it
-            self.follows(f"{stated['kind']}, {what}", getattr(moved, what), claim)
+            self.follows(f"{kind}, {what}", getattr(found.reach, what), claim)
 
     def mechanism(self, stated: Json) -> None:
         """The losses of a mechanism, from its law, its scale and the derived sensitivities."""
         law, loss = stated["law"], stated["loss"]
-        if not read_by(stated) <= set(self.totals):
+        if not self.totals.keys() >= {*stated["of"]}:
             raise Unknown("it reads a total of which nothing is known")
         cost = cost_of(stated, self.totals)
+        found: dict[str, Interval | Exact] = {}
         if cost.epsilon is not None:
-            part, squares = cost.epsilon / cost.pieces, number(loss.get("mu_squared", "0/1"))
-            enough = "mu_squared" not in loss or pure_is_gaussian(part, squares / cost.pieces)
-            require(enough, f"{law}, mu_squared = {shown(squares)} is claimed, which is too small for its ε")
-            rho = cost.pieces * rho_of_pure(part, law)
-            found: dict[str, Interval | Exact] = {"epsilon": cost.epsilon, "rho": rho, "mu_squared": squares}
+            part = cost.epsilon / cost.pieces
+            found = {"epsilon": cost.epsilon, "rho": cost.pieces * rho_of_pure(part, law)}
+            if "mu_squared" in loss:
+                found["mu_squared"] = squares = number(loss["mu_squared"])
+                enough = pure_is_gaussian(part, squares / cost.pieces)
+                require(enough, f"{law}, mu_squared = {shown(squares)} is claimed, which is too small for its ε")
         elif cost.mu_squared is not None:
             found = {"mu_squared": cost.mu_squared, "rho": cost.mu_squared / 2}
         else:  # ρ = η²/8 and μ² ≤ η²·π/8: see `choice_cost`
             found = {"rho": cost.rho or 0, "mu_squared": PI * (cost.rho or 0)}
-        self.losses[stated["id"]] = {currency: found[currency] for currency in loss}
+        self.losses[stated["id"]] = found
         for currency, claim in loss.items():
             self.follows(f"{law}, {currency}", found[currency], claim)
 
     def all_are_hidden(self, mechanisms: Json) -> None:
         """Each total that a unit can move is measured, chosen from, or computed from measured ones."""
-        hidden = set()
-        for mechanism in mechanisms:
-            read = read_by(mechanism)
-            for name in mechanism.get("gives", ()):
-                stated = self.totals[name].stated
-                follows = name in read or (stated["kind"] == "sum_of_pair" and read.issuperset(stated["of"]))
-                require(follows, f"{mechanism['id']} gives {name}, which does not follow from what it measures")
-            hidden |= read.union(mechanism.get("gives", ()))
-        decided = {rule["mechanism"] for rule in self.certificate["keys"] if rule["rule"] in DECIDED}
-        undecided = [m["id"] for m in mechanisms if m["law"] in DECIDED.values() and m["id"] not in decided]
-        require(not undecided, f"no rule counts the keys that {', '.join(undecided)} finds")
+        hidden = {name for mechanism in mechanisms for name in mechanism["of"]}
+        stated = {name: total.stated for name, total in self.totals.items()}
+        hidden |= {stated[name]["of"] for name in hidden & stated.keys() if stated[name]["kind"] == "blocks"}
+        hidden |= {
+            name for name, one in stated.items() if one["kind"] == "sum_of_pair" and hidden.issuperset(one["of"])
+        }
         seen = [name for name, total in self.totals.items() if total.reach.l2_squared and name not in hidden]
         require(not seen, f"no mechanism hides {', '.join(seen)}")
 
     def keys(self) -> Fraction:
         """The sum of what rules for keys claim of δ, each of which follows."""
-        by_id, whole = {mechanism["id"]: mechanism for mechanism in self.certificate["mechanisms"]}, Fraction(0)
-        for rule in self.certificate["keys"]:
-            if rule["by"] not in self.totals:
+        whole, rule = Fraction(0), self.certificate["composition"]["rule"]
+        for mechanism in (one for one in self.certificate["mechanisms"] if "finds" in one):
+            finds, total = mechanism["finds"], self.totals.get(mechanism["of"][0])
+            if total is None:
                 raise Unknown("keys by a total of which nothing is known")
-            require(is_whole(rule["least"], 0), "the number that no group is released with is below 0")
-            about = self.totals[rule["by"]].stated["question"]
-            require(about == rule["question"], "the groups of a question are found by a total of another one")
-            if rule["rule"] == "threshold":  # of one unit, where it is alone
-                alone, total = rule["alone"], self.totals[rule["by"]]
-                require(alone["each"] <= (0 if total.stated["fraction"] else 1), "a unit may be alone with less")
-                most = {"groups": total.reach.l0, "most": total.reach.linf, "total": total.reach.l1}
-                for what, derived in most.items():
-                    self.follows(f"keys alone: {what}", derived, alone[what])
-            counted = rule["delta"] is not None or self.certificate["composition"]["rule"] == "threshold_beside_noise"
+            require(is_whole(finds["least"], 0), "the number that no group is released with is below 0")
+            counted = finds["delta"] is not None or rule == "threshold_beside_noise"
             require(counted, "the δ of keys is not counted")
-            if rule["delta"] is not None:  # else it is a part of the composition
-                delta = keys_delta(rule, by_id[rule["mechanism"]], self.totals[rule["by"]])
-                self.follows(f"keys ({rule['rule']}) δ", delta, rule["delta"])
-                whole += number(rule["delta"])
+            if finds["delta"] is not None:  # else it is a part of the composition
+                self.follows(
+                    f"δ of the keys that {mechanism['id']} finds", keys_delta(mechanism, total), finds["delta"]
+                )
+                whole += number(finds["delta"])
         return whole
 
     def summed(self, currency: str, *, normal: bool | None = None) -> Fraction:
-        """The sum of the losses of mechanisms, of normal noise or of others or of all, which all have to be claimed."""
-        laws = {m["id"]: m["law"] for m in self.certificate["mechanisms"] if normal in (None, m["law"] in NORMAL)}
-        found = [self.losses.get(name, {}).get(currency) for name in laws]
-        if any(name not in self.losses for name in laws):
-            raise Unknown("the cost of a mechanism is not known")
-        require(None not in found, f"a mechanism has no {currency}, in which the composition counts")
-        return sum((upper(cost) for cost in found if cost is not None), Fraction(0))
+        """The sum of the losses of mechanisms: of normal noise, of others, or of all.
+
+        Blocks of a series are of parts of its time. A unit is in so many periods of all parts together, and losses grow
+        at least as its periods do: so the dearest part counts.
+        """
+        parts: dict[tuple[int, int], Fraction] = {}
+        always = Fraction(0)
+        for mechanism in self.certificate["mechanisms"]:
+            if normal in (None, mechanism["law"] in NORMAL):
+                if mechanism["id"] not in self.losses:
+                    raise Unknown("the cost of a mechanism is not known")
+                cost, stated = self.losses[mechanism["id"]].get(currency), self.totals[mechanism["of"][0]].stated
+                require(cost is not None, f"a mechanism has no {currency}, in which the composition counts")
+                if stated["kind"] == "blocks":
+                    first, after = stated["span"]
+                    parts[first, after] = parts.get((first, after), Fraction(0)) + upper(cost or 0)
+                else:
+                    always += upper(cost or 0)
+        apart = all(a[1] <= b[0] for a, b in pairwise(sorted(parts))) and all(a[0] < a[1] for a in parts)
+        require(apart, "parts of the series overlap")
+        return always + max(parts.values(), default=Fraction(0))
 
     def composition(self, stated: Json) -> None:
         """The charge, from the losses of all mechanisms and the δ of keys."""
-        charge, rule, keys, rules = self.certificate["charge"], stated["rule"], self.keys(), self.certificate["keys"]
+        charge, rule, keys = self.certificate["charge"], stated["rule"], self.keys()
         spent: dict[str, Interval | Exact] = {"delta": keys}
         require(("epsilon" in charge) != ("rho" in charge), "the charge is in ε or in ρ, and in one of them alone")
-        if "mu_squared" in stated and rule != "mu_squared":
-            self.follows("composed μ²", self.summed("mu_squared", normal=True), stated["mu_squared"])
         if "gaussian" in charge:
             self.follows("charge μ²", self.summed("mu_squared"), charge["gaussian"]["mu_squared"])
-            counted = charge["gaussian"]["keys"] or not rules
+            counted = charge["gaussian"]["keys"] or not any("finds" in one for one in self.certificate["mechanisms"])
             require(counted, "the charge counts no keys, but some are found in the data")
-        if rule == "nothing":
-            still = not any(total.reach.l2_squared for total in self.totals.values())
-            require(still and not rules, "a unit can move what is released, but nothing is charged")
-            spent |= {"epsilon": 0, "rho": 0}
-        elif rule == "epsilon":
+        if rule == "epsilon":
             spent["epsilon"] = self.summed("epsilon")
         elif rule in ("gaussian", "threshold_beside_noise"):
             spent["epsilon"] = number(stated["epsilon"]) + self.summed("epsilon", normal=False)
-            spent["delta"] = self.normal(stated, keys)
+            self.follows("δ of the normal noise", self.normal(stated), stated["delta"])
+            spent["delta"] = keys + number(stated["delta"])
         elif rule in ("rho", "mu_squared"):
-            self.follows(f"composed {rule}", self.summed(rule), stated[rule])
-            rho = spent["rho"] = number(stated[rule]) / (1 if rule == "rho" else 2)
+            rho = spent["rho"] = self.summed(rule) / (1 if rule == "rho" else 2)
             if "epsilon" in charge:
                 spent["epsilon"] = rho_to_epsilon(rho, number(stated["order"]), number(stated["delta"]))
                 spent["delta"] = keys + number(stated["delta"])
@@ -938,20 +937,17 @@ class Check:
         for term in ("epsilon" if "epsilon" in charge else "rho", "delta"):
             self.follows(f"charge {term}", spent[term], charge[term])
 
-    def normal(self, stated: Json, keys: Fraction) -> Interval | Fraction:
-        """δ of normal noise at its part of ε, with that of keys."""
-        epsilon, rules = number(stated["epsilon"]), self.certificate["keys"]
+    def normal(self, stated: Json) -> Interval | Fraction:
+        """δ of normal noise at its part of ε; with that of keys, where they share it."""
+        epsilon = number(stated["epsilon"])
         if stated["rule"] == "gaussian":
-            noise = normal_delta(self.summed("mu_squared", normal=True), epsilon)
-            self.follows("δ of the normal noise", noise, stated["delta"])
-            return number(stated["delta"]) + keys
+            return normal_delta(self.summed("mu_squared", normal=True), epsilon)
         normal = [mechanism for mechanism in self.certificate["mechanisms"] if mechanism["law"] in NORMAL]
-        fits = [(rule["mechanism"], rule["rule"]) for rule in rules] == [(m["id"], "threshold") for m in normal]
-        require(fits and len(rules) == 1, "this composition is for one threshold on the one mechanism of normal noise")
-        claim = number(stated.get("delta", self.certificate["charge"]["delta"]))
-        delta = threshold_beside_noise(rules[0], normal[0], self.totals, epsilon, claim)
-        self.follows("δ of keys and noise", delta, f"{claim.numerator}/{claim.denominator}")
-        return delta
+        finds = ["finds" in one for one in normal]
+        about = {self.totals[name].stated["question"] for one in normal for name in one["of"]}
+        fits = all(one["law"] == "gaussian" for one in normal) and sum(finds) == 1 and len(about) == 1
+        require(fits, "this composition is for one threshold on normal noise, all of which is about one question")
+        return threshold_beside_noise(normal, self.totals, epsilon, number(stated["delta"]))
 
     def ledger(self, ledger: Json) -> None:
         """The chain of hashes of an exported ledger, and the entry that the certificate names.
@@ -975,12 +971,12 @@ class Check:
         for term in ("epsilon" if "epsilon" in charge else "rho", "delta"):
             require(number(charge[term]) == number(paid[term]), f"{term} is another one than the entry is charged with")
         results = [json.loads(entry["sealed"]) for entry in entries if entry["kind"] == "result"]
-        results = [result for result in results if result["about"] == named["number"]]
-        answers = [None, *(result["digest"] for result in results)]  # None: the table was changed after the release
+        results = [result for result in results if result["about"] == named.get("line", named["number"])]
+        answers = [result["digest"] for result in results]
         require(self.certificate["answer"] in answers, "the result of this charge is another answer")
         for result in results:
             kept = kept_certificate(result)
-            other = [name for name in kept if name != "answer" and kept[name] != self.certificate.get(name)]
+            other = [name for name in kept if kept[name] != self.certificate.get(name)]
             require(not other, f"the result keeps a certificate of its own, which has another {', '.join(other)}")
         self.derived.append(f"ledger: entry {named['number']} of an unbroken chain has this charge")
 
@@ -996,13 +992,6 @@ def kept_certificate(result: Json) -> Json:
     packed = base64.b64decode(result.get("statement", ""))
     text = zlib.decompressobj().decompress(packed, 10**8)
     return json.loads(text or "{}", parse_float=str).get("certificate") or {}
-
-
-def read_by(mechanism: Json) -> set[str]:
-    """The totals that a mechanism measures, or chooses from or by."""
-    if mechanism["law"] in NOISE:
-        return {name for measure in mechanism["measures"] for name in measure["of"]}
-    return {mechanism["of"]} if "of" in mechanism else set()
 
 
 CODES = {"PROVED": 0, "REFUSED": 1, "UNKNOWN": 3}

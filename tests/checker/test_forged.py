@@ -14,15 +14,15 @@ QUESTION = {
     "by": ["g"],
     "cells": 3,
     "limits": LIMITS,
+    "own_limits": [],
 }
 HONEST = {
-    "certificate": 1,
+    "certificate": 2,
     "relation": "add-remove",
     "unit": {"columns": ["u"]},
     "questions": [QUESTION],
     "totals": [],
     "mechanisms": [],
-    "keys": [],
     "composition": {"rule": "epsilon"},
     "charge": {"epsilon": "1/1", "delta": "0/1"},
 }
@@ -32,12 +32,8 @@ def _total(kind="rows", name="t0", **facts):
     return {"id": name, "question": 0, "kind": kind, "cells": 3, "fraction": 0, "sensitivity": {}, **facts}
 
 
-def _noise(name, *measures, law="laplace", **loss):
-    return {"id": name, "law": law, "measures": [_measure(*m) for m in measures], "loss": loss}
-
-
-def _measure(of, scale):
-    return {"of": of if isinstance(of, dict) else {of: 1}, "scale": scale}
+def _noise(name, of, scale, law="laplace", more=None, **loss):
+    return {"id": name, "law": law, "of": of.split(), "scale": scale, **(more or {}), "loss": loss}
 
 
 def _forged(totals, mechanisms, **more):
@@ -48,172 +44,181 @@ def _verdict(certificate):
     return check.Check(json.loads(json.dumps(certificate))).verdict
 
 
-ROWS, LAPLACE = _total(), _noise("m0", ("t0", "2/1"), epsilon="1/1")
+ROWS, LAPLACE = _total(), _noise("m0", "t0", "2/1", epsilon="1/1")
 FOUND = {**QUESTION, "cells": None}
 OPEN = _total(cells=None)
-RULE = {"question": 0, "by": "t0", "mechanism": "m0", "least": 0, "delta": "1/1000000"}
-OPTIMAL = {**RULE, "rule": "optimal", "start": "1/10000000"}
-CHOSEN = {"id": "m0", "law": "truncated_geometric", "of": "t0", "scale": "2/1", "loss": {"epsilon": "1/1"}}
+FINDS = {"least": 0, "delta": "1/1000000"}
+OPTIMAL = {**FINDS, "start": "1/10000000"}
+CHOSEN = _noise("m0", "t0", "2/1", "truncated_geometric", {"finds": OPTIMAL}, epsilon="1/1")
+KEYS_FOUND = {"questions": [FOUND], "charge": {"epsilon": "1/1", "delta": "1/1000000"}}
 ONE_ROW = {
     "relation": "replace",
     "unit": {"rows": 1},
     "questions": [{**QUESTION, "contribution": {"rows": 1, "exactly_one": True}, "by": [], "cells": 1}],
 }
-SUM = _total("sum", "s", range=[0, 1], column="x")
-PAIR = [({"t0": 1, "s": 1}, "4/1"), ({"t0": 1, "s": -1}, "4/1")]
+SUM = _total("sum", "s", range=[0, 1], present=["x"])
+PAIR = _noise("m0", "s t0", "4/1", more={"weight": 1}, epsilon="1/1")
 KEYS = _total("key_weights", cells=None, most=1, one=1000)
-NOTHING = {"composition": {"rule": "nothing"}, "charge": {"epsilon": "0/1", "delta": "0/1"}}
+FREE = {"epsilon": "0/1", "delta": "0/1"}
+IN_RHO = {"composition": {"rule": "rho"}, "charge": {"rho": "1/1", "delta": "0/1"}}
 BESIDE = {
     "questions": [FOUND],
-    "keys": [
-        {
-            **RULE,
-            "rule": "threshold",
-            "threshold": 1000,
-            "alone": {"groups": 2, "most": 1, "total": 2, "each": 1},
-            "delta": None,
-        }
-    ],
-    "composition": {"rule": "threshold_beside_noise", "epsilon": "1/1"},
+    "composition": {"rule": "threshold_beside_noise", "epsilon": "1/1", "delta": "1/1000"},
     "charge": {"epsilon": "1/1", "delta": "1/1000"},
 }
-NORMAL = _noise("m0", ("t0", "20/1"), law="gaussian", mu_squared="1/200")
+THRESHOLD = {"finds": {"least": 0, "delta": None, "threshold": 1000}}
+NORMAL = _noise("m0", "t0", "20/1", "gaussian", THRESHOLD, mu_squared="1/200")
+PRODUCTS = _total(
+    "unit_products",
+    "p",
+    range=[0, 9],
+    factor={"of": "t0", "times": 3, "scale": "1/1", "off": 0},
+    sensitivity={"l1": "6/1"},
+)
+ON_BOTH = [_noise("m0", "t0", "4/1", epsilon="1/2"), _noise("m1", "p", "12/1", epsilon="1/2")]
+NIGHT = {
+    "kind": "blocks",
+    "of": "t0",
+    "cells": None,
+    "fraction": 0,
+    "question": 0,
+    "periods": 2,
+    "size": 1,
+    "span": [0, 9],
+    "bought": ["2/1", "2/1", "1/1", "1/1"],
+    "sensitivity": {"l1": "4/1"},
+}
+NIGHTS = [ROWS, {**NIGHT, "id": "b"}, {**NIGHT, "id": "c", "span": [9, 12]}]
+ON_NIGHTS = [_noise("m0", "b", "4/1", epsilon="1/1"), _noise("m1", "c", "4/1", epsilon="1/1")]
 
 
 def _quantile(scale, epsilon):
-    return [
-        {
-            "id": "m0",
-            "law": "permute_and_flip",
-            "of": "t0",
-            "scale": scale,
-            "number": 1,
-            "rank": "1/2",
-            "fade": 32,
-            "loss": {"epsilon": epsilon},
-        }
-    ]
+    return [_noise("m0", "t0", scale, "permute_and_flip", {"number": 1, "rank": "1/2", "fade": 32}, epsilon=epsilon)]
 
 
 PROVED = {
     "one total": _forged([ROWS], [LAPLACE]),
-    "a pair": _forged([ROWS, SUM], [_noise("m0", *PAIR, epsilon="1/1")]),
-    "the optimal rule": _forged(
-        [OPEN], [CHOSEN], questions=[FOUND], keys=[OPTIMAL], charge={"epsilon": "1/1", "delta": "1/1000000"}
+    "a pair": _forged([ROWS, SUM], [PAIR]),
+    "a pair and missing values": _forged(
+        [ROWS, SUM, _total("values", "v", range=[0, 1], present=["x"])],
+        [{**PAIR, "of": ["s", "v", "t0"], "missing": "2/1"}],
     ),
+    "the optimal rule": _forged([OPEN], [CHOSEN], **KEYS_FOUND),
     "a threshold beside noise": _forged([OPEN], [NORMAL], **BESIDE),
     "a quantile": _forged([_total("choice")], _quantile("33/16", "1/1")),
-    "exactly one row": _forged([_total(cells=1, one_row=True)], [], **ONE_ROW, **NOTHING),
+    "exactly one row": _forged([_total(cells=1, one_row=True)], [], **ONE_ROW, charge=FREE),
+    "limits of a column": _forged(
+        [{**ROWS, "own_limits": 0, "limits": {"groups": 1}}],
+        [_noise("m0", "t0", "1/1", epsilon="1/1")],
+        questions=[{**QUESTION, "own_limits": [{"limits": {**LIMITS, "groups": 1}}]}],
+    ),
+    "products with a factor": _forged([ROWS, PRODUCTS], ON_BOTH),
+    "nights": _forged(NIGHTS, ON_NIGHTS),
 }
 
 FORGED = {
     "two mechanisms of one id": _forged([ROWS], [LAPLACE, LAPLACE]),
     "two totals of one id": _forged(
         [ROWS, {**ROWS, "limits": {**LIMITS, "groups": 1, "rows": 1}}],
-        [_noise("m0", ("t0", "1/1"), epsilon="1/1")],
+        [_noise("m0", "t0", "1/1", epsilon="1/1")],
     ),
     "negative limits": _forged(
         [ROWS],
-        [_noise("m0", ("t0", "1/100"), epsilon="0/1")],
+        [_noise("m0", "t0", "1/100", epsilon="0/1")],
         questions=[{**QUESTION, "limits": {**LIMITS, "groups": -1}}],
     ),
     "a negative number of rows": _forged(
         [ROWS],
-        [_noise("m0", ("t0", "2/1"), epsilon="0/1")],
+        [_noise("m0", "t0", "2/1", epsilon="0/1")],
         unit={"rows": -2},
         questions=[{**QUESTION, "contribution": {"rows": -2, "exactly_one": False}}],
-        charge={"epsilon": "0/1", "delta": "0/1"},
+        charge=FREE,
     ),
     "a negative histogram pays for another": _forged(
         [ROWS, _total("histogram", "t1", most=-2)],
-        [LAPLACE, _noise("m1", ("t1", "6/1"), epsilon="0/1")],
-        charge={"epsilon": "0/1", "delta": "0/1"},
+        [LAPLACE, _noise("m1", "t1", "6/1", epsilon="0/1")],
+        charge=FREE,
     ),
-    "a negative scale": _forged(
-        [OPEN],
-        [{**CHOSEN, "scale": "-2/1"}],
-        questions=[FOUND],
-        keys=[OPTIMAL],
-        charge={"epsilon": "0/1", "delta": "1/1000000"},
-    ),
+    "a negative scale": _forged([OPEN], [{**CHOSEN, "scale": "-2/1"}], questions=[FOUND], charge=KEYS_FOUND["charge"]),
+    "a negative scale of a rest": _forged([ROWS], [{**LAPLACE, "rest": "-100/1"}]),
     "a negative chance": _forged(
-        [OPEN], [CHOSEN], questions=[FOUND], keys=[{**OPTIMAL, "start": "-1/1", "delta": "0/1"}]
+        [OPEN], [{**CHOSEN, "finds": {**OPTIMAL, "start": "-1/1", "delta": "0/1"}}], questions=[FOUND]
     ),
-    "an optimal rule that nobody counts": _forged([ROWS], [CHOSEN]),
-    "an optimal rule for a threshold": _forged(
-        [OPEN], [LAPLACE], questions=[FOUND], keys=[OPTIMAL], charge={"epsilon": "1/1", "delta": "1/1000000"}
+    "an optimal rule that nobody counts": _forged(
+        [ROWS], [_noise("m0", "t0", "2/1", "truncated_geometric", epsilon="1/1")]
     ),
-    "one rule for two questions": _forged(
-        [OPEN], [CHOSEN], questions=[FOUND, FOUND], keys=[OPTIMAL], charge={"epsilon": "1/1", "delta": "1/1000000"}
-    ),
+    "an optimal rule for a threshold": _forged([OPEN], [{**LAPLACE, "finds": OPTIMAL}], **KEYS_FOUND),
+    "one rule for two questions": _forged([OPEN], [CHOSEN], **{**KEYS_FOUND, "questions": [FOUND, FOUND]}),
+    "two rules for one question": _forged([OPEN], [CHOSEN, {**CHOSEN, "id": "m1"}], **KEYS_FOUND),
     "keys by a total of another question": _forged(
         [_total(cells=None, question=1)],
         [CHOSEN],
         questions=[FOUND, {**FOUND, "limits": {**LIMITS, "groups": 1}}],
-        keys=[OPTIMAL, {**OPTIMAL, "question": 1}],
         charge={"epsilon": "1/1", "delta": "1/100000"},
     ),
     "no noise on an interaction": _forged(
-        [_total("interaction", levels=[2, 2], cells=4)], [_noise("m0", ("t0", "1/1"), law="none", epsilon="0/1")]
+        [_total("interaction", levels=[2, 2], cells=4)], [_noise("m0", "t0", "1/1", "none", epsilon="0/1")]
     ),
     "laplace noise on an interaction": _forged(
-        [_total("interaction", levels=[2, 2], cells=4)], [_noise("m0", ("t0", "1/100"), epsilon="0/1")]
+        [_total("interaction", levels=[2, 2], cells=4)], [_noise("m0", "t0", "1/100", epsilon="0/1")]
     ),
     "an interaction merged and shown": _forged(
         [_total("interaction", levels=[2, 2], cells=4), _total("merged", "t1", of="t0", cells=1)],
-        [_noise("m0", ("t0", "10/1"), law="gaussian", rho="1/1")],
-        composition={"rule": "rho", "rho": "1/1"},
-        charge={"rho": "1/1", "delta": "0/1"},
+        [_noise("m0", "t0", "10/1", "gaussian", rho="1/1")],
+        **IN_RHO,
     ),
-    "levels of what has none": _forged(
-        [_total(levels=[3], cells=1)],
-        [_noise("m0", ("t0", "1/1"), epsilon="1/1")],
-    ),
-    "a root with one leaf": _forged(
-        [_total(leaves=1, cells=1, limits_of_leaves=LIMITS)], [_noise("m0", ("t0", "1/1"), epsilon="2/1")]
-    ),
+    "levels of what has none": _forged([_total(levels=[3], cells=1)], [_noise("m0", "t0", "1/1", epsilon="1/1")]),
+    "a root with one leaf": _forged([_total(leaves=1, cells=1)], [_noise("m0", "t0", "1/1", epsilon="2/1")]),
     "exactly one row, and different values": _forged(
-        [_total("distinct", cells=1, one_row=True, column="x", nullable=False)], [], **ONE_ROW, **NOTHING
+        [_total("distinct", cells=1, one_row=True, column="x", nullable=False)], [], **ONE_ROW, charge=FREE
     ),
-    "exactly one row, in a tree": _forged([_total("tree", cells=1, one_row=True)], [], **ONE_ROW, **NOTHING),
+    "exactly one row, in a tree": _forged([_total("tree", cells=1, one_row=True)], [], **ONE_ROW, charge=FREE),
     "exactly one value, which may be missing": _forged(
-        [_total("values", cells=1, range=[0, 1], one_row=True, column="x")], [], **ONE_ROW, **NOTHING
+        [_total("values", cells=1, range=[0, 1], one_row=True, column="x")], [], **ONE_ROW, charge=FREE
     ),
-    "a pair measured twice": _forged(
-        [ROWS, SUM], [_noise("m0", *PAIR, *[(of, "1/10") for of, _ in PAIR][::-1], *PAIR, epsilon="1/1")]
+    "a pair that is no pair": _forged([ROWS, SUM], [{**PAIR, "of": ["t0", "s"]}]),
+    "a pair of two groupings": _forged(
+        [ROWS, {**SUM, "question": 1}], [PAIR], questions=[QUESTION, {**QUESTION, "by": ["h"]}]
     ),
-    "a pair with two differences": _forged([ROWS, SUM], [_noise("m0", *PAIR, PAIR[1], epsilon="1/1")]),
-    "a total named as a place": _forged(
-        [_total(name="1"), _total(name="2")],
-        [_noise("m0", ("1", "1/100"), ({"1": 1, "2": 1}, "4/1"), epsilon="1/1")],
+    "a pair of too large a weight": _forged([ROWS, SUM], [{**PAIR, "weight": 2}]),
+    "a pair beside missing values of another column": _forged(
+        [ROWS, SUM, _total("values", "v", range=[0, 1], present=["y"])],
+        [{**PAIR, "of": ["s", "v", "t0"], "missing": "2/1"}],
     ),
-    "two rests beside their total": _forged(
-        [ROWS, _total("rest", "r", of="t0", cells=1), _total("rest", "q", of="t0", cells=1)],
-        [_noise("m0", ("t0", "2/1"), ("r", "2/1"), ("q", "2/1"), epsilon="1/1")],
+    "a pair by normal noise": _forged(
+        [ROWS, SUM], [_noise("m0", "s t0", "2/1", "gaussian", {"weight": 1}, rho="1/1")], **IN_RHO
     ),
-    "two rests beside their total, and normal noise": _forged(
-        [ROWS, _total("rest", "r", of="t0", cells=1), _total("rest", "q", of="t0", cells=1)],
-        [
-            _noise("m0", ("t0", "2/1"), ("q", "1/1"), ("r", "40/1"), law="gaussian", rho="1/1"),
-        ],
-        composition={"rule": "rho", "rho": "1/1"},
-        charge={"rho": "1/1", "delta": "0/1"},
+    "a rest that costs nothing": _forged([ROWS], [{**LAPLACE, "rest": "1/1"}]),
+    "a rest of what decides": _forged(
+        [OPEN], [{**LAPLACE, "rest": "2/1", "finds": {**FINDS, "threshold": 100}}], **KEYS_FOUND
     ),
-    "a total that is said to follow": _forged([ROWS, _total(name="t1", of=["t0"])], [{**LAPLACE, "gives": ["t1"]}]),
+    "a rest beside normal noise": _forged(
+        [ROWS], [_noise("m0", "t0", "2/1", "gaussian", {"rest": "1/1"}, rho="1/4")], **IN_RHO
+    ),
+    "a rest of a law that has none": _forged(
+        [ROWS], [_noise("m0", "t0", "1/1", "k_norm", {"rest": "1/9"}, epsilon="1/1")]
+    ),
+    "noise that is shared by laplace": _forged([ROWS], [{**LAPLACE, "common": "9/1"}]),
+    "a total that is said to follow": _forged([ROWS, _total(name="t1", of=["t0"])], [LAPLACE]),
     "rounds beside a threshold": _forged(
         [OPEN, _total("key_weights", "w", cells=None, most=1, one=1000)],
         [
             NORMAL,
-            {
-                "id": "m1",
-                "law": "gaussian_rounds",
-                "of": "w",
-                "scale": "1/1",
-                "thresholds": [10000],
-                "loss": {"mu_squared": "1000000/1"},
-            },
+            _noise(
+                "m1",
+                "w",
+                "1/1",
+                "gaussian_rounds",
+                {"thresholds": [10000], "finds": FINDS},
+                mu_squared="1000000/1",
+            ),
         ],
         **BESIDE,
+    ),
+    "noise of another question beside a threshold": _forged(
+        [OPEN, _total(name="t1", question=1)],
+        [NORMAL, _noise("m1", "t1", "20/1", "gaussian", mu_squared="1/200")],
+        **{**BESIDE, "questions": [FOUND, QUESTION]},
     ),
     "a charge in ρ beside one in ε": _forged(
         [ROWS], [LAPLACE], charge={"epsilon": "1/1", "rho": "1/1000000", "delta": "0/1"}
@@ -221,18 +226,48 @@ FORGED = {
     "public rows that nobody counts": _forged([_total("choice")], _quantile("2/1", "1/1")),
     "keys by k-norm noise": _forged(
         [OPEN],
-        [_noise("m0", ("t0", "1/1"), law="k_norm", epsilon="1/1")],
-        questions=[FOUND],
-        keys=[
-            {
-                **RULE,
-                "rule": "threshold",
-                "threshold": 20,
-                "alone": {"groups": 2, "most": 1, "total": 2, "each": 1},
-            }
-        ],
-        charge={"epsilon": "1/1", "delta": "1/1000000"},
+        [_noise("m0", "t0", "1/1", "k_norm", {"finds": {**FINDS, "threshold": 20}}, epsilon="1/1")],
+        **KEYS_FOUND,
     ),
+    "limits that are no column's own": _forged(
+        [{**ROWS, "limits": {"groups": 1, "rows_per_group": 1, "rows": 1}}],
+        [_noise("m0", "t0", "1/1", epsilon="1/1")],
+    ),
+    "limits of a column that are not there": _forged([{**ROWS, "own_limits": 0}], [LAPLACE]),
+    "limits of a column, from the end": _forged(
+        [{**ROWS, "own_limits": -1}], [LAPLACE], questions=[{**QUESTION, "own_limits": [{"limits": LIMITS}]}]
+    ),
+    "limits of a column that it does not keep": _forged(
+        [ROWS],
+        [_noise("m0", "t0", "1/1", epsilon="1/1")],
+        questions=[{**QUESTION, "own_limits": [{"limits": {**LIMITS, "groups": 1}}]}],
+    ),
+    "products without a factor": _forged([ROWS, {**PRODUCTS, "factor": None}], ON_BOTH),
+    "products with a sum of their own": _forged([ROWS, {**PRODUCTS, "factor": None, "most": 6}], ON_BOTH),
+    "products with a factor of other rows": _forged(
+        [{**ROWS, "own_limits": 0}, PRODUCTS],
+        ON_BOTH,
+        questions=[{**QUESTION, "own_limits": [{"limits": {**LIMITS, "groups": 1}}]}],
+    ),
+    "products with a negative factor": _forged(
+        [ROWS, {**PRODUCTS, "factor": {**PRODUCTS["factor"], "times": -3}}], ON_BOTH
+    ),
+    "products with a factor that is no number of rows": _forged(
+        [_total("units"), PRODUCTS], ON_BOTH, questions=[{**QUESTION, "limits": {**LIMITS, "rows_per_group": 2}}]
+    ),
+    "products with groups before that are not there": _forged(
+        [_total("unit_products", before=3, range=[-1, 1])], [_noise("m0", "t0", "1/1", epsilon="1/1")]
+    ),
+    "nights of one time, twice": _forged([*NIGHTS[:2], {**NIGHTS[2], "span": [5, 12]}], ON_NIGHTS),
+    "nights of no time": _forged([*NIGHTS[:2], {**NIGHTS[2], "span": [12, 9]}], ON_NIGHTS),
+    "nights of less than a night": _forged(
+        [ROWS, {**NIGHTS[1], "bought": ["2/1", "1/1", "1/1", "1/1"], "sensitivity": {}}], ON_NIGHTS[:1]
+    ),
+    "a night of larger numbers than was bought": _forged(
+        [{**SUM, "id": "t0", "range": [0, 2]}, {**NIGHTS[1], "bought": ["2/1", "4/1", "1/1", "2/1"]}], ON_NIGHTS[:1]
+    ),
+    "nights in fewer periods than they have": _forged([ROWS, {**NIGHTS[1], "periods": 9}], ON_NIGHTS[:1]),
+    "a night beside its blocks": _forged(NIGHTS, [*ON_NIGHTS, _noise("m2", "t0", "9/1", epsilon="2/9")]),
 }
 
 
@@ -256,12 +291,12 @@ HUGE = {
     ),
     "a loss": _forged(
         [ROWS],
-        [_noise("m0", ("t0", f"1/{10**30}"), epsilon=f"{10**31}/1", rho=f"{10**31}/1", mu_squared=f"{10**32}/1")],
+        [_noise("m0", "t0", f"1/{10**30}", epsilon=f"{10**31}/1", rho=f"{10**31}/1", mu_squared=f"{10**32}/1")],
         charge={"epsilon": f"{10**31}/1", "delta": "0/1"},
     ),
     "an ε of normal noise": _forged(
         [ROWS],
-        [_noise("m0", ("t0", "1/1"), law="gaussian", mu_squared="2/1")],
+        [_noise("m0", "t0", "1/1", "gaussian", mu_squared="2/1")],
         composition={"rule": "gaussian", "epsilon": f"{10**15}/1", "delta": "1/2"},
         charge={"epsilon": f"{10**15}/1", "delta": "1/2"},
     ),

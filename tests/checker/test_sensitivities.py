@@ -42,11 +42,11 @@ def _measured(moves):
 
 
 def _total(kind, cells, **facts):
-    return {"kind": kind, "cells": cells, "fraction": 0, "question": 0, "weighted": False, "id": kind, **facts}
+    return {"kind": kind, "cells": cells, "fraction": 0, "question": 0, "id": kind, **facts}
 
 
 def _reach(stated, limits, replace):
-    return check.reach_of(stated, check.Weights(*limits), {}, replace=replace)
+    return check.total_of(stated, check.Limits(*limits), {}, replace=replace).reach
 
 
 @RELATIONS
@@ -54,8 +54,8 @@ def _reach(stated, limits, replace):
 @pytest.mark.parametrize(("low", "high"), [(1, 1), (0, 2), (-1, 2), (-2, -1), (-1, 1), (1, 2)])
 @pytest.mark.parametrize("cells", [1, 2, 3])
 def test_sums_of_rows_move_no_further_and_as_far(limits, low, high, cells, replace):
-    unit = check.weights_of(dict(zip(check.Weights._fields, limits, strict=True)), None, cells, enforced=True)
-    claim = check.reach_of(_total("sum", cells, range=[low, high]), unit, {}, replace=replace)
+    unit = check.limits_of(dict(zip(check.Limits._fields, limits, strict=True)), None, cells, enforced=True)
+    claim = check.total_of(_total("sum", cells, range=[low, high]), unit, {}, replace=replace).reach
     found = _measured(_moves(_sums(unit, cells, low, high, missing=True), replace))
     assert all(bound >= move for bound, move in zip(claim, found, strict=True))
     assert (claim.l0, claim.linf) == (found[0], found[3])
@@ -115,12 +115,51 @@ def test_levels_of_a_tree_and_rows_that_enter_or_leave(replace):
 def test_merged_groups(replace):
     limits, cells = (2, 2, 3), 4
     of = _total("sum", cells, range=[-1, 2])
-    total = check.Total(of, _reach(of, limits, replace), check.Weights(*limits), replace, False)
+    total = check.total_of(of, check.Limits(*limits), {}, replace=replace)
     moves = _moves(_sums(limits, cells, -1, 2, missing=True), replace)
     merged = np.stack([moves[:, :2].sum(1), moves[:, 2:].sum(1)], axis=1)
-    for stated, found in ((_total("merged", 2, of="t"), merged), (_total("rest", 1, of="t"), moves.sum(1)[:, None])):
-        claim = check.reach_of(stated, check.Weights(*limits), {"t": total}, replace=replace)
-        assert all(bound >= move for bound, move in zip(claim, _measured(found), strict=True))
+    stated = _total("merged", 2, of="t")
+    claim = check.total_of(stated, check.Limits(*limits), {"t": total}, replace=replace).reach
+    assert all(bound >= move for bound, move in zip(claim, _measured(merged), strict=True))
+
+
+@RELATIONS
+@pytest.mark.parametrize(("periods", "size"), [(1, 1), (2, 1), (2, 2), (3, 2)])
+def test_blocks_of_nights(periods, size, replace):
+    """Every unit of at most two rows a night in two groups, in so many of four nights; blocks of two or of one."""
+    limits, nights = (2, 1, 2), 4
+    night = check.total_of(_total("rows", 2), check.Limits(*limits), {}, replace=replace)
+    bought = [f"{n}/1" for n in night.vector]
+    stated = _total("blocks", None, of="t", periods=periods, size=size, bought=bought)
+    claim = check.total_of(stated, check.Limits(*limits), {"t": night}, replace=replace).reach
+    rows = np.array(list(_split(*limits, 2)))
+    own = set()
+    for inside in itertools.combinations(range(nights), periods):
+        for each in itertools.product(rows, repeat=periods):
+            table = np.zeros((nights, 2), dtype=int)
+            table[list(inside)] = each
+            own.add(tuple(table.reshape(nights // size, size, 2).sum(1).ravel()))
+    assert all(bound >= move for bound, move in zip(claim, _measured(_moves(own, replace)), strict=True))
+    with pytest.raises(check.Refused):
+        check.total_of(
+            {**stated, "bought": ["2/1", "1/1", "1/1", "1/1"]}, check.Limits(2, 1, 2), {"t": night}, replace=replace
+        )
+
+
+@RELATIONS
+@pytest.mark.parametrize(("scale", "off"), [("1/1", 0), ("1/2", 0), ("1/2", 1)])
+def test_products_are_bounded_by_one_factor(scale, off, replace):
+    """A number of [-4, 4] in each group, at most 2 in size for each row, or each two rows, of the unit there."""
+    limits = (2, 2, 3)
+    rows = check.total_of(_total("rows", 3), check.Limits(*limits), {}, replace=replace)
+    factor = {"of": "t", "times": 2, "scale": scale, "off": off}
+    stated = _total("unit_products", 3, range=[-4, 4], factor=factor)
+    claim = check.total_of(stated, check.Limits(*limits), {"t": rows}, replace=replace).reach
+    own = set()
+    for counts in _split(*limits, 3):
+        most = [min(2 * (math.floor(n * Fraction(scale)) + off * (n > 0)), 4) for n in counts]
+        own |= set(itertools.product(*((-m, 0, m) for m in most)))
+    assert all(bound >= move for bound, move in zip(claim, _measured(_moves(own, replace)), strict=True))
 
 
 @pytest.mark.parametrize("levels", [[2], [3], [2, 3], [2, 2, 2], [1, 3], []])
@@ -156,7 +195,7 @@ def test_weights_of_keys():
 def test_limits_follow_from_each_other():
     def of(groups, each, rows, cells=None, most=None, *, enforced=True):
         limits = {"groups": groups, "rows_per_group": each, "rows": rows}
-        return tuple(check.weights_of(limits, most, cells, enforced=enforced))
+        return tuple(check.limits_of(limits, most, cells, enforced=enforced))
 
     assert of(5, 2, 3) == (3, 2, 3)
     assert of(2, 2, 9) == (2, 2, 4)
@@ -168,9 +207,7 @@ def test_limits_follow_from_each_other():
 
 
 def _known(stated, limits, replace, **more):
-    unit = check.Weights(*limits)
-    moved = check.reach_of(stated, unit, {}, replace=replace)
-    return check.Total({**stated, **more}, moved, unit, replace, False)
+    return check.total_of({**stated, **more}, check.Limits(*limits), {}, replace=replace)
 
 
 @RELATIONS
@@ -179,8 +216,8 @@ def test_a_pair_and_missing_values_cost_no_less_than_they_move(low, high, replac
     """Every unit of up to three rows in two groups, each row missing or any integer of the range."""
     limits, size = (2, 2, 3), max(-low, high)
     totals = {
-        "s": _known(_total("sum", 2, range=[low, high], column="x"), limits, replace),
-        "v": _known(_total("values", 2, column="x", range=[0, 1]), limits, replace),
+        "s": _known(_total("sum", 2, range=[low, high], present=["x"]), limits, replace),
+        "v": _known(_total("values", 2, present=["x"], range=[0, 1]), limits, replace),
         "n": _known(_total("rows", 2), limits, replace),
     }
     own = set()
@@ -192,16 +229,16 @@ def test_a_pair_and_missing_values_cost_no_less_than_they_move(low, high, replac
             own.add(tuple(vector.ravel()))
     moves = _moves(own, replace).reshape(-1, 3, 2)
     s, v, n = moves[:, 0], moves[:, 1], moves[:, 2]
-    pair = [{"of": {"v": size, "s": sign}, "scale": "7/1"} for sign in (1, -1)]
+    pair = {"law": "laplace", "of": ["s", "v"], "weight": size, "scale": "7/1"}
     ends = (np.abs(size * v + s) + np.abs(size * v - s)).sum(1)
-    for measures, moved in (
+    for mechanism, moved in (
         (pair, Fraction(int(ends.max()), 7)),
         (
-            [*pair, {"of": {"n": 1, "v": -1}, "scale": "3/1"}],
+            {**pair, "of": ["s", "v", "n"], "missing": "3/1"},
             max(Fraction(int(e), 7) + Fraction(int(m), 3) for e, m in zip(ends, np.abs(n - v).sum(1), strict=True)),
         ),
     ):
-        cost = check.cost_of({"law": "laplace", "measures": measures}, totals).epsilon
+        cost = check.cost_of(mechanism, totals).epsilon
         assert moved <= cost
         assert cost <= 2 * moved or replace, "the bound is of the right size"
 
@@ -211,8 +248,8 @@ def test_a_pair_and_missing_values_cost_no_less_than_they_move(low, high, replac
 def test_noise_that_all_cells_share(cells, groups, common):
     limits = (groups, 2, 3)
     total = _known(_total("rows", cells), limits, False)
-    stated = {"of": {"t": 1}, "scale": "3/2", "common": f"{common.numerator}/{common.denominator}", "cells": cells}
-    claim = float(check.cost_of({"law": "gaussian", "measures": [stated]}, {"t": total}).mu_squared)
+    stated = {"of": ["t"], "scale": "3/2", "common": f"{common.numerator}/{common.denominator}"}
+    claim = float(check.cost_of({"law": "gaussian", **stated}, {"t": total}).mu_squared)
     inverse = np.linalg.inv(np.eye(cells) * 1.5**2 + float(common) ** 2)
     found = max(x @ inverse @ x for x in map(np.array, _split(*limits, cells)))
     assert found <= claim + 1e-12
@@ -225,11 +262,11 @@ def test_the_window_of_moves(replace):
     total = _known(_total("rows", cells), limits, replace)
     moves = _moves(_split(*limits, cells), replace)
     windows = np.maximum(moves.max(1), 0) + np.maximum((-moves).max(1), 0)
-    cost = check.cost_of({"law": "k_norm", "measures": [{"of": {"t": 1}, "scale": "1/1"}]}, {"t": total}).epsilon
+    cost = check.cost_of({"law": "k_norm", "of": ["t"], "scale": "1/1"}, {"t": total}).epsilon
     assert cost == windows.max()
     both_signs = _known(_total("sum", cells, range=[-1, 1]), limits, replace)
     with pytest.raises(check.Refused):
-        check.cost_of({"law": "k_norm", "measures": [{"of": {"t": 1}, "scale": "1/1"}]}, {"t": both_signs})
+        check.cost_of({"law": "k_norm", "of": ["t"], "scale": "1/1"}, {"t": both_signs})
 
 
 @RELATIONS
@@ -238,11 +275,8 @@ def test_a_rest_beside_its_total(law, replace):
     """Whatever is released: a unit moves the released groups, and what it has elsewhere in their rest."""
     limits, cells = (2, 2, 3), 3
     base = _known(_total("rows", None), limits, replace)
-    rest = check.Total(
-        _total("rest", 1, of="t"), check.within(1, base.reach.l1, base.reach.l1), base.weights, replace, False
-    )
-    measures = [{"of": {"t": 1}, "scale": "2/1"}, {"of": {"r": 1}, "scale": "3/1"}]
-    cost = check.cost_of({"law": law, "measures": measures}, {"t": base, "r": rest})
+    mechanism = {"law": law, "of": ["t"], "scale": "2/1", "rest": "3/1"}
+    cost = check.cost_of(mechanism, {"t": base})
     claim = cost.epsilon if law == "laplace" else cost.mu_squared
     worst, power = Fraction(0), 1 if law == "laplace" else 2
     for move in _moves(_split(*limits, cells), replace).tolist():
@@ -252,8 +286,7 @@ def test_a_rest_beside_its_total(law, replace):
                 worst, inside + Fraction(abs(sum(x for x, k in zip(move, kept, strict=True) if not k)), 3) ** power
             )
     assert worst <= claim
-    deciding = {"t": base._replace(decides=True), "r": rest}
-    assert check.cost_of({"law": law, "measures": measures}, deciding) > cost, "not released is an answer too"
+    assert check.cost_of({**mechanism, "finds": {}}, {"t": base}) > cost, "not released is an answer too"
 
 
 @pytest.mark.parametrize("law", ["discrete_laplace", "gaussian", "laplace"])
@@ -261,9 +294,8 @@ def test_a_rest_beside_its_total(law, replace):
 def test_the_chance_that_a_group_of_one_unit_is_shown(law, most, whole, each, groups):
     total = _known(_total("rows", None), (groups, most, whole), False, fraction=1 - each)
     total = total._replace(reach=check.Reach(groups, whole, 0, most))
-    rule = {"by": "t", "threshold": 5, "least": 0, "rule": "threshold"}
-    mechanism = {"law": law, "measures": [{"of": {"t": 1}, "scale": "3/2"}]}
-    found = float(check.keys_delta(rule, mechanism, total).high)
+    mechanism = {"law": law, "of": ["t"], "scale": "3/2", "finds": {"threshold": 5, "least": 0}}
+    found = float(check.keys_delta(mechanism, total).high)
     tail = {c: float(check.noise_tail(law, Fraction(3, 2), 5 - c).high) for c in range(most + 1)}
     worst = max(
         1 - math.prod(1 - tail[c] for c in counts)
@@ -277,9 +309,8 @@ def test_the_chance_that_a_group_of_one_unit_is_shown(law, most, whole, each, gr
 def test_a_threshold_beside_normal_noise_is_no_less_than_the_truth():
     """One unit alone in the one group, or among others in it; δ is the distance of both pairs of answers."""
     total, sigma, threshold, epsilon = _known(_total("units", None), (1, 1, 1), False), 3.0, 14, Fraction(1, 2)
-    rule = {"by": "t", "threshold": threshold, "least": 0, "rule": "threshold"}
-    mechanism = {"law": "gaussian", "measures": [{"of": {"t": 1}, "scale": "3/1"}]}
-    found = float(check.threshold_beside_noise(rule, mechanism, {"t": total}, epsilon, Fraction(0)))
+    mechanism = {"law": "gaussian", "of": ["t"], "scale": "3/1", "finds": {"threshold": threshold, "least": 0}}
+    found = float(check.threshold_beside_noise([mechanism], {"t": total}, epsilon, Fraction(0)))
     normal = np.array(
         [0.5 * (math.erf((z + 0.5) / sigma / 2**0.5) - math.erf((z - 0.5) / sigma / 2**0.5)) for z in range(-200, 201)]
     )

@@ -247,9 +247,8 @@ def _of_sum(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[
     shift = _shifted(doubled)
     most = doubled >> shift
     positive = total.grid.lower >= 0
-    in_all = (
-        None if per_unit else most * ((doubled * limits.rows // limits.rows_per_group >> shift) + 2 * limits.groups)
-    )
+    sizes = (2 * total.grid.magnitude * limits.rows << total.fraction) >> (pre + shift)  # of all x, but for rounding
+    in_all = None if per_unit else most * (sizes + 2 * limits.groups)
     moment = Moment(Product.SPREAD if positive else Product.SQUARE, total.key, None, pre=pre, shift=shift, most=most)
     unit = (Fraction(2**shift * 2**pre, 2) * total.unit) ** 2
     ends = (0, most**2 // 4) if positive else (0, most**2)

@@ -46,6 +46,7 @@ from dpframe.theory.spaces import (
 )
 
 Facts = Mapping[str, Any]
+_NORMAL = ("gaussian", "gaussian_rounds")
 _TABLES = VectorDomain(TupleDomain(AtomDomain(int)))  # of units: the first entry of a row names its unit
 _NUMBERS = VectorDomain(AtomDomain(int))
 _REAL = VectorDomain(AtomDomain(float))
@@ -64,8 +65,8 @@ def from_certificate(certificate: Facts) -> Measurement:
 
     >>> total = {"id": "t0", "kind": "rows", "limits": {"groups": 1, "rows_per_group": 3, "rows": 3}, "cells": 1,
     ...     "fraction": 0, "range": [1, 1], "one_row": False}
-    >>> noise = {"law": "discrete_laplace", "measures": [{"of": {"t0": 1}, "scale": "6/1"}]}
-    >>> from_certificate({"relation": "add-remove", "totals": [total], "mechanisms": [noise], "keys": [],
+    >>> noise = {"law": "discrete_laplace", "of": ["t0"], "scale": "6/1"}
+    >>> from_certificate({"relation": "add-remove", "totals": [total], "mechanisms": [noise],
     ...     "composition": {"rule": "epsilon"}, "charge": {"epsilon": "1/2", "delta": "0/1"}}).map(1)
     0.5
     """
@@ -123,9 +124,13 @@ class _Chain:
             cells=total["cells"],
         )
 
-    def per_unit(self, total: Facts, low: int, high: int, most: int | None = None) -> Sensitivity:
+    def per_unit(self, total: Facts, low: int, high: int) -> Sensitivity:
         """One integer of a range for each unit and group."""
-        groups, size = total["limits"]["groups"], max(abs(low), abs(high))
+        groups, size, most = total["limits"]["groups"], max(abs(low), abs(high)), None
+        if total.get("factor"):  # a product, at most so many times the size of its other factor
+            factor, joining = total["factor"], _Chain({**self._facts, "relation": "add-remove"})
+            sizes = math.floor(joining.sensitivity(factor["of"]).exact_l1 * number(factor["scale"]))
+            most = factor["times"] * (sizes + factor["off"] * groups)
         whole = groups * size if most is None else min(groups * size, most)
         swing = max(high, 0) - min(low, 0)
         relation, cells = self._relation, total["cells"]
@@ -177,30 +182,20 @@ class _Chain:
         return _LAWS[law](self, facts)
 
     def laplace(self, facts: Facts) -> Measurement:
-        """Noise of scale 1 on all measures, each divided by its own scale."""
+        """Noise of scale 1 on what is measured, divided by its own scale."""
         chain = self.transformed(self._in_scales(facts), L1Distance(), real=facts["law"] == "laplace")
         return _then(chain, laplace(*chain.output_space, scale=1))
 
     def _in_scales(self, facts: Facts) -> Fraction:
-        """How far one unit moves all measures together, each in units of its scale."""
-        measures = [m for m in facts["measures"] if facts["law"] != "none" and not self._is_rest(m)]
-        several = [m for m in measures if len(m["of"]) > 1]
-        if not several:
-            return sum(
-                (
-                    self.sensitivity(n).exact_l1 * abs(c) / number(m["scale"])
-                    for m in measures
-                    for n, c in m["of"].items()
-                ),
-                Fraction(0),
-            )
-        pair, *_ = [m for m in several if any(self._totals[name]["kind"] == "sum" for name in m["of"])]
-        missing = [m for m in several if all(self._totals[name]["kind"] != "sum" for name in m["of"])]
-        ((count, weight),) = [(n, int(c)) for n, c in pair["of"].items() if self._totals[n]["kind"] != "sum"]
-        ((total, _),) = [(n, c) for n, c in pair["of"].items() if n != count]
-        if not missing:
-            return 2 * self.sensitivity(total).exact_l1 / number(pair["scale"])
-        rows, one = self._totals[count], 2 ** self._totals[count]["fraction"]
+        """How far one unit moves what is measured, in units of its scale. A rest costs nothing beside its groups."""
+        if facts["law"] == "none":
+            return Fraction(0)
+        total, *pair = facts["of"]
+        l1, scale = self.sensitivity(total).exact_l1, number(facts["scale"])
+        if "missing" not in facts:
+            return (2 if pair else 1) * l1 / scale
+        rows = self._totals[pair[0]]
+        one = 2 ** rows["fraction"]
         alone = change(
             groups=rows["limits"]["groups"],
             total=rows["limits"]["rows"],
@@ -211,23 +206,15 @@ class _Chain:
         )
         rounding = Fraction(3 * alone.l0 if one > 1 else 0)
         joint = (2 if self._relation == "replace" else 1) * (alone.exact_l1 * int(one) + rounding)
-        return joint * max(1 / number(missing[0]["scale"]), Fraction(2 * weight) / number(pair["scale"]))
+        return joint * max(1 / number(facts["missing"]), Fraction(2 * facts["weight"]) / scale)
 
-    def _is_rest(self, measure: Facts) -> bool:
-        """Whether a measure is of suppressed groups, which cost nothing beside those that are shown."""
-        return all(self._totals[name]["kind"] == "rest" for name in measure["of"])
-
-    def gaussian(self, facts: Facts) -> Measurement:
-        """Noise of deviation 1 on all measures, each divided by its own deviation."""
-        square = Fraction(0)
-        for measure in facts["measures"]:
-            if self._is_rest(measure):
-                continue
-            ((name, _),), scale = measure["of"].items(), number(measure["scale"])
-            bound, common = self.sensitivity(name), number(measure.get("common", "0/1"))
-            own = shared_noise_square(bound, measure["cells"], (common / scale) ** 2) if common else bound.l2_squared
-            square += own / scale**2
-        return self.normal(square)
+    def square(self, facts: Facts) -> Fraction:
+        """μ² of normal noise: on a total, or on the weights of keys in several rounds."""
+        (name,), scale = facts["of"], number(facts["scale"])
+        bound, common = self.sensitivity(name), number(facts.get("common", "0/1"))
+        cells = self._totals[name].get("cells")
+        square = shared_noise_square(bound, cells, (common / scale) ** 2) if common else bound.l2_squared
+        return len(facts.get("thresholds", (0,))) * square / scale**2
 
     def normal(self, mu_squared: Fraction) -> Measurement:
         """A Gaussian mechanism with this μ²."""
@@ -236,26 +223,19 @@ class _Chain:
         measure = ZeroConcentratedDivergence() if in_rho else SmoothedMaxDivergence()
         return _then(chain, gaussian(*chain.output_space, scale=1, output_measure=measure))
 
-    def rounds(self, facts: Facts) -> Measurement:
-        """Gaussian noise in several rounds."""
-        square = self.sensitivity(facts["of"]).l2_squared / number(facts["scale"]) ** 2
-        return self.normal(len(facts["thresholds"]) * square)
-
     def window(self, facts: Facts) -> Measurement:
         """Noise from one window, whose norm is the largest entry of one unit."""
-        (measure,) = facts["measures"]
-        ((name, _),) = measure["of"].items()
-        total = self._totals[name]
-        cell = _RULES[total["kind"]](_Chain({**self._facts, "relation": "add-remove"}), total).exact_linf
-        chain = self.transformed(measure["vectors"] * cell, L1Distance(), real=True)
-        return _then(chain, laplace(*chain.output_space, scale=number(measure["scale"])))
+        cell = _Chain({**self._facts, "relation": "add-remove"}).sensitivity(*facts["of"]).exact_linf
+        units = 2 if self._relation == "replace" else 1
+        chain = self.transformed(units * cell, L1Distance(), real=True)
+        return _then(chain, laplace(*chain.output_space, scale=number(facts["scale"])))
 
     def choice(self, facts: Facts) -> Measurement:
         """Choices among candidates, one after the other.
 
         Their ε add up over groups and their ρ by squares, so one group that moves by the l1 or the l2 stands for all.
         """
-        bound, pure, scale = self.sensitivity(facts["of"]), facts["law"] == "permute_and_flip", number(facts["scale"])
+        bound, pure, scale = self.sensitivity(*facts["of"]), facts["law"] == "permute_and_flip", number(facts["scale"])
         length: Fraction | Root = bound.exact_l1 if pure else Root(bound.l2_squared)
         rank, metric = facts["rank"], LinfDistance(monotonic=facts["rank"] is None)
         if rank is not None:
@@ -269,7 +249,7 @@ class _Chain:
 
     def optimal(self, facts: Facts) -> Measurement:
         """The decisions of the optimal rule, each of ε' = 1/scale, without their δ."""
-        bound = self.sensitivity(facts["of"])
+        bound = self.sensitivity(*facts["of"])
         chain = self.transformed(Fraction(bound.l0), L1Distance(), real=False)
         return _then(chain, laplace(*chain.output_space, scale=number(facts["scale"])))
 
@@ -278,36 +258,37 @@ class _Chain:
     def _pieces(self, facts: Facts) -> int:
         """Of how many mechanisms of equal ε a choice consists."""
         if facts["law"] == "truncated_geometric":
-            return self.sensitivity(facts["of"]).l0
+            return self.sensitivity(*facts["of"]).l0
         return int(facts.get("number", 1))
 
     @property
     def _rule(self) -> str:
         return str(self._facts["composition"]["rule"])
 
-    def key_delta(self, rule: Facts) -> Fraction:
+    def key_delta(self, noise: Facts) -> Fraction:
         """The probability that a group which one unit is alone in is shown."""
-        if rule["rule"] == "optimal":
-            return 1 - (1 - number(rule["start"])) ** self.sensitivity(rule["by"]).l0
-        if rule["rule"] != "threshold":
-            return number(rule["delta"])
-        bound = self.sensitivity(rule["by"])
-        total, mechanisms = self._totals[rule["by"]], {m["id"]: m for m in self._facts["mechanisms"]}
-        noise = mechanisms[rule["mechanism"]]
-        (scale,) = [number(m["scale"]) for m in noise["measures"] if list(m["of"]) == [rule["by"]]]
-        spread = Spread(bound.l0, int(bound.exact_linf), int(bound.exact_l1), int(total["fraction"] == 0))
-        above = rule["threshold"] - rule["least"]
+        (name,), finds = noise["of"], noise["finds"]
+        if "start" in finds:
+            return 1 - (1 - number(finds["start"])) ** self.sensitivity(name).l0
+        if "threshold" not in finds:
+            return number(finds["delta"])
+        bound, scale, above = self.sensitivity(name), number(noise["scale"]), finds["threshold"] - finds["least"]
+        spread = self._alone(name, bound.l0)
 
         def tail(size: int) -> Fraction:
             return Fraction(family_tail(noise["law"], scale, above - size))
 
         return max(partition_delta(parts, tail) for parts in spread.worst())
 
+    def _alone(self, name: str, groups: int) -> Spread:
+        """The numbers of one unit in groups where it is alone."""
+        bound, least = self.sensitivity(name), int(self._totals[name]["fraction"] == 0)
+        return Spread(groups, int(bound.exact_linf), int(bound.exact_l1), least)
+
     def beside(self, parts: Sequence[Measurement]) -> Measurement:
         """Gaussian noise with a threshold on one of its numbers, which share δ, and pure mechanisms beside them."""
-        (rule,), part = self._facts["keys"], number(self._facts["composition"]["epsilon"])
-        (noise,) = [one for one in self._facts["mechanisms"] if one["law"] == "gaussian"]
-        measured = [(name, number(m["scale"])) for m in noise["measures"] for name in m["of"]]
+        part, noises = number(self._facts["composition"]["epsilon"]), self._facts["mechanisms"]
+        measured = [(*noise["of"], number(noise["scale"])) for noise in noises if noise["law"] == "gaussian"]
         bounds = [(self.sensitivity(name), 1 + (self._totals[name]["kind"] == "tree")) for name, _ in measured]
         groups, scales = max(bound.l0 for bound, _ in bounds), [scale for _, scale in measured]
 
@@ -315,11 +296,11 @@ class _Chain:
             squares = [min(bound.l2_squared, moved * times * bound.exact_linf**2) for bound, times in bounds]
             return gaussian_mu(squares, scales)
 
-        decides = self.sensitivity(rule["by"])
-        least = int(self._totals[rule["by"]]["fraction"] == 0)
-        alone = Spread(groups, int(decides.exact_linf), int(decides.exact_l1), least)
-        scale = dict(measured)[rule["by"]]
-        delta = max(deltas_beside_noise(rule["threshold"] - rule["least"], part, groups, scale, mu, alone))
+        (decides,) = [noise for noise in noises if "finds" in noise]
+        (name,), finds = decides["of"], decides["finds"]
+        alone = self._alone(name, groups)
+        above, scale = finds["threshold"] - finds["least"], number(decides["scale"])
+        delta = max(deltas_beside_noise(above, part, groups, scale, mu, alone))
         pure = [one for one in parts if one.output_measure == MaxDivergence()]
 
         def privacy_map(d_in: int) -> tuple[Fraction, Fraction]:
@@ -332,15 +313,20 @@ class _Chain:
     def composed(self) -> Measurement:
         """All mechanisms together, in the terms of the charge."""
         rule, charge = self._rule, self._facts["charge"]
-        if rule not in ("nothing", "epsilon", "gaussian", "threshold_beside_noise", "rho", "mu_squared"):
+        if rule not in ("epsilon", "gaussian", "threshold_beside_noise", "rho", "mu_squared"):
             raise _unknown("rule of composition", rule)
-        parts = [self.mechanism(one) for one in self._facts["mechanisms"]]
+        normal = [one for one in self._facts["mechanisms"] if one["law"] in _NORMAL]
+        others = [one for one in self._facts["mechanisms"] if one["law"] not in _NORMAL]
+        parts = [self.mechanism(one) for one in others]
+        if normal:
+            parts.append(self.normal(sum(map(self.square, normal), Fraction(0))))
         if rule == "threshold_beside_noise":
             return self.beside(parts)
-        delta = sum((self.key_delta(one) for one in self._facts["keys"]), Fraction(0))
+        finding = [one for one in self._facts["mechanisms"] if "finds" in one]
+        delta = sum((self.key_delta(one) for one in finding), Fraction(0))
         in_rho = rule in ("rho", "mu_squared")
         if in_rho:
-            each = zip(parts, self._facts["mechanisms"], strict=True)
+            each = zip(parts, [*others, *normal[:1]], strict=True)
             together = compose([_in_zcdp(part, facts["law"], self._pieces(facts)) for part, facts in each])
             if "rho" not in charge:
                 slack = number(self._facts["composition"]["delta"])
@@ -350,7 +336,7 @@ class _Chain:
             together = compose([_approximate(part, slack) for part in parts])
         else:
             together = compose(parts)
-        return _with_delta(together, delta) if self._facts["keys"] else together
+        return _with_delta(together, delta) if finding else together
 
 
 def _in_zcdp(part: Measurement, law: str, pieces: int) -> Measurement:
@@ -421,7 +407,7 @@ _RULES: Mapping[str, Callable[[_Chain, Facts], Sensitivity]] = {
     "sum": lambda chain, total: chain.limited(total, *_ends(total)),
     "units": lambda chain, total: chain.per_unit(total, 0, 1),
     "unit_sum": lambda chain, total: chain.per_unit(total, *total["range"]),
-    "unit_products": lambda chain, total: chain.per_unit(total, total["range"][0], total["range"][1], total["most"]),
+    "unit_products": lambda chain, total: chain.per_unit(total, *total["range"]),
     "distinct": lambda chain, total: chain.limited({**total, "fraction": 0}, 1, 1),
     "choice": _Chain.places,
     "tree": _Chain.level,
@@ -436,10 +422,8 @@ _LAWS: Mapping[str, Callable[[_Chain, Facts], Measurement]] = {
     "none": _Chain.laplace,
     "laplace": _Chain.laplace,
     "discrete_laplace": _Chain.laplace,
-    "gaussian": _Chain.gaussian,
     "k_norm": _Chain.window,
     "permute_and_flip": _Chain.choice,
     "exponential": _Chain.choice,
     "truncated_geometric": _Chain.optimal,
-    "gaussian_rounds": _Chain.rounds,
 }

@@ -161,12 +161,11 @@ class Hierarchy(Question):
         return tuple(bounds)
 
     def limits_on(self, total: Total) -> dict[str, Any]:
-        """The limits at a level, and those at the leaves, from which they follow."""
+        """The limits at a level, and how many leaves one of its nodes has, from which they follow."""
         shape, ((_, aggregate),) = self.levels.shape, self.aggregates
         level, limits = len(total.among) - 1 - len(self.levels.crossed), self.unit_limits.contribution(aggregate.typed)
         leaves, cells = shape.most_leaves[level], shape.sizes[level] * self.levels.cells
-        at_leaves = {"leaves": leaves, "limits_of_leaves": limits.to_json()}
-        return {"limits": node_limits(limits, leaves).to_json(), "cells": cells, **at_leaves}
+        return {"limits": node_limits(limits, leaves).to_json(), "cells": cells, "leaves": leaves}
 
     @property
     def bits(self) -> int:

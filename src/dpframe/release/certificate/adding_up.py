@@ -8,7 +8,7 @@ from typing import Any
 
 from dpframe.budget import Loss, Normal
 from dpframe.release.certificate.measures import Stated
-from dpframe.release.certificate.rationals import rounded_up, text
+from dpframe.release.certificate.rationals import text
 from dpframe.release.pricing import Rule
 from dpframe.theory.formulas.loss import zcdp_order
 
@@ -21,25 +21,20 @@ def charge_facts(cost: Loss, normal: Normal | None) -> dict[str, Any]:
     return {**size, "delta": text(cost.exact_delta), **more}
 
 
-def composition(rule: Rule, mechanisms: Sequence[Stated], key_delta: Fraction, cost: Loss) -> dict[str, Any]:
+def composition(rule: Rule, mechanisms: Sequence[Stated], cost: Loss) -> dict[str, Any]:
     """The rule by which losses add up, with the parts of ε and δ of what does not add up simply.
 
-    Input:  rule: of the plans; the mechanisms; the δ of keys; what was charged
+    Input:  rule: of the plans; the mechanisms; what was charged
     """
+    key_delta = sum((one.key_delta for one in mechanisms), Fraction(0))
     if not key_delta and not any(one.rho or one.epsilon or one.mu_squared for one in mechanisms):
-        return {"rule": "nothing"}
+        return {"rule": "epsilon" if cost.exact_rho is None else "rho"}
     pure = sum((one.epsilon or Fraction(0) for one in mechanisms), Fraction(0))
     left = {"epsilon": text(cost.exact_epsilon - pure), "delta": text(cost.exact_delta - key_delta)}
     if rule in (Rule.GAUSSIAN, Rule.BESIDE):
-        squares = sum((one.mu_squared or Fraction(0) for one in mechanisms if one.normal), Fraction(0))
-        return {"rule": rule.value, "mu_squared": text(rounded_up(squares)), **left}
-    if rule is Rule.RHO:
+        return {"rule": rule.value, **left}
+    if rule is Rule.RHO and cost.exact_rho is None:
         rho = sum((one.rho_up() for one in mechanisms), Fraction(0))
-        if cost.exact_rho is not None:
-            return {"rule": rule.value, "rho": text(rounded_up(rho))}
         order = text(zcdp_order(rho, cost.exact_delta - key_delta))
-        return {"rule": rule.value, "rho": text(rounded_up(rho)), "order": order, "delta": left["delta"]}
-    if rule is Rule.MU_SQUARED:
-        squares = sum((one.mu_squared or Fraction(0) for one in mechanisms), Fraction(0))
-        return {"rule": rule.value, "mu_squared": text(rounded_up(squares))}
+        return {"rule": rule.value, "order": order, "delta": left["delta"]}
     return {"rule": rule.value}

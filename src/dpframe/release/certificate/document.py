@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dpframe.budget import Loss, Normal, Receipt
 from dpframe.plan import Question, asked
 from dpframe.release.certificate.adding_up import charge_facts, composition
-from dpframe.release.certificate.key_rules import key_rule
-from dpframe.release.certificate.measures import stated_mechanisms, stated_read
+from dpframe.release.certificate.measures import Stated, stated_mechanisms, stated_read
 from dpframe.release.certificate.step_facts import chosen_facts, question_facts, unit_facts
 from dpframe.release.certificate.total_facts import Ids, ReadFacts, read_facts, total_facts
 from dpframe.release.pricing import NoisePlan, Rule
 
-VERSION = 1
+VERSION = 2
 
 
 def charged_facts(receipt: Receipt, accountant: str, name: str | None, data: bytes) -> dict[str, Any]:
@@ -51,34 +49,41 @@ def certified(
     pairs = [*asked_for, *(() if chosen is None else chosen.asked)]
     questions, plans = [question for question, _ in pairs], [plan for _, plan in pairs]
     totals: list[dict[str, Any]] = []
-    ids: list[Ids] = []
+    mechanisms: list[Stated] = []
     for number, (question, plan) in enumerate(pairs):
-        first = len(totals)
-        names: Ids = {noise.allotment.total.key: f"t{first + i}" for i, noise in enumerate(plan.noises)}
-        totals += [total_facts(question, noise.allotment, number, names) for noise in plan.noises]
-        ids.append(names)
-    mechanisms, places = stated_mechanisms(plans, ids)
-    keys, key_delta = [], Fraction(0)
-    for number, plan in enumerate(plans):
-        if plan.decided_by is not None:
-            key = plan.decided_by.total.key
-            facts, delta = key_rule(plan, number, ids[number][key], f"m{places[number, key]}")
-            keys.append(facts)
-            key_delta += delta
+        stated = [noise.allotment for noise in plan.noises if not noise.allotment.total.collects]
+        names: Ids = {one.total.key: f"t{len(totals) + i}" for i, one in enumerate(stated)}
+        totals += [total_facts(question, one, number, names) for one in stated]
+        mechanisms += stated_mechanisms(plan, names)
     for read in () if chosen is None else chosen.reads:
         totals.append(read_facts(questions[0], read, f"t{len(totals)}"))
         mechanisms.append(stated_read(read, totals[-1]))
     rule = next((plan.rule for plan in plans if plan.rule is not Rule.EPSILON), Rule.EPSILON)
+    made = document([(one, asked(one)) for one in questions], totals, mechanisms, rule, cost, normal)
+    return (
+        made if chosen is None or not (chosen.reads or chosen.asked) else {**made, "chosen": chosen_facts(questions[0])}
+    )
+
+
+def document(
+    questions: Sequence[tuple[Question, str]],
+    totals: Sequence[Mapping[str, Any]],
+    mechanisms: Sequence[Stated],
+    rule: Rule,
+    cost: Loss,
+    normal: Normal | None = None,
+) -> dict[str, Any]:
+    """The parts of a certificate together. Input: questions, each with its words; rule: by which losses add up."""
     in_squares, in_rho = normal is not None or rule is Rule.MU_SQUARED, rule is Rule.RHO
+    (first, _), *_ = questions
     return {
         "certificate": VERSION,
-        "unit": unit_facts(questions[0]),
-        "relation": questions[0].table.relation,
-        "questions": [question_facts(question, asked(question)) for question in questions],
-        "totals": totals,
+        "unit": unit_facts(first),
+        "relation": first.table.relation,
+        "questions": [question_facts(*pair) for pair in questions],
+        "totals": list(totals),
         "mechanisms": [one.to_json(f"m{i}", in_rho=in_rho, in_squares=in_squares) for i, one in enumerate(mechanisms)],
-        "keys": keys,
-        "composition": composition(rule, mechanisms, key_delta, cost),
+        "composition": composition(rule, mechanisms, cost),
         "charge": charge_facts(cost, normal),
-        "chosen": None if chosen is None or not (chosen.reads or chosen.asked) else chosen_facts(questions[0]),
+        "chosen": None,
     }

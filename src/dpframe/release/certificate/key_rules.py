@@ -8,42 +8,37 @@ from typing import Any
 from dpframe.noise import ball, family_tail, gaussian_tail, root_up
 from dpframe.release.certificate.rationals import certified_up, rounded_up, text
 from dpframe.release.pricing import NoisePlan, Rule, spread_of
-from dpframe.theory.formulas.loss import Spread, partition_delta, threshold_delta
+from dpframe.theory.formulas.loss import partition_delta, threshold_delta
 
 
-def key_rule(plan: NoisePlan, number: int, by: str, mechanism: str) -> tuple[dict[str, Any], Fraction]:
-    """The rule of a plan whose groups are found in the data, and its δ; 0 where δ is shared with the noise.
+def key_rule(plan: NoisePlan) -> tuple[dict[str, Any], Fraction]:
+    """What decides of a plan whose groups are found in the data, and its δ; 0 where δ is shared with the noise.
 
-    Input:  number: the place of the question; by: the id of the total that decides; mechanism: the id of its noise
     Bound:  see `theory.formulas.loss`: `partition_delta` for thresholds, `selection_scale` for the optimal rule,
             `round_thresholds` for rounds
     """
     assert plan.decided_by is not None
-    assert plan.threshold is not None
-    noise = plan.of(plan.decided_by.total)
-    rule, own, delta = _optimal(plan) if plan.start is not None else ("threshold", dict[str, Any](), Fraction(0))
-    if noise.mechanism.law == "gaussian_rounds":
-        rule, delta = "rounds", _rounds_delta(plan)
-    elif plan.start is None:
-        spread = spread_of(plan.decided_by)
-        alone = {"groups": spread.groups, "most": spread.most, "total": spread.total, "each": spread.least}
-        own = {"threshold": plan.threshold, "alone": alone}
-        delta = Fraction(0) if plan.rule is Rule.BESIDE else _threshold_delta(plan, spread)
-    shown = None if plan.rule is Rule.BESIDE and rule == "threshold" else text(rounded_up(delta))
-    facts = {"question": number, "rule": rule, "by": by, "mechanism": mechanism, "least": plan.least, "delta": shown}
-    return {**facts, **own}, rounded_up(delta)
+    if plan.start is not None:
+        own, delta = _optimal(plan)
+    elif plan.of(plan.decided_by.total).mechanism.law == "gaussian_rounds":
+        own, delta = {}, _rounds_delta(plan)
+    else:
+        shared = plan.rule is Rule.BESIDE
+        own, delta = {"threshold": plan.threshold}, Fraction(0) if shared else _threshold_delta(plan)
+    shown = None if plan.rule is Rule.BESIDE and "threshold" in own else text(rounded_up(delta))
+    return {"least": plan.least, "delta": shown, **own}, rounded_up(delta)
 
 
-def _optimal(plan: NoisePlan) -> tuple[str, dict[str, Any], Fraction]:
+def _optimal(plan: NoisePlan) -> tuple[dict[str, Any], Fraction]:
     """The optimal rule: its start, and the δ of all groups together."""
     assert plan.start is not None
     assert plan.decided_by is not None
     start, groups = plan.start, plan.decided_by.total.sensitivity.l0
     delta = start if groups == 1 else certified_up(lambda: -(groups * (-ball(start)).log1p()).expm1())
-    return "optimal", {"start": text(start)}, delta
+    return {"start": text(start)}, delta
 
 
-def _threshold_delta(plan: NoisePlan, spread: Spread) -> Fraction:
+def _threshold_delta(plan: NoisePlan) -> Fraction:
     """The δ of a threshold on a noisy number, for the worst way to be alone in groups."""
     assert plan.decided_by is not None
     assert plan.threshold is not None
@@ -52,7 +47,7 @@ def _threshold_delta(plan: NoisePlan, spread: Spread) -> Fraction:
     def tail(size: int) -> Fraction:
         return Fraction(family_tail(noise.added.family, noise.scale, above - size))
 
-    return max(partition_delta(parts, tail) for parts in spread.worst())
+    return max(partition_delta(parts, tail) for parts in spread_of(plan.decided_by).worst())
 
 
 def _rounds_delta(plan: NoisePlan) -> Fraction:

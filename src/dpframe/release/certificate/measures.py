@@ -1,4 +1,4 @@
-"""Mechanisms as a certificate says them: what is measured or chosen with which law, and the loss of each."""
+"""Mechanisms as a certificate says them: which total is measured or chosen from with which law, and what that costs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.noise import ball
+from dpframe.release.certificate.key_rules import key_rule
 from dpframe.release.certificate.rationals import certified_up, rounded_up, text
 from dpframe.release.certificate.total_facts import Ids, ReadFacts
-from dpframe.release.pricing import Noise, NoisePlan
+from dpframe.release.pricing import AddsNoise, Noise, NoisePlan
 from dpframe.theory.formulas.loss import FADE, pure_to_gdp, rank_terms
+from dpframe.theory.formulas.sensitivity import Sensitivity
 
 
 @dataclass
@@ -24,9 +26,10 @@ class Stated:
     law: str
     fields: dict[str, Any] = field(default_factory=dict)
     epsilon: Fraction | None = None
-    rho: Fraction = Fraction(0)
     mu_squared: Fraction | None = Fraction(0)
     pieces: int = 1
+    rho: Fraction = Fraction(0)  # of a choice that is not pure
+    key_delta: Fraction = Fraction(0)
 
     @property
     def normal(self) -> bool:
@@ -36,7 +39,7 @@ class Stated:
     def rho_up(self) -> Fraction:
         """Its ρ, rounded up."""
         if self.epsilon is None:
-            return rounded_up(self.rho)
+            return rounded_up((self.mu_squared or Fraction(0)) / 2 if self.normal else self.rho)
         if not self.epsilon:
             return Fraction(0)
         if self.law == "laplace":
@@ -55,43 +58,40 @@ class Stated:
         return {"id": name, "law": self.law, **self.fields, "loss": loss}
 
 
-def stated_mechanisms(plans: Sequence[NoisePlan], ids: Sequence[Ids]) -> tuple[list[Stated], dict[Hashable, int]]:
-    """The mechanisms of several questions, and for each total (the place of its question, its key) its mechanism."""
-    mechanisms: list[Stated] = []
-    places: dict[Hashable, int] = {}
-    normal: int | None = None
-    for question, (plan, names) in enumerate(zip(plans, ids, strict=True)):
-        drawn = {id(noise.allotment): noise for noise in plan.noises}
-        for noise in plan.noises:
-            key, together = noise.allotment.total.key, _measured_with(noise, drawn)
-            if not together:
-                continue
-            if noise.allotment.total.collects:
-                of = names[_cells_of(noise)]
-                place = next(places[question, other] for other, name in names.items() if name == of)
-                mechanisms[place].fields["measures"] += list(_measures(noise, drawn, names))
-            elif noise.mechanism.law == "gaussian" and normal is not None:
-                place = normal
-                mechanisms[place].fields["measures"] += list(_measures(noise, drawn, names))
-                _add(mechanisms[place], noise)
-            else:
-                place = len(mechanisms)
-                mechanisms.append(_stated(noise, drawn, names))
-                normal = place if noise.mechanism.law == "gaussian" else normal
-            places[question, key] = place
-            for other in together[1:]:
-                places[question, other.allotment.total.key] = place
-            if len(together) > 1:
-                mechanisms[place].fields.setdefault("gives", []).extend(names[n.allotment.total.key] for n in together)
-    return mechanisms, places
+def stated_mechanisms(plan: NoisePlan, names: Ids) -> Iterator[Stated]:
+    """The mechanisms of a question. Input: names: the ids of its totals, by their keys."""
+    drawn = {id(noise.allotment): noise for noise in plan.noises}
+    rests = {_cells_of(noise): noise for noise in plan.noises if noise.allotment.total.collects}
+    for noise in plan.noises:
+        total = noise.allotment.total
+        if total.collects or noise.mechanism.joined or (noise.paired and noise.allotment.beside is None):
+            continue  # it stands with the total that it adds up, or follows from a pair
+        first, *others = _stated(noise, drawn, names)
+        if total.key in rests and not noise.exact:
+            first.fields["rest"] = _parameters(rests[total.key])["scale"]
+        if plan.decided_by is not None and plan.decided_by.total.key == total.key:
+            first.fields["finds"], first.key_delta = key_rule(plan)
+        yield from (first, *others)
+
+
+def noisy(name: str, mechanism: AddsNoise, bound: Sensitivity, scale: Fraction, **fields: Any) -> Stated:
+    """Laplace or normal noise of a scale on one total, or none.
+
+    Input:  name: the id of the total; scale (units of its integer), which is that of the mechanism but for a level of a
+            tree; fields: what else is said of it
+    """
+    own = {"of": [name], "scale": text(scale), **fields}
+    if mechanism.normal:
+        return Stated(mechanism.law, own, mu_squared=bound.l2_squared / scale**2)
+    epsilon = Fraction(0) if mechanism.exact else bound.exact_l1 / scale
+    return Stated(mechanism.law, own, epsilon, pure_to_gdp(epsilon) if epsilon else Fraction(0))
 
 
 def stated_read(read: ReadFacts, total: Mapping[str, Any]) -> Stated:
     """The Laplace noise on an answer that a choice was made by, of which the total is given."""
     scale, (l1, below) = Fraction(read.scale), map(int, total["sensitivity"]["l1"].split("/"))
-    fields = {"measures": [{"of": {total["id"]: 1}, "scale": text(scale)}]}
     epsilon = Fraction(l1, below) / scale
-    return Stated("laplace", fields, epsilon, mu_squared=pure_to_gdp(epsilon))
+    return Stated("laplace", {"of": [total["id"]], "scale": text(scale)}, epsilon, pure_to_gdp(epsilon))
 
 
 def _cells_of(noise: Noise) -> Hashable:
@@ -99,66 +99,35 @@ def _cells_of(noise: Noise) -> Hashable:
     return replace(noise.allotment.total, collects=False).key
 
 
-def _measured_with(noise: Noise, drawn: Mapping[int, Noise]) -> list[Noise]:
-    """A noise with those that follow from it: the count of a pair, and what is joined to it; none if it follows."""
-    pair = noise.allotment
-    if noise.mechanism.joined or (noise.paired and pair.beside is None):
-        return []
-    if not noise.paired or pair.beside is None:
-        return [noise]
-    joined = [drawn[id(one)] for one in (pair.rows, pair.sum) if one is not None and id(one) in drawn]
-    return [noise, drawn[id(pair.beside)], *(one for one in joined if one.mechanism.joined)]
+def _parameters(noise: Noise) -> dict[str, Any]:
+    """The parameters of a law, rationals as texts. Noise on a pair is drawn with twice the scale of each number."""
+    own = {**noise.mechanism.parameters, **({"scale": 2 * Fraction(noise.scale)} if noise.paired else {})}
+    return {name: text(value) if isinstance(value, Fraction) else value for name, value in own.items()}
 
 
-def _measures(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Iterator[dict[str, Any]]:
-    """The vectors that noise is added to."""
-    pair, own = noise.allotment, names[noise.allotment.total.key]
+def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[Stated]:
+    """The mechanisms of a noise: one, or one for each level of a tree."""
+    pair, total = noise.allotment, noise.allotment.total
+    law, bound, own = noise.mechanism.law, total.sensitivity, names[total.key]
     if noise.tree is not None:
-        for level, part in enumerate(noise.tree.parts):
-            if part:
-                scale = text(Fraction(noise.tree.scale_of(level, noise.scale)))
-                yield {"of": {own: 1}, "level": level, "scale": scale}
-    elif noise.paired and pair.beside is not None:
-        count, scale = names[pair.beside.total.key], text(2 * Fraction(noise.scale))
-        yield {"of": {count: pair.weight, own: 1}, "scale": scale}
-        yield {"of": {count: pair.weight, own: -1}, "scale": scale}
+        scales = [(i, Fraction(noise.tree.scale_of(i, noise.scale))) for i, part in enumerate(noise.tree.parts) if part]
+        return [noisy(own, noise.added, bound, scale, level=i) for i, scale in scales]
+    fields: dict[str, Any] = {"of": [own], **_parameters(noise)}
+    if total.chosen:
+        return [_choice(noise, fields)]
+    if noise.paired and pair.beside is not None:
+        fields |= {"of": [own, names[pair.beside.total.key]], "weight": pair.weight}
         rows = None if pair.rows is None else drawn.get(id(pair.rows))
         if rows is not None and rows.mechanism.joined:
             one = 2 ** (pair.beside.total.fraction - rows.allotment.total.fraction)
-            of = {names[rows.allotment.total.key]: one, count: -1}
-            yield {"of": of, "scale": text(one * Fraction(rows.scale))}
-    else:
-        yield {"of": {own: 1}, **_parameters(noise)}
-
-
-def _parameters(noise: Noise) -> dict[str, Any]:
-    """The parameters of a law, rationals as texts."""
-    own = noise.mechanism.parameters.items()
-    return {name: text(value) if isinstance(value, Fraction) else value for name, value in own}
-
-
-def _add(mechanism: Stated, noise: Noise) -> None:
-    """Add a Gaussian noise to the one Gaussian mechanism."""
-    mechanism.rho += noise.rho
-    mechanism.mu_squared = (mechanism.mu_squared or Fraction(0)) + 2 * noise.rho
-
-
-def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Stated:
-    total, law, bound = noise.allotment.total, noise.mechanism.law, noise.allotment.total.sensitivity
-    if not noise.adds or law == "gaussian_rounds":
-        own = {"of": names[total.key], **_parameters(noise)}
-        if total.chosen:
-            return _choice(noise, own)
-        if law == "truncated_geometric":
-            epsilon = bound.l0 / Fraction(noise.scale)
-            return Stated(law, own, epsilon, mu_squared=noise.mu_squared, pieces=bound.l0)
-        return Stated(law, own, rho=noise.rho, mu_squared=noise.mu_squared)
-    fields: dict[str, Any] = {"measures": list(_measures(noise, drawn, names))}
-    if law == "gaussian":
-        return Stated(law, fields, rho=noise.rho, mu_squared=2 * noise.rho)
-    if noise.allotment.joint and len(fields["measures"]) > 2:
-        fields["joint"] = text(noise.allotment.joint)
-    return Stated(law, fields, noise.mechanism.epsilon(bound), mu_squared=noise.mu_squared)
+            fields["of"].append(names[rows.allotment.total.key])
+            fields["missing"] = text(one * Fraction(rows.scale))
+    if law in ("gaussian", "gaussian_rounds"):
+        return [Stated(law, fields, mu_squared=2 * noise.rho)]
+    if law == "truncated_geometric":
+        return [Stated(law, fields, bound.l0 / Fraction(noise.scale), noise.mu_squared, bound.l0)]
+    epsilon = noise.mechanism.epsilon(bound)
+    return [Stated(law, fields, epsilon, noise.mu_squared, rho=noise.rho if epsilon is None else Fraction(0))]
 
 
 def _choice(noise: Noise, fields: dict[str, Any]) -> Stated:
@@ -170,7 +139,5 @@ def _choice(noise: Noise, fields: dict[str, Any]) -> Stated:
     fields |= {"number": number, "rank": None if total.rank is None else text(total.rank)}
     fields |= {"fade": FADE} if total.between else {}
     if noise.choice.exponential:
-        return Stated("exponential", fields, rho=number * bound.l2_squared * reach**2 / 2, mu_squared=noise.mu_squared)
-    return Stated(
-        noise.mechanism.law, fields, number * 2 * bound.exact_l1 * reach, mu_squared=noise.mu_squared, pieces=number
-    )
+        return Stated("exponential", fields, None, noise.mu_squared, rho=number * bound.l2_squared * reach**2 / 2)
+    return Stated(noise.mechanism.law, fields, number * 2 * bound.exact_l1 * reach, noise.mu_squared, number)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from dpframe.plan import Column, Question, Table, show
+from dpframe.plan import Column, Limits, Question, Table, show
 from dpframe.plan.steps import Rows, Step, lineage, source_of
 from dpframe.release.certificate.rationals import text
+from dpframe.release.certificate.total_facts import own_limits
 
 _NAMES = {"groups": "max_groups", "rows_per_group": "max_rows_per_group", "rows": "max_rows"}
 
@@ -22,7 +23,7 @@ def unit_facts(question: Question) -> dict[str, Any]:
 def question_facts(question: Question, typed: str) -> dict[str, Any]:
     """A question: its steps, its groups, and its limits with where they come from. Input: typed: in words."""
     table = question.table
-    limits = {name: getattr(question.limits, of) for name, of in _NAMES.items()}
+    limits = _limits(question.limits)
     return {
         "asked": typed,
         "steps": steps(question.step),
@@ -31,8 +32,13 @@ def question_facts(question: Question, typed: str) -> dict[str, Any]:
         "cells": question.cells,
         "limits": limits,
         "limits_from": {name: _origin(question, _NAMES[name], limit) for name, limit in limits.items() if limit},
+        "own_limits": [{"limits": _limits(own), "typed": own.typed} for own in own_limits(question)],
         "policies": [{"file": lock.file, "sha256": lock.sha256} for lock in table.locks],
     }
+
+
+def _limits(limits: Limits) -> dict[str, int | None]:
+    return {name: getattr(limits, of) for name, of in _NAMES.items()}
 
 
 def chosen_facts(question: Question) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Protocol
 
-from dpframe.plan import Allotment, Question, Total, TotalKind
+from dpframe.plan import Allotment, Limits, Moment, Product, Question, Total, TotalKind
 from dpframe.release.certificate.rationals import text
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
@@ -23,18 +24,24 @@ def sensitivity_facts(bound: Sensitivity) -> dict[str, Any]:
     }
 
 
+def own_limits(question: Question) -> list[Limits]:
+    """The limits of single columns, each once, in the order of the totals that have them."""
+    return list(dict.fromkeys(one.total.limits for one in question.allotments if one.total.limits is not None))
+
+
 def total_facts(question: Question, allotment: Allotment, number: int, ids: Ids) -> dict[str, Any]:
     """A total of a question. Input: number: the place of the question; ids: of its totals."""
     total = allotment.total
     kind, more = _made(question, total, ids)
+    bound = sensitivity_facts(total.sensitivity)
     return {
         "id": ids[total.key],
         "question": number,
         "names": list(allotment.names),
         "kind": kind,
-        "weighted": bool(question.table.unit),
         "fraction": total.fraction,
-        "sensitivity": sensitivity_facts(total.sensitivity),
+        "own_limits": None if total.limits is None else own_limits(question).index(total.limits),
+        "sensitivity": bound if kind != "interaction" else {"l2_squared": bound["l2_squared"]},
         **more,
     }
 
@@ -73,15 +80,14 @@ def read_facts(question: Question, read: ReadFacts, name: str) -> dict[str, Any]
     l1 = times * read.most
     bound = Sensitivity.of(l0=read.entries, l1=l1, l2_squared=l1**2, linf=l1)
     about = {"id": name, "question": 0, "names": ["read by dp.Auto()"], "kind": read.kind, "fraction": 0}
+    about |= {"own_limits": None}
     return {**about, "cells": read.entries, "most": read.most, "sensitivity": sensitivity_facts(bound)}
 
 
 def _made(question: Question, total: Total, ids: Ids) -> tuple[str, dict[str, Any]]:
     """The kind of a total, and what its sensitivity follows from."""
-    if total.merged or total.collects:
-        of = ids[replace(total, merged="", collects=False).key]
-        if total.collects:
-            return "rest", {"of": of, "cells": 1}
+    if total.merged:
+        of = ids[replace(total, merged="").key]
         assert question.shape is not None
         down, across = question.shape
         return "merged", {"of": of, "cells": {"rows": down, "columns": across, "total": 1}[total.merged]}
@@ -90,12 +96,12 @@ def _made(question: Question, total: Total, ids: Ids) -> tuple[str, dict[str, An
         made = {"of": [ids[one.key] for one in total.follows], "centre": int(centre)}
         return "sum_of_pair", {**made, **_values(question, total), **question.limits_on(total)}
     kind, facts = _KINDS[total.kind]
-    return kind, {**facts(question, total), **question.limits_on(total)}
+    more = _factor(total.moment, ids) if total.moment is not None else {}
+    return kind, {**facts(question, total), **more, **question.limits_on(total)}
 
 
 def _values(question: Question, total: Total) -> dict[str, Any]:
-    """The grid of what is added up, the bounds that follow from it, and the column."""
-    names = {column.id: name for name, column in question.table.columns.items()}
+    """The grid of what is added up, the bounds that follow from it, and the columns."""
     grid = total.grid
     ends = [grid.centre + grid.step * end for end in (grid.lower, grid.upper)]
     nullable = any(column.domain.nullable for column in total.columns)
@@ -103,10 +109,22 @@ def _values(question: Question, total: Total) -> dict[str, Any]:
         "range": [grid.lower, grid.upper],
         "grid": {"step": text(grid.step), "centre": text(grid.centre)},
         "bounds": [text(end) for end in ends],
-        "column": None if total.column is None else names.get(total.column.id),
         "nullable": nullable,
         "one_row": question.unit_limits.one_row_each and not nullable,
+        **_columns(question, total),
     }
+
+
+def _columns(question: Question, total: Total) -> dict[str, Any]:
+    """The column that is read, and all of those that have a value in each row that is added up.
+
+    A column that has no name any more has a number, in the order of the totals of the question.
+    """
+    names = {column.id: name for name, column in question.table.columns.items()}
+    for one in (column for allotment in question.allotments for column in allotment.total.columns):
+        names.setdefault(one.id, f"#{len(names)}")
+    own = None if total.column is None else names[total.column.id]
+    return {"column": own, "present": sorted({names[column.id] for column in total.columns})}
 
 
 def _sum(of: str) -> Callable[[Question, Total], dict[str, Any]]:
@@ -126,17 +144,31 @@ def _plain(question: Question, total: Total) -> dict[str, Any]:
 
 
 def _of_column(question: Question, total: Total) -> dict[str, Any]:
-    return {"column": _values(question, total)["column"]}
+    return _columns(question, total)
 
 
 def _products(question: Question, total: Total) -> dict[str, Any]:
     assert total.moment is not None
-    most = total.moment.in_all
-    return {"range": [total.grid.lower, total.grid.upper], "most": most, "one_row": total.moment.one_row}
+    before = {"before": total.moment.place} if total.between_groups else {}
+    nullable = not total.moment.one_row
+    return {"range": [total.grid.lower, total.grid.upper], "nullable": nullable, "one_row": not nullable, **before}
+
+
+def _factor(moment: Moment, ids: Ids) -> dict[str, Any]:
+    """What bounds the products of a unit in all of its groups: the size of one factor, as `plan.Moment` makes it."""
+    if moment.in_all is None or moment.product is Product.BETWEEN:
+        return {"factor": None}
+    if moment.counts is not None:
+        times = moment.most_rows if moment.product is Product.ROW_SPREAD else moment.cap
+        of, scale, off = moment.counts, Fraction(1, 2**moment.rows_shift), 0
+    else:
+        assert moment.sums is not None
+        of, times, scale, off = moment.sums, moment.most, Fraction(2, 2 ** (moment.pre + moment.shift)), 2
+    return {"factor": {"of": ids[of], "times": times, "scale": text(scale), "off": off}}
 
 
 def _places(question: Question, total: Total) -> dict[str, Any]:
-    return {"column": _values(question, total)["column"], "places": total.width}
+    return {**_columns(question, total), "places": total.width}
 
 
 def _weights(question: Question, total: Total) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Elliptic(Gaussian):
     @property
     def parameters(self) -> Parameters:
         """The deviations of the own and the common part."""
-        return {"scale": Fraction(self.own), "common": Fraction(self.common), "cells": self.cells}
+        return {"scale": Fraction(self.own), "common": Fraction(self.common)}
 
     @classmethod
     def of(cls, own: float, ratio: Fraction, cells: int) -> Elliptic:
@@ -131,11 +131,6 @@ class KNorm(AddsNoise):
     def mu_squared(self, bound: Sensitivity) -> Fraction:
         """As much as any mechanism of its ε."""
         return pure_to_gdp(self.epsilon(bound))
-
-    @property
-    def parameters(self) -> Parameters:
-        """Besides the scale, how many cells share the noise, and of how many units a change is made."""
-        return {**super().parameters, "cells": self.cells, "vectors": self.vectors}
 
     def epsilon(self, bound: Sensitivity) -> Fraction:
         """See `theory.formulas.loss.window_scale`."""

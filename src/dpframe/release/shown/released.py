@@ -84,8 +84,20 @@ class Exports(Hints):
     def certificate(self) -> dict[str, Any]:
         """Everything that the privacy claim rests on: see `Release.certificate`."""
         raise UnsupportedOperation(
-            "certificate(): numbers of a series have none so far; report() says what they rest on."
+            "certificate(): totals and windows of a series follow from the numbers of its periods. Each of these has a "
+            "certificate: series.add(query, period).certificate()."
         )
+
+    def _completed(
+        self, stored: Mapping[str, Any], statement: Mapping[str, Any], *, drawn: str, question: int = 0
+    ) -> dict[str, Any]:
+        """A certificate as it was stored with the charge, with what is known of this table."""
+        changed = statement.get("post_processing", [])
+        table = {"sha256": sha256((self.to_csv() or "").encode()).hexdigest(), "changed": changed}
+        about = {"question": question, "table": table, "drawn": drawn[:10]}
+        versions = statement["implementation"]["versions"]
+        whole: dict[str, Any] = json.loads(canonical({**stored, **about, "versions": versions}))  # with sorted keys
+        return whole
 
     def to_csv(self, path: Any = None, *, certificate: bool = False) -> str | None:
         """The released table as CSV: a text, or a file if there is a path. A crosstab has one line of names.
@@ -275,8 +287,7 @@ class Released(Exports, Generic[Table_co]):
         """Everything that the privacy claim of this release rests on, and nothing of the data, as plain values.
 
         `json.dumps(out.certificate())` is the document that others can check: see the reference. The stored release of
-        a name has the certificate of its first release. Of a table that was changed, as by `suppress`, it has no hash
-        of the answer as it was drawn: who guesses hidden numbers could check the guess by it.
+        a name has the certificate of its first release.
 
         Raises
         ------
@@ -296,12 +307,8 @@ class Released(Exports, Generic[Table_co]):
                 "certificate(): this release was stored by a version that wrote none. Release it again to have one: "
                 "release(..., refresh=True) pays again."
             )
-        table = {"sha256": sha256((self.to_csv() or "").encode()).hexdigest(), "changed": list(self._steps)}
-        about = {"question": number, "table": table, "drawn": self._statement["drawn"]}
-        about |= {"answer": None} if self._steps else {}
-        versions = self._statement["implementation"]["versions"]
-        whole: dict[str, Any] = json.loads(canonical({**stored, **about, "versions": versions}))  # with sorted keys
-        return whole
+        said = {**self._statement, "post_processing": list(self._steps)}
+        return self._completed(stored, said, drawn=self._statement["drawn"], question=number)
 
     def manifest(self) -> dict[str, Any]:
         """Who ran this release, on what, and under which rules, as plain values.

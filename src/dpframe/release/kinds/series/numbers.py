@@ -35,6 +35,7 @@ class SeriesNumbers(Exports):
     stored: str = ""
     _period: str = ""  # the column of time, if the table has one
     _alpha: float = 0.05
+    _filed: Mapping[str, Any] = field(default_factory=dict)  # what was kept with the charge of the period
 
     @property
     def table(self) -> Any:
@@ -125,6 +126,19 @@ class SeriesNumbers(Exports):
         largest = [(name, self._long.get_column(f"{name}_error").max()) for name in self._columns]
         errors = tuple((name, f"± {error:,.4g}") for name, error in largest if isinstance(error, float))
         return Report({**self.statement, **({"stored": self.stored} if self.stored else {})}, errors)
+
+    def certificate(self) -> dict[str, Any]:
+        """Everything that the privacy claim of all periods rests on, with the question of this one.
+
+        Errors: UnsupportedOperation for totals and windows, and for a period that an earlier version stored
+        """
+        if not self._certified:
+            return super().certificate()
+        return self._completed(self._filed["certificate"], self.statement, drawn=self._filed["drawn"])
+
+    @property
+    def _certified(self) -> bool:
+        return "certificate" in self._filed
 
     @property
     def _words(self) -> str:

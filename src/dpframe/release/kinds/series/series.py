@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,8 +17,10 @@ from dpframe.engine import sealed
 from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperation
 from dpframe.plan import Question, check_choice
 from dpframe.release.accuracy import check_alpha
+from dpframe.release.certificate import charged_facts
 from dpframe.release.kinds.series.answer import Measured, measured, packed_blocks, unpacked_blocks
 from dpframe.release.kinds.series.calendar import Calendar
+from dpframe.release.kinds.series.certificate import certified_period
 from dpframe.release.kinds.series.estimates import Estimates, running, windows
 from dpframe.release.kinds.series.noise import SeriesNoise
 from dpframe.release.kinds.series.numbers import SeriesNumbers
@@ -152,10 +154,10 @@ class Series(Hints):
         night = self._night(self._source(query), period)
         for _ in range(_TURNS):
             try:
-                receipt = self._added(night, retry=on_pending == "retry")
+                added = self._added(night, retry=on_pending == "retry")
             except Overtaken:
                 continue
-            return self._shown(night.opening, night.number, receipt)
+            return self._shown(night.opening, night.number, *added)
         raise LedgerUnavailable(
             f"{self._name!r}: other processes added periods at each of {_TURNS} attempts. Nothing was spent. Try again."
         )
@@ -208,8 +210,11 @@ class Series(Hints):
         night.hold({number: question})
         return night
 
-    def _added(self, night: _Night, *, retry: bool) -> Receipt:
-        """Charge a period and measure it. Errors: Overtaken if another process was faster; those of a release."""
+    def _added(self, night: _Night, *, retry: bool) -> tuple[Receipt, Mapping[str, Any]]:
+        """Charge a period and measure it. Output: the charge, and what is stored with the answer.
+
+        Errors: Overtaken if another process was faster; those of a release
+        """
         opening, number = night.opening, night.number
         progress, label = self._progress(opening), opening.calendar.label(number)
         blocks = progress.measured_by(number, opening.noise.shapes)
@@ -226,7 +231,7 @@ class Series(Hints):
             **under_policy([night.question], self._budget, Loss.none()),
         )
         if receipt.stored is not None:
-            return receipt
+            return receipt, receipt.stored.statement
         answer = recorded(
             self._budget,
             receipt,
@@ -235,17 +240,29 @@ class Series(Hints):
             lambda: sealed(lambda: measured(questions.__getitem__, blocks, opening.noise)),
         )
         details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
-        statement = {"series": self._name, **details}
-        keep(self._budget, receipt, f"{self._name} {label}", packed_blocks(answer), statement)
-        return receipt
+        data = packed_blocks(answer)
+        statement = {"series": self._name, **details, "certificate": self._certified(night, receipt, data)}
+        return receipt, keep(self._budget, receipt, f"{self._name} {label}", data, statement).statement
 
-    def _shown(self, opening: _Opening, number: int, receipt: Receipt) -> SeriesNumbers:
-        """The number of a period that was added."""
+    def _certified(self, night: _Night, receipt: Receipt, data: bytes) -> Mapping[str, Any]:
+        """The certificate of a period: its ledger entry is that of the charge for all periods, its line its own."""
+        opening, terms = night.opening, self._budget.terms
+        cost = opening.settings.price(terms).loss(delta=opening.noise.normal)
+        made = certified_period(night.question, night.bought, opening.noise, cost, again=receipt.again)
+        hashes = {entry.number: entry.hash for entry in self._budget.entries()}
+        paid = replace(receipt, number=opening.entry.number, hash=opening.entry.hash)
+        paid = replace(paid, previous=hashes.get(opening.entry.number - 1, "0" * 64))
+        entry = charged_facts(paid, self._budget.accountant, opening.entry.name, data)
+        return {**made, **entry, "ledger": {**entry["ledger"], "line": receipt.number}}
+
+    def _shown(self, opening: _Opening, number: int, receipt: Receipt, filed: Mapping[str, Any]) -> SeriesNumbers:
+        """The number of a period that was added. Input: filed: what is stored with its answer."""
         label = opening.calendar.label(number)
         origin = told(self._budget, receipt, f"{self._name} {label}").get("stored", "")
         estimates = self._estimates(opening)
         weights = (np.array(estimates.periods)[None] == number).astype(np.float64)
-        return self._numbers(opening, estimates, f"{self._name}, {label}", weights, cost=receipt.loss, stored=origin)
+        title = f"{self._name}, {label}"
+        return self._numbers(opening, estimates, title, weights, cost=receipt.loss, stored=origin, _filed=filed)
 
     # Reading
 
