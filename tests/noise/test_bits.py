@@ -19,7 +19,6 @@ SAMPLERS = [
     lambda: noise.rounded_gaussian(1e9, 20),
     lambda: noise.rounded_gaussian(2.0**50, 20),
     lambda: noise.rounded_laplace(2.0**50, 20),
-    lambda: noise.discrete_gaussian(1e9, 20),
     lambda: noise.uniform_index(2**32, 20),
     lambda: noise.bernoulli(0.5, 200).astype(int),
     lambda: noise.bernoulli_exp(np.full(200, 0.7)).astype(int),

@@ -115,7 +115,7 @@ class Answer:
             "elliptic": lambda x: x**2 / 2,
             "k-norm": lambda x: x * np.tanh(x / 2),
             "exponential": lambda x: x**2 / 8,
-            "permute_and_flip": lambda x: privacy.permute_and_flip_rho(x) if x else 0.0,
+            "permute_and_flip": lambda x: privacy.pure_to_zcdp(x) if x else 0.0,
         }
         law = laws[self.family]
         return float(sum(law(x) for x in np.ravel(self.moved(other)).tolist()))

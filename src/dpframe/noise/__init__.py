@@ -18,6 +18,7 @@ from dpframe.noise.certified import (
     round_down,
     round_up,
     smallest_float,
+    smallest_integer,
     solve,
     upper,
 )
@@ -39,7 +40,7 @@ from dpframe.noise.correlated import (
     window_noise,
     window_tail,
 )
-from dpframe.noise.gaussian import discrete_gaussian, rounded_gaussian
+from dpframe.noise.gaussian import rounded_gaussian
 from dpframe.noise.inversion import (
     uniform_ball,
 )
@@ -51,14 +52,10 @@ from dpframe.noise.scales import (
 from dpframe.noise.shifted import shifted_gaussian, shifted_laplace
 from dpframe.noise.tail_bounds import (
     TAILS,
-    discrete_gaussian_tail,
-    discrete_gaussian_tails,
-    discrete_laplace_tail,
     family_tail,
     gaussian_tail,
     laplace_tail,
-    rounded_gaussian_tail,
-    rounded_laplace_tail,
+    rounded_reach,
     whole,
 )
 
@@ -74,11 +71,7 @@ __all__ = [
     "bernoulli",
     "bernoulli_exp",
     "contrasts",
-    "discrete_gaussian",
-    "discrete_gaussian_tail",
-    "discrete_gaussian_tails",
     "discrete_laplace",
-    "discrete_laplace_tail",
     "exponential_choice",
     "family_tail",
     "float_down",
@@ -97,13 +90,13 @@ __all__ = [
     "round_up",
     "rounded_contrasts",
     "rounded_gaussian",
-    "rounded_gaussian_tail",
     "rounded_laplace",
-    "rounded_laplace_tail",
+    "rounded_reach",
     "shared_gaussian",
     "shifted_gaussian",
     "shifted_laplace",
     "smallest_float",
+    "smallest_integer",
     "solve",
     "truncated_geometric_keep",
     "uniform_ball",

@@ -183,6 +183,23 @@ def smallest_float(enough: Callable[[float], bool], guess: float) -> float:
     return _ranked(high)
 
 
+def smallest_integer(enough: Callable[[int], bool], start: int) -> int:
+    """Return the smallest integer for which a monotone condition holds, searching from `start`."""
+    step = 1
+    if enough(start):
+        high, low = start, start - 1
+        while enough(low):
+            high, low, step = low, low - 2 * step, 2 * step
+    else:
+        low, high = start, start + 1
+        while not enough(high):
+            low, high, step = high, high + 2 * step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
 def _rank(x: float) -> int:
     """Return the position of a float in the list of all floats from 0 on."""
     return int(struct.unpack("<q", struct.pack("<d", x))[0])

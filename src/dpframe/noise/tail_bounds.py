@@ -12,7 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument
-from dpframe.noise.certified import Ball, Number, ball, precision, round_up, upper
+from dpframe.noise.certified import Ball, Number, ball, smallest_integer, upper
 from dpframe.noise.scales import positive, rational
 
 
@@ -36,44 +36,6 @@ def gaussian_tail(scale: Number, x: Number) -> float:
     return min(1.0, upper(lambda: _gaussian(exact, point)))
 
 
-def rounded_laplace_tail(scale: Number, k: int) -> float:
-    """P[round(Z) ≥ k] of the rounded Laplace distribution, rounded up.
-
-    >>> rounded_laplace_tail(1, 20) == laplace_tail(1, 19.5)
-    True
-    """
-    return family_tail("laplace", scale, k)
-
-
-def rounded_gaussian_tail(scale: Number, k: int) -> float:
-    """P[round(Z) ≥ k] of the rounded normal distribution, rounded up.
-
-    >>> rounded_gaussian_tail(1, 4) == gaussian_tail(1, 3.5)
-    True
-    """
-    return family_tail("gaussian", scale, k)
-
-
-def discrete_laplace_tail(scale: Number, k: int) -> float:
-    """P[X ≥ k] of the discrete Laplace distribution, rounded up.
-
-    >>> round(discrete_laplace_tail(1, 9), 8)
-    9.022e-05
-    """
-    return family_tail("discrete_laplace", scale, k)
-
-
-def discrete_gaussian_tail(scale: Number, k: int) -> float:
-    """P[X ≥ k] of the discrete Gaussian distribution, rounded up. Above scale 4096, the relative error is below 1e-6.
-
-    >>> discrete_gaussian_tail(1, 4) < rounded_gaussian_tail(1, 4)
-    True
-    """
-    exact, point = positive("scale", scale), whole("k", k)
-    with precision(192):
-        return min(1.0, round_up(discrete_gaussian_tails(exact, [point])[0]))
-
-
 def family_tail(family: str, scale: Number, k: int) -> float:
     """P[X ≥ k] of one of the integer distributions in `TAILS`, rounded up."""
     if family not in TAILS:
@@ -88,6 +50,24 @@ def whole(name: str, value: object, least: int | None = None) -> int:
     if exact.denominator != 1 or (least is not None and exact < least):
         raise InvalidArgument(f"{name}={value!r} must be an integer{'' if least is None else f' of at least {least}'}.")
     return int(exact)
+
+
+def rounded_reach(within: Callable[[int, int], bool], per: int, start: int = 0) -> int:
+    """Smallest e ≥ 0 that |round((t + noise) / per) - round(t / per)| exceeds seldom enough, for every integer t.
+
+    Input:  within(near, far): whether P[noise ≥ near] + P[noise ≥ far] is small enough; per: how many grid units make
+            1, if noisy numbers are rounded half up to multiples of it, else 1; start: where the search begins
+    Output: e, in units of `per`
+    Bound:  with t = n·per + f, -per/2 ≤ f < per/2, the noise is at least e·per + per/2 - f above or at least
+            e·per + per/2 + f + 1 below. These two limits add up to (2e + 1)·per + 1 for each f. A tail probability is
+            convex, so the sum is largest at the ends of f: P[noise ≥ e·per + 1] + P[noise ≥ (e + 1)·per]. For per = 1
+            both are P[noise ≥ e + 1]
+    Source: ours
+
+    >>> rounded_reach(lambda near, far: near + far >= 9, 2)  # 2e + 1 and 2e + 2
+    2
+    """
+    return smallest_integer(lambda e: e >= 0 and within(e * per + 1, (e + 1) * per), start)
 
 
 # Balls
@@ -115,43 +95,3 @@ TAILS: dict[str, Callable[[Fraction, int], Ball]] = {
     "discrete_laplace": _discrete_laplace,
     "gaussian": lambda scale, k: _gaussian(scale, Fraction(2 * k - 1, 2)),
 }
-
-
-def discrete_gaussian_tails(scale: Fraction, points: list[int]) -> list[Ball]:
-    """P[X ≥ k] of the discrete Gaussian distribution for each k.
-
-    For scales up to 4096 the terms are summed, and a geometric series bounds the terms that are left out. Above, the
-    midpoint rule is used: Σ_{x≥k} f(x) differs from the integral of f from k - 1/2 on by at most 1/8 of the integral of
-    |f''|.
-    """
-    sums = _summed if scale <= 4096 else _integrated
-    total = 2 * sums(scale, 1) + 1
-    return [sums(scale, k) / total if k >= 1 else 1 - sums(scale, 1 - k) / total for k in points]
-
-
-def _summed(scale: Fraction, k: int) -> Ball:
-    """Σ_{x≥k} exp(-x²/2σ²) for k ≥ 1."""
-    from flint import ctx
-
-    variance = scale * scale
-    term = (-ball(Fraction(k * k) / (2 * variance))).exp()
-    quotient = (-ball(Fraction(2 * k + 1) / (2 * variance))).exp()  # the next term divided by this one
-    ratio = (-ball(1 / variance)).exp()  # the next quotient divided by this one
-    total, negligible = term, term / (1 << ctx.prec)
-    while term > negligible:
-        term = term * quotient
-        total = total + term
-        quotient = quotient * ratio
-    # The sum of the other terms is at most that of the geometric series with the present quotient, which is below 1.
-    return total + (term * quotient / (1 - quotient)).union(ball(0))
-
-
-def _integrated(scale: Fraction, k: int) -> Ball:
-    """Σ_{x≥k} exp(-x²/2σ²) for k ≥ 1 and a large σ, as a ball of relative radius about 1/σ²."""
-    variance, start = scale * scale, Fraction(2 * k - 1, 2)
-    bend = ball(start / variance) * (-ball(start * start / (2 * variance))).exp()
-    if start < scale:
-        # |f'| rises up to its largest value at σ, and then falls to 0.
-        bend = 2 * ball(Fraction(-1, 2)).exp() / ball(scale) - bend
-    area = 2 * _gaussian(scale, start) * ball(scale) * (ball(2).pi() / 2).sqrt()
-    return area + (bend / 8).union(-bend / 8)

@@ -88,15 +88,21 @@ def square(value: Length) -> Fraction:
     return value.squared if isinstance(value, Root) else value * value
 
 
+def exact_root(squared: Fraction) -> Fraction | None:
+    """The square root of a fraction if it is rational, else None."""
+    root = Fraction(*map(math.isqrt, squared.as_integer_ratio()))
+    return root if root * root == squared else None
+
+
 def root_above(squared: Fraction) -> Fraction:
     """The square root of a fraction: exact if it is rational, otherwise rounded up by less than 2^-128 of its value.
 
     >>> root_above(Fraction(4, 9)), 0 < root_above(Fraction(2)) ** 2 - 2 < Fraction(1, 2**120)
     (Fraction(2, 3), True)
     """
+    if (root := exact_root(squared)) is not None:
+        return root
     top, bottom = squared.as_integer_ratio()
-    if math.isqrt(top) ** 2 == top and math.isqrt(bottom) ** 2 == bottom:
-        return Fraction(math.isqrt(top), math.isqrt(bottom))
     shift = max(0, 280 - top.bit_length() + bottom.bit_length()) // 2 * 2
     return Fraction(math.isqrt((top << shift) // bottom) + 1, 1 << shift // 2)
 

@@ -17,7 +17,7 @@ import pytest
 import dpframe as dp
 from dpframe.errors import DpFrameWarning, InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.noise.tail_bounds import TAILS, family_tail
-from dpframe.theory.formulas.loss.calibration import noise_error, rounded_error
+from dpframe.theory.formulas.loss.calibration import noise_error
 
 GROUPS, ROWS = 2000, 60
 SLACK = 6 * math.sqrt(0.05 * 0.95 / GROUPS)
@@ -170,7 +170,7 @@ def test_derived_margins_are_as_often_right_as_stated(asked):
 def test_a_number_that_is_rounded_after_its_noise(family, scale, alpha):
     """The smallest whole error for every total, by its exact law: totals n + f/8 of any fraction."""
     per = 8
-    error = rounded_error(family, scale * per, per, alpha)
+    error = noise_error(family, scale * per, alpha, per=per)
 
     def missed(e):
         worst = 0.0
@@ -186,7 +186,7 @@ def test_a_number_that_is_rounded_after_its_noise(family, scale, alpha):
 @pytest.mark.parametrize("family", sorted(TAILS))
 def test_rounding_adds_at_most_one(family):
     for scale in (1.0, 7.0):
-        assert 0 <= rounded_error(family, scale * 2**20, 2**20, 0.05) - noise_error(family, scale, 0.05) <= 1 or (
+        assert 0 <= noise_error(family, scale * 2**20, 0.05, per=2**20) - noise_error(family, scale, 0.05) <= 1 or (
             family == "discrete_laplace"
         )
 

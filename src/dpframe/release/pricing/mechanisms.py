@@ -31,7 +31,6 @@ from dpframe.theory.formulas.loss import (
     partition_threshold,
     pure_to_gdp,
     pure_to_zcdp,
-    rounded_error,
 )
 from dpframe.theory.formulas.sensitivity import Sensitivity, paired_error
 from dpframe.theory.formulas.sensitivity import rounding as paired_rounding
@@ -167,7 +166,7 @@ class AddsNoise(Mechanism):
 
     def rounded_error(self, per: int, alpha: float) -> float:
         """The error of a count with fraction bits, `per` units to a row, that is rounded to rows after the noise."""
-        return float(rounded_error(self.family, self.scale, per, alpha))
+        return float(noise_error(self.family, self.scale, alpha, per=per))
 
     def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
         return partition_threshold(delta, spread, self.family, self.scale), None

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.noise import family_tail, gaussian_tail, laplace_tail
 from dpframe.theory.calls import ordered
 from dpframe.theory.exact import Length, Real, Triple, exact, square, upward
 from dpframe.theory.formulas.loss import loss as privacy
@@ -159,13 +160,13 @@ def _tail(noise: Additive, limit: Fraction, linf: Length) -> float:
     scale = Fraction(noise.sampler_scale) * noise.step  # the sampler's scale, which is never below the caller's
     reach = _rational(linf)
     if noise.atom.is_float:
-        return (privacy.laplace_tail if noise.law == "laplace" else privacy.gaussian_tail)(scale, limit - reach)
+        return (laplace_tail if noise.law == "laplace" else gaussian_tail)(scale, limit - reach)
     if noise.charge == 0:
         reach = Fraction(math.floor(reach))
     # On a grid of step g a value v becomes round(v/g). If round(v/g) >= T/g - k, noise of at least k - 1/2 steps lifts
     # it to the threshold; the charge of one step covers that half step.
-    tail = privacy.discrete_laplace_tail if noise.law == "laplace" else privacy.rounded_gaussian_tail
-    return tail(scale / noise.step, math.ceil((limit - reach) / noise.step))
+    family = "discrete_laplace" if noise.law == "laplace" else "gaussian"
+    return family_tail(family, scale / noise.step, math.ceil((limit - reach) / noise.step))
 
 
 def _function(noise: Additive, limit: Fraction, sign: int) -> Function:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import InvalidArgument
-from dpframe.theory.exact import Joint, Length, Root, Triple, exact, upward
+from dpframe.theory.exact import Joint, Length, Root, Triple, exact, exact_root, upward
 from dpframe.theory.formulas.sensitivity import tight_l1, tight_l2
 
 Row = Sequence[object]
@@ -208,10 +208,8 @@ def _real(distance: object, metric: Metric, name: str) -> Length:
 def _number(value: Length | int) -> int | float:
     """An exact length as an int if it is whole, otherwise as a float, rounded up."""
     if isinstance(value, Root):
-        top, bottom = value.squared.as_integer_ratio()
-        if math.isqrt(top) ** 2 == top and math.isqrt(bottom) ** 2 == bottom:
-            return _number(Fraction(math.isqrt(top), math.isqrt(bottom)))
-        return upward(value)
+        root = exact_root(value.squared)
+        return upward(value) if root is None else _number(root)
     return int(value) if Fraction(value).denominator == 1 else upward(Fraction(value))
 
 
@@ -258,10 +256,8 @@ def _euclid(parts: list[Fraction | float]) -> int | float:
     if math.inf in parts:
         return math.inf
     squared = sum((Fraction(p) ** 2 for p in parts), Fraction(0))
-    top, bottom = squared.as_integer_ratio()
-    if math.isqrt(top) ** 2 == top and math.isqrt(bottom) ** 2 == bottom:
-        return _measured(Fraction(math.isqrt(top), math.isqrt(bottom)))
-    return math.sqrt(squared)
+    root = exact_root(squared)
+    return math.sqrt(squared) if root is None else _measured(root)
 
 
 @dataclass(frozen=True)

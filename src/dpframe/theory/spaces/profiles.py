@@ -5,18 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
 
-import numpy as np
-
-from dpframe.arrays import Floats, Integers
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.theory.exact import exact, limit, root_above
 from dpframe.theory.formulas.loss import loss as privacy
-
-_POINTS = 1500  # number of grid points of a profile on either side of ε = 0
-_FAR = 1024.0  # an ε so large that it means no privacy
-_SLACK = 1e-11  # δ reserved for the rounding errors of the Fourier transforms of dp-accounting
 
 
 def probability(value: object, name: str = "delta") -> Fraction:
@@ -105,88 +97,18 @@ def gaussian_profile(mu_squared: Fraction) -> PrivacyProfile:
 def composed(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
     """The profile of several mechanisms that run on the same data.
 
-    Input:  profiles, each an upper bound on δ at every ε >= 0 in both directions between neighbours
-    Output: a profile; if all noise is Gaussian it is exact, since the squares of μ add up. Otherwise it is computed
-            from privacy loss distributions
-    Bound:  let h be a profile, continued to negative ε by h(-ε) = 1 - e^-ε + e^-ε·h(ε), which bounds the divergence in
-            the other direction. The true divergence is convex in e^ε and below h at each point of a grid. So it is
-            below the largest convex function that is not above h at these points. The loss distribution that
-            interpolates this convex function dominates the mechanism. Dominating distributions compose by convolution
-    Source: Dong, Roth, Su 2019, arXiv:1905.02383, Corollary 2, for Gaussians; Zhu, Dong, Wang 2022, arXiv:2106.08567,
-            for domination; Doroshenko et al. 2022, arXiv:2207.04380, for joining the dots
-    Errors: UnsupportedOperation for a mix where dp-accounting is not installed
+    Input:  profiles: one and any number without loss, or several of Gaussian noise
+    Output: the exact profile, since the squares of μ add up
+    Source: Dong, Roth, Su 2019, arXiv:1905.02383, Corollary 2
+    Errors: UnsupportedOperation for a mix
     """
     losses = [p for p in profiles if p is not NOTHING]
     if len(losses) <= 1:
         return losses[0] if losses else NOTHING
-    if all(p.mu_squared is not None for p in losses):
-        return gaussian_profile(sum((p.mu_squared for p in losses if p.mu_squared is not None), Fraction(0)))
-    pmf = _connect_the_dots()
-    ends = [_end(p) for p in losses]
-    if any(math.isinf(e) for e in ends):
-        return PrivacyProfile(lambda epsilon: 1.0, lambda delta: math.inf, "no privacy")
-    step = max(ends) / _POINTS
-    total = None
-    for profile, end in zip(losses, ends, strict=True):
-        places, deltas = _dots(profile, math.ceil(end / step), step)
-        distribution = pmf(step, places, deltas).to_dense_pmf()
-        total = distribution if total is None else total.compose(distribution)
-    assert total is not None
-    slack = _SLACK * len(losses)
-    final = total
-
-    def delta_at(epsilon: float | Fraction) -> float:
-        return min(1.0, float(final.get_delta_for_epsilon(float(exact(epsilon, "epsilon")))) * (1 + 1e-9) + slack)
-
-    def epsilon_at(delta: float) -> float:
-        allowed = (delta - slack) / (1 + 1e-9)
-        return float(final.get_epsilon_for_delta(allowed)) if allowed > 0 else math.inf
-
-    return PrivacyProfile(delta_at, epsilon_at, f"{len(losses)} mechanisms")
-
-
-def _end(profile: PrivacyProfile) -> float:
-    """An ε beyond which δ hardly decreases; infinite if there is no privacy."""
-    least = profile.delta(_FAR)
-    if least > 1 - 1e-9:
-        return math.inf
-    end = 1.0
-    while profile.delta(end) > least + 1e-14:
-        end *= 2
-    low = 0.0
-    for _ in range(8):
-        middle = (low + end) / 2
-        low, end = (middle, end) if profile.delta(middle) > least + 1e-14 else (low, middle)
-    return end
-
-
-def _dots(profile: PrivacyProfile, count: int, step: float) -> tuple[Integers, Floats]:
-    """The grid points, and the values of the largest convex function of e^ε that is not above the profile there."""
-    positive = np.array([profile.delta(k * step) for k in range(count + 1)])
-    ratios = np.exp(-step * np.arange(count + 1))
-    negative = 1 - ratios + ratios * positive
-    places, heights = np.arange(-count, count + 1), np.concatenate([negative[:0:-1], positive])
-    across = np.exp(step * places)
-    hull: list[int] = []
-    for i in range(len(places)):
-        while len(hull) > 1:
-            a, b = hull[-2], hull[-1]
-            slope = (heights[i] - heights[a]) / (across[i] - across[a])
-            if heights[b] <= heights[a] + slope * (across[b] - across[a]):
-                break
-            hull.pop()
-        hull.append(i)
-    return places, np.interp(across, across[hull], heights[hull])
-
-
-def _connect_the_dots() -> Any:
-    try:
-        from dp_accounting.pld import pld_pmf
-    except ImportError:
-        pld_pmf = None
-    if pld_pmf is None:
+    squares = [p.mu_squared for p in losses if p.mu_squared is not None]
+    if len(squares) < len(losses):
         raise UnsupportedOperation(
-            "Composing different privacy profiles needs dp-accounting: pip install dp-accounting. Without it, fix a δ "
-            "for each measurement with fix_delta(measurement, delta), or compose before zcdp_to_approx."
+            "Profiles add up for Gaussian noise alone. Fix a δ for each measurement with "
+            "fix_delta(measurement, delta), or compose before zcdp_to_approx."
         )
-    return pld_pmf.create_pmf_pessimistic_connect_dots
+    return gaussian_profile(sum(squares, Fraction(0)))

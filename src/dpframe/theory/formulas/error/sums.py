@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from dpframe.arrays import Booleans, Floats
+from dpframe.noise import rounded_reach
 
 _LONGEST = 2**20
 _APART = 1 + 1e-3  # The smallest ratio of two scales; a scale that is nearer to a smaller one is raised to this ratio.
@@ -205,7 +206,7 @@ def laplaces_error(scales: Sequence[float], alpha: float, moved: float, *, per: 
     Input:  scales (grid units); alpha in (0, 1); moved: the largest move by rounding to the grid; per: how many grid
             units make 1. If it is above 1, the released number is rounded half up to a multiple of `per`
     Output: e, in units of `per`
-    Bound:  see `laplaces_tail`. With `per` above 1, as in `calibration.rounded_error`: tails are convex, so the worst
+    Bound:  see `laplaces_tail`. With `per` above 1, as in `rounded_reach`: tails are convex, so the worst
             case is that the number before the noise is a multiple of `per` or one grid unit beside the middle
     Source: as `laplaces_tail`
     Errors: none here
@@ -217,17 +218,7 @@ def laplaces_error(scales: Sequence[float], alpha: float, moved: float, *, per: 
     def tail(units: int) -> float:
         return laplaces_tail(scales, max(units - moved, 0.0))
 
-    def within(e: int) -> bool:
-        far = tail((e + 1) * per)
-        return (2 * far if per == 1 else tail(e * per + 1) + far) <= alpha
-
-    low, high = -1, 1
-    while not within(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if within(middle) else (middle, high)
-    return high
+    return rounded_reach(lambda near, far: tail(near) + tail(far) <= alpha, per)
 
 
 def laplace_total_error(scale: float, number: int, alpha: float) -> float:

@@ -7,7 +7,6 @@ from dpframe.theory.formulas.loss.calibration import (
     laplace_scale,
     noise_error,
     rho_within,
-    rounded_error,
     threshold,
 )
 from dpframe.theory.formulas.loss.curves import (
@@ -110,7 +109,6 @@ __all__ = [
     "rest_scale",
     "rho_within",
     "round_thresholds",
-    "rounded_error",
     "selection_scale",
     "selection_start",
     "threshold",

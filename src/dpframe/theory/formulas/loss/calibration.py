@@ -26,7 +26,9 @@ from dpframe.noise import (
     positive,
     precision,
     root_up,
+    rounded_reach,
     smallest_float,
+    smallest_integer,
     solve,
     whole,
 )
@@ -234,7 +236,7 @@ def threshold(delta: Number, groups: int, family: Family, scale: Number, step: i
     with precision(96):
         allowed_tail = -((-ball(allowed)).log1p() / count).expm1()
         start = _quantile(family, exact, allowed_tail)
-    return reach + _smallest_integer(enough, start)
+    return reach + smallest_integer(enough, start)
 
 
 def _tail(family: str) -> Callable[[Fraction, int], Ball]:
@@ -266,63 +268,25 @@ def _quantile(family: str, scale: Fraction, tail: Ball) -> int:
     return int(real.mid().ceil().unique_fmpz() or 0)
 
 
-def _smallest_integer(enough: Callable[[int], bool], start: int) -> int:
-    """Return the smallest integer for which a monotone condition holds, searching from `start`."""
-    step = 1
-    if enough(start):
-        high, low = start, start - 1
-        while enough(low):
-            high, low, step = low, low - 2 * step, 2 * step
-    else:
-        low, high = start, start + 1
-        while not enough(high):
-            low, high, step = high, high + 2 * step, 2 * step
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
 # Errors at a confidence
 
 
-def noise_error(family: Family, scale: Number, alpha: Number) -> int:
-    """Smallest e with P[|noise| > e] ≤ alpha, in grid units.
+def noise_error(family: Family, scale: Number, alpha: Number, *, per: int = 1) -> int:
+    """Smallest e with P[|round((t + noise) / per) - round(t / per)| > e] ≤ alpha for every integer t.
 
-    Input:  the family and scale of the noise, in grid units; alpha in (0, 1), the chance of a larger error
+    Input:  the family and scale of the noise, in grid units; alpha in (0, 1), the chance of a larger error; per: 1, or
+            an even number of grid units that make 1: noisy numbers are rounded half up to multiples of it
     Output: e ≥ 0
-    Bound:  P[|noise| > e] = 2·P[noise ≥ e + 1], since the noise is an integer and symmetric
+    Bound:  see `rounded_reach`; the noise is an integer and symmetric
     Source: the tails in `dpframe.noise.tail_bounds`
     Errors: InvalidArgument for an unknown family or a scale not above 0; InvalidPrice for an alpha not in (0, 1)
 
-    >>> noise_error("laplace", 25, 0.05)
-    75
-    """
-    chance, tail, exact = probability("alpha", alpha), _tail(family), positive("scale", scale)
-    with precision(96):
-        start = max(0, _quantile(family, exact, ball(chance / 2)) - 1)
-    return max(0, _smallest_integer(lambda e: e >= 0 and _surely(lambda: ball(chance) - 2 * tail(exact, e + 1)), start))
-
-
-def rounded_error(family: Family, scale: Number, per: int, alpha: Number) -> int:
-    """Smallest e with P[|round((t + noise) / per) - round(t / per)| > e] ≤ alpha for every integer t.
-
-    Input:  the family and scale of the noise, in grid units; per, an even number of grid units that make 1; alpha
-    Output: e ≥ 0; noisy numbers are rounded half up to multiples of `per`
-    Bound:  with t = n·per + f, -per/2 ≤ f < per/2, the noise is at least e·per + per/2 - f above or at least
-            e·per + per/2 + f + 1 below. These two limits add up to (2e + 1)·per + 1 for each f. A tail probability is
-            convex, so the sum is largest at the ends of f: P[noise ≥ e·per + 1] + P[noise ≥ (e + 1)·per]
-    Source: ours
-    Errors: as `noise_error`
-
-    >>> rounded_error("laplace", 25 * 2**20, 2**20, 0.05)
-    75
+    >>> noise_error("laplace", 25, 0.05), noise_error("laplace", 25 * 2**20, 0.05, per=2**20)
+    (75, 75)
     """
     chance, tail, exact = probability("alpha", alpha), _tail(family), positive("scale", scale)
     with precision(96):
         start = max(0, _quantile(family, exact, ball(chance / 2)) // per - 1)
-
-    def within(e: int) -> bool:
-        return e >= 0 and _surely(lambda: ball(chance) - tail(exact, e * per + 1) - tail(exact, (e + 1) * per))
-
-    return _smallest_integer(within, start)
+    return rounded_reach(
+        lambda near, far: _surely(lambda: ball(chance) - tail(exact, near) - tail(exact, far)), per, start
+    )

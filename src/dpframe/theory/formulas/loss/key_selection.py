@@ -9,12 +9,12 @@ from fractions import Fraction
 from dpframe.noise import (
     Number,
     ball,
+    family_tail,
     float_down,
     keep_probability,
     precision,
     root_up,
     round_down,
-    rounded_gaussian_tail,
     whole,
 )
 from dpframe.theory.formulas.loss.calibration import laplace_scale, threshold
@@ -122,7 +122,7 @@ def deltas_beside_noise(
     Input:  as in `threshold_beside_noise`; the largest of the results is the δ of both together
     """
     width = -(-groups // _BLOCKS)
-    tails = functools.cache(lambda size: Fraction(rounded_gaussian_tail(scale, threshold - size)))
+    tails = functools.cache(lambda size: Fraction(family_tail("gaussian", scale, threshold - size)))
     for start in range(0, groups + 1, width):
         parts = alone.of(min(start + width - 1, groups))
         excess = epsilon - sum(n * tails(c) / (1 - tails(c)) for c, n in parts)  # ln(1 - q) >= -q / (1 - q)

@@ -17,47 +17,17 @@ from dpframe.noise import (
     Number,
     at_most,
     ball,
-    discrete_gaussian_tail,
-    discrete_laplace_tail,
     float_up,
-    gaussian_tail,
-    laplace_tail,
     positive,
     precision,
     rational,
     root_up,
-    rounded_gaussian_tail,
-    rounded_laplace_tail,
     smallest_float,
     solve,
     upper,
     whole,
 )
 from dpframe.theory.exact import Root, exact, square, upward
-
-__all__ = [
-    "bounded_range_rho",
-    "discrete_gaussian_tail",
-    "discrete_laplace_tail",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_loss",
-    "gaussian_mu",
-    "gaussian_rho",
-    "gaussian_tail",
-    "laplace_epsilon",
-    "laplace_loss",
-    "laplace_rho",
-    "laplace_tail",
-    "permute_and_flip_rho",
-    "pure_to_zcdp",
-    "response_epsilon",
-    "rounded_gaussian_tail",
-    "rounded_laplace_tail",
-    "threshold_delta",
-    "zcdp_to_delta",
-    "zcdp_to_epsilon",
-]
 
 # Arguments
 
@@ -332,21 +302,6 @@ def bounded_range_rho(epsilon: Number) -> float:
     0.5
     """
     return price_up(price("epsilon", epsilon) ** 2 / 8)
-
-
-def permute_and_flip_rho(epsilon: Number) -> float:
-    """ρ of permute-and-flip: the bound for any ε-private mechanism; ε²/8 holds for the exponential mechanism only.
-
-    Input:  epsilon ≥ 0
-    Output: ρ
-    Bound:  ε·tanh(ε/2), see `pure_to_zcdp`; permute-and-flip is not bounded-range
-    Source: McKenna, Sheldon 2020, arXiv:2010.12603, for the ε
-    Errors: InvalidPrice for a negative ε
-
-    >>> permute_and_flip_rho(1) == pure_to_zcdp(1)
-    True
-    """
-    return pure_to_zcdp(epsilon)
 
 
 def zcdp_to_delta(rho: Number, epsilon: Number) -> float:

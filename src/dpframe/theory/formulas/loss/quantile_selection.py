@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dpframe.noise import whole
 from dpframe.theory.formulas.loss.calibration import gaussian_scale_rho
-from dpframe.theory.formulas.loss.loss import permute_and_flip_rho
+from dpframe.theory.formulas.loss.loss import pure_to_zcdp
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 PRIOR = 8  # Number of public rows that are added to a quantile of no rows, in scales of its selection: `rank_prior`.
@@ -244,4 +244,4 @@ def choices_rho(pieces: int, epsilon: Fraction) -> Fraction:
     True
     """
     count = whole("pieces", pieces, 1)
-    return count * Fraction(permute_and_flip_rho(epsilon / count))
+    return count * Fraction(pure_to_zcdp(epsilon / count))

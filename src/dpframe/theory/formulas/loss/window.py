@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpframe.errors import InvalidArgument, InvalidPrice
-from dpframe.noise import MOST_CELLS, Number, at_most, float_up, positive, whole, window_tail
+from dpframe.noise import MOST_CELLS, Number, at_most, float_up, positive, rounded_reach, whole, window_tail
 from dpframe.theory.formulas.loss.loss import price, probability, sensitivity
 
 
@@ -35,13 +35,13 @@ def window_scale(linf: Number, epsilon: Number, *, vectors: int = 1) -> float:
     return float_up(whole("vectors", vectors, 1) * sensitivity("linf", linf) / epsilon)
 
 
-def window_error(cells: int, scale: Number, alpha: Number, *, per: int = 0) -> int:
+def window_error(cells: int, scale: Number, alpha: Number, *, per: int = 1) -> int:
     """Smallest e with P[|z_g| > e] <= alpha for one cell of window noise.
 
     Input:  cells, from 1 to 1,024; scale of the noise; alpha in (0, 1); per: how many units of the noise make 1, if the
             noisy number is rounded to multiples of it
     Output: e >= 0, in units of the noise; with `per` in multiples of it
-    Bound:  the law is symmetric, so P[|z_g| > e] = 2·P[z_g >= e + 1]. With `per`, as in `calibration.rounded_error`:
+    Bound:  the law is symmetric, so P[|z_g| > e] = 2·P[z_g >= e + 1]. With `per`, as in `rounded_reach`:
             the law is a mixture of differences of two uniform numbers, so tail probabilities are convex, and
             P[z_g >= e·per + 1] + P[z_g >= (e + 1)·per] is the worst case
     Source: `dpframe.noise.window_tail`
@@ -59,17 +59,10 @@ def window_error(cells: int, scale: Number, alpha: Number, *, per: int = 0) -> i
 def _error(cells: int, exact: Fraction, chance: Fraction, per: int) -> int:
     """`window_error`, which a release asks for once for its table, its statement and its chart."""
 
-    def within(e: int) -> bool:
-        low, high = (e * per + 1, (e + 1) * per) if per else (e + 1, e + 1)
-        return at_most(lambda: window_tail(cells, exact, low) + window_tail(cells, exact, high), chance)
+    def within(near: int, far: int) -> bool:
+        return at_most(lambda: window_tail(cells, exact, near) + window_tail(cells, exact, far), chance)
 
-    low, high = -1, 1
-    while not within(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if within(middle) else (middle, high)
-    return high
+    return rounded_reach(within, per)
 
 
 def window_tail_real(cells: int, reach: float) -> float:

@@ -13,16 +13,14 @@ from fractions import Fraction
 from typing import Literal
 
 from dpframe.errors import InvalidArgument
+from dpframe.noise import float_up, root_up
 
 Relation = Literal["add-remove", "replace"]
 
 
 def _number(value: Fraction) -> int | float:
     """An exact rational number for display: an int if it is whole, otherwise a float that is not below it."""
-    if value.denominator == 1:
-        return value.numerator
-    near = float(value)
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+    return value.numerator if value.denominator == 1 else float_up(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +58,8 @@ class Sensitivity:
     @property
     def l2(self) -> int | float:
         """Euclidean length of the change (column unit), never below the exact value."""
-        top, bottom = self.l2_squared.as_integer_ratio()
-        root_top, root_bottom = math.isqrt(top), math.isqrt(bottom)
-        if root_top * root_top == top and root_bottom * root_bottom == bottom:
-            return _number(Fraction(root_top, root_bottom))
-        half = (top.bit_length() - bottom.bit_length()) // 2  # The root is about 2^half.
-        near = math.ldexp(math.sqrt(self.l2_squared / Fraction(4) ** half), half)
-        while Fraction(near) ** 2 < self.l2_squared:
-            near = math.nextafter(near, math.inf)
-        while Fraction(below := math.nextafter(near, 0.0)) ** 2 >= self.l2_squared:
-            near = below
-        return near
+        near = root_up(self.l2_squared)
+        return int(near) if near.is_integer() and Fraction(near) ** 2 == self.l2_squared else near
 
     def scaled(self, factor: Fraction | int) -> Sensitivity:
         """The sensitivity in another unit: l1, l2 and linf are multiplied by a factor > 0."""

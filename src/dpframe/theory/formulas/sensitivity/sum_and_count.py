@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from dpframe.noise import rounded_reach
 from dpframe.theory.formulas.sensitivity.grouped import Contribution, Relation, Sensitivity, row_counts
 
 
@@ -25,7 +26,8 @@ def paired_l1(total: Sensitivity) -> Fraction:
     Source: ours; in words: a value x in [-h, h] adds h + x to one total and h - x to the other, together 2h
     Errors: none here
 
-    >>> from dpframe.theory.formulas.sensitivity.grouped import Contribution, row_sums
+    >>> from dpframe.noise import rounded_reach
+    from dpframe.theory.formulas.sensitivity.grouped import Contribution, row_sums
     >>> paired_l1(row_sums(Contribution(groups=3, rows_per_group=2, rows=4), -5, 5, "add-remove"))
     Fraction(40, 1)
     """
@@ -96,7 +98,8 @@ def pair_gains(
     Source: ours
     Errors: none here
 
-    >>> from dpframe.theory.formulas.sensitivity.grouped import Contribution, row_counts, row_sums
+    >>> from dpframe.noise import rounded_reach
+    from dpframe.theory.formulas.sensitivity.grouped import Contribution, row_counts, row_sums
     >>> one = Contribution(groups=3, rows_per_group=2, rows=4)
     >>> total, count = row_sums(one, -5, 5, "add-remove"), row_counts(one, "add-remove")
     >>> pair_gains(total, count, 5, (Fraction(1), Fraction(1)), mean_only=False)
@@ -115,11 +118,11 @@ def paired_error(scale: float, alpha: float, *, weight: int = 1, per: int = 1) -
 
     Input:  scale (grid units) of the two Laplace noises in the sum, see `pair_scale`; alpha in (0, 1); weight: h for N,
             1 for S; per: how many grid units make 1. If it is above 1, the released number is rounded half up to a
-            multiple of `per`, as in `rounded_error`
+            multiple of `per`, as in `rounded_reach`
     Output: e, in units of `per`; at most one grid unit above the smallest such e
     Bound:  for scale 1, a sum of two Laplace noises is at least t with probability e^-t (2 + t)/4. Rounding both noises
             to the grid moves half their sum, divided by the weight, by up to 1/(2·weight). Rounding the result moves it
-            by up to 1/2. For `per` above 1, see `rounded_error`
+            by up to 1/2. For `per` above 1, see `rounded_reach`
     Source: Kotz, Kozubowski, Podgórski 2001, The Laplace Distribution, section 2.3
     Errors: none here
 
@@ -132,17 +135,7 @@ def paired_error(scale: float, alpha: float, *, weight: int = 1, per: int = 1) -
         t = max(units - shift, 0) / scale
         return (2 + t) / 4 * math.exp(-t)
 
-    def within(e: int) -> bool:
-        far = tail((e + 1) * per)
-        return (2 * far if per == 1 else tail(e * per + 1) + far) <= alpha
-
-    low, high = -1, 1
-    while not within(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if within(middle) else (middle, high)
-    return high
+    return rounded_reach(lambda near, far: tail(near) + tail(far) <= alpha, per)
 
 
 def rounding(weight: int) -> float:
