@@ -155,7 +155,7 @@ def test_the_precision_that_a_user_sets_changes_nothing():
             privacy.gaussian_epsilon(Fraction(1, 10**6), Fraction(1, 3)),
             privacy.zcdp_to_epsilon(Fraction(1, 3), Fraction(1, 10**6)),
             privacy.zcdp_to_delta(Fraction(1, 3), Fraction(7, 3)),
-            window._error.__wrapped__(24, Fraction(10, 3), Fraction(1, 20), 0),
+            window._error.__wrapped__(24, Fraction(10, 3), Fraction(1, 20), 1),
             curves.laplace_renyi(Fraction(7, 3), 1, Fraction(10, 3)),
         )
 
