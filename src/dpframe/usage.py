@@ -351,6 +351,12 @@ def _texts(values: Any) -> Iterable[str]:
             yield from _texts(value)
 
 
+def check_flags(sentence: str, *flags: object) -> None:
+    """Errors: InvalidArgument with this sentence where one of these is neither True nor False."""
+    if not all(isinstance(flag, bool) for flag in flags):
+        raise InvalidArgument(sentence)
+
+
 def warn(words: str) -> None:
     """Issue a `DpFrameWarning` at the line that called dpframe; Python shows it once for each such line."""
     level, frame = 1, inspect.currentframe()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpframe.api.arguments import read_share
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Auto as Chosen
-from dpframe.usage import door
+from dpframe.usage import check_flags, door
 
 
 @door
@@ -54,6 +54,5 @@ def Auto(share: float | None = None, *, scaled: bool = True) -> Chosen:  # noqa:
     part = None if share is None else read_share(share, "0.1 for a tenth of the price")
     if part is not None and part >= 1:
         raise InvalidArgument("dp.Auto(share=...): a share of the price is below 1, such as 0.1.")
-    if not isinstance(scaled, bool):
-        raise InvalidArgument("dp.Auto(scaled=...) is True or False.")
+    check_flags("dp.Auto(scaled=...) is True or False.", scaled)
     return Chosen(part, scaled)

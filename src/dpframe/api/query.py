@@ -39,7 +39,7 @@ from dpframe.release.pricing import NoisePlan, is_list, paid_price, read_price, 
 from dpframe.release.shown import Release, priced_chart, read_look, warn_hopeless
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.sensitivity import Sensitivity
-from dpframe.usage import PRICED, Hints, NoNumber, explains
+from dpframe.usage import PRICED, Hints, NoNumber, check_flags, explains
 
 
 @explains(".{}({})", PRICED)
@@ -391,38 +391,34 @@ class Query(NoNumber, Hints, Generic[Table_co]):
                 sum over groups of such numbers has a larger error. Choices (quantiles, most frequent values) have a
                 mechanism of their own, which may use the δ, but not with noise="laplace"; name: of the release in its
                 budget, so that a second call with this name returns the stored table for free; refresh: pay again for a
-                name, and draw again; on_pending: "retry" pays again for a name whose release was charged and has no
-                table, since it was killed; data: which rows these are, as in `dpframe.protect`: the name over other
-                rows is refused; ci: with 0.95 each number has the ends of its 95% interval beside it, see
-                `Release.with_ci`. Intervals are free, but for quantiles: half of a quantile's price pays for its
-                interval, which then holds whatever the values are; covers: "noise" for intervals of the number without
-                noise, or "population" for the number of the population that these people are drawn from at random.
-                Counts, sums, means, ratios, variances, covariances and correlations have the second. Where people may
-                have several rows or values other than 0 and 1, a part of the price pays for how far they differ: a
-                ninth to a fifth, and 1/13 for a correlation; fill: with True, numbers that noise hides altogether are
-                shown and not missing, see `Release.fill`; spender: who pays, for caps and history; supersedes: the name
-                of a release that this one corrects, which stays paid; because: the reason, which the statement has
+                name, and draw again; on_pending: "retry" pays again for a name whose charged release was killed; data:
+                which rows these are, as in `dpframe.protect`: the name over other rows is refused; ci: with 0.95 each
+                number has the ends of its 95% interval beside it, see `Release.with_ci`. Intervals are free, but for
+                quantiles: half of a quantile's price pays for its interval, which then holds whatever the values are;
+                covers: "noise" for intervals of the number without noise, or "population" for the number of the
+                population that these people are drawn from at random. Counts, sums, means, ratios, variances,
+                covariances and correlations have the second. Where people may have several rows or values other than 0
+                and 1, a part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation;
+                fill: with True, numbers that noise hides altogether are shown and not missing, see `Release.fill`;
+                spender: who pays, for caps and history; supersedes: the name of a release that this one corrects, which
+                stays paid; because: the reason, which the statement has
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
 
         >>> import polars as pl, dpframe as dp
-        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
-        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
-        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
-        >>> out = query.release(epsilon=0.5, name="visits by city")
+        >>> query = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=dp.Budget(epsilon=1.0)).count_units()
+        >>> out = query.release(epsilon=0.5, name="users")
         >>> out.table.shape, out.cost
-        ((2, 2), Loss(epsilon=0.5, delta=0.0))
-        >>> again = query.release(epsilon=0.5, name="visits by city")  # the stored table, for free
-        >>> again.table.equals(out.table), frame.budget.remaining
-        (True, Loss(epsilon=0.5, delta=0.0))
+        ((1, 1), Loss(epsilon=0.5, delta=0.0))
+        >>> again = query.release(epsilon=0.5, name="users")  # the stored table, for free
+        >>> again.table.equals(out.table)
+        True
         """
         budget, question = resolve_budget(self._budget, spender), self._covering(ci, covers, data)
         price = paid_price(budget, noise, name, share=share, epsilon=epsilon, delta=delta, rho=rho)
-        check_choice(on_pending, ("refuse", "retry"), "on_pending")
-        if not isinstance(fill, bool):
-            raise InvalidArgument("fill= is True or False: whether numbers that noise hides altogether are shown.")
-        corrects, retry = read_correction(name, supersedes, because), on_pending == "retry"
+        check_flags("fill= is True or False: whether numbers that noise hides altogether are shown.", fill)
+        corrects, retry = read_correction(name, supersedes, because), _read_retry(on_pending)
         answer: Release[Table_co] = release(question, budget, price, corrects, name=name, refresh=refresh, retry=retry)
         answer = answer if ci is None else answer.with_ci(ci)
         return answer.fill() if fill and isinstance(answer, Release) else answer  # other kinds hide no number
@@ -474,3 +470,9 @@ class Query(NoNumber, Hints, Generic[Table_co]):
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
+
+
+def _read_retry(on_pending: object) -> bool:
+    """Whether a name is paid again whose charged release was killed. Errors: InvalidArgument."""
+    check_choice(on_pending, ("refuse", "retry"), "on_pending")
+    return on_pending == "retry"

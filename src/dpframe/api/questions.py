@@ -45,13 +45,12 @@ from dpframe.plan import (
 from dpframe.plan.declared import check_levels, limits_of, min_units_of
 from dpframe.plan.statistics import Several
 from dpframe.plan.steps import basic as steps
-from dpframe.usage import explains
+from dpframe.usage import check_flags, explains
 
 
 def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, call: str) -> Intervals:
     """The intervals of a histogram, with one below the edges (`underflow`) and one above (`overflow`)."""
-    if not isinstance(underflow, bool) or not isinstance(overflow, bool):
-        raise InvalidArgument(f"{call}: underflow= and overflow= are True or False.")
+    check_flags(f"{call}: underflow= and overflow= are True or False.", underflow, overflow)
     inner = Intervals.of(bins, right=False, closed_ends=not overflow, call=call)
     if not underflow and not overflow:
         return inner

@@ -33,7 +33,7 @@ from dpframe.plan.totals import without_bounds
 from dpframe.release import has_room
 from dpframe.release.kinds.regression import INTERCEPT, MatrixRelease, Regression, moments_of
 from dpframe.release.shown import Release
-from dpframe.usage import MATRICES, Hints, NoNumber, explains
+from dpframe.usage import MATRICES, Hints, NoNumber, check_flags, explains
 
 R = TypeVar("R")
 
@@ -144,8 +144,7 @@ class FrameMatrices(AskedFrame[Table_co]):
         Errors: InvalidArgument, also for narrow=True where no bounds can be narrower; MissingBounds;
                 UnsupportedOperation for terms that are not linear
         """
-        if not isinstance(narrow, bool):
-            raise InvalidArgument("ols: narrow= is True or False.")
+        check_flags("ols: narrow= is True or False.", narrow)
         return _regression(self, _terms(formula, y, x, keys, self._step.table), bounds, max_rows, narrow)
 
     def _matrix(

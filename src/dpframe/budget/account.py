@@ -37,7 +37,7 @@ from dpframe.errors import (
 )
 from dpframe.noise import bits
 from dpframe.safe_text import visible
-from dpframe.usage import BUDGET, PLAN, explains, warn
+from dpframe.usage import BUDGET, PLAN, check_flags, explains, warn
 
 UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
@@ -242,8 +242,7 @@ class Budget(BudgetState):
             raise UnsupportedOperation(f"accountant={self.accountant!r}: {self._accountant.refuses_single}")
         if name is not None and not is_text(name):
             raise InvalidArgument("name= is a text that is not empty, such as name='visits by city, 2026-03'.")
-        if not isinstance(refresh, bool):
-            raise InvalidArgument("refresh= is True or False.")
+        check_flags("refresh= is True or False.", refresh)
         if refresh and name is None:
             raise InvalidArgument("refresh=True pays again for a named release; give its name: name='...'.")
 

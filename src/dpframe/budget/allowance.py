@@ -22,7 +22,7 @@ from dpframe.budget.verbs import Forecasts, offered
 from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidPrice
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import rho_within
-from dpframe.usage import Hints
+from dpframe.usage import Hints, check_flags
 
 LONGEST = 100_000  # nights
 NIGHTLY = "nightly"  # the name of an allowance that is given none
@@ -336,11 +336,10 @@ def read_pace(name: str, nights: object, periods: object, carry: object) -> tupl
         )
     if periods is not None and nights is not None:
         raise InvalidArgument("allocate: periods= and nights= are the same; give one of them.")
-    if not isinstance(carry, bool):
-        raise InvalidArgument(
-            "allocate: carry= is True or False: whether later nights may spend the unspent part of earlier ones."
-        )
-    return number, carry
+    check_flags(
+        "allocate: carry= is True or False: whether later nights may spend the unspent part of earlier ones.", carry
+    )
+    return number, bool(carry)
 
 
 def _start(start: object, zone: dt.tzinfo) -> dt.datetime:

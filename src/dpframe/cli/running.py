@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from dpframe.cli import check_command, copy_commands, ledger_commands, policy_commands
+from dpframe.cli import copy_commands, file_commands, ledger_commands
 from dpframe.cli.commands import DAMAGED, Said
 from dpframe.errors import DpFrameError
 from dpframe.safe_text import visible
@@ -60,6 +60,6 @@ def _parser() -> argparse.ArgumentParser:
     ledger_commands.add_to(verbs)
     copy_commands.add_to(verbs)
     room = rooms.add_parser("policy", help="files of limits that no analyst may weaken", epilog=CODES)
-    policy_commands.add_to(room.add_subparsers(dest="verb", required=True))
-    check_command.add_to(rooms)
+    file_commands.add_policy(room.add_subparsers(dest="verb", required=True))
+    file_commands.add_check(rooms)
     return parser

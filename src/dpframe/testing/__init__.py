@@ -4,10 +4,8 @@ Nothing here works on a real ledger. Under fixed noise each ledger refuses to pa
 `dpframe.testing.ledger` and is a test ledger for ever. A release under fixed noise says so in its statement.
 """
 
-from dpframe.testing.comparing import ENGINES, assert_same_on
-from dpframe.testing.exact_answers import exact
+from dpframe.testing.comparing import ENGINES, assert_golden, assert_same_on
 from dpframe.testing.fixed_noise import Words, fixed_noise
-from dpframe.testing.golden import assert_golden
-from dpframe.testing.throwaway import budget, ledger
+from dpframe.testing.throwaway import budget, exact, ledger
 
 __all__ = ["ENGINES", "Words", "assert_golden", "assert_same_on", "budget", "exact", "fixed_noise", "ledger"]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dpframe.budget import Budget, Ledger
+from dpframe.testing.comparing import assert_golden
 from dpframe.testing.fixed_noise import Words, fixed_noise
-from dpframe.testing.golden import assert_golden
 from dpframe.testing.throwaway import budget, ledger
 
 

@@ -1,7 +1,6 @@
 """Losses and their partial order."""
 
 import math
-import sys
 
 import pytest
 
@@ -58,16 +57,6 @@ def test_profiles():
     assert smooth.add([profile]) is profile
     with pytest.raises(errors.InvalidArgument):
         smooth.below(profile, 3)
-
-
-def test_profiles_compose_by_the_extra(monkeypatch):
-    """A mix needs dp-accounting; without it the refusal names the line, and Gaussians compose all the same."""
-    gaussian = t.gaussian(t.AtomDomain(float), t.AbsoluteDistance(), 1.0, output_measure=t.SmoothedMaxDivergence())
-    laplace = t.laplace(t.AtomDomain(float), t.AbsoluteDistance(), 1.0, output_measure=t.SmoothedMaxDivergence())
-    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
-    assert t.compose([gaussian, gaussian]).map(1).mu_squared == 2
-    with pytest.raises(errors.UnsupportedOperation, match="dp-accounting"):
-        t.compose([gaussian, laplace]).map(1)
 
 
 def test_renyi():

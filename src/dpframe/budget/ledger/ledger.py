@@ -22,7 +22,7 @@ from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.names import Payer, check_plain, is_near, is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
 from dpframe.safe_text import visible
-from dpframe.usage import LEDGER, Hints, explains
+from dpframe.usage import LEDGER, Hints, check_flags, explains
 
 if TYPE_CHECKING:
     from dpframe.budget.ledger.store import Store
@@ -105,10 +105,7 @@ class Ledger(Hints):
         """
         if not is_text(name):
             raise InvalidArgument("A budget has a name: ledger.budget('visits-2026', epsilon=1.0).")
-        if not isinstance(create, bool):
-            raise InvalidArgument(
-                "create= is True or False: whether a name that is nearly another one is a new budget."
-            )
+        check_flags("create= is True or False: whether a name that is nearly another one is a new budget.", create)
         typed = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
         capped = read_caps(caps, (typed[0] if typed is not None else accountant_named("basic")).terms)
         state, who = self._state(name), Payer.of(spender, purpose)

@@ -1,17 +1,21 @@
-"""`dpframe policy check|new`: files of limits."""
+"""`dpframe policy check|new`, files of limits, and `dpframe check`, certificates.
+
+The checker of certificates is the file `dpframe/dpframe_check.py` itself.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from dpframe import dpframe_check
 from dpframe.audit.steward import check, draft, read_table
 from dpframe.cli.commands import DAMAGED, Said, add
 from dpframe.plan.policy import Policy
 
 
-def add_to(verbs: Any) -> None:
-    """Add the commands of this file."""
+def add_policy(verbs: Any) -> None:
+    """Add the commands about policy files."""
     about = "for the steward alone, without noise: what the data do beyond a policy file"
     check_it = add(verbs, "check", about, _check)
     check_it.add_argument("policy", help="the policy file, TOML")
@@ -35,3 +39,21 @@ def _new(asked: Any) -> Said:
     table = Path(asked.table)
     text = draft(table.name, read_table(table, rows=False)).rstrip("\n")
     return Said(text, {"policy": text})
+
+
+def add_check(rooms: Any) -> None:
+    """Add the checker of certificates."""
+    command = add(rooms, "check", "a certificate, by the checker that shares no code with dpframe", _checked)
+    command.add_argument("certificate", help="what release.certificate() gives, as a JSON file")
+    command.add_argument("--ledger", help="what ledger.export('json') gives, as a file")
+    command.add_argument("--table", help="the released table as a CSV file")
+
+
+def _checked(asked: Any) -> Said:
+    """The verdict, and the exit code of the checker; 2 if a file cannot be read."""
+    try:
+        check = dpframe_check.read(asked.certificate, asked.ledger, asked.table)
+    except dpframe_check.UNREADABLE as error:
+        return Said(f"cannot be read: {error}", {"verdict": None, "message": str(error)}, 2)
+    data = {"verdict": check.verdict, "refused": check.refused, "unknown": check.unknown, "derived": check.derived}
+    return Said(check.text, data, dpframe_check.CODES[check.verdict])
