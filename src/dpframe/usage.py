@@ -13,7 +13,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial, wraps
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar, cast, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    NamedTuple,
+    NoReturn,
+    TypeGuard,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
+)
+
+import numpy as np
 
 from dpframe.errors import DpFrameError, DpFrameWarning, InvalidArgument, UnknownAttribute, UnknownColumn, WrongCall
 from dpframe.safe_text import visible
@@ -349,6 +362,17 @@ def _texts(values: Any) -> Iterable[str]:
     elif isinstance(values, list | tuple):
         for value in values:
             yield from _texts(value)
+
+
+def is_integer(value: object, least: int | None = None, most: int | None = None) -> TypeGuard[int]:
+    """Whether a value is an int or an integer of numpy, no bool, and within these limits.
+
+    >>> is_integer(np.int8(3), 1), is_integer(True, 1), is_integer(3.0, 1), is_integer(3, 1, 2)
+    (True, False, False, False)
+    """
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        return False
+    return bool((least is None or value >= least) and (most is None or value <= most))
 
 
 def check_flags(sentence: str, *flags: object) -> None:

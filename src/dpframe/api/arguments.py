@@ -36,7 +36,7 @@ from dpframe.plan import (
 from dpframe.plan.columns import Column
 from dpframe.plan.steps import Step, check_limit
 from dpframe.plan.steps.rewrites import WithColumns
-from dpframe.usage import STEPS, nearest
+from dpframe.usage import STEPS, is_integer, nearest
 
 _RANKS = 10**6  # the largest denominator of a rank
 _MISSPELT = 2  # with more unknown names than this, they are taken for values of a column
@@ -243,6 +243,13 @@ def read_share(value: object, such_as: str = "2 for twice the part of the price"
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not 1e-9 < value < 1e9:
         raise InvalidArgument(f"share= is a number above 0, such as {such_as}.")
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+
+
+def read_ddof(value: object, call: str) -> int:
+    """0 or 1, which is taken off the number of values that a variance divides by. Errors: InvalidArgument."""
+    if not is_integer(value, 0, 1):
+        raise InvalidArgument(f"{call}: ddof= is 0 or 1.")
+    return int(value)
 
 
 def read_rank(value: object) -> Fraction:

@@ -40,7 +40,7 @@ from dpframe.plan.steps import Step, rewrites, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.safe_text import visible
-from dpframe.usage import PRICED, Hints, NoNumber, explains
+from dpframe.usage import PRICED, Hints, NoNumber, explains, is_integer
 
 _BINS = 16  # of a column with bounds alone
 _SINGLE = 32  # with at most so many whole numbers between its bounds, each is a bin of its own
@@ -233,7 +233,7 @@ def _read_rows(rows: object) -> int | None:
     rows = plain(rows)
     if isinstance(rows, str) and rows == "auto":
         return None
-    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows < 2**31:
+    if not is_integer(rows, 1, 2**31 - 1):
         raise InvalidArgument("synthesize: rows= is 'auto' or a whole number from 1 on, such as rows=10_000.")
     return rows
 

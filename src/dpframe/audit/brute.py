@@ -16,6 +16,7 @@ from dpframe.plan.steps import Rows
 from dpframe.progress import watched
 from dpframe.theory.checks import distances
 from dpframe.theory.formulas.sensitivity import Sensitivity
+from dpframe.usage import is_integer
 
 _HEADER = ("measure", "norm", "claimed", "reached", "")
 
@@ -173,13 +174,13 @@ class _Comparison:
 
 def _tables(question: object, kinds: int, size: object, limit: object) -> list[tuple[int, ...]]:
     """The tables to try. Errors: InvalidArgument; UnsupportedOperation for too many tables."""
-    if not isinstance(size, int) or size < 1 or not kinds:
+    if not is_integer(size, 1) or not kinds:
         raise InvalidArgument(
             "check_query: size= is a whole number of at least 1, and the universe has at least a row."
         )
     if not callable(question):
         raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
-    if not isinstance(limit, int):
+    if not is_integer(limit):
         raise InvalidArgument("check_query: limit= is a whole number of tables.")
     number = 1
     for row in range(1, size + 1):  # tables of up to `size` rows: (kinds + size choose size)

@@ -37,7 +37,7 @@ from dpframe.errors import (
 )
 from dpframe.noise import bits
 from dpframe.safe_text import visible
-from dpframe.usage import BUDGET, PLAN, check_flags, explains, warn
+from dpframe.usage import BUDGET, PLAN, check_flags, explains, is_integer, warn
 
 UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
@@ -316,7 +316,7 @@ class Budget(BudgetState):
         Traceback (most recent call last):
         dpframe.errors.InvalidArgument: resolve: no release 'visits 2026-11-21' was charged to this budget.
         """
-        if not is_text(release) and (not isinstance(release, int) or isinstance(release, bool)):
+        if not is_text(release) and not is_integer(release):
             raise InvalidArgument("resolve: give the name of a release, or the number of its charge in history().")
         if by is not None and not is_text(by):
             raise InvalidArgument("by= is the name of whoever marks it as lost: budget.resolve('visits', by='Ada').")

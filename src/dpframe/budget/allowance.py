@@ -22,7 +22,7 @@ from dpframe.budget.verbs import Forecasts, offered
 from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidPrice
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import rho_within
-from dpframe.usage import Hints, check_flags
+from dpframe.usage import Hints, check_flags, is_integer
 
 LONGEST = 100_000  # nights
 NIGHTLY = "nightly"  # the name of an allowance that is given none
@@ -329,7 +329,7 @@ def read_pace(name: str, nights: object, periods: object, carry: object) -> tupl
     if nights is None and periods is None and name != NIGHTLY:
         return 1, True
     number = nights if periods is None else periods
-    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= LONGEST:
+    if not is_integer(number, 1, LONGEST):
         raise InvalidArgument(
             f"allocate: nights= is the number of nights, or of periods, from 1 to {LONGEST:,}, such as nights=90, or "
             "per='1mo', periods=12. For a part without nights give its name: budget.allocate(name='bo', epsilon=1)."
@@ -339,7 +339,7 @@ def read_pace(name: str, nights: object, periods: object, carry: object) -> tupl
     check_flags(
         "allocate: carry= is True or False: whether later nights may spend the unspent part of earlier ones.", carry
     )
-    return number, bool(carry)
+    return int(number), bool(carry)
 
 
 def _start(start: object, zone: dt.tzinfo) -> dt.datetime:

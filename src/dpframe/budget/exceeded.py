@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-import numpy as np
-
 from dpframe.budget.losses import Loss
 from dpframe.errors import InvalidArgument
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
-from dpframe.usage import warn
+from dpframe.usage import is_integer, warn
 
 MOST_EPSILON = 10
 MOST_DELTA = Fraction(1, 1000)
@@ -28,7 +26,7 @@ def read_min_units(value: object) -> int | None:
     """
     if value is None:
         return None
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= int(value) <= _MOST_UNITS:
+    if is_integer(value, 1, _MOST_UNITS):
         return int(value)
     raise InvalidArgument(
         "min_units= is a public lower bound on the number of units, a whole number from 1 to 1e15, such as "

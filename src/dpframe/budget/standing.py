@@ -14,6 +14,7 @@ from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.receipts import Book, Standing
 from dpframe.budget.verbs import Verbs
 from dpframe.errors import InvalidArgument
+from dpframe.usage import is_integer
 
 _STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
 
@@ -81,9 +82,9 @@ class BudgetState(Verbs):
 
     def each(self, number: int) -> Loss:
         """The price of each of so many equal releases that take all that is left; see `plan`."""
-        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MANY:
+        if not is_integer(number, 1, MANY):
             raise InvalidArgument("budget.plan: n= is the number of releases that are planned, such as n=50.")
-        return self._accountant.each(self._book.spent(), number, self._limit)
+        return self._accountant.each(self._book.spent(), int(number), self._limit)
 
     def sizes(self, counted: Sequence[Loss]) -> list[float]:
         """What each charge has used of the ε or ρ of the limit."""

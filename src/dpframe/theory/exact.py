@@ -11,22 +11,13 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from dpframe.errors import InvalidArgument
 
 Real = int | float | Fraction | Decimal | np.integer[Any] | np.floating[Any]
-
-
-def is_whole(value: object, least: int) -> TypeGuard[int]:
-    """Whether a value is an int or an integer of numpy, no bool, and at least this large.
-
-    >>> is_whole(np.int8(3), 1), is_whole(True, 1), is_whole(3.0, 1)
-    (True, False, False)
-    """
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
 
 
 def exact(value: object, name: str) -> Fraction:

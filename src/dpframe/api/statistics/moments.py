@@ -11,6 +11,7 @@ from dpframe.api.arguments import (
     Pairs,
     RowLimits,
     read_bounds,
+    read_ddof,
     read_name,
     read_own,
     read_share,
@@ -19,7 +20,7 @@ from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds
-from dpframe.plan import Aggregate, Auto, Limits, real
+from dpframe.plan import Aggregate, Auto, Limits
 from dpframe.plan.statistics.sums import GeometricMean, Kurtosis, Mean, Skew, Std, Sum, Var
 from dpframe.plan.statistics.two_columns import WeightedMean
 from dpframe.usage import statistic
@@ -153,10 +154,9 @@ def std(
 
 
 def _spread(column: str, bounds: Pair | None, ddof: int, share: float, made: type[Var], limits: Limits) -> Var:
-    name, less = read_name(column, made.verb), real(ddof)
+    name = read_name(column, made.verb)
     call = f"{made.verb}({name!r})"
-    if not isinstance(less, int) or less not in (0, 1):
-        raise InvalidArgument(f"{call}: ddof= is 0 or 1.")
+    less = read_ddof(ddof, call)
     return made(read_share(share), name, read_bounds(bounds, call), less, limits=limits)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from dpframe.api.arguments import OwnLimits, read_bounds, read_mapping, read_name, read_own, read_share
+from dpframe.api.arguments import OwnLimits, read_bounds, read_ddof, read_mapping, read_name, read_own, read_share
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedGroups
 from dpframe.engine import Table_co
@@ -69,10 +69,8 @@ def cov(
     >>> query.sensitivity["both.products"].l1  # 5 from the middle, times 6 from the middle
     30
     """
-    if isinstance(ddof, bool) or not isinstance(ddof, int) or ddof not in (0, 1):
-        raise InvalidArgument("cov: ddof= is 0 or 1.")
     first, second, of_first, of_second = read_pair_bounds(x, y, bounds, "cov")
-    return Cov(read_share(share), first, second, of_first, of_second, ddof, limits=read_own(limits))
+    return Cov(read_share(share), first, second, of_first, of_second, read_ddof(ddof, "cov"), limits=read_own(limits))
 
 
 @statistic("'wage', 'hours', bounds={'wage': (0, 100), 'hours': (0, 60)}", elsewhere="correlation pearson_corr")

@@ -22,10 +22,10 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.progress import watched
 from dpframe.theory.checks.common_part import Ask, NotNumbersError, common_part_work, largest_number
 from dpframe.theory.checks.universes import Universe
-from dpframe.theory.exact import is_whole
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AbsoluteDistance, L1Distance, Metric
+from dpframe.usage import is_integer
 
 Answer = Any  # of a query; or the distance of two answers, in whatever a metric gives
 Query = Any  # a function of a dataset, a Transformation, a `TableQuery`, or the name of a statistic
@@ -94,7 +94,7 @@ def empirical_sensitivity(
     1.0
     """
     relation = _relation(neighbors)
-    if not is_whole(distance, 1):
+    if not is_integer(distance, 1):
         raise InvalidArgument(f"distance={distance!r}: neighbours differ in a whole number of records, at least 1.")
     search = _Search(int(distance), relation, progress, limit)
     if isinstance(query, TableQuery):

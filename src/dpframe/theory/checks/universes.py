@@ -12,6 +12,7 @@ from functools import cached_property
 
 from dpframe.errors import InvalidArgument
 from dpframe.theory.formulas.sensitivity import Relation
+from dpframe.usage import is_integer
 
 Counts = tuple[int, ...]
 
@@ -45,7 +46,7 @@ class Universe:
                 limits.append(1)
         if not items:
             raise InvalidArgument("universe: it is empty; give at least one record.")
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        if not is_integer(size, 1):
             raise InvalidArgument(f"size={size!r}: datasets have a whole number of records, at least 1.")
         if replacement:
             limits = [size] * len(items)

@@ -22,6 +22,7 @@ from dpframe.theory.spaces import (
     VectorDomain,
     ZeroConcentratedDivergence,
 )
+from dpframe.usage import is_integer
 
 
 def _measurements(arguments: tuple[Any, ...], name: str) -> list[Measurement]:
@@ -130,7 +131,7 @@ def parallel(*measurements: Measurement | Iterable[Measurement], by: Callable[[A
         records: list[list[object]] = [[] for _ in parts]
         for record in data.tolist() if hasattr(data, "tolist") else data:
             part = split(record)
-            if isinstance(part, int | np.integer) and 0 <= part < len(parts):
+            if is_integer(part, 0, len(parts) - 1):
                 records[int(part)].append(record)
         return run([like(np.array(r), data) if isinstance(data, np.ndarray) else r for r in records])
 

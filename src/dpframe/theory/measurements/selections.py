@@ -14,7 +14,7 @@ from dpframe.noise import bernoulli_exp, exponential_choice, permute_and_flip, u
 from dpframe.noise import randomized_response as drawn_response
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector
-from dpframe.theory.exact import Length, Real, exact, is_whole
+from dpframe.theory.exact import Length, Real, exact
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.framework import Function, Measurement
 from dpframe.theory.measurements.additive_noise import number_domain
@@ -30,6 +30,7 @@ from dpframe.theory.spaces import (
     VectorDomain,
     ZeroConcentratedDivergence,
 )
+from dpframe.usage import is_integer
 
 
 def randomized_response(
@@ -184,7 +185,7 @@ def noisy_top_k(
     >>> noisy_top_k(VectorDomain(AtomDomain(int)), LinfDistance(), k=2, scale=1.0).map(1)
     4.0
     """
-    if not is_whole(k, 1):
+    if not is_integer(k, 1):
         raise InvalidArgument(f"noisy_top_k: k={k!r} is a whole number of at least 1.")
     single = noisy_max(input_domain, input_metric, scale, negate, output_measure)
     rounds = int(k)

@@ -15,6 +15,7 @@ import numpy as np
 
 from dpframe.arrays import Array
 from dpframe.errors import InvalidArgument, InvalidBounds
+from dpframe.usage import is_integer
 
 _ENUMERATED = 1 << 20  # the largest number of possible keys that is listed one by one
 
@@ -238,7 +239,7 @@ class VectorDomain(Domain):
                 f"VectorDomain({self.element_domain!r}): give the AtomDomain of its elements, or a TupleDomain of rows."
             )
         if self.size is not None:
-            if isinstance(self.size, bool) or not isinstance(self.size, int | np.integer) or self.size < 1:
+            if not is_integer(self.size, 1):
                 raise InvalidArgument(f"size={self.size!r}: a public size is a whole number of at least 1.")
             object.__setattr__(self, "size", int(self.size))
 

@@ -18,11 +18,12 @@ from dpframe.errors import (
 )
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector, as_array, dataset, integer_total, sum_grid
-from dpframe.theory.exact import exact, is_whole
+from dpframe.theory.exact import exact
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AbsoluteDistance, AtomDomain, Domain, Metric, VectorDomain
+from dpframe.usage import is_integer
 
 
 @ordered
@@ -217,7 +218,7 @@ def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Trans
     """
 
     def divisor(size: int) -> int:
-        if not is_whole(ddof, 0) or ddof >= size:
+        if not is_integer(ddof, 0) or ddof >= size:
             raise InvalidArgument(f"variance: ddof={ddof!r} is a whole number from 0 to {size - 1}, below the size.")
         return size - int(ddof)
 
