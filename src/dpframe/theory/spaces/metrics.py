@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from dpframe.theory.exact import Joint, Length, Root, Triple, exact, exact_root,
 from dpframe.theory.formulas.sensitivity import tight_l1, tight_l2
 
 Row = Sequence[object]
+Parts = list[Fraction | float]  # absolute differences of two values, entry by entry
 Value = Any  # a member of the domain of a metric: a number, a dataset, a vector, a mapping
 
 
@@ -222,6 +223,15 @@ class _Length(Metric):
     def show(self, distance: Length) -> int | float:
         return _number(distance)
 
+    def distance(self, a: Value, b: Value) -> int | float:
+        """In the unit of the entries; infinite for vectors of unequal length."""
+        parts = _parts(a, b)
+        return math.inf if parts is None else self._length(parts)
+
+    @staticmethod
+    def _length(parts: Parts) -> int | float:
+        raise NotImplementedError
+
 
 def _difference(a: float, b: float) -> Fraction | float:
     """|a - b|, exact; infinite if only one of them is finite, or if they are different infinities."""
@@ -239,7 +249,7 @@ def _measured(value: Fraction | float) -> int | float:
     return int(value) if isinstance(value, Fraction) and value.denominator == 1 else float(value)
 
 
-def _parts(a: Value, b: Value) -> list[Fraction | float] | None:
+def _parts(a: Value, b: Value) -> Parts | None:
     """Absolute differences per coordinate (per key, where an absent key is 0); None for vectors of unequal length."""
     if isinstance(a, Mapping):
         return [_difference(a.get(k, 0), b.get(k, 0)) for k in {**a, **b}]
@@ -248,11 +258,15 @@ def _parts(a: Value, b: Value) -> list[Fraction | float] | None:
     return [_difference(x, y) for x, y in zip(a, b, strict=True)] if len(a) == len(b) else None
 
 
-def _total(parts: list[Fraction | float]) -> Fraction | float:
-    return math.inf if math.inf in parts else sum((Fraction(p) for p in parts), Fraction(0))
+def _total(parts: Parts) -> int | float:
+    return math.inf if math.inf in parts else _measured(sum((Fraction(p) for p in parts), Fraction(0)))
 
 
-def _euclid(parts: list[Fraction | float]) -> int | float:
+def _largest(parts: Parts) -> int | float:
+    return _measured(max(parts, default=Fraction(0)))
+
+
+def _euclid(parts: Parts) -> int | float:
     if math.inf in parts:
         return math.inf
     squared = sum((Fraction(p) ** 2 for p in parts), Fraction(0))
@@ -281,10 +295,7 @@ class L1Distance(_Length):
     3
     """
 
-    def distance(self, a: Value, b: Value) -> int | float:
-        """In the unit of the entries; infinite for vectors of unequal length."""
-        parts = _parts(a, b)
-        return math.inf if parts is None else _measured(_total(parts))
+    _length = staticmethod(_total)
 
 
 @dataclass(frozen=True)
@@ -295,10 +306,7 @@ class L2Distance(_Length):
     5
     """
 
-    def distance(self, a: Value, b: Value) -> int | float:
-        """In the unit of the entries; infinite for vectors of unequal length."""
-        parts = _parts(a, b)
-        return math.inf if parts is None else _euclid(parts)
+    _length = staticmethod(_euclid)
 
 
 @dataclass(frozen=True)
@@ -314,26 +322,40 @@ class LinfDistance(_Length):
 
     monotonic: bool = False
 
+    _length = staticmethod(_largest)
+
     def distance(self, a: Value, b: Value) -> int | float:
         """In the unit of the entries; infinite for unequal lengths, and where `monotonic` does not hold."""
-        parts = _parts(a, b)
-        if parts is None:
-            return math.inf
-        if self.monotonic:
-            keys = list({**a, **b}) if isinstance(a, Mapping) else None
-            pairs = [(a.get(k, 0), b.get(k, 0)) for k in keys] if keys is not None else list(zip(a, b, strict=True))
+        length = super().distance(a, b)
+        if self.monotonic and length < math.inf:
+            keys = {**a, **b} if isinstance(a, Mapping) else None
+            pairs = list(zip(a, b, strict=True)) if keys is None else [(a.get(k, 0), b.get(k, 0)) for k in keys]
             if any(x > y for x, y in pairs) and any(x < y for x, y in pairs):
                 return math.inf
-        return _measured(max(parts, default=Fraction(0)))
+        return length
 
 
+@dataclass(frozen=True)
 class _CellDistance(Metric):
     """Base class of the joint distances on cells: (number of cells that change, l1 or l2 of the change, linf)."""
 
-    inner_metric: AbsoluteDistance
+    inner_metric: AbsoluteDistance = AbsoluteDistance()
+    _middle: ClassVar[str]
 
-    def _tightened(self, l0: int, middle: Length, linf: Length) -> Triple:
+    @staticmethod
+    def _length(parts: Parts) -> int | float:
         raise NotImplementedError
+
+    @staticmethod
+    def _tightened(l0: int, middle: Length, linf: Length, /) -> Triple:
+        raise NotImplementedError
+
+    def distance(self, a: Value, b: Value) -> Joint:
+        """(count, unit of the cells, unit of the cells); infinite lengths for vectors of unequal length."""
+        parts = _parts(a, b)
+        if parts is None:
+            return Joint((math.inf, math.inf, math.inf))
+        return Joint((sum(p != 0 for p in parts), self._length(parts), _largest(parts)))
 
     def parse(self, distance: object, name: str = "d_in") -> Triple:
         if not isinstance(distance, tuple | list) or len(distance) != 3:
@@ -344,10 +366,7 @@ class _CellDistance(Metric):
     def show(self, distance: Triple) -> Joint:
         return Joint((int(distance[0]), _number(distance[1]), _number(distance[2])))
 
-    _middle = "l1"
 
-
-@dataclass(frozen=True)
 class L01InfDistance(_CellDistance):
     """The triple (l0, l1, linf) of two vectors or mappings: number, sum and largest of the cells' differences.
 
@@ -357,21 +376,9 @@ class L01InfDistance(_CellDistance):
     (2, 3, 2)
     """
 
-    inner_metric: AbsoluteDistance = AbsoluteDistance()
-
-    def distance(self, a: Value, b: Value) -> Joint:
-        """(count, unit of the cells, unit of the cells); infinite lengths for vectors of unequal length."""
-        parts = _parts(a, b)
-        if parts is None:
-            return Joint((math.inf, math.inf, math.inf))
-        largest = max(parts, default=Fraction(0))
-        return Joint((sum(p != 0 for p in parts), _measured(_total(parts)), _measured(largest)))
-
-    def _tightened(self, l0: int, middle: Length, linf: Length) -> Triple:
-        return tight_l1(l0, middle, linf)
+    _middle, _length, _tightened = "l1", staticmethod(_total), staticmethod(tight_l1)
 
 
-@dataclass(frozen=True)
 class L02InfDistance(_CellDistance):
     """The triple (l0, l2, linf) of two vectors or mappings: number, length and largest of the cells' differences.
 
@@ -379,16 +386,4 @@ class L02InfDistance(_CellDistance):
     (2, 5, 4)
     """
 
-    inner_metric: AbsoluteDistance = AbsoluteDistance()
-    _middle = "l2"
-
-    def distance(self, a: Value, b: Value) -> Joint:
-        """(count, unit of the cells, unit of the cells); infinite lengths for vectors of unequal length."""
-        parts = _parts(a, b)
-        if parts is None:
-            return Joint((math.inf, math.inf, math.inf))
-        largest = max(parts, default=Fraction(0))
-        return Joint((sum(p != 0 for p in parts), _euclid(parts), _measured(largest)))
-
-    def _tightened(self, l0: int, middle: Length, linf: Length) -> Triple:
-        return tight_l2(l0, middle, linf)
+    _middle, _length, _tightened = "l2", staticmethod(_euclid), staticmethod(tight_l2)
