@@ -27,7 +27,7 @@ from dpframe.plan.types import kind
 def fewer_candidates():
     """Each cell is a group here, and millions of counts for each of them do not fit into memory."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grid, "_MOST", 2**12)
+        patch.setattr(grid, "_MOST", 2**10)
         yield
 
 
@@ -199,4 +199,4 @@ def test_every_aggregate_sees_each_cell(engine):
 def test_every_aggregate_of_every_type_sees_each_cell(engine, unit):
     """Half of the types with an identifier and half without, and the other way round on the next engine."""
     turn = EVERY.index(engine) + (unit == "r")
-    hold(engine, list(TYPES)[turn % 2 :: 2], unit, each=1)
+    hold(engine, list(TYPES)[turn % 2 :: 2], unit, each=3)
