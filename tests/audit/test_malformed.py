@@ -310,6 +310,12 @@ CALLS = {
     "released.shrink": (MEANS.shrink, {"column": "m"}),
     "released.difference": (MEANS.difference, {"first": "a", "second": "b", "column": "m", "alpha": 0.1}),
     "released.compare": (MEANS.compare, {"reference": "a", "column": "m", "alpha": 0.1}),
+    "released.share": (GROUPED.share, {"column": "count", "alpha": 0.1}),
+    "released.rolling": (GROUPED.rolling, {"window": 2, "column": "count", "on": "x", "alpha": 0.1}),
+    "released.diff": (GROUPED.diff, {"periods": 1, "column": "count", "on": "x", "alpha": 0.1}),
+    "released.pct_change": (GROUPED.pct_change, {"periods": 1, "column": "count", "on": "x", "alpha": 0.1}),
+    "released.rebase": (GROUPED.rebase, {"base": "[0, 9]", "to": 1, "column": "count", "on": "x", "alpha": 0.1}),
+    "released.round": (GROUPED.round, {"base": 5}),
     "released.plot": (GROUPED.plot, {"column": "count", **LOOK, "sort": "keys"}),
     # One line
     "one line": (

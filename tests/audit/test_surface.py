@@ -51,8 +51,8 @@ CLASSES = {
     Regression: {"released": f"{RELEASED} coefficients explain is_told plot predict release"},
     Batch: {"facts": "cost noise", "pays": "release"},
     dp.Release: {
-        "released": f"{RELEASED} ci compare covers difference fill independence noise nonnegative plot round shrink "
-        "suppress value with_ci"
+        "released": f"{RELEASED} ci compare covers diff difference fill independence noise nonnegative pct_change plot "
+        "rebase rolling round share shrink suppress value with_ci"
     },
     Series: {"facts": "explain reads", "pays": "add", "released": "table total window"},
     SeriesNumbers: {"released": f"{WRITTEN} cost error plot statement stored table title value"},

@@ -4,6 +4,7 @@ The number without noise is that of the rows under the stated limits and bounds.
 bounds remove are not in the error. The error of each statistic is in `release.estimators`.
 """
 
+from dpframe.release.accuracy.combinations import Combinations
 from dpframe.release.accuracy.group_differences import Differences, holm
 from dpframe.release.accuracy.independence import Independence, independence
 from dpframe.release.accuracy.intervals import (
@@ -18,6 +19,7 @@ from dpframe.release.accuracy.intervals import (
 )
 
 __all__ = [
+    "Combinations",
     "Differences",
     "Independence",
     "check_alpha",

@@ -87,7 +87,7 @@ class Differences:
                 extra_high += _more(first, sampled_up[one]) + _more(second, sampled_down[other])
         below = np.sqrt(down[one] ** 2 + up[other] ** 2 + extra_low)
         above = np.sqrt(up[one] ** 2 + down[other] ** 2 + extra_high)
-        below, above = _in_steps(below * unit, step), _in_steps(above * unit, step)
+        below, above = in_steps(below * unit, step), in_steps(above * unit, step)
         return self.estimates - below, self.estimates + above
 
     @property
@@ -130,7 +130,7 @@ class Differences:
         return _p_values(self)
 
 
-def _in_steps(lengths: Floats, step: float) -> Floats:
+def in_steps(lengths: Floats, step: float) -> Floats:
     """Lengths on the reals as those of numbers in steps, rounded up; the same lengths where there is no step."""
     return np.ceil(lengths / step - 0.5 - _NEARLY) * step if step else lengths
 

@@ -29,6 +29,7 @@ from dpframe.release.answer.numbers import (
 )
 from dpframe.release.answer.postprocess import (
     GROUPS_FOUND,
+    adds_up,
     found_words,
     is_total,
     known_nonnegative,
@@ -67,6 +68,7 @@ __all__ = [
     "Reader",
     "RemainingRows",
     "Suppression",
+    "adds_up",
     "aligned",
     "check_limit_of_numbers",
     "compared_groups",

@@ -26,7 +26,7 @@ from dpframe.release.answer import (
 )
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.charts import Grouped, grouped_chart, heatmap, in_words, margin, read_look, title_of
-from dpframe.release.shown.comparisons import Compares, Shrinks
+from dpframe.release.shown.comparisons import Shrinks
 from dpframe.release.shown.crosstab import (
     BOUNDS_SHOWN,
     as_text,
@@ -36,6 +36,7 @@ from dpframe.release.shown.crosstab import (
     errors_across,
     laid_out,
 )
+from dpframe.release.shown.derived import Derives
 from dpframe.release.shown.error_tables import crosstab, error_table, largest_errors, noise_table
 from dpframe.release.shown.files import grid_html, long_html
 from dpframe.release.shown.left_out import scope, with_left_out
@@ -46,7 +47,7 @@ from dpframe.usage import RELEASED, NoNumber, explains, warn
 
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(NoNumber, Shrinks[Table_co], Compares[Table_co]):
+class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
     """A released table with its cost and its errors.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow; type checkers know
