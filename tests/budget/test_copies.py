@@ -319,6 +319,74 @@ def test_a_move_that_is_stopped_at_its_last_step_goes_on(tmp_path):
     assert Ledger(new).budget("visits").history() == history
 
 
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+@pytest.mark.parametrize("aside", [False, True])
+def test_a_ledger_is_not_moved_onto_itself(places, tmp_path, kind, aside):
+    """Whatever the place is called, and nobody waits for the lock that the move itself holds."""
+    place = places(kind, "study")
+    filled(place)
+    names = [place]
+    if kind == "sqlite":
+        (tmp_path / "link").symlink_to(tmp_path / "study")
+        names += [tmp_path / "study" / "a.sqlite", tmp_path / "link" / "a.sqlite"]
+    else:
+        names += [f"{place}&application_name=another"]
+    if aside:
+        Ledger.migrate(place, places("sqlite", "elsewhere"))
+    for name in names:
+        with pytest.raises(errors.LedgerUnavailable, match="already"):
+            Ledger.migrate(place, name)
+    if not aside:
+        paid(Ledger(place).budget("visits"))
+
+
+def test_a_ledger_that_was_moved_is_not_adopted_as_if_nothing_was_spent_since(tmp_path, watched):
+    """It goes on in the new place, so both would be spent in full."""
+    place, new = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
+    filled(place)
+    Ledger.migrate(place, new)
+    some = {"visits": 0.1, "orders": 0.1, "rows": 0.1}
+    for call in (
+        lambda lost: Ledger.adopt(place, lost=lost, **SAID),
+        lambda lost: Ledger.restore(place, tmp_path / "c.sqlite", lost=lost, **SAID),
+    ):
+        for lost in ("none", dict.fromkeys(some, 0), some | {"rows": 0}):
+            with pytest.raises(errors.LedgerDamaged, match=r"was moved to .*b\.sqlite"):
+                call(lost)
+            with pytest.raises(errors.LedgerUnavailable):
+                Ledger(place)
+        (tmp_path / "c.sqlite").unlink(missing_ok=True)
+    paid(Ledger.adopt(place, lost=some, **SAID).budget("visits"))
+
+    place, witness = watched
+    filled(place, witness=witness)
+    new = place.with_name("new.sqlite")
+    Ledger.migrate(place, new, witness=witness)
+    again = Ledger.adopt(
+        place, witness=witness, **SAID
+    )  # it knows that nothing was spent in the new place, and never will
+    paid(again.budget("visits"))
+    with pytest.raises(errors.LedgerDamaged):
+        paid(Ledger(new, witness=witness).budget("visits"))
+    again.verify()
+
+
+def test_without_a_witness_a_new_budget_may_be_one_that_was_lost(tmp_path):
+    ledger = filled(tmp_path / "a.sqlite")
+    ledger.backup(tmp_path / "b.sqlite")
+    paid(ledger.budget("later", epsilon=1))
+    again = Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost="none", **SAID)
+    with pytest.raises(errors.BudgetMismatch, match="no witness knew whether a budget 'later' was made after it"):
+        again.budget("later", epsilon=1)
+    assert again.budgets() == ["orders", "rows", "visits"]
+    paid(again.budget("visits", epsilon=5))
+    paid(again.budget("later", epsilon=1, create=True))
+    paid(again.budget("later", epsilon=1))
+    Ledger(tmp_path / "d.sqlite").backup(tmp_path / "empty.sqlite")
+    with pytest.raises(errors.LedgerUnavailable, match="no budget"):
+        Ledger.restore(tmp_path / "empty.sqlite", tmp_path / "e.sqlite", lost="none", **SAID)
+
+
 def test_what_is_no_beginning_of_a_move_is_left_alone(tmp_path):
     place, new = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
     filled(place)

@@ -8,6 +8,8 @@ import pytest
 
 import dpframe as dp
 from dpframe import errors
+from dpframe.noise import bits
+from dpframe.testing import Words
 
 CELLS = ["Rosebud", "Xanadu"]
 ROWS = pl.DataFrame({"id": [1, 1, 2], "place": [*CELLS, CELLS[0]], "x": [1.0, 2.0, 31337.0]})
@@ -87,3 +89,27 @@ def test_nothing_is_logged_where_nobody_configured_it(capfd):
     asked(dp.Budget(epsilon=1)).release(epsilon=0.25)
     assert logging.getLogger("dpframe").level == logging.NOTSET
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("way", ["callback", "handler"])
+def test_noise_that_a_callback_fixes_is_not_that_of_the_release(tmp_path, way):
+    """What is called after the charge changes nothing of the release, which is paid and stored."""
+    entered = []
+
+    def fix(*_):
+        entered.append(bits._source.set(Words("fixed")))
+
+    budget, handler = dp.Ledger(tmp_path / "a.sqlite").budget("visits", epsilon=1), logging.Handler()
+    handler.emit = fix
+    stop = dp.on_release(fix) if way == "callback" else lambda: dp.release.announced.LOG.removeHandler(handler)
+    if way == "handler":
+        dp.release.announced.LOG.addHandler(handler)
+        dp.release.announced.LOG.setLevel("INFO")
+    try:
+        numbers = {asked(budget).release(epsilon=0.25).value for _ in range(4)}
+    finally:
+        stop()
+        dp.release.announced.LOG.setLevel(logging.NOTSET)
+    assert len(entered) == 8
+    assert len(numbers) > 1
+    assert [line.status for line in budget.history()] == ["released"] * 4

@@ -146,9 +146,10 @@ class Budget(BudgetState):
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
             loss = loss + Loss.none(in_rho=True)
-        body = body_of(loss, subject, query, name, plan, events, policies) | self._payer.described
+        body = body_of(loss, subject, query, name, plan, events, policies)
         with self._book.write() as page:
             at = now()
+            body |= self._payer.described(page.role)
             self._check_subject(page.subject, subject)
             earlier = known(page, body)
             if earlier is not None:
@@ -223,9 +224,9 @@ class Budget(BudgetState):
         """
         self._check_call(name, False, batch=False)
         body = {**body_of(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,), policies), "opens": {**opens}}
-        body |= self._payer.described
         with self._book.write() as page:
             at = now()
+            body |= self._payer.described(page.role)
             if subject is not None:
                 self._check_subject(page.subject, subject)
             earlier = known(page, body)
@@ -320,7 +321,11 @@ class Budget(BudgetState):
             raise InvalidArgument("resolve: give the name of a release, or the number of its charge in history().")
         if by is not None and not is_text(by):
             raise InvalidArgument("by= is the name of whoever marks it as lost: budget.resolve('visits', by='Ada').")
-        charges = [entry for entry in self._book.entries() if entry.kind == "charge" and "opens" not in entry.body]
+        charges = [
+            entry
+            for entry in self._book.entries()
+            if entry.kind == "charge" and not {"opens", "gives"} & set(entry.body)
+        ]
         earlier = next((e for e in reversed(charges) if release in (e.name, e.number)), None)
         if earlier is None:
             raise InvalidArgument(f"resolve: no release {release!r} was charged to this budget.")

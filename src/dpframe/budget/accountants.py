@@ -31,6 +31,10 @@ class Accountant(Protocol):
         """What a release of this price adds to the sums. Input: the sums so far; the limit; what is known besides."""
         ...
 
+    def reserved(self, opening: Loss, limit: Loss) -> Loss:
+        """What the sums have for an allowance of a limit. Input: what they had for it when it was paid."""
+        ...
+
     def allows(self, total: Loss, limit: Loss) -> bool:
         """Whether sums are within the limit."""
         ...
@@ -73,6 +77,10 @@ class _Sums:
     def charged(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None = None) -> Loss:
         """The price."""
         return price
+
+    def reserved(self, opening: Loss, limit: Loss) -> Loss:
+        """The limit."""
+        return limit
 
     def allows(self, total: Loss, limit: Loss) -> bool:
         """Whether each sum is at most the limit."""

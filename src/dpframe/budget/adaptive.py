@@ -88,6 +88,12 @@ class GaussianDp:
         epsilon = price.exact_epsilon if price.exact_rho is None else counted.exact_epsilon
         return replace(counted, simple=Loss.charged(epsilon, price.exact_delta))
 
+    def reserved(self, opening: Loss, limit: Loss) -> Loss:
+        """Its ε and δ, and if it was paid after the two sums began, the μ² of this ε."""
+        epsilon, delta = limit.exact_epsilon, limit.exact_delta
+        squares = pure_to_gdp(epsilon) if _squares(opening) else Fraction(0)
+        return replace(_counted(epsilon, delta, squares), simple=Loss.charged(epsilon, delta))
+
     def allows(self, total: Loss, limit: Loss) -> bool:
         """Whether sums are within the limit."""
         if total.split is None:

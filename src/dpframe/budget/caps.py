@@ -5,7 +5,8 @@ whatever the accountant makes of them together: ε with ε, δ with δ, ρ with 
 counts under a cap of ε as the ε that it implies at the δ of the whole budget. A release about one part of a partition
 and one within an allowance count at their own price. A series counts once, when it is paid. An allowance is no release:
 it counts for the spender who takes it, in full and at once, since nobody else can spend that part any more, and what it
-pays for counts for no spender again. A stored answer is free and counts for nobody.
+pays for counts for no spender again; what is moved to another's or returned is taken off again. A stored answer is free
+and counts for nobody.
 
 Sums are kept in the row and the entries of a budget, and are read and written in the transaction of the charge. Periods
 are those of a calendar in a time zone. A sum belongs to the latest period that was seen: a clock that is set back does
@@ -164,7 +165,7 @@ def replaced(state: State | None, recorded: Recorded) -> Recorded:
 
 def own_price(body: Mapping[str, Any]) -> Loss:
     """What a charge counts under the caps of a release and of periods. An allowance counts when it is spent."""
-    if "nights" in body.get("opens", {}):
+    if "nights" in body.get("opens", {}) or "gives" in body or "from" in body:
         return Loss.none()
     if "capped" in body:
         return loss_of(body["capped"])
@@ -174,10 +175,18 @@ def own_price(body: Mapping[str, Any]) -> Loss:
 
 
 def spender_price(body: Mapping[str, Any]) -> Loss:
-    """What a charge counts for its spender: an allowance once, when it is taken; all else as under other caps."""
+    """What a charge counts for its spender: an allowance once, when it is taken; all else as under other caps.
+
+    What moves from the allowance of one spender to that of another is taken off the first one's sum and counts for the
+    second one.
+    """
+    within = body.get("within", {})
     if "nights" in body.get("opens", {}):
         return price_of(body)
-    return Loss.none() if body.get("within", {}).get("held") else own_price(body)
+    if ("gives" in body or "from" in body) and within.get("held"):
+        amount = loss_of(within["loss"])
+        return amount if "from" in body else Loss.none() - amount
+    return Loss.none() if within.get("held") else own_price(body)
 
 
 class Cap(NamedTuple):
@@ -258,7 +267,7 @@ def _most(caps: Recorded, name: str) -> dict[str, Fraction]:
 
 def _parts(loss: Loss, *, positive: bool = False) -> dict[str, Fraction]:
     parts = {"epsilon": loss.exact_epsilon, "delta": loss.exact_delta, "rho": loss.exact_rho or Fraction(0)}
-    return {part: amount for part, amount in parts.items() if amount or not positive}
+    return {part: amount for part, amount in parts.items() if amount > 0 or not positive}
 
 
 def _within(total: Loss, price: Loss, most: Mapping[str, Fraction]) -> bool:
@@ -396,5 +405,5 @@ def _uncounted(price: Loss, most: Mapping[str, Fraction]) -> set[str]:
 
 def spenders_of(entries: list[Entry]) -> dict[str, Loss]:
     """What each spender has spent, by simple addition of the prices."""
-    charges = [entry.body for entry in entries if entry.kind == "charge" and "spender" in entry.body]
+    charges = [entry.body for entry in entries if "by_spender" in entry.body]
     return {body["spender"]: loss_of(body["by_spender"]) for body in charges}

@@ -23,6 +23,7 @@ class Charge(NamedTuple):
     `status` is "released" once the table is stored with the charge. It is "failed" if an error was raised after the
     charge, "lost" if somebody marked the release as lost, and "pending" otherwise: the release is running, or it was
     interrupted or killed after it was charged. A charge that pays for later lines is "open", such as that of a series.
+    A part of an allowance that was moved to another one, or returned to the budget, is "given".
     `paid_by` is the number of the line that paid for this one in advance, and `price` is this line's part of that. So
     the prices of all lines without `paid_by` add up to what was paid. `spender` is who spent it, if that was said, and
     `purpose` what for. `policies` are the policy files that the rows were under, each with its hash: "visits.toml,
@@ -61,8 +62,9 @@ class Entry:
 
     `kind` is "open" (the limits), "charge", "result" (the table of a charge), "failure" (an error after a charge),
     "lost" (a pending charge whose answer nobody will see), "acknowledgement" (of failures: how many, and by whom),
-    "partition", or "caps" (the new ones, and who changed them). Results, failures and losses name their charge by its
-    number.
+    "partition", "caps" (the new ones, and who changed them), or "transfer" (what an allowance receives, or is returned
+    to the budget; the charge before it is that of the allowance which gives it). Results, failures and losses name
+    their charge by its number.
     """
 
     number: int

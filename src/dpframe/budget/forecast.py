@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe.budget import account
 from dpframe.budget.account import Budget
-from dpframe.budget.allowance import Pace, losses_of
+from dpframe.budget.allowance import Record
 from dpframe.budget.entries import Entry, loss_of, price_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.verbs import offered, registered
@@ -85,7 +85,7 @@ def forecast(budget: Budget) -> Forecast:
     for opening in charges:
         if "opens" not in opening.body:
             continue
-        lines = [entry for entry in charges if entry.about == opening.number]
+        lines = [entry for entry in entries if entry.about == opening.number and entry.kind in ("charge", "transfer")]
         if "nights" in opening.body["opens"]:
             more, words, last = _planned(opening, lines, at)
             rows += more
@@ -185,20 +185,23 @@ def _planned(
     opening: Entry, lines: Sequence[Entry], now: dt.datetime
 ) -> tuple[list[tuple[Any, ...]], str, dt.date | None]:
     """Rows and sentence for an allowance: each later night spends its share."""
-    pace, of = Pace.of(opening), opening.name or ""
-    losses = losses_of(list(lines))
-    payments = [(line.when, _size(loss)) for line, (_, loss) in zip(lines, losses, strict=True)]
-    most, share, night = _size(pace.limit), _size(pace.share), pace.night(now)
+    record, of = Record(opening, lines), opening.name or ""
+    pace = record.pace
+    paid = [line for line in lines if line.kind == "charge" and "gives" not in line.body]
+    payments = [(line.when, _size(loss)) for line, (_, loss) in zip(paid, record.releases, strict=True)]
+    most, share, night = _size(record.limit), _size(pace.share), pace.night(now)
     rows = _days(of, _by_day(payments), most, now.date()) if payments else []
+    if record.closed is not None:
+        return rows, f"{of}: closed on {record.closed.date()}, {record.spent} spent.", None
     if pace.endless:
-        return rows, f"{of}: {pace.limit}, of which {pace.left(losses, night)} is left.", None
+        return rows, f"{of}: {record.limit}, of which {record.left(night)} is left.", None
     total = sum(size for _, size in payments)
     first = max(night + 1, 0)
     for ahead in range(first, min(pace.nights, first + _LONGEST)):
         total += share
         rows.append((of, pace.day(ahead), share, total, most, "planned"))
     last = pace.day(pace.nights - 1)
-    nights_left, tonight = max(pace.nights - max(night, 0), 0), pace.left(losses, night)
+    nights_left, tonight = max(pace.nights - max(night, 0), 0), record.left(night)
     words = (
         f"{of}: {pace.nights} {pace.word}s from {pace.day(0)} to {last}, {pace.share} each; {nights_left} {pace.word}s "
         f"are left, and {tonight} of this {pace.word}."

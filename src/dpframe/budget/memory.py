@@ -91,6 +91,8 @@ class MemoryBook:
 class _MemoryPage:
     """A page of a book in memory."""
 
+    role: str | None = None
+
     def __init__(self, book: MemoryBook) -> None:
         self._book = book
         self.spent, self.subject, self.parts = book._spent, book._subject, book._parts
@@ -128,7 +130,7 @@ class _MemoryPage:
         return self._about(number, "lost") is not None
 
     def members(self, opening: int) -> list[Entry]:
-        return [e for e in self._book._entries if e.about == opening and e.kind == "charge"]
+        return [e for e in self._book._entries if e.about == opening and e.kind in ("charge", "transfer")]
 
     def _about(self, number: int, kind: str) -> Entry | None:
         later = self._book._entries[number:]  # what is about an entry comes after it, and numbers begin at 1

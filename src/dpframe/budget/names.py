@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from dpframe.budget.entries import canonical, texts_of
 from dpframe.budget.losses import Loss
-from dpframe.errors import InvalidArgument
+from dpframe.errors import BudgetMismatch, InvalidArgument
 
 SHOWN = 8  # differences in a message
 
@@ -179,7 +179,10 @@ def user_name() -> str:
 
 
 class Payer(NamedTuple):
-    """Who spends what is charged, for caps, and what for; None where nobody said it. Nothing proves either."""
+    """Who spends what is charged, for caps, and what for; None where nobody said it.
+
+    Nothing proves either, but where a database says who is here: see `dpframe.budget.ledger.postgres`.
+    """
 
     spender: str | None = None
     purpose: str | None = None
@@ -196,9 +199,18 @@ class Payer(NamedTuple):
             check_plain(str(text))
         return cls(*(None if text is None else str(text) for text, _ in examples.values()))
 
-    @property
-    def described(self) -> dict[str, Any]:
-        """What the entry of a charge says of it: also the user, the machine and the process that charge."""
-        typed = {name: text for name, text in self._asdict().items() if text is not None}
-        by = self.spender or user_name()
+    def described(self, role: str | None) -> dict[str, Any]:
+        """What the entry of a charge says of it: also the user, the machine and the process that charge.
+
+        Input:  role: who the database says is here; None where it does not
+        Errors: BudgetMismatch for a spender that is somebody else
+        """
+        if role is not None and self.spender not in (None, role):
+            raise BudgetMismatch(
+                f"The database says that {role!r} spends here, and spender={self.spender!r} was typed. Nothing was "
+                "spent. Leave spender= out."
+            )
+        payer = self._replace(spender=role or self.spender)
+        typed = {name: text for name, text in payer._asdict().items() if text is not None}
+        by = payer.spender or user_name()
         return {"by": by, "host": socket.gethostname(), "process": os.getpid(), **typed}

@@ -23,6 +23,7 @@ class Page(Protocol):
     parts: Parts
     failures: Failures
     caps: Mapping[str, Any] | None  # caps and their sums; see `dpframe.budget.caps`
+    role: str | None  # who spends, where the database says it
 
     @property
     def head(self) -> str:
@@ -54,7 +55,7 @@ class Page(Protocol):
         ...
 
     def members(self, opening: int) -> list[Entry]:
-        """The charges that the charge `opening` paid for in advance, oldest first."""
+        """The charges that the charge `opening` paid for in advance, and transfers to it, oldest first."""
         ...
 
 

@@ -17,6 +17,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.usage import is_integer
 
 _STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
+_NO_RELEASE = {"opens": "open", "gives": "given"}
 
 
 class BudgetState(Verbs):
@@ -100,7 +101,7 @@ class BudgetState(Verbs):
         return spenders_of(self._book.entries())
 
     def history(self) -> list[Charge]:
-        """All charges, oldest first, each with a status: "released", "failed", "lost", "pending" or "open".
+        """All charges, oldest first, each with a status: "released", "failed", "lost", "pending", "open" or "given".
 
         >>> import polars as pl, dpframe as dp
         >>> budget = dp.Budget(epsilon=1.0)
@@ -111,11 +112,11 @@ class BudgetState(Verbs):
         """
         entries = self._book.entries()
         status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
-        return [
-            line_of(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
-            for entry in entries
-            if entry.kind == "charge"
-        ]
+        lines = []
+        for entry in (entry for entry in entries if entry.kind == "charge"):
+            other = next((word for key, word in _NO_RELEASE.items() if key in entry.body), None)
+            lines.append(line_of(entry, other or status.get(entry.number, "pending")))
+        return lines
 
     @property
     def failures(self) -> Failures:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, NamedTuple
 
 from dpframe.budget import Loss, Receipt
@@ -65,7 +66,12 @@ def announce(what: str, account: object, receipt: Receipt, name: str | None, wor
     budget = getattr(account, "name", None)  # an account of somebody else may have none
     since = None if what in ("charged", "stored") else (dt.datetime.now(dt.UTC) - receipt.when).total_seconds()
     event = Event(what, budget, name, receipt.loss, receipt.number, since)
-    title = ", ".join(text for text in (budget, name) if text is not None) or f"#{receipt.number}"
+    copy_context().run(_tell, event, words)
+
+
+def _tell(event: Event, words: str) -> None:
+    """Log an event and call the callbacks: in a context of their own, so that they change none of the release's."""
+    title = ", ".join(text for text in (event.budget, event.name) if text is not None) or f"#{event.number}"
     LOG.info("%s: %s", visible(title), visible(words), extra={"dpframe": event.to_dict()})
     for callback in [*_CALLBACKS]:
         try:

@@ -56,7 +56,7 @@ TABLES = STORED.join(CHARGES, sa.and_(CHARGES.c.budget == ENTRIES.c.budget, CHAR
 ABOUT = sa.select(ENTRIES.c.number).where(
     ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == B("kind")
 )
-MEMBERS = ALL.where(ENTRIES.c.about == B("n"), ENTRIES.c.kind == "charge")
+MEMBERS = ALL.where(ENTRIES.c.about == B("n"), ENTRIES.c.kind.in_(["charge", "transfer"]))
 STATES = ("spent", "subject", "parts", "number", "head", "at", "failures", "acknowledged", "caps")
 ADD, KEEP = ENTRIES.insert(), DATA.insert()
 MOVE = BUDGETS.update().where(BUDGETS.c.name == B("b")).values({key: B(f"to_{key}") for key in STATES})
@@ -154,6 +154,7 @@ class LedgerBook:
         """
         with self._store.transaction(write=True) as connection:
             page = LedgerPage(connection, self._name, self._skew)
+            page.role = self._store.role(connection)
             self._check(page)
             yield page
             if page.moved:
@@ -223,6 +224,7 @@ class LedgerPage:
 
     def __init__(self, connection: sa.Connection, name: str, skew: dt.timedelta) -> None:
         self._connection, self._name, self._skew = connection, name, skew
+        self.role: str | None = None
         row = quick(connection, STATE, {"b": name}).first()
         if row is None:
             raise LedgerDamaged(
@@ -325,6 +327,6 @@ class LedgerPage:
         return quick(self._connection, ABOUT, {"b": self._name, "n": number, "kind": kind}).first() is not None
 
     def members(self, opening: int) -> list[Entry]:
-        """The charges that `opening` paid for in advance, oldest first."""
+        """The charges that `opening` paid for in advance, and transfers to it, oldest first."""
         with readable(self._name):
             return [entry_of(row) for row in self._connection.execute(MEMBERS, {"b": self._name, "n": opening})]

@@ -18,7 +18,7 @@ from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named
 from dpframe.budget.entries import loss_of, texts_of
 from dpframe.budget.ledger.book import HASH, LedgerPage
-from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER
+from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER, UNWATCHED
 from dpframe.budget.ledger.store import Store, set_aside
 from dpframe.budget.ledger.verify import verified
 from dpframe.budget.ledger.witness import State, Witness, check_forward
@@ -57,6 +57,8 @@ def migrate(source: Store, target: Store, witness: Witness | None) -> dict[str, 
 
     Errors: LedgerUnavailable if the target is anything but the beginning of this move; LedgerDamaged
     """
+    if source.place == target.place or not _is_free(target):
+        raise _another(target)
     if not _is_there(target):
         with target.building() as connection:
             _copy(source, connection)
@@ -67,7 +69,7 @@ def migrate(source: Store, target: Store, witness: Witness | None) -> dict[str, 
             raise LedgerDamaged(f"The ledger {source.place} is an older copy than its witness knows. It is not moved.")
         with target.transaction(write=True) as new:
             if target.lock(new) > 0 or target.id != source.id:
-                raise LedgerUnavailable(f"There is another ledger in {target.place} already. Choose another place.")
+                raise _another(target)
             _check_begun(old, new)
             if not is_moved:
                 _copy_rows(old, new)
@@ -103,11 +105,16 @@ def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) 
             series, all releases together lose at most what this ledger says: the missing ones compose with all others
             to their loss and L. "all" counts twice the limit, so no sum of any accountant is within the limit again,
             and neither releases nor allowances, series or parts are paid
+            A budget that was made after the copy is not in it, and only a witness knows its name. So where there was
+            none, later a new budget is only made with create=True
+            A ledger that was moved goes on in the new place. Without a witness, which then opens one of the two alone,
+            something is counted as lost for each of its budgets
     Errors: LedgerDamaged for a copy that does not add up, or if entries are missing and lost says nothing of them
     """
     if not is_text(by) or not is_text(why):
         raise InvalidArgument("by= and why= say who adopts the copy, and why: by='Ada', why='the disk broke'.")
-    checked(store)
+    if not checked(store):
+        raise LedgerUnavailable(f"The ledger {store.place} has no budget, so there is nothing to go on from.")
     with store.transaction(write=True) as connection:
         earlier = abs(store.lock(connection))
         missing = _missing(connection, store, witness)
@@ -116,15 +123,15 @@ def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) 
             store._bring_forward(connection, earlier)
         connection.execute(LEDGER.update().values(format=FORMAT))
         for name, loss in counted.items():
-            _count(connection, name, loss, f"adopted by {by}: {why}")
+            _count(connection, name, loss, f"adopted by {by}: {why}", watched=missing is not None)
         if witness is not None:
             own = witness.adopt(store.id, _states(connection))
             connection.execute(LEDGER.update().values(witnessed=True, witness=own))
     return counted
 
 
-def _count(connection: sa.Connection, name: str, loss: Loss, words: str) -> None:
-    """Charge what was lost, whatever the limit and the caps say."""
+def _count(connection: sa.Connection, name: str, loss: Loss, words: str, *, watched: bool) -> None:
+    """Charge what was lost, whatever the limit and the caps say. Input: watched: whether a witness knew what it was."""
     page = LedgerPage(connection, name, SKEW)
     row = connection.execute(sa.select(BUDGETS.c.accountant, BUDGETS.c.allowed).where(BUDGETS.c.name == name)).one()
     accountant, limit = accountant_named(row.accountant), loss_of(json.loads(row.allowed))
@@ -133,7 +140,7 @@ def _count(connection: sa.Connection, name: str, loss: Loss, words: str) -> None
     body |= {"loss": texts_of(counted), "price": texts_of(loss), "adopted": True}
     page.spent = accountant.total([page.spent, counted])
     entry = page.append("charge", body, account.now())
-    page.append("lost", {"about": entry.number, "by": words}, account.now())
+    page.append("lost", {"about": entry.number, "by": words, **({} if watched else UNWATCHED)}, account.now())
 
 
 # What is missing
@@ -160,12 +167,14 @@ def _missing(connection: sa.Connection, store: Store, witness: Witness | None) -
     return sentences
 
 
+def _limits(connection: sa.Connection) -> dict[str, Loss]:
+    rows = connection.execute(sa.select(BUDGETS.c.name, BUDGETS.c.allowed).order_by(BUDGETS.c.name))
+    return {row.name: loss_of(json.loads(row.allowed)) for row in rows}
+
+
 def _losses(connection: sa.Connection, missing: dict[str, str] | None, lost: Lost) -> dict[str, Loss]:
     """What is counted as lost for each budget. Errors: LedgerDamaged, InvalidArgument."""
-    limits = {
-        row.name: loss_of(json.loads(row.allowed))
-        for row in connection.execute(sa.select(BUDGETS.c.name, BUDGETS.c.allowed).order_by(BUDGETS.c.name))
-    }
+    limits, went = _limits(connection), _moved(connection)
     unsure = list(limits) if missing is None else [name for name in limits if name in missing]
     if lost is None and (missing or missing is None):
         known = "no witness says whether this is the latest copy" if missing is None else "; ".join(missing.values())
@@ -179,10 +188,17 @@ def _losses(connection: sa.Connection, missing: dict[str, str] | None, lost: Los
         if unknown := sorted(named - set(limits)) or sorted(set(unsure) - named):
             words = ", ".join(map(repr, unsure or limits))
             raise InvalidArgument(f"lost= names each of {words}: {unknown[0]!r} does not fit.")
-        return {name: _read(lost[name], limits[name]) for name in limits if name in lost}
-    if lost not in (None, "all", "none"):
+        counted = {name: _read(lost[name], limits[name]) for name in limits if name in lost}
+    elif lost in (None, "all", "none"):
+        counted = {name: _twice(limits[name]) if lost == "all" else _read(0, limits[name]) for name in unsure}
+    else:
         raise InvalidArgument("lost= is 'all', 'none', or what each budget lost: lost={'visits': 0.5}.")
-    return {name: _twice(limits[name]) if lost == "all" else _read(0, limits[name]) for name in unsure}
+    if went and missing is None and not all(loss.exact_epsilon or loss.exact_rho for loss in counted.values()):
+        raise LedgerDamaged(
+            f"This ledger was moved to {next(iter(went.values()))}, which goes on without it, so both would be "
+            "charged. Say what each budget has spent there and may still spend: --lost all, or its ε or ρ."
+        )
+    return {name: _read(0, limits[name]) for name in went} | counted
 
 
 def _read(typed: Any, limit: Loss) -> Loss:
@@ -260,6 +276,28 @@ def _rows(connection: sa.Connection, query: Any) -> list[dict[str, Any]]:
 
 
 # A move
+
+
+def _another(target: Store) -> LedgerUnavailable:
+    return LedgerUnavailable(f"There is another ledger in {target.place} already. Choose another place.")
+
+
+def _is_free(target: Store) -> bool:
+    """Whether a place has no ledger that is charged or was moved, such as the one that is to move, by another name.
+
+    This is asked before anything is locked: nobody waits for a lock that is held for this move itself.
+    """
+    if not _is_there(target):
+        return True
+    with target.transaction() as connection:
+        return connection.execute(sa.select(LEDGER.c.format)).scalar_one() < 0 and not _moved(connection)
+
+
+def _moved(connection: sa.Connection) -> dict[str, str]:
+    """Where each budget of a ledger went, if its last entry says that it was moved."""
+    last = sa.and_(BUDGETS.c.name == ENTRIES.c.budget, BUDGETS.c.number == ENTRIES.c.number)
+    query = sa.select(ENTRIES.c.budget, ENTRIES.c.body).join(BUDGETS, last).where(ENTRIES.c.kind == "moved")
+    return {row.budget: str(json.loads(row.body)["to"]) for row in connection.execute(query)}
 
 
 def _is_there(target: Store) -> bool:

@@ -20,7 +20,7 @@ from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.names import Payer, check_plain, is_near, is_text
-from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
+from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged, UnsupportedOperation
 from dpframe.safe_text import visible
 from dpframe.usage import LEDGER, Hints, check_flags, explains
 
@@ -153,16 +153,35 @@ class Ledger(Hints):
         if recorded is None:
             raise InvalidArgument("change_caps: give the caps that hold from now on: dp.Caps(day=1).")
         with changing._book.write() as page:
+            if page.role is not None:
+                raise UnsupportedOperation(f"change_caps: {page.role!r} may not make budgets, and so not change caps.")
             at = account.now()
             now = replaced(page.caps, recorded) if keep else recorded
             page.caps = changed(page.caps, now, at)
             page.append("caps", {"caps": now, "by": by}, at)
 
     def _check_near(self, name: str, *, create: bool) -> None:
-        """Refuse a new name that is nearly that of a budget: it would be a second budget. Errors: BudgetMismatch.
+        """Refuse a new name that may be that of a budget: it would be a second budget. Errors: BudgetMismatch.
 
-        The name itself is no other: another process may have made this budget meanwhile.
+        It is nearly that of another one, or this ledger goes on from a copy and no witness knew which budgets there
+        were. The name itself is no other: another process may have made this budget meanwhile.
         """
+        import sqlalchemy as sa
+
+        from dpframe.budget.ledger.schema import ENTRIES, UNWATCHED
+
+        if not create:
+            mark = sa.select(ENTRIES.c.number).where(
+                ENTRIES.c.kind == "lost", ENTRIES.c.body.contains(canonical(UNWATCHED)[1:-1], autoescape=True)
+            )
+            with self._store.transaction() as connection:
+                unsure = connection.execute(mark.limit(1)).first() is not None
+            if unsure and name not in self.budgets():
+                raise BudgetMismatch(
+                    f"This ledger goes on from an older copy, and no witness knew whether a budget {name!r} was made "
+                    "after it. If there was one about the same people, a second one doubles what they can lose. If "
+                    f"there was none, type ledger.budget({name!r}, ..., create=True)."
+                )
         names = self.budgets()
         near = [other for other in names if other != name and is_near(name, other)]
         if near and not create:

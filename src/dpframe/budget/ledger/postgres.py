@@ -16,6 +16,11 @@ SELECT coalesce(
     (SELECT s FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (s, i)
      WHERE to_regclass(quote_ident(s) || '.dpframe_ledger') IS NOT NULL ORDER BY i LIMIT 1),
     current_schema())"""
+# A schema of the search path that this user may not use: the ledger may be there, and another one would be made.
+HIDDEN = """
+SELECT n.nspname FROM pg_catalog.pg_namespace n
+WHERE n.nspname IN (SELECT btrim(s, ' "') FROM unnest(string_to_array(current_setting('search_path'), ',')) AS path (s))
+    AND NOT has_schema_privilege(n.oid, 'USAGE') LIMIT 1"""
 SETTLED = """
 SELECT current_setting('transaction_isolation'), set_config('synchronous_commit', 'on', true),
     set_config('row_security', 'off', true), set_config('lock_timeout', %s, true),
@@ -24,6 +29,9 @@ TABLES = """
 SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = ANY(%s) AND c.relkind = 'r' AND c.relpersistence = 'p'"""
 
+
+# The user of the session, if it may not make budgets. Another one may charge in the name of others too.
+SPENDER = "SELECT session_user WHERE NOT has_table_privilege(session_user, 'dpframe_budgets', 'INSERT')"
 
 POSTGRES = "dp.Ledger('postgresql+psycopg://user@host/database')"
 # The parameters of a URL that are shown; any other may be a password.
@@ -74,6 +82,13 @@ class PostgresStore(Store):
         """
         if self._schema is None:
             self._schema = connection.exec_driver_sql(SCHEMA).scalar()
+            hidden = connection.exec_driver_sql(HIDDEN).scalar()
+            if hidden is not None:
+                self._schema = None
+                raise LedgerUnavailable(
+                    f"The user of the ledger {self.place} may not use the schema {hidden!r} of its search_path: "
+                    "permission denied. Nothing is released."
+                )
             if self._schema is None:
                 raise LedgerUnavailable(f"The ledger {self.place} has no schema. Set the search_path of its role.")
         level = connection.exec_driver_sql(SETTLED, (str(int(self.timeout * 1000)), self._schema)).scalar()
@@ -95,6 +110,11 @@ class PostgresStore(Store):
                 f"The server of the ledger {self.place} runs with fsync = off, so a crash could lose charges. Nothing "
                 "is released. Set fsync = on."
             )
+
+    def role(self, connection: sa.Connection) -> str | None:
+        """The user of the session, unless it may make budgets."""
+        name = connection.exec_driver_sql(SPENDER).scalar()
+        return None if name is None else str(name)
 
     def _one_at_a_time(self, connection: sa.Connection) -> None:
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7305242117)")

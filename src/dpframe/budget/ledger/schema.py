@@ -10,6 +10,9 @@ import sqlalchemy as sa
 # to it, and versions of dpframe that do not know this refuse it too.
 FORMAT, EARLIEST = 5, 3
 
+# In an entry of a copy that was adopted without a witness: budgets that were made after it are not known here.
+UNWATCHED = {"unwatched": True}
+
 METADATA = sa.MetaData()
 
 LEDGER = sa.Table(

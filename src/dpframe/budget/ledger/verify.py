@@ -18,7 +18,7 @@ from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss
-from dpframe.budget.parts import PartName, Parts, compared, opened, raised
+from dpframe.budget.parts import PartName, Parts, Share, compared, moved, opened, raised
 from dpframe.errors import LedgerDamaged, UnsupportedOperation
 
 PART = (  # the next entries, each result with its table
@@ -167,6 +167,8 @@ class _Reading:
     parts: Parts = field(default_factory=dict)
     openings: dict[int | None, Mapping[str, Any]] = field(default_factory=dict)  # charges that pay for later ones
     within: dict[int | None, Loss] = field(default_factory=dict)  # what was spent of each of these
+    shares: dict[int | None, Share] = field(default_factory=dict)  # what the budget counts for each allowance
+    given: Entry | None = None  # the last entry, if it is a part that an allowance gives
     caps: caps.State | None = None  # the caps with their sums
     spenders: dict[str, Loss] = field(default_factory=dict)  # what each spender spent
     adopted: bool = False  # whether it goes on from a copy, with what was counted as lost
@@ -186,7 +188,12 @@ class _Reading:
         self.place, self.head, self.at, self.latest = place, row.hash, entry.at, max(self.latest, entry.at)
         if (row.name, row.about, row.spender) != (entry.name, entry.about, entry.spender):
             self.problems.append(f"entry {place} is indexed under another name than its own")
+        given, self.given = self.given, None
+        if given is not None and entry.kind != "transfer":
+            self.problems.append(f"charge {given.number} gives a part of an allowance to nobody")
         match entry.kind:
+            case "transfer":
+                self._transfer(place, entry, given, accountant)
             case "open":
                 self.opening = self.opening or entry.body
                 self.caps = caps.begun(entry.body.get("caps"))
@@ -224,6 +231,8 @@ class _Reading:
             self._capped(place, entry)
         if "opens" in entry.body:
             self.openings[place] = entry.body["opens"]
+            if "nights" in entry.body["opens"]:
+                self.shares[place] = Share.of(accountant, entry)
         if "within" in entry.body:
             self._within(place, entry)
         if "part" not in entry.body:
@@ -258,6 +267,30 @@ class _Reading:
             adds_up = accountant_named(self.openings[entry.about]["accountant"])
             before = self.within.get(entry.about, adds_up.total([]))
             self.within[entry.about] = adds_up.total([before, loss_of(entry.body["within"]["loss"])])
+            if "gives" in entry.body:
+                self.given = entry
+            elif entry.about in self.shares:
+                self.shares[entry.about] = self.shares[entry.about].after(entry)
+
+    def _transfer(self, place: int, entry: Entry, given: Entry | None, accountant: Accountant) -> None:
+        """Add what an allowance receives, or what is returned to the budget when it is closed."""
+        about, body = entry.about, entry.body
+        if given is None or given.number != body["from"] or about not in self.shares or given.about not in self.shares:
+            self.problems.append(f"entry {place} is no part that an allowance gave")
+            return
+        giving, amount = self.shares[given.about], loss_of(given.body["within"]["loss"])
+        if "within" in body:
+            change, self.shares[given.about], self.shares[about] = moved(giving, self.shares[about], amount)
+            received = loss_of(body["within"]["loss"])
+            nothing = accountant_named(self.openings[about]["accountant"]).total([])
+            self.within[about] = self.within.get(about, nothing) - received
+        else:
+            change, received = giving.closed(self.total), amount
+            self.shares[given.about] = giving.after(given)
+        if change != loss_of(body["loss"]) or amount != received:
+            self.problems.append(f"entry {place} has another loss than that which was moved")
+        self.total = self.total + change
+        self._capped(place, entry)
 
     def _result(self, place: int, entry: Entry, data: object) -> None:
         if not self._is_open(entry.about):

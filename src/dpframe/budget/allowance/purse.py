@@ -1,0 +1,287 @@
+"""Budgets that another one pays for: for one part of a partition, and an allowance, which is divided over nights."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Self
+
+from dpframe.budget import account
+from dpframe.budget.allowance.moves import close, holder_of, move
+from dpframe.budget.allowance.pace import Pace, Record, planned, read_pace, read_start
+from dpframe.budget.entries import Charge, Entry, texts_of
+from dpframe.budget.lengths import Periods, read_zone
+from dpframe.budget.losses import Loss, Terms, written_number
+from dpframe.budget.names import is_text
+from dpframe.budget.parts import PartName
+from dpframe.budget.receipts import Page, Receipt, Stored
+from dpframe.budget.verbs import Forecasts, offered
+from dpframe.errors import InvalidArgument
+from dpframe.safe_text import visible
+from dpframe.usage import Hints
+
+
+@dataclass(frozen=True)
+class _Tonight:
+    """The place of a charge within its allowance; see `dpframe.budget.receipts.Within`."""
+
+    entry: Entry
+
+    @property
+    def opening(self) -> int:
+        """The number of the charge that opened the allowance."""
+        return self.entry.number
+
+    def again(self, loss: Loss) -> Loss:
+        """The price of the release: one that is paid again costs its full price."""
+        return loss
+
+    def enter(self, page: Page, loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
+        """Errors: BudgetExceeded if the loss is more than tonight's share has left; BudgetMismatch for its holder."""
+        holder_of(self.entry, page.role)
+        record = Record.on(page, self.entry)
+        night = record.pace.night(account.now())
+        record.check(loss, night, "The release costs")
+        nothing = Loss.none(in_rho=page.spent.exact_rho is not None)
+        held = {} if self.entry.spender is None else {"held": True}
+        return nothing, {"loss": texts_of(loss), "night": night, **held}
+
+
+class PaidBy(Hints):
+    """A budget that another one pays for."""
+
+    _budget: account.Budget
+
+    @property
+    def name(self) -> str | None:
+        """The name of the whole budget in its ledger; None in memory."""
+        return self._budget.name
+
+    def check_subject(self, subject: str) -> None:
+        """Check that a table may be paid from this budget; see `Budget.check_subject`."""
+        self._budget.check_subject(subject)
+
+    def for_spender(self, spender: str, purpose: str | None = None) -> Self:
+        """The same, where all that is charged is spent by one spender; see `Budget.for_spender`."""
+        again = copy(self)
+        again._budget = self._budget.for_spender(spender, purpose)
+        return again
+
+    def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
+        """Store the released table with its charge."""
+        return self._budget.store(receipt, data, statement)
+
+    def fail(self, receipt: Receipt) -> None:
+        """Record that an error was raised after a charge. Failures are counted for the whole budget."""
+        self._budget.fail(receipt)
+
+
+class PartBudget(PaidBy):
+    """A budget for one part of a partition. A charge costs the rise of the largest loss of a part, times `groups`."""
+
+    def __init__(self, budget: account.Budget, partition: str, key: str) -> None:
+        self._budget, self._part = budget, PartName(partition, key)
+
+    @property
+    def accountant(self) -> str:
+        """The name of the accountant that adds up losses."""
+        return self._budget.accountant
+
+    @property
+    def terms(self) -> Terms:
+        """Whether releases are charged in "epsilon" or in "rho"."""
+        return self._budget.terms
+
+    @property
+    def limit(self) -> Loss:
+        """The largest loss of all releases of the whole budget together."""
+        return self._budget.limit
+
+    @property
+    def spent(self) -> Loss:
+        """The loss that has been charged to the whole budget."""
+        return self._budget.spent
+
+    @property
+    def remaining(self) -> Loss:
+        """The loss that may still be charged to the whole budget."""
+        return self._budget.remaining
+
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of the whole budget; see `Budget.part`."""
+        return self._budget.part(share, name)
+
+    def history(self) -> Sequence[Any]:
+        """Every charge of the whole budget."""
+        return self._budget.history()
+
+    def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
+        """Charge a release about this part; see `Budget.charge`."""
+        return self._budget.charge(loss, subject, query, part=self._part, **options)
+
+    def __repr__(self) -> str:
+        return visible(f"part {self._part.key} of {self._budget!r}")
+
+
+class Allowance(PaidBy):
+    """A budget for releases night by night: `df.dp(unit='user_id', budget=budget.allocate(nights=90, epsilon=2))`.
+
+    Each night has an equal part, and the part of tomorrow cannot be spent today. The whole allowance was charged to the
+    budget when it was made. `tonight` is the unspent part of this night.
+    """
+
+    def __init__(self, budget: account.Budget, opening: Entry) -> None:
+        self._budget, self._opening, self._pace = budget, opening, Pace.of(opening)
+
+    @property
+    def _record(self) -> Record:
+        number = self._opening.number
+        return Record(self._opening, [entry for entry in self._budget.entries() if entry.about == number])
+
+    @property
+    def pace(self) -> Pace:
+        """The schedule of nights."""
+        return self._pace
+
+    @property
+    def accountant(self) -> str:
+        """The name of the accountant that adds up the losses of its releases."""
+        return self._pace.accountant.name
+
+    @property
+    def terms(self) -> Terms:
+        """Whether releases are charged in "epsilon" or in "rho"."""
+        return self._pace.accountant.terms
+
+    @property
+    def limit(self) -> Loss:
+        """The largest loss of all releases of all nights together, with what was moved to it and from it."""
+        return self._record.limit
+
+    @property
+    def share(self) -> Loss:
+        """The part of the limit for one night."""
+        return self._pace.share
+
+    @property
+    def spent(self) -> Loss:
+        """The loss of its releases so far."""
+        return self._record.spent
+
+    @property
+    def remaining(self) -> Loss:
+        """The loss that may still be spent in all nights together."""
+        record = self._record
+        return record.limit - record.spent
+
+    @property
+    def tonight(self) -> Loss:
+        """The loss that may still be spent in this night."""
+        return self._record.left(self._pace.night(account.now()))
+
+    def part(self, share: Fraction, name: str | None = None) -> Loss:
+        """The price of a share of the limit that it was made with."""
+        return self._pace.limit.share(share)
+
+    def history(self) -> list[Charge]:
+        """Its charges, oldest first."""
+        return [line for line in self._budget.history() if line.paid_by == self._opening.number]
+
+    def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
+        """Charge a release to this night's part; see `Budget.charge`. Errors: BudgetExceeded, also for the night."""
+        options.pop("normal", None)  # its accountant adds up prices
+        if self.terms is Terms.RHO and loss.exact_rho is None:
+            loss = loss + Loss.none(in_rho=True)
+        receipt = self._budget.charge(loss, subject, query, within=_Tonight(self._opening), **options)
+        return replace(receipt, remaining=self.remaining)
+
+    def transfer(self, to: Allowance | str, epsilon: object = None, delta: object = None, rho: object = None) -> Loss:
+        """Move a part of what may be spent now to another allowance of this budget; see `Allotted.transfer`."""
+        name = to._opening.name if isinstance(to, Allowance) else f"allowance {to}" if is_text(to) else None
+        other = _opened(self._budget, name)
+        if other is None or (isinstance(to, Allowance) and other.hash != to._opening.hash):
+            raise InvalidArgument(
+                "transfer: give another allowance of the same budget, or its name: bo.transfer('ana', epsilon=0.5)."
+            )
+        return move(self._budget, self._opening, other, epsilon=epsilon, delta=delta, rho=rho)
+
+    def close(self) -> Loss:
+        """End this allowance, and return what is left to the budget; see `Allotted.close`."""
+        return close(self._budget, self._opening)
+
+    def forecast(self) -> Forecasts:
+        """How long the budget lasts; see `Budget.forecast`."""
+        return self._budget.forecast()
+
+    def __repr__(self) -> str:
+        pace, record = self._pace, self._record
+        end = "" if record.closed is None else f"; closed at {record.closed:%Y-%m-%d %H:%M} UTC"
+        if pace.endless:
+            return f"Allowance({record.limit}; spent {record.spent}{end})"
+        ends = f"{pace.begins(pace.nights):%Y-%m-%d %H:%M}"
+        parts = f"{pace.nights} {pace.word}s until {ends} UTC: {self.share} each"
+        return f"Allowance({record.limit} over {parts}; spent {record.spent}{end})"
+
+
+def _opened(budget: account.Budget, name: str | None) -> Entry | None:
+    """The charge of this name that opened an allowance."""
+    charges = [e for e in budget.entries() if e.kind == "charge" and name is not None and e.name == name]
+    return next((e for e in charges if "nights" in e.body.get("opens", {})), None)
+
+
+@offered("allocate")
+def allocate(
+    budget: account.Budget,
+    per: object,
+    nights: object,
+    *,
+    periods: object,
+    zone: str | None,
+    carry: object,
+    start: object,
+    name: object,
+    **price: object,
+) -> Allowance:
+    """An allowance of a budget; see `Budget.allocate`."""
+    if not is_text(name):
+        raise InvalidArgument("allocate: name= is a text that is not empty, such as name='nightly'.")
+    assert isinstance(name, str)
+    typed_none = all(value is None for value in (nights, periods, start, zone, *price.values()))
+    known = _opened(budget, f"allowance {name}") if typed_none else None
+    if known is not None:
+        return Allowance(budget, known)
+    number, carries = read_pace(name, nights, periods, carry)
+    clock = dt.UTC if zone is None else read_zone(zone)
+    today = account.now().astimezone(clock).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    begins = None if start is None else read_start(start, clock)
+    pace = Periods.of(today if begins is None else begins, per, zone)
+    if begins is None:
+        pace = replace(pace, start=(today.replace(day=1) if pace.months else today).astimezone(dt.UTC))
+    pace.begins(number)  # the end of the last night is a time
+    cost, accountant, limit = planned(budget.terms, number, capped=bool(budget.caps), **price)
+    typed = {argument: written_number(amount, argument) for argument, amount in price.items() if amount is not None}
+    place = {} if zone is None else {"zone": zone}
+    plan = {"allowance": {"per": str(per), "nights": number, "carry": carries, "price": typed, **place}}
+    settings = {
+        "per": str(per),
+        "nights": number,
+        "carry": carries,
+        "start": pace.start.isoformat(),
+        "accountant": accountant.name,
+        "limit": texts_of(limit),
+        **place,
+    }
+    length = "no nights" if number == 1 and carries else f"{number} {'periods' if pace.months else 'nights'}"
+    words = f"allowance {name!r}: {length}"
+    opening = budget.open(cost, None, words, name=f"allowance {name}", plan=plan, opens=settings)
+    allowance = Allowance(budget, opening)
+    began = allowance.pace.periods.start
+    if begins is not None and began != begins:
+        raise InvalidArgument(
+            f"allocate: {name!r} was made before, with the start {began:%Y-%m-%d %H:%M} UTC. Leave start= out, or "
+            "give another name."
+        )
+    return allowance
