@@ -44,7 +44,7 @@ ELSEWHERE = {  # what an engine refuses of the walk's own expressions, with a pa
     **{(name, "zones"): "AT TIME ZONE" for name in ("ibis", "postgres")},
     **{(name, "zones"): "table.mutate(" for name in ("sqlite", "datafusion")},
 }
-NO_QUESTIONS = {"set_budget", "content_hash", "on_release"}
+NO_QUESTIONS = {"set_budget", "set_memory", "content_hash", "on_release"}
 NO_OPERATORS = {"__init__", "__getitem__", "__round__", "__repr__", "__bool__", "__iter__", "__hash__", "__rpow__"}
 
 

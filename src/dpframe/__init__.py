@@ -12,7 +12,7 @@ from typing import NoReturn as _NoReturn
 
 from dpframe import errors
 from dpframe.accessors import register as _register
-from dpframe.api import Auto, PrivateFrame, PrivateGroupBy, Query, concat, protect, set_budget
+from dpframe.api import Auto, PrivateFrame, PrivateGroupBy, Query, concat, protect, set_budget, set_memory
 from dpframe.api.statistics import choices as _choices
 from dpframe.api.statistics import counts as _counts
 from dpframe.api.statistics import moments as _moments
@@ -59,6 +59,7 @@ __all__ = [
     "on_release",
     "protect",
     "set_budget",
+    "set_memory",
     "when",
 ]
 __all__ += [*_choices.__all__, *_counts.__all__, *_moments.__all__, *_pairs.__all__]

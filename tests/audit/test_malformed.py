@@ -133,6 +133,7 @@ CALLS = {
     "partition": (FRAME.partition, {"by": "city", "keys": ["Bonn"], "max_groups": 1}),
     "concat": (dp.concat, {"frames": [FRAME, FRAME]}),
     "set_budget": (dp.set_budget, {"budget": None}),
+    "set_memory": (dp.set_memory, {"gib": None}),
     # Questions; those that are statistics follow from their table, below
     "describe": (
         FRAME.describe,

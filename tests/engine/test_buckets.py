@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pathlib
 import random
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -148,13 +151,66 @@ def test_totals_wider_than_64_bits_add_up(in_parts):
 def test_large_tables_are_split_and_small_ones_are_not(monkeypatch, tmp_path):
     frame = pl.DataFrame({"u": range(1000), "g": ["a", "b"] * 500})
     frame.write_parquet(tmp_path / "t.parquet")
-    monkeypatch.setattr(buckets, "_ROWS", 300)
+    monkeypatch.setattr(buckets, "_rows_of_a_part", lambda _: 300)
     for table in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow(), pl.scan_parquet(tmp_path / "t.parquet")):
         asked = dp.protect(table, unit="u").group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1).count()
         assert len(buckets.split(asked._question)) == 4
         assert answer(asked) == [{("a",): 500, ("b",): 500}]
     assert len(buckets.split(dp.protect(frame.head(300), unit="u").count(max_rows=1)._question)) == 1
     assert len(buckets.split(dp.protect(frame, unit=dp.Rows(1)).count()._question)) == 1
+
+
+def parts_of(query):
+    return len(buckets.split(query._question))
+
+
+def test_the_number_of_parts_follows_from_the_memory_and_the_question(monkeypatch):
+    """With less memory there are more parts, with more numbers too, and the totals are the same; nothing is refused."""
+    frame = pl.DataFrame({"u": range(400_000), "x": [1.0] * 400_000, "y": [2.0] * 400_000})
+    grouped = dp.protect(frame.with_columns(g=pl.lit("a")), unit="u").group_by(
+        "g", keys=["a"], max_groups=1, max_rows=1
+    )
+    one, two = (grouped.agg(*[dp.mean(x, bounds=(0, 4)) for x in names]) for names in ("x", "xy"))
+    assert (parts_of(one), parts_of(two)) == (1, 1)
+    whole = answer(two)
+    try:
+        dp.set_memory(0.02)
+        assert 1 < parts_of(one) < parts_of(two)
+        assert answer(two) == whole
+        dp.set_memory(1e-6)  # a part has at least 65,536 rows
+        assert parts_of(one) == 7
+    finally:
+        dp.set_memory(None)
+    for limit in ("_address_space", "_container"):
+        with monkeypatch.context() as patch:
+            patch.setattr(buckets, limit, lambda: -1)
+            assert parts_of(one) == 7
+
+
+@pytest.mark.parametrize("gib", [0, -1, "2", True, float("nan"), float("inf")])
+def test_memory_is_a_number_of_gib(gib):
+    with pytest.raises(dp.errors.InvalidArgument, match="set_memory"):
+        dp.set_memory(gib)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="how much is taken is read from Linux")
+def test_ten_million_rows_are_released_where_the_address_space_is_3_gib(tmp_path):
+    """Without parts, the engine ends the process at a limit that it cannot keep, after the charge."""
+    rows, path = 10_000_000, tmp_path / "t.parquet"
+    pl.select(u=pl.int_range(rows) % 1_000_000, g=pl.int_range(rows) % 20, x=pl.int_range(rows) / rows).write_parquet(
+        path
+    )
+    code = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))
+import dpframe as dp, polars as pl
+rows = dp.protect(pl.scan_parquet({str(path)!r}), unit="u", budget=dp.Budget(epsilon=1), max_rows=10, max_groups=10)
+out = rows.group_by("g", keys=list(range(20))).agg(dp.mean("x", bounds=(0, 1))).release(epsilon=0.5)
+print(len(out.table))
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=500)
+    assert (said.returncode, said.stdout) == (0, "20\n"), said.stderr[-2000:]
 
 
 def test_parts_are_about_the_same_size(in_parts):
@@ -168,7 +224,7 @@ def test_parts_are_about_the_same_size(in_parts):
 def test_a_progress_line_is_for_long_work_that_somebody_watches(monkeypatch, capfd):
     frame = pl.DataFrame({"u": ["canary"] * 900 + ["other"] * 100})
     query = dp.protect(frame, unit="u").count(max_rows=1)
-    monkeypatch.setattr(buckets, "_ROWS", 300)
+    monkeypatch.setattr(buckets, "_rows_of_a_part", lambda _: 300)
     answer(query)
     assert capfd.readouterr() == ("", "")
     monkeypatch.setattr(progress, "_visible", lambda: True)

@@ -145,7 +145,7 @@ def test_rounds_in_parts_of_the_units_add_up(monkeypatch):
     whole, held = read(asked)
     some = held[::3]
     before = read(asked, some)[0]
-    monkeypatch.setattr(buckets, "_ROWS", 200)
+    monkeypatch.setattr(buckets, "_rows_of_a_part", lambda _: 200)
     assert (read(asked)[0], read(asked, some)[0]) == (whole, before)
 
 

@@ -6,7 +6,7 @@ from dpframe.api.declaring import Declarations, protect
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.groups import PrivateGroupBy
 from dpframe.api.query import Query
-from dpframe.api.settings import set_budget
+from dpframe.api.settings import set_budget, set_memory
 from dpframe.api.several import concat
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "concat",
     "protect",
     "set_budget",
+    "set_memory",
 ]

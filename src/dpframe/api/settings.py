@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpframe.budget import Allowance, Budget, Ledger, PartBudget
+from dpframe.engine import set_most
 from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument, kind_of
 from dpframe.release import Account, spent_by
 from dpframe.usage import door
@@ -55,6 +56,26 @@ def set_budget(budget: Any) -> None:
     """
     global _default
     _default = check_budget(budget)
+
+
+@door
+def set_memory(gib: float | None) -> None:
+    """The most memory that the rows of one question take at a time; None takes the setting back.
+
+    A release about more rows works on one part of the units after another. Its answer is the same, and no release is
+    refused for the number of its rows. Without a setting it is 4 GiB, or less where `ulimit -v` or the container of
+    the process allows less. This is about pandas, Polars and PyArrow; databases and Spark have settings of their own.
+
+    Input:  gib: GiB, 2**30 bytes
+    Errors: InvalidArgument
+
+    >>> set_memory(2)
+    >>> set_memory(None)
+    """
+    is_number = isinstance(gib, (int, float)) and not isinstance(gib, bool)
+    if gib is not None and not (is_number and 0 < gib < 2**20):
+        raise InvalidArgument("set_memory: give GiB, such as dp.set_memory(2), or None.")
+    set_most(None if gib is None else int(gib * 2**30))
 
 
 def resolve_budget(budget: Account | None, spender: str | None = None) -> Account:

@@ -21,6 +21,7 @@ from dpframe.engine.marginals import (
 )
 from dpframe.engine.native import adopt, content, public, values_of
 from dpframe.engine.origins import check_unchanged, content_hash, origin_of, read_origin
+from dpframe.engine.parts import set_most
 from dpframe.engine.stages import most_per_key
 from dpframe.engine.support import check_supported, queries, work_in_words
 from dpframe.engine.tables import (
@@ -63,6 +64,7 @@ __all__ = [
     "queries",
     "read_origin",
     "sealed",
+    "set_most",
     "size_profile",
     "totals",
     "validate",

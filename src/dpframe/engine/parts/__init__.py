@@ -2,6 +2,7 @@
 
 from dpframe.engine.parts.buckets import (
     added,
+    set_most,
 )
 from dpframe.engine.parts.sums import (
     Sums,
@@ -14,4 +15,5 @@ __all__ = [
     "added",
     "collected",
     "planned",
+    "set_most",
 ]
