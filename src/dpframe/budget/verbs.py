@@ -81,29 +81,11 @@ class Allotted(Protocol):
         ...
 
     def transfer(self, to: Any, epsilon: Any = None, delta: Any = None, rho: Any = None) -> Loss:
-        """Move a part of what may be spent now to another allowance of the same budget.
-
-        Input:  to: the allowance, or its name; epsilon and delta, or rho: the part
-        Output: what was moved
-        Bound:  that of the budget, which stays: see `dpframe.budget.parts.Share`
-        Errors: BudgetExceeded if less may be spent now; BudgetMismatch if it is somebody else's; UnsupportedOperation
-                where the parts cannot be moved
-
-        >>> from dpframe.budget import Budget
-        >>> budget = Budget(epsilon=2)
-        >>> bo, ana = (budget.allocate(name=name, epsilon=1) for name in ("bo", "ana"))
-        >>> bo.transfer(ana, epsilon=0.25)
-        Loss(epsilon=0.25, delta=0.0)
-        >>> bo.remaining, ana.remaining
-        (Loss(epsilon=0.75, delta=0.0), Loss(epsilon=1.25, delta=0.0))
-        """
+        """Move a part of what may be spent now to another allowance of the same budget."""
         ...
 
     def close(self) -> Loss:
-        """End it, and return what is left to the budget. Output: what the budget has back.
-
-        Errors: UnsupportedOperation if it is closed; BudgetMismatch if it is somebody else's
-        """
+        """End it, and return what is left to the budget."""
         ...
 
     def forecast(self) -> Forecasts:

@@ -36,7 +36,7 @@ def holder_of(opening: Entry, role: str | None) -> str | None:
 
 
 def move(budget: account.Budget, one: Entry, other: Entry, *, epsilon: object, delta: object, rho: object) -> Loss:
-    """Move a part of one allowance to another; see `Allotted.transfer`."""
+    """Move a part of one allowance to another; see `Allowance.transfer`."""
     if one.number == other.number:
         raise InvalidArgument("transfer: this is the same allowance.")
     with budget._book.write() as page:
@@ -61,7 +61,7 @@ def move(budget: account.Budget, one: Entry, other: Entry, *, epsilon: object, d
 
 
 def close(budget: account.Budget, opening: Entry) -> Loss:
-    """End an allowance; see `Allotted.close`."""
+    """End an allowance; see `Allowance.close`."""
     with budget._book.write() as page:
         record = Record.on(page, opening)
         if record.closed is not None:

@@ -199,7 +199,22 @@ class Allowance(PaidBy):
         return replace(receipt, remaining=self.remaining)
 
     def transfer(self, to: Allowance | str, epsilon: object = None, delta: object = None, rho: object = None) -> Loss:
-        """Move a part of what may be spent now to another allowance of this budget; see `Allotted.transfer`."""
+        """Move a part of what may be spent now to another allowance of the same budget.
+
+        Input:  to: the allowance, or its name; epsilon and delta, or rho: the part
+        Output: what was moved
+        Bound:  that of the budget, which stays: see `dpframe.budget.parts.Share`
+        Errors: BudgetExceeded if less may be spent now; BudgetMismatch if it is somebody else's; UnsupportedOperation
+                where the parts cannot be moved
+
+        >>> from dpframe.budget import Budget
+        >>> budget = Budget(epsilon=2)
+        >>> bo, ana = (budget.allocate(name=name, epsilon=1) for name in ("bo", "ana"))
+        >>> bo.transfer(ana, epsilon=0.25)
+        Loss(epsilon=0.25, delta=0.0)
+        >>> bo.remaining, ana.remaining
+        (Loss(epsilon=0.75, delta=0.0), Loss(epsilon=1.25, delta=0.0))
+        """
         name = to._opening.name if isinstance(to, Allowance) else f"allowance {to}" if is_text(to) else None
         other = _opened(self._budget, name)
         if other is None or (isinstance(to, Allowance) and other.hash != to._opening.hash):
@@ -209,7 +224,10 @@ class Allowance(PaidBy):
         return move(self._budget, self._opening, other, epsilon=epsilon, delta=delta, rho=rho)
 
     def close(self) -> Loss:
-        """End this allowance, and return what is left to the budget; see `Allotted.close`."""
+        """End this allowance, and return what is left to the budget. Output: what the budget has back.
+
+        Errors: UnsupportedOperation if it is closed; BudgetMismatch if it is somebody else's
+        """
         return close(self._budget, self._opening)
 
     def forecast(self) -> Forecasts:
