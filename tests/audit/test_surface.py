@@ -57,8 +57,8 @@ CLASSES = {
     Series: {"facts": "explain reads", "pays": "add", "released": "table total window"},
     SeriesNumbers: {"released": f"{WRITTEN} cost error plot statement stored table title value"},
     Allowance: {
-        "facts": "accountant charge check_subject close fail for_spender forecast history limit name pace part remaining "
-        "share spent store terms tonight transfer"
+        "facts": "accountant charge check_subject close fail for_spender forecast history limit name pace part "
+        "remaining share spent store terms tonight transfer"
     },
     dp.MarginalsRelease: {"released": f"{RELEASED} get items keys noise nonnegative round values"},
     dp.HierarchyRelease: {
