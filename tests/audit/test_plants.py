@@ -1686,7 +1686,7 @@ PLANTS = [
         "a refused release is charged",
         account.Budget._within_limit,
         "if self._accountant.allows(total, self._limit):",
-        "page._book._spent = total\n    if self._accountant.allows(total, self._limit):",
+        "self._book._page.spent = total\n    if self._accountant.allows(total, self._limit):",
         a_refusal_spends,
         15,
     ),

@@ -476,3 +476,26 @@ def _read_retry(on_pending: object) -> bool:
     """Whether a name is paid again whose charged release was killed. Errors: InvalidArgument."""
     check_choice(on_pending, ("refuse", "retry"), "on_pending")
     return on_pending == "retry"
+
+
+class AskedThrough(NoNumber, Hints):
+    """A question whose answer is made of that of a `Query`. Nothing has been read and nothing paid."""
+
+    __slots__ = ("_query",)
+    _instead = NOT_RELEASED
+    _query: Query[Any]
+
+    def explain(self) -> Derivation:
+        """The derivation: every step, and how far one unit moves each total."""
+        return self._query.explain()
+
+    @property
+    def sensitivity(self) -> Any:
+        """How far one unit moves each total; see `Query.sensitivity`."""
+        return self._query.sensitivity
+
+    def __repr__(self) -> str:
+        return repr(self._query)
+
+    def __reduce__(self) -> Any:
+        return self._query.__reduce__()

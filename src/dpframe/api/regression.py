@@ -9,18 +9,16 @@ from itertools import combinations_with_replacement
 from typing import Any, Generic, NamedTuple, TypeVar, Unpack
 
 from dpframe.api.arguments import Options, read_bounds, read_limits, read_mapping, read_name, read_names, typed_too
-from dpframe.api.query import Query
+from dpframe.api.query import AskedThrough, Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import (
-    NOT_RELEASED,
     QUERY,
     TIMES,
     Aggregate,
     Bounds,
     Covers,
-    Derivation,
     Kind,
     Table,
     col,
@@ -33,7 +31,7 @@ from dpframe.plan.totals import without_bounds
 from dpframe.release import has_room
 from dpframe.release.kinds.regression import INTERCEPT, MatrixRelease, Regression, moments_of
 from dpframe.release.shown import Release
-from dpframe.usage import MATRICES, Hints, NoNumber, check_flags, explains
+from dpframe.usage import MATRICES, check_flags, explains
 
 R = TypeVar("R")
 
@@ -47,12 +45,11 @@ _FOR_OTHERS = {
 }
 
 
-class MomentsQuery(NoNumber, Hints, Generic[R]):
+class MomentsQuery(AskedThrough, Generic[R]):
     """A question that is answered by moments of several columns. Nothing has been read and nothing paid."""
 
-    __slots__ = ("_answer", "_covers", "_query")
+    __slots__ = ("_answer", "_covers")
     _habits = QUERY
-    _instead = NOT_RELEASED
 
     def __init__(self, query: Query[Any], answer: Callable[[Release[Any]], R], covers: Covers) -> None:
         """`covers` is what the intervals of the answer are about."""
@@ -78,21 +75,6 @@ class MomentsQuery(NoNumber, Hints, Generic[R]):
         Errors: those of `release`, without touching the budget
         """
         return self._query.accuracy(epsilon, delta, **options)
-
-    def explain(self) -> Derivation:
-        """The derivation: every step, and how far one unit moves each moment."""
-        return self._query.explain()
-
-    @property
-    def sensitivity(self) -> Any:
-        """How far one unit moves each moment; see `Query.sensitivity`."""
-        return self._query.sensitivity
-
-    def __repr__(self) -> str:
-        return repr(self._query)
-
-    def __reduce__(self) -> Any:
-        raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
 
 
 @explains("{}({}, max_rows=5).release(epsilon=0.1)", MATRICES)

@@ -10,17 +10,15 @@ from typing import Any, Generic, Unpack
 
 from dpframe.api.arguments import Options, read_bounds, read_limits, read_mapping, read_name, read_names
 from dpframe.api.marginals import workload_of
-from dpframe.api.query import Query
+from dpframe.api.query import AskedThrough, Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import (
-    NOT_RELEASED,
     SYNTHETIC_QUERY,
     TIMES,
     Bounds,
     ColumnDomain,
-    Derivation,
     Intervals,
     Key,
     Keys,
@@ -40,7 +38,7 @@ from dpframe.plan.steps import Step, rewrites, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.safe_text import visible
-from dpframe.usage import PRICED, Hints, NoNumber, explains, is_integer
+from dpframe.usage import PRICED, explains, is_integer
 
 _BINS = 16  # of a column with bounds alone
 _SINGLE = 32  # with at most so many whole numbers between its bounds, each is a bin of its own
@@ -49,12 +47,11 @@ _NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, *TIMES)
 
 
 @explains(".{}({})", {"release": PRICED["release"].replace("0.1", "1.0, delta=1e-9")})
-class SynthesisQuery(NoNumber, Hints, Generic[Table_co]):
+class SynthesisQuery(AskedThrough, Generic[Table_co]):
     """A question for synthetic rows. Nothing has been read and nothing paid; `release` does both, once."""
 
-    __slots__ = ("_query",)
+    __slots__ = ()
     _habits = SYNTHETIC_QUERY
-    _instead = NOT_RELEASED
 
     def __init__(self, query: Query[Table_co]) -> None:
         self._query = query
@@ -75,24 +72,12 @@ class SynthesisQuery(NoNumber, Hints, Generic[Table_co]):
                 raise InvalidArgument(f"synthesize: rows have no intervals; leave {name}= out, and see .accuracy().")
         return self._query.release(epsilon, delta, **options)  # type: ignore[return-value]
 
-    def explain(self) -> Derivation:
-        """The derivation: every step, and how far one unit moves each table."""
-        return self._query.explain()
-
-    @property
-    def sensitivity(self) -> Any:
-        """How far one unit moves each table; see `Query.sensitivity`."""
-        return self._query.sensitivity
-
     def __repr__(self) -> str:
         names = ", ".join(visible(column.name) for column in self._query._question.columns)  # type: ignore[attr-defined]
         return f"Synthetic rows of {names}: not released. See .explain(), .release(epsilon=..., delta=...)."
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
-
-    def __reduce__(self) -> Any:
-        raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
 
 
 @explains("{}({}, max_rows=5).release(epsilon=1.0, delta=1e-9)")

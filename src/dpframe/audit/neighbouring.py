@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, kind_of
 from dpframe.plan.steps import Rows
 from dpframe.theory.checks import Counts, Universe
 
+_KINDS = (nw.Implementation.PANDAS, nw.Implementation.POLARS, nw.Implementation.PYARROW)
 Unit = str | tuple[str, ...] | list[str] | Rows
 Table = Any  # of pandas, Polars or PyArrow
 Owner = tuple[object, ...]  # the identifiers of one unit
@@ -77,11 +79,12 @@ def owners_of(table: Table, unit: Unit) -> list[Owner | None]:
     names = [unit] if isinstance(unit, str) else list(unit) if isinstance(unit, (tuple, list)) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidArgument("unit= is the name of a column, a tuple of names, or dp.Rows(k).")
-    columns = _columns(table)
+    frame = _frame(table)
     for name in names:
-        if name not in columns:
-            raise UnknownColumn(f"unit={name!r}: there is no such column. Columns: {', '.join(map(str, columns))}.")
-    rows = zip(*(_values(table, name) for name in names), strict=True)
+        if name not in frame.columns:
+            have = ", ".join(map(str, frame.columns))
+            raise UnknownColumn(f"unit={name!r}: there is no such column. Columns: {have}.")
+    rows = zip(*(frame[name].to_list() for name in names), strict=True)
     return [None if any(_missing(part) for part in row) else row for row in rows]
 
 
@@ -96,7 +99,8 @@ def eager(table: Table) -> Table:
     """The table itself; a lazy one collected. Errors: UnsupportedOperation for what is no table."""
     if isinstance(table, pl.LazyFrame):
         return table.collect()
-    if isinstance(table, pl.DataFrame) or _is(table, "pandas", "DataFrame") or _is(table, "pyarrow", "Table"):
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame) and frame.implementation in _KINDS:
         return table
     raise UnsupportedOperation(
         "dpframe.audit takes pandas DataFrames, Polars DataFrames and LazyFrames and PyArrow Tables, "
@@ -104,42 +108,21 @@ def eager(table: Table) -> Table:
     )
 
 
-def _is(table: Table, library: str, name: str) -> bool:
-    return any(c.__module__.partition(".")[0] == library and c.__name__ == name for c in type(table).__mro__)
-
-
-def _columns(table: Table) -> list[object]:
-    return list(table.column_names) if _is(table, "pyarrow", "Table") else list(table.columns)
-
-
-def _values(table: Table, name: str) -> list[object]:
-    column = table.column(name) if _is(table, "pyarrow", "Table") else table[name]
-    values: list[object] = column.to_pylist() if _is(table, "pyarrow", "Table") else column.to_list()
-    return values
+def _frame(table: Table) -> nw.DataFrame[Any]:
+    return nw.from_native(table, eager_only=True)
 
 
 def taken(table: Table, places: Sequence[int]) -> Table:
     """Some rows of a table by their numbers, in this order; a number may repeat."""
-    if isinstance(table, pl.DataFrame):
-        return table[list(places)] if places else table.clear()
-    if _is(table, "pandas", "DataFrame"):
-        return table.iloc[list(places)].reset_index(drop=True)
-    return table.take(list(places)) if places else table.slice(0, 0)
+    return nw.maybe_reset_index(_frame(table)[list(places)]).to_native()
 
 
 def joined(first: Table, second: Table) -> Table:
     """The rows of two tables of one kind, one below the other. Errors: InvalidArgument."""
-    if type(first) is not type(second) or _columns(first) != _columns(second):
+    both = [_frame(first), _frame(second)]
+    if type(first) is not type(second) or both[0].columns != both[1].columns:
         raise InvalidArgument("exchange= is a table of the same kind, with the same columns in the same order.")
-    if isinstance(first, pl.DataFrame):
-        return pl.concat([first, second])
-    if _is(first, "pandas", "DataFrame"):
-        import pandas as pd
-
-        return pd.concat([first, second], ignore_index=True)
-    import pyarrow as pa
-
-    return pa.concat_tables([first, second])
+    return nw.maybe_reset_index(nw.concat(both)).to_native()
 
 
 def multisets(kinds: int, size: int) -> list[Counts]:

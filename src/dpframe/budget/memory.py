@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from dpframe.budget.accountants import Accountant
@@ -26,17 +28,9 @@ class MemoryBook:
     ) -> None:
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._entries: list[Entry] = []
-        self._data: dict[int, bytes] = {}
-        self._latest_of: dict[str, Entry] = {}
-        self._spent = accountant.total([])
-        self._subject: str | None = None
-        self._parts: Parts = {}
-        self._failures = Failures()
-        self._caps = caps
+        self._page = _MemoryPage(accountant.total([]), caps)
         recorded = {} if caps is None else {"caps": caps["caps"]}
-        first = {"accountant": accountant.name, "limit": texts_of(limit), **recorded}
-        _MemoryPage(self).append("open", first, at)
+        self._page.append("open", {"accountant": accountant.name, "limit": texts_of(limit), **recorded}, at)
 
     @contextmanager
     def write(self) -> Iterator[_MemoryPage]:
@@ -47,81 +41,80 @@ class MemoryBook:
                 "spent in full. Use a budget in a ledger: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
             )
         with self._lock:
-            page = _MemoryPage(self)
+            page = copy.copy(self._page)
             yield page
-            self._spent, self._subject, self._parts = page.spent, page.subject, page.parts
-            self._failures, self._caps = page.failures, page.caps
+            self._page = page
 
     def spent(self) -> Loss:
         """The loss that has been charged so far."""
-        with self._lock:
-            return self._spent
+        return self._page.spent
 
     def failures(self) -> Failures:
         """The number of releases that failed after they were charged."""
-        with self._lock:
-            return self._failures
+        return self._page.failures
 
     def subjects(self, subject: str) -> tuple[str | None, list[str]]:
         """Whose privacy the budget is about; a process has no list of its budgets."""
-        with self._lock:
-            return self._subject, []
+        return self._page.subject, []
 
     def caps(self) -> Mapping[str, Any] | None:
         """The caps and their sums."""
-        with self._lock:
-            return self._caps
+        return self._page.caps
 
     def entries(self) -> list[Entry]:
         """Every entry, oldest first."""
         with self._lock:
-            return list(self._entries)
+            return list(self._page.entries)
 
     def tables(self, opening: int) -> dict[int, bytes]:
         """The stored tables of the charges that `opening` paid for in advance."""
         with self._lock:
-            members = [e.number for e in self._entries if e.about == opening and e.kind == "charge"]
-            return {number: self._data[number] for number in members if number in self._data}
+            page = self._page
+            members = [entry.number for entry in page.members(opening)]
+            return {number: page.data[number] for number in members if number in page.data}
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
         """None: another process cannot open this book."""
         return None
 
 
+@dataclass
 class _MemoryPage:
-    """A page of a book in memory."""
+    """The state of a book in memory. Copies share the entries, to which some are only added."""
 
+    spent: Loss
+    caps: Mapping[str, Any] | None
+    subject: str | None = None
+    parts: Parts = field(default_factory=dict)
+    failures: Failures = field(default_factory=Failures)
+    entries: list[Entry] = field(default_factory=list)
+    data: dict[int, bytes] = field(default_factory=dict)
+    latest_by: dict[str, Entry] = field(default_factory=dict)
     role: str | None = None
-
-    def __init__(self, book: MemoryBook) -> None:
-        self._book = book
-        self.spent, self.subject, self.parts = book._spent, book._subject, book._parts
-        self.failures, self.caps = book._failures, book._caps
 
     @property
     def head(self) -> str:
         """The hash of the last entry."""
-        return self._book._entries[-1].hash if self._book._entries else GENESIS
+        return self.entries[-1].hash if self.entries else GENESIS
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
-        entries = self._book._entries
-        entry = sealed(self.head, len(entries) + 1, kind, at.isoformat(timespec="microseconds"), body)
-        if data is not None and entries[body["about"] - 1].name is not None:
-            self._book._data[body["about"]] = data
-        entries.append(entry)
+        entry = sealed(self.head, len(self.entries) + 1, kind, at.isoformat(timespec="microseconds"), body)
+        if data is not None and self.entries[body["about"] - 1].name is not None:
+            self.data[body["about"]] = data
+        self.entries.append(entry)
         if entry.spender is not None:
-            self._book._latest_of[entry.spender] = entry
+            self.latest_by[entry.spender] = entry
         return entry
 
     def latest(self, name: str) -> Entry | None:
-        return next((e for e in reversed(self._book._entries) if e.kind == "charge" and e.name == name), None)
+        return next((e for e in reversed(self.entries) if e.kind == "charge" and e.name == name), None)
 
     def latest_of(self, spender: str) -> Entry | None:
-        return self._book._latest_of.get(spender)
+        return self.latest_by.get(spender)
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
         entry = self._about(number, "result")
-        return None if entry is None else (entry, self._book._data.get(number, b""))  # kept only under a name
+        return None if entry is None else (entry, self.data.get(number, b""))  # kept only under a name
 
     def has_failed(self, number: int) -> bool:
         return self._about(number, "failure") is not None
@@ -130,8 +123,8 @@ class _MemoryPage:
         return self._about(number, "lost") is not None
 
     def members(self, opening: int) -> list[Entry]:
-        return [e for e in self._book._entries if e.about == opening and e.kind in ("charge", "transfer")]
+        return [e for e in self.entries if e.about == opening and e.kind in ("charge", "transfer")]
 
     def _about(self, number: int, kind: str) -> Entry | None:
-        later = self._book._entries[number:]  # what is about an entry comes after it, and numbers begin at 1
+        later = self.entries[number:]  # what is about an entry comes after it, and numbers begin at 1
         return next((e for e in later if e.about == number and e.kind == kind), None)
