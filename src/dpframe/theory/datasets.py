@@ -23,34 +23,22 @@ from dpframe.theory.exact import exact
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.theory.spaces import (
     AtomDomain,
-    ChangeOneDistance,
     Domain,
-    HammingDistance,
-    InsertDeleteDistance,
     Metric,
-    SymmetricDistance,
     VectorDomain,
 )
 
 Vector = Collection[Any]  # a list, tuple, array or Series
 
-_RELATIONS: dict[type[Metric], Relation] = {
-    SymmetricDistance: "add-remove",
-    InsertDeleteDistance: "add-remove",
-    ChangeOneDistance: "replace",
-    HammingDistance: "replace",
-}
-
 
 def relation_of(metric: Metric, name: str) -> Relation:
     """Whether a dataset metric counts records that enter or leave, or records that change. Errors: MetricMismatch."""
-    relation = _RELATIONS.get(type(metric))
-    if relation is None:
+    if metric.relation is None:
         raise MetricMismatch(
             f"{name}: the input metric is {metric!r}; a dataset is compared by SymmetricDistance(), "
             "InsertDeleteDistance(), ChangeOneDistance() or HammingDistance()."
         )
-    return relation
+    return metric.relation
 
 
 def dataset(domain: Domain, metric: Metric, name: str) -> tuple[VectorDomain, Relation]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +18,6 @@ from dpframe.theory.spaces import (
     MaxDivergence,
     Measure,
     Metric,
-    SymmetricDistance,
     TupleDomain,
     VectorDomain,
     ZeroConcentratedDivergence,
@@ -138,17 +138,23 @@ def parallel(*measurements: Measurement | Iterable[Measurement], by: Callable[[A
     return Measurement(_common_domain(parts, "parallel"), metric, measure, run_split, privacy_map)
 
 
-class _SumOverParts(SymmetricDistance):
+@dataclass(frozen=True)
+class _SumOverParts(Metric):
     """The distance between two lists of datasets: the sum of the distances of their parts."""
 
     inner_metric: Metric
 
-    def __init__(self, inner: Metric) -> None:
-        object.__setattr__(self, "inner_metric", inner)
-
     def distance(self, a: Any, b: Any) -> int:
         """The number of records that differ, over all parts."""
         return sum(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))
+
+    def parse(self, distance: object, name: str = "d_in") -> Any:
+        """As that of a part."""
+        return self.inner_metric.parse(distance, name)
+
+    def show(self, distance: Any) -> Any:
+        """As that of a part."""
+        return self.inner_metric.show(distance)
 
 
 def _largest_split(losses: list[list[Any]], measure: Measure) -> Any:

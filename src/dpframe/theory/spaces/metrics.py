@@ -18,7 +18,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument
 from dpframe.theory.exact import Joint, Length, Root, Triple, exact, exact_root, upward
-from dpframe.theory.formulas.sensitivity import tight_l1, tight_l2
+from dpframe.theory.formulas.sensitivity import Relation, Sensitivity, tight_l1, tight_l2
 
 Row = Sequence[object]
 Parts = list[Fraction | float]  # absolute differences of two values, entry by entry
@@ -32,9 +32,16 @@ class Metric:
     1
     """
 
+    relation: ClassVar[Relation | None] = None  # of datasets: whether records enter and leave, or are replaced
+    ordered: ClassVar[bool] = False  # of datasets: whether the order of records matters
+
     def distance(self, a: Value, b: Value) -> Any:
         """The distance between two values; infinite when the metric does not compare them."""
         raise NotImplementedError
+
+    def of(self, bound: Sensitivity) -> Any:
+        """The exact distance of this kind in a sensitivity of counts; None if it is of another kind."""
+        return None
 
     def parse(self, distance: object, name: str = "d_in") -> Any:
         """The exact form of a distance that a caller passes. Errors: InvalidArgument for a distance of another kind."""
@@ -80,6 +87,8 @@ class SymmetricDistance(_Counting):
     1
     """
 
+    relation = "add-remove"
+
     def distance(self, a: Collection[object], b: Collection[object]) -> int:
         """Number of records that are in one dataset but not in the other, with multiplicity."""
         first, second = Counter(map(_key, a)), Counter(map(_key, b))
@@ -94,6 +103,8 @@ class ChangeOneDistance(_Counting):
     1
     """
 
+    relation = "replace"
+
     def distance(self, a: Collection[object], b: Collection[object]) -> int | float:
         """Half the symmetric distance of multisets of one size."""
         return SymmetricDistance().distance(a, b) // 2 if len(a) == len(b) else math.inf
@@ -106,6 +117,9 @@ class InsertDeleteDistance(_Counting):
     >>> InsertDeleteDistance().distance([1, 2, 3], [2, 1, 3])
     2
     """
+
+    relation = "add-remove"
+    ordered = True
 
     def distance(self, a: Collection[object], b: Collection[object]) -> int:
         """len(a) + len(b) minus twice the longest common subsequence."""
@@ -126,6 +140,9 @@ class HammingDistance(_Counting):
     >>> HammingDistance().distance([1, 2, 3], [2, 1, 3])
     2
     """
+
+    relation = "replace"
+    ordered = True
 
     def distance(self, a: Collection[object], b: Collection[object]) -> int | float:
         """Count of differing positions."""
@@ -297,6 +314,10 @@ class L1Distance(_Length):
 
     _length = staticmethod(_total)
 
+    def of(self, bound: Sensitivity) -> Fraction:
+        """The l1."""
+        return bound.exact_l1
+
 
 @dataclass(frozen=True)
 class L2Distance(_Length):
@@ -307,6 +328,10 @@ class L2Distance(_Length):
     """
 
     _length = staticmethod(_euclid)
+
+    def of(self, bound: Sensitivity) -> Root:
+        """The l2."""
+        return Root(bound.l2_squared)
 
 
 @dataclass(frozen=True)
@@ -323,6 +348,10 @@ class LinfDistance(_Length):
     monotonic: bool = False
 
     _length = staticmethod(_largest)
+
+    def of(self, bound: Sensitivity) -> Fraction | None:
+        """The linf; monotonic counts have none here."""
+        return None if self.monotonic else bound.exact_linf
 
     def distance(self, a: Value, b: Value) -> int | float:
         """In the unit of the entries; infinite for unequal lengths, and where `monotonic` does not hold."""
@@ -378,6 +407,10 @@ class L01InfDistance(_CellDistance):
 
     _middle, _length, _tightened = "l1", staticmethod(_total), staticmethod(tight_l1)
 
+    def of(self, bound: Sensitivity) -> Triple:
+        """The l0, l1 and linf."""
+        return bound.l0, bound.exact_l1, bound.exact_linf
+
 
 class L02InfDistance(_CellDistance):
     """The triple (l0, l2, linf) of two vectors or mappings: number, length and largest of the cells' differences.
@@ -387,3 +420,7 @@ class L02InfDistance(_CellDistance):
     """
 
     _middle, _length, _tightened = "l2", staticmethod(_euclid), staticmethod(tight_l2)
+
+    def of(self, bound: Sensitivity) -> Triple:
+        """The l0, l2 and linf."""
+        return bound.l0, Root(bound.l2_squared), bound.exact_linf

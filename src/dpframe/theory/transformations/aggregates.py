@@ -216,23 +216,12 @@ def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Trans
     >>> t([0.0, 3.0, 3.0, 6.0]), t.map(1)
     (6.0, 25)
     """
-
-    def divisor(size: int) -> int:
-        if not is_integer(ddof, 0) or ddof >= size:
-            raise InvalidArgument(f"variance: ddof={ddof!r} is a whole number from 0 to {size - 1}, below the size.")
-        return size - int(ddof)
-
-    return _deviations(input_domain, input_metric, "variance", divisor)
-
-
-def _deviations(
-    input_domain: Domain, input_metric: Metric, name: str, divisor_of: Callable[[int], int]
-) -> Transformation:
-    """The sum of squared deviations from the mean, over a divisor that follows from the public size."""
-    domain, relation = dataset(input_domain, input_metric, name)
-    atom, lower, upper = _bounded(domain, name)
-    size = _sized(domain, name)
-    divisor = divisor_of(size)
+    domain, relation = dataset(input_domain, input_metric, "variance")
+    atom, lower, upper = _bounded(domain, "variance")
+    size = _sized(domain, "variance")
+    if not is_integer(ddof, 0) or ddof >= size:
+        raise InvalidArgument(f"variance: ddof={ddof!r} is a whole number from 0 to {size - 1}, below the size.")
+    divisor = size - int(ddof)
 
     def bound(d_in: int, near: Relation = relation) -> Fraction:
         return statistics.squared_deviations(d_in, lower, upper, near, size) / divisor

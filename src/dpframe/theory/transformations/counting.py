@@ -11,8 +11,7 @@ import numpy as np
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector, as_array, dataset
-from dpframe.theory.exact import Root
-from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
+from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import (
@@ -20,38 +19,21 @@ from dpframe.theory.spaces import (
     AtomDomain,
     Domain,
     L01InfDistance,
-    L02InfDistance,
     L1Distance,
-    L2Distance,
-    LinfDistance,
     MapDomain,
     Metric,
     VectorDomain,
 )
 
 
-def reading(metric: Metric, name: str) -> Callable[[Sensitivity], object]:
-    """The function that takes a metric's distance (L1, L2, …) from a `Sensitivity`. Errors: MetricMismatch."""
-    if isinstance(metric, L1Distance):
-        return lambda s: s.exact_l1
-    if isinstance(metric, L2Distance):
-        return lambda s: Root(s.l2_squared)
-    if isinstance(metric, LinfDistance) and not metric.monotonic:
-        return lambda s: s.exact_linf
-    if isinstance(metric, L01InfDistance):
-        return lambda s: (s.l0, s.exact_l1, s.exact_linf)
-    if isinstance(metric, L02InfDistance):
-        return lambda s: (s.l0, Root(s.l2_squared), s.exact_linf)
-    raise MetricMismatch(
-        f"{name}: output_metric={metric!r}; counts are compared by L1Distance(), L2Distance(), LinfDistance(), "
-        "L01InfDistance() or L02InfDistance()."
-    )
-
-
-def _map(
-    relation: Relation, size: int | None, cells: int | None, distance_of: Callable[[Sensitivity], object]
-) -> Callable[[int], object]:
-    return lambda d_in: distance_of(statistics.cell_counts(d_in, relation, size, cells))
+def _map(metric: Metric, relation: Relation, size: int | None, cells: int | None, name: str) -> Callable[[int], object]:
+    """The map to this metric's distance of counts. Errors: MetricMismatch."""
+    if metric.of(statistics.cell_counts(0, relation, size, cells)) is None:
+        raise MetricMismatch(
+            f"{name}: output_metric={metric!r}; counts are compared by L1Distance(), L2Distance(), LinfDistance(), "
+            "L01InfDistance() or L02InfDistance()."
+        )
+    return lambda d_in: metric.of(statistics.cell_counts(d_in, relation, size, cells))
 
 
 @ordered
@@ -93,7 +75,6 @@ def histogram(
         cells, run = _bins(atom, list(bins or []))
     cells += bool(null_category)
     metric = L1Distance() if output_metric is None else output_metric
-    distance_of = reading(metric, "histogram")
 
     def counted(values: Vector) -> list[int]:
         result = run(values)
@@ -105,7 +86,7 @@ def histogram(
         VectorDomain(AtomDomain(int), size=cells),
         metric,
         counted,
-        _map(relation, domain.size, cells, distance_of),
+        _map(metric, relation, domain.size, cells, "histogram"),
     )
 
 
@@ -186,7 +167,6 @@ def count_by(
             "impute(domain, metric, constant)."
         )
     metric = L01InfDistance(AbsoluteDistance()) if output_metric is None else output_metric
-    distance_of = reading(metric, "count_by")
 
     output = MapDomain(atom, AtomDomain(int), keys)
     public = None if output.keys is None else set(output.keys)
@@ -201,5 +181,5 @@ def count_by(
         output,
         metric,
         run,
-        _map(relation, domain.size, None if public is None else len(public), distance_of),
+        _map(metric, relation, domain.size, None if public is None else len(public), "count_by"),
     )

@@ -21,8 +21,6 @@ from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import (
     AtomDomain,
     Domain,
-    HammingDistance,
-    InsertDeleteDistance,
     Metric,
     VectorDomain,
 )
@@ -181,13 +179,12 @@ def resize(input_domain: Domain, input_metric: Metric, size: int, constant: obje
     output = VectorDomain(atom, size=size)
     length = output.size
     assert length is not None
-    ordered = isinstance(input_metric, InsertDeleteDistance | HammingDistance)
     salt = os.urandom(16)
 
     def run(values: Vector) -> object:
         array = as_array(values, atom)
         if len(array) > length:
-            array = array[:length] if ordered else array[_kept(array.tolist(), length, salt)]
+            array = array[:length] if input_metric.ordered else array[_kept(array.tolist(), length, salt)]
         filler = as_array([constant] * (length - len(array)), atom)
         return like(np.concatenate([array, filler]), values)
 
