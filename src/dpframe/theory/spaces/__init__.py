@@ -11,10 +11,13 @@ from dpframe.theory.spaces.measures import (
     Approximate,
     MaxDivergence,
     Measure,
+    PrivacyProfile,
     RenyiCurve,
     RenyiDivergence,
     SmoothedMaxDivergence,
     ZeroConcentratedDivergence,
+    gaussian_profile,
+    probability,
 )
 from dpframe.theory.spaces.metrics import (
     AbsoluteDistance,
@@ -31,11 +34,6 @@ from dpframe.theory.spaces.metrics import (
     Metric,
     SymmetricDistance,
     UnitDistance,
-)
-from dpframe.theory.spaces.profiles import (
-    PrivacyProfile,
-    gaussian_profile,
-    probability,
 )
 
 __all__ = [
