@@ -124,6 +124,11 @@ def upward(value: Length) -> float:
     return near
 
 
+def fraction_above(value: Length) -> Fraction:
+    """A length as a fraction; for a root that of the float above it."""
+    return value if isinstance(value, Fraction) else exact(upward(value), "length")
+
+
 def _near(value: Length) -> float:
     """Some float close to the value."""
     if isinstance(value, Root):

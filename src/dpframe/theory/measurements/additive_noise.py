@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import like
-from dpframe.theory.exact import Length, Real, exact, square, upward
+from dpframe.theory.exact import Length, Real, exact, fraction_above, square, upward
 from dpframe.theory.formulas.loss import curves
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
@@ -156,40 +156,23 @@ def laplace(
     """
     noise = Additive.of("laplace", scale, granularity, number_domain(input_domain, "laplace"))
     grown = _spread(input_domain, input_metric, L1Distance(), noise, "laplace")
-    measure = MaxDivergence() if output_measure is None else output_measure
 
     def epsilon(d_in: Length) -> Fraction:
         return privacy.laplace_loss(grown(d_in), noise.scale)
 
-    privacy_map: Callable[[Length], object] = epsilon
-    if measure == ZeroConcentratedDivergence():
+    def rho(d_in: Length) -> float:
+        return privacy.laplace_rho(epsilon(d_in), 1) if noise.atom.is_float else privacy.pure_to_zcdp(epsilon(d_in))
 
-        def privacy_map(d_in: Length) -> object:
-            return privacy.laplace_rho(epsilon(d_in), 1) if noise.atom.is_float else privacy.pure_to_zcdp(epsilon(d_in))
-
-    elif isinstance(measure, RenyiDivergence):
-        order = measure.alpha
-
-        def privacy_map(d_in: Length) -> object:
-            curve = _laplace_curve(noise, grown(d_in))
-            return curve if order is None else curve(order)
-
-    elif measure == SmoothedMaxDivergence() and isinstance(input_domain, AtomDomain):
-
-        def privacy_map(d_in: Length) -> object:
-            return _laplace_profile(noise, grown(d_in))
-
-    elif measure != MaxDivergence():
-        raise InvalidArgument(
-            f"laplace: output_measure={measure!r}; it is MaxDivergence(), ZeroConcentratedDivergence(), "
-            "RenyiDivergence() or, for one number, SmoothedMaxDivergence()."
-        )
-    return Measurement(input_domain, input_metric, measure, _function(input_domain, noise), privacy_map)
+    maps: dict[Measure, Function] = {MaxDivergence(): epsilon, ZeroConcentratedDivergence(): rho}
+    if isinstance(input_domain, AtomDomain):
+        maps[SmoothedMaxDivergence()] = lambda d_in: _laplace_profile(noise, grown(d_in))
+    maps[RenyiDivergence()] = lambda d_in: _laplace_curve(noise, grown(d_in))
+    return _noisy(input_domain, input_metric, noise, maps, output_measure)
 
 
 def _in_steps(noise: Additive, l1: Length) -> tuple[Fraction, Fraction]:
     """Distance and scale of Laplace noise for the formulas; for integers both are in whole grid steps."""
-    distance = l1 if isinstance(l1, Fraction) else exact(upward(l1), "l1")
+    distance = fraction_above(l1)
     if noise.atom.is_float:
         return distance, noise.scale
     return Fraction(math.floor(distance / noise.step)), noise.scale / noise.step
@@ -240,29 +223,31 @@ def gaussian(
     """
     noise = Additive.of("gaussian", scale, granularity, number_domain(input_domain, "gaussian"))
     grown = _spread(input_domain, input_metric, L2Distance(), noise, "gaussian")
-    measure = ZeroConcentratedDivergence() if output_measure is None else output_measure
 
     def rho(d_in: Length) -> Fraction:
         return privacy.gaussian_loss(grown(d_in), noise.scale)
 
-    privacy_map: Callable[[Length], object] = rho
-    if isinstance(measure, RenyiDivergence):
-        order = measure.alpha
+    maps: dict[Measure, Function] = {
+        ZeroConcentratedDivergence(): rho,
+        SmoothedMaxDivergence(): lambda d_in: gaussian_profile(square(grown(d_in)) / noise.scale**2),
+        RenyiDivergence(): lambda d_in: _renyi_curve(rho(d_in)),
+    }
+    return _noisy(input_domain, input_metric, noise, maps, output_measure)
 
-        def privacy_map(d_in: Length) -> object:
-            return _renyi_curve(rho(d_in)) if order is None else rho(d_in) * exact(order, "alpha")
 
-    elif measure == SmoothedMaxDivergence():
-
-        def privacy_map(d_in: Length) -> object:
-            return gaussian_profile(square(grown(d_in)) / noise.scale**2)
-
-    elif measure != ZeroConcentratedDivergence():
-        raise InvalidArgument(
-            f"gaussian: output_measure={measure!r}; it is ZeroConcentratedDivergence(), RenyiDivergence() or "
-            "SmoothedMaxDivergence()."
-        )
-    return Measurement(input_domain, input_metric, measure, _function(input_domain, noise), privacy_map)
+def _noisy(
+    domain: Domain, metric: Metric, noise: Additive, maps: Mapping[Measure, Function], measure: Measure | None
+) -> Measurement:
+    """The measurement that adds noise, with its map to a measure, by default the first. Errors: InvalidArgument."""
+    measure = next(iter(maps)) if measure is None else measure
+    function = _function(domain, noise)
+    if isinstance(measure, RenyiDivergence) and (order := measure.alpha) is not None:
+        curve = maps[RenyiDivergence()]
+        return Measurement(domain, metric, measure, function, lambda d_in: curve(d_in)(order))
+    if measure not in maps:
+        known = ", ".join(map(repr, maps))
+        raise InvalidArgument(f"{noise.law}: output_measure={measure!r}; on {domain!r} it is one of {known}.")
+    return Measurement(domain, metric, measure, function, maps[measure])
 
 
 def _renyi_curve(rho: Fraction) -> RenyiCurve:

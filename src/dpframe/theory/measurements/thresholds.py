@@ -15,7 +15,7 @@ from typing import Any
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.noise import family_tail, gaussian_tail, laplace_tail
 from dpframe.theory.calls import ordered
-from dpframe.theory.exact import Length, Real, Triple, exact, square, upward
+from dpframe.theory.exact import Length, Real, Triple, exact, fraction_above, square
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Function, Measurement
@@ -145,20 +145,16 @@ def _with_rounding(d_in: Triple, charge: Fraction, sums: bool) -> Triple:
     l0, middle, linf = d_in
     if charge == 0 or l0 == 0 or square(linf) == 0:
         return d_in
-    linf = _rational(linf) + charge
+    linf = fraction_above(linf) + charge
     if sums:
-        return statistics.tight_l1(l0, _rational(middle) + l0 * charge, linf)
+        return statistics.tight_l1(l0, fraction_above(middle) + l0 * charge, linf)
     return statistics.tight_l2(l0, statistics.lengthened(middle, charge, l0), linf)
-
-
-def _rational(length: Length) -> Fraction:
-    return length if isinstance(length, Fraction) else exact(upward(length), "distance")
 
 
 def _tail(noise: Additive, limit: Fraction, linf: Length) -> float:
     """The probability that noise lifts a value of linf to the threshold."""
     scale = Fraction(noise.sampler_scale) * noise.step  # the sampler's scale, which is never below the caller's
-    reach = _rational(linf)
+    reach = fraction_above(linf)
     if noise.atom.is_float:
         return (laplace_tail if noise.law == "laplace" else gaussian_tail)(scale, limit - reach)
     if noise.charge == 0:

@@ -27,7 +27,7 @@ from dpframe.noise import (
     upper,
     whole,
 )
-from dpframe.theory.exact import Root, exact, square, upward
+from dpframe.theory.exact import Root, fraction_above, square
 
 # Arguments
 
@@ -95,7 +95,7 @@ def laplace_loss(l1: Fraction | Root, scale: Fraction) -> Fraction:
     >>> laplace_loss(Fraction(3), Fraction(10))
     Fraction(3, 10)
     """
-    return (l1 if isinstance(l1, Fraction) else exact(upward(l1), "l1")) / scale
+    return fraction_above(l1) / scale
 
 
 def laplace_rho(l1: Number, scale: Number) -> float:
