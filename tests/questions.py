@@ -308,6 +308,15 @@ AREAS = {
             "city", "day", keys=[("Bonn", DAYS[1]), ("Aachen", DAYS[2]), (None, DAYS[0])], max_groups=3
         ).count_units(),
         "nulls": lambda f: f.group_by("city", keys=[None], max_groups=1).count_units(),
+        "other": lambda f: f.group_by("city", keys=CITIES[:2], other="(other)", **_ALL).agg(
+            n=dp.count(), s=dp.sum("a", bounds=(-3, 10))
+        ),
+        "other number": lambda f: f.group_by(
+            "a", "day", keys=[(5, DAYS[1]), (0, DAYS[2])], other=(-5, None), **_ALL
+        ).count(),
+        "other cell": lambda f: f.crosstab(
+            "city", "yes", keys={"city": [*CITIES[:2], None]}, other=("(other)", None), max_rows=20
+        ),
         "found": lambda f: f.group_by("city", "yes", "day", **_ALL).agg(n=dp.count(), u=dp.count_units()),
         "found real": lambda f: f.group_by("x", "f", **_ALL).count(),
         "names alike": lambda f: f.group_by("n", "q0", **_ALL).agg(s=dp.sum("n", bounds=(0, 3)), t=dp.count("q0")),

@@ -144,7 +144,7 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "keys of another type": lambda f, p: f.group_by("age", keys=["Bonn"], max_groups=1),
         "no keys": lambda f, p: f.group_by("home", keys=[], max_groups=1),
         "listed keys alone": lambda f, p: f.group_by("home", **KEYS).keys(),
-        "other of listed keys": lambda f, p: f.group_by("home", **KEYS, other="(other)").count_units(),
+        "other that is listed": lambda f, p: f.group_by("home", **KEYS, other="Bonn").count_units(),
         "a limit below 1": lambda f, p: f.count(max_rows=0),
         "a limit of a half": lambda f, p: f.count(max_rows=0.5),
         "limits that are no Auto": lambda f, p: f.count(limits=3),

@@ -574,12 +574,14 @@ def test_dates_that_python_does_not_have_are_no_keys_of_a_public_table():
     assert keys.to_list() == [dt.date(1970, 1, 4)]
 
 
-def test_a_row_of_the_rest_beside_declared_keys_names_where_they_are_declared():
-    frame = pl.DataFrame({"user": [1], "city": ["a"]}).dp(unit="user", max_rows=1, max_groups=1, keys={"city": ["a"]})
-    with pytest.raises(InvalidArgument, match=r"leave keys= out of dp\(\.\.\.\), which lists 'city'"):
-        frame.group_by("city", other="rest").count()
-    with pytest.raises(InvalidArgument, match=r"leave keys= out of it"):
-        frame.group_by("city", other="rest", keys=["a", "b"]).count()
+def test_rows_that_no_declared_key_has_count_under_one_name():
+    """Declared keys may be left out, and the file of a policy may list them; the rest is one group more."""
+    rows = pl.DataFrame({"user": [1, 2, 3], "city": ["a", "b", None]})
+    frame = rows.dp(unit="user", max_rows=1, max_groups=1, keys={"city": ["a"]}, budget=dp.Budget(epsilon=1e9))
+    typed = frame.group_by("city", keys=["a"], other="rest").count()
+    assert question(typed).keys == question(frame.group_by("city", other="rest").count()).keys
+    out = frame.group_by("city", other="rest").count().release(epsilon=1e6)
+    assert out.table.rows() == [("a", 1), ("rest", 2)]
 
 
 CHOSEN = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
+from operator import and_, or_
 from types import MappingProxyType
 from typing import Any, TypedDict
 
@@ -32,8 +34,10 @@ from dpframe.plan import (
     selected,
     warn_of_computed_bounds,
     warn_of_computed_keys,
+    when,
 )
 from dpframe.plan.columns import Column
+from dpframe.plan.keys import Key, Keys
 from dpframe.plan.steps import Step, check_limit
 from dpframe.plan.steps.rewrites import WithColumns
 from dpframe.usage import STEPS, is_integer, nearest
@@ -327,6 +331,51 @@ def read_by(
     new = {name: expr for name, expr in computed.items() if expr._node != Name(name)}
     written = frozenset(new) & frozenset(step.table.columns)
     return (WithColumns(step, tuple(new.items())) if new else step), names, written
+
+
+def gathered(step: Step, by: tuple[str, ...], keys: Keys, label: Key, call: str) -> tuple[Step, Keys]:
+    """Listed keys and one more, under which all other rows count: `other=`.
+
+    Input:  label: the key of these rows, a value for each column; keys: of every column, without this one
+    Output: the step that writes the label into each row whose key is not listed or missing; the keys with it, the last
+    Bound:  that of the groups of the new columns, which follow from each row by itself: one unit has as many rows as
+            before, and its limits are enforced on the new keys, of which this is one
+    Errors: InvalidArgument if the label is listed; WrongType if the column has no room for it
+    """
+    rows = tuple(keys) if len(by) > 1 else ()
+    if label in (rows or {(level,) for level in keys.levels[0]}):
+        raise InvalidArgument(f"{call}: other= is the key of rows that no listed key has; take it out of keys=.")
+    is_listed, columns = _is_listed(by, keys), []
+    for name, level, part in zip(by, keys.levels, label, strict=True):
+        own = col(name) if part is None or None in level else col(name).fill_null(part)  # so that it is never missing
+        columns.append((name, when(is_listed).then(own).otherwise(part)))
+    written = WithColumns(step, tuple(columns))
+    return written, Keys.of_rows((*rows, label)) if rows else Keys(((*keys.levels[0], *label),))
+
+
+def _is_listed(by: Sequence[str], keys: Keys) -> Expr:
+    """Whether the key of a row is listed."""
+    if keys.rows is None:
+        return reduce(and_, (_is_one_of(name, level) for name, level in zip(by, keys.levels, strict=True)))
+    last: dict[Key, list[Any]] = {}
+    for row in keys.rows:
+        last.setdefault(row[:-1], []).append(row[-1])
+    parts = [
+        reduce(
+            and_, [_is_one_of(name, [part]) for name, part in zip(by, first, strict=False)] + [_is_one_of(by[-1], ends)]
+        )
+        for first, ends in last.items()
+    ]
+    while len(parts) > 1:  # side by side, so that the expression is not deep
+        parts = [reduce(or_, parts[i : i + 2]) for i in range(0, len(parts), 2)]
+    return parts[0]
+
+
+def _is_one_of(name: str, values: Iterable[Any]) -> Expr:
+    """Whether a value is one of these; a missing one if None is."""
+    known = [value for value in values if value is not None]
+    tests = [col(name).is_in(known)] * bool(known) + [col(name).is_null()] * (None in values)
+    return reduce(or_, tests)
 
 
 def read_points(values: object, call: str) -> list[tuple[str, Any]]:

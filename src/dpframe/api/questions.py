@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from dpframe.api.aggregates import read_aggregates
 from dpframe.api.arguments import (
     GroupLimits,
     Pair,
+    gathered,
     read_by,
     read_limits,
     read_min_units,
@@ -181,7 +182,9 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
                 or Boolean, and those made by `cut`, bring their keys: an Enum's categories are part of the schema,
                 which is public. A Categorical of pandas or Polars brings none: its categories are made of the data as a
                 rule (`astype("category")`), and its type does not tell. max_groups, max_rows_per_group, max_rows:
-                limits on one unit, counts. other: the key, such as "(other)", of one more row, always the last. It has
+                limits on one unit, counts. other: the key, such as "(other)", of one more row, always the last. With
+                listed keys it is the group of all rows whose key is not listed, or missing, so that every row counts.
+                Else it has
                 the counts, sums, means and variances of all suppressed groups together; a unit counts once in each of
                 its groups. A group that has this key is part of that row too. For several columns, a tuple has a label
                 for each; None stands for null. min_units: where keys are found, a group in which fewer units count is
@@ -204,8 +207,9 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         unit_limits = limits_of(read_limits(max_rows, max_groups, max_rows_per_group, limits), step.table, groups=True)
         also = typed_too(keys=keys, other=other, min_units=min_units)
         verb = f"group_by({', '.join(map(repr, names))}, {also}{{limit}})"
-        frame = self._then(step)
-        rest, groups = frame._other(names, other, "group_by"), frame._keys(names, keys, "group_by")
+        frame, groups, rest = self._then(step)._grouped(names, keys, other, "group_by")
+        if frame._step is not step:
+            step, written = frame._step, written | frozenset(names)
         least = min_units_of(read_min_units(min_units), step.table, found=groups is None, call="group_by")
         question = Question(step, names, groups, unit_limits, (), verb=verb, other=rest, min_units=least)
         return PrivateGroupBy(question, self._budget, written)
@@ -253,8 +257,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
             )
         unit_limits = read_limits(**limits)
         verb = f"histogram({name!r}, {typed_too(bins=bins, keys=keys, other=other, min_units=min_units)}{{limit}})"
-        groups, least = frame._keys((name,), keys, "histogram"), read_min_units(min_units)
-        rest = frame._other((name,), other, "histogram")
+        frame, groups, rest = frame._grouped((name,), keys, other, "histogram")
+        least = read_min_units(min_units)
         rows = (("count", count()),)
         return frame._query(rows, unit_limits, by=(name,), keys=groups, verb=verb, other=rest, min_units=least)
 
@@ -316,10 +320,10 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
             )
         layout = Layout("crosstab", across, bool(margins), parts, margins == "measured", subtotals=subtotals)
         by = down + across
-        groups = self._keys(by, keys, "crosstab")
+        frame, groups, rest = self._grouped(by, keys, other, "crosstab")
         aggregates = ((getattr(aggregate, "column", None) or "count", aggregate),)
-        rest, least = self._other(by, other, "crosstab"), read_min_units(min_units)
-        query = self._query(
+        least = read_min_units(min_units)
+        query = frame._query(
             aggregates, unit_limits, by=by, keys=groups, verb=verb, layout=layout, other=rest, min_units=least
         )
         check_cells(query._question, margins=bool(margins), parts=bool(parts))
@@ -433,6 +437,14 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
     def _other(self, by: tuple[str, ...], label: Any, verb: str) -> Key | None:
         domain = [self._step.table.column(name, verb).domain for name in by]
         return None if label is None else read_other(label, by, domain, f"{verb}({', '.join(map(repr, by))})")
+
+    def _grouped(self, by: tuple[str, ...], keys: Any, other: Any, verb: str) -> tuple[Self, Keys | None, Key | None]:
+        """The frame, its groups, and the key of suppressed groups; where keys are listed, other rows have a key too."""
+        groups, rest = self._keys(by, keys, verb), self._other(by, other, verb)
+        if groups is None or rest is None:
+            return self, groups, rest
+        step, groups = gathered(self._step, by, groups, rest, f"{verb}({', '.join(map(repr, by))})")
+        return self._then(step), groups, None
 
     def _names(self, values: Iterable[object], verb: str) -> tuple[str, ...]:
         return read_names(values, verb, self._step.table.columns)

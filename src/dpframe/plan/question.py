@@ -419,13 +419,6 @@ class Question:
 
         What a unit adds is either in a released group or in these totals. So these totals take no part of the price.
         """
-        if self.keys is not None:
-            own = self.table.columns[self.by[0]].defaults
-            where = f"{own.origin}, which lists {self.by[0]!r}" if own.keys == self.keys.levels[0] else "it"
-            raise InvalidArgument(
-                f"{self.verb.replace('{limit}', '...')}: other= collects what a threshold suppresses, and listed "
-                f"keys are all released. Leave other= out, or leave keys= out of {where}."
-            )
         for (_, aggregate), output in zip(self.aggregates, self.outputs, strict=True):
             if not all(total.additive for _, total in output.totals):
                 raise UnsupportedOperation(

@@ -255,6 +255,78 @@ def test_tables_have_it_too():
         frame.cast("x", "string").crosstab("g", "x", **said, other=OTHER, margins=True)
 
 
+# Beside listed keys
+
+
+CELLS = {"u": [0, 1, 2, 3, 4], "g": ["a", "b", "c", None, "a"], "x": [1, 2, None, 1, 7]}
+LISTED = {
+    "one column": (("g",), ["a", "b"], "z", ["z"]),
+    "a null that is listed": (("g",), ["a", None], "z", ["z"]),
+    "a number": (("x",), [1, 2], -1, [-1]),
+    "every combination": (("g", "x"), {"g": ["a", "b"], "x": [1, 2]}, ("z", -1), ["z", -1]),
+    "some combinations": (("g", "x"), [("a", 1), ("b", 2), ("a", 2)], ("z", None), ["z", None]),
+    "one label for both": (("g", "h"), [("a", "a"), ("b", "b")], "z", ["z", "z"]),
+}
+
+
+@pytest.mark.parametrize("case", LISTED)
+def test_rows_that_no_listed_key_has_are_one_group(case):
+    """Each row counts once: under its key if that is listed, else under the label, which is last."""
+    by, keys, label, last = LISTED[case]
+    table = pl.DataFrame(CELLS).with_columns(h=pl.col("g"))
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e12), max_rows=1, max_groups=1)
+    out = frame.group_by(*by, keys=keys, other=label).agg(n=dp.count()).release(epsilon=1e6).table
+    assert list(out.rows()[-1][:-1]) == last
+    every = frame.group_by(*by, keys=keys).agg(n=dp.count()).release(epsilon=1e6).table
+    assert out.rows()[:-1] == every.rows()
+    assert out["n"].sum() == table.height
+
+
+def test_the_rest_of_listed_keys_has_the_limits_of_a_group():
+    """One unit with rows in many groups that nobody listed is in one group: its limits are those of every other."""
+    table = pl.DataFrame({"u": [1] * 40, "g": [f"g{i}" for i in range(40)], "x": [9.0] * 40})
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e12))
+    grouped = frame.group_by("g", keys=["a", "b"], other="z", max_groups=2, max_rows_per_group=3)
+    query = grouped.agg(n=dp.count(), s=dp.sum("x", bounds=(0, 10)))
+    assert query.release(epsilon=1e9).table.rows()[-1] == ("z", 3, pytest.approx(27, abs=0.01))
+    without = frame.group_by("g", keys=["a", "b", "c"], max_groups=2, max_rows_per_group=3)
+    said = without.agg(n=dp.count(), s=dp.sum("x", bounds=(0, 10)))
+    assert query.sensitivity == said.sensitivity
+    assert "do not count" not in str(query.explain())
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        (lambda f: f.group_by("g", keys=["a"], other="a"), errors.InvalidArgument),
+        (lambda f: f.group_by("g", keys=["a"], other=1), errors.WrongType),
+        (lambda f: f.group_by("g", "x", keys=[("a", 1)], other=("a", 1)), errors.InvalidArgument),
+        (lambda f: f.group_by("g", "x", keys=[("a", 1)], other=("a",)), errors.InvalidArgument),
+        (
+            lambda f: f.group_by("g", keys=["a"], other="z", max_groups=1, max_rows=1).n_unique("g"),
+            errors.InvalidArgument,
+        ),
+    ],
+)
+def test_a_label_that_does_not_fit_beside_listed_keys(asked, kind):
+    with pytest.raises(kind):
+        asked(dp.protect(pl.DataFrame(CELLS), unit="u"))
+
+
+def test_tables_of_listed_keys_have_it_too():
+    frame = dp.protect(pl.DataFrame(CELLS), unit="u", budget=dp.Budget(epsilon=1e12), max_rows=1, max_groups=1)
+    bars = frame.histogram("g", keys=["a", "b"], other="z").release(epsilon=1e6)
+    assert bars.table.rows() == [("a", 2), ("b", 1), ("z", 2)]
+    keys = {"g": ["a", "b"], "x": [1, 2]}
+    cross = frame.crosstab("g", "x", keys=keys, other=("z", -1), margins=True).release(epsilon=1e6).table
+    assert cross.rows() == [
+        ("a", 1, 0, None, 1),
+        ("b", 0, 1, None, 1),
+        ("z", None, None, 3, 3),
+        ("All", 1, 1, 3, 5),
+    ]
+
+
 # What is said of it
 
 
@@ -332,7 +404,6 @@ def test_a_name_stands_for_the_label_too(tmp_path):
 @pytest.mark.parametrize(
     ("ask", "error", "words"),
     [
-        (lambda g: g("g", keys=["a"], other=OTHER), errors.InvalidArgument, "listed"),
         (lambda g: g("x", other=OTHER), errors.WrongType, r"'x' \(Int64\)"),
         (lambda g: g("g", other=3), errors.WrongType, "'g'"),
         (lambda g: g("g", other=(OTHER, OTHER)), errors.InvalidArgument, "one value"),
