@@ -102,22 +102,23 @@ def estimators(rows: int, columns: int, noise_variances: Mapping[Source, float])
         (-(1 - b) / every + w_column / every, "columns", columns - 1),
         (w_total / every, "total", 1),
     )
-    row: Terms = (
-        (a * (1 - 1 / rows) + w / rows, "cells", columns),
-        ((w - a) / rows, "cells", (rows - 1) * columns),
-        ((1 - a) * (1 - 1 / rows) + w_row / rows, "rows", 1),
-        ((w_row - (1 - a)) / rows, "rows", rows - 1),
-        (w_column / rows, "columns", columns),
-        (w_total / rows, "total", 1),
-    )
-    column: Terms = (
-        (b * (1 - 1 / columns) + w / columns, "cells", rows),
-        ((w - b) / columns, "cells", (columns - 1) * rows),
-        ((1 - b) * (1 - 1 / columns) + w_column / columns, "columns", 1),
-        ((w_column - (1 - b)) / columns, "columns", columns - 1),
-        (w_row / columns, "rows", rows),
-        (w_total / columns, "total", 1),
-    )
+
+    def margin(
+        share: float, number: int, size: int, along: tuple[float, Source], across: tuple[float, Source]
+    ) -> Terms:
+        """Of one of so many sums, each of so many cells, which have this share of it beside their mean."""
+        (w_own, own), (w_other, other) = along, across
+        return (
+            (share * (1 - 1 / number) + w / number, "cells", size),
+            ((w - share) / number, "cells", (number - 1) * size),
+            ((1 - share) * (1 - 1 / number) + w_own / number, own, 1),
+            ((w_own - (1 - share)) / number, own, number - 1),
+            (w_other / number, other, size),
+            (w_total / number, "total", 1),
+        )
+
+    row = margin(a, rows, columns, (w_row, "rows"), (w_column, "columns"))
+    column = margin(b, columns, rows, (w_column, "columns"), (w_row, "rows"))
     total: Terms = ((w, "cells", every), (w_row, "rows", rows), (w_column, "columns", columns), (w_total, "total", 1))
     return Estimators(cell, row, column, total)
 

@@ -62,17 +62,24 @@ def laplace_sum_reaches(
     ordered = _in_order([np.maximum(scale, largest * 1e-12) / unit for scale in scales])
     for i in range(1, len(ordered)):
         ordered[i] = np.maximum(ordered[i], ordered[i - 1] * _APART)
-    squares = [scale**2 for scale in ordered]
     tail = np.zeros_like(size)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        for i, scale in enumerate(ordered):
-            weight = np.ones_like(size)
-            for j, square in enumerate(squares):
-                if j != i:
-                    weight = weight * squares[i] / (squares[i] - square)
+        for weight, scale in zip(_weights(ordered), ordered, strict=True):
             t = np.maximum(size, 0.0) / unit / scale
             tail += weight * (np.exp(-t) if whole is None else _with_steps(t, steps / unit / scale, whole[1]))
     return np.asarray((size <= 0) | ((tail > alpha) & (largest > 0)))
+
+
+def _weights(scales: Sequence[Floats]) -> list[Floats]:
+    """What each Laplace noise counts for in the tail of their sum: the partial fractions of its transform."""
+    squares = [scale**2 for scale in scales]
+    weights = []
+    for i, own in enumerate(squares):
+        weight = np.ones_like(own)
+        for square in squares[:i] + squares[i + 1 :]:
+            weight = weight * own / (own - square)
+        weights.append(weight)
+    return weights
 
 
 def _in_order(scales: Sequence[Floats]) -> list[Floats]:
@@ -105,12 +112,8 @@ def normal_laplace_reaches(size: Floats, scales: Sequence[Floats], deviation: Fl
     ordered = _in_order([np.maximum(scale / unit, 1e-9) for scale in scales])
     for i in range(1, len(ordered)):
         ordered[i] = np.maximum(ordered[i], ordered[i - 1] * _FURTHER)
-    squares, tail = [scale**2 for scale in ordered], np.zeros_like(size)
-    for i, scale in enumerate(ordered):
-        weight = np.ones_like(size)
-        for j, square in enumerate(squares):
-            if j != i:
-                weight = weight * squares[i] / (squares[i] - square)
+    tail = np.zeros_like(size)
+    for weight, scale in zip(_weights(ordered), ordered, strict=True):
         tail += weight * _normal_laplace_tail(size / unit / scale, deviation / unit / scale)
     return np.asarray((size <= 0) | ((tail > alpha) & (largest > 0)))
 

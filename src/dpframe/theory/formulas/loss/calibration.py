@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Literal
 
-from dpframe.errors import InvalidArgument, InvalidPrice
+from dpframe.errors import InvalidArgument
 from dpframe.noise import (
     TAILS,
     Ball,
@@ -35,6 +35,7 @@ from dpframe.noise import (
 from dpframe.theory.formulas.loss.loss import (
     gaussian_profile,
     normal_quantile,
+    positive_price,
     price,
     probability,
     sensitivity,
@@ -57,7 +58,7 @@ def laplace_scale(l1: Number, epsilon: Number) -> float:
     >>> laplace_scale(12, Fraction(48, 100))
     25.0
     """
-    return float_up(sensitivity("l1", l1) / _positive_price("epsilon", epsilon))
+    return float_up(sensitivity("l1", l1) / positive_price("epsilon", epsilon))
 
 
 def laplace_scale_rho(l1: Number, rho: Number) -> float:
@@ -72,7 +73,7 @@ def laplace_scale_rho(l1: Number, rho: Number) -> float:
     >>> round(laplace_scale_rho(1, 0.3678794), 4)
     1.0
     """
-    length, target = sensitivity("l1", l1), _positive_price("rho", rho)
+    length, target = sensitivity("l1", l1), positive_price("rho", rho)
     if length == 0:
         return 0.0
 
@@ -100,7 +101,7 @@ def gaussian_scale_rho(l2: Number | None = None, rho: Number = 0, *, l2_squared:
     >>> gaussian_scale_rho(3, 0.5), gaussian_scale_rho(l2_squared=9, rho=0.5)
     (3.0, 3.0)
     """
-    return root_up(_square("gaussian_scale_rho", l2, l2_squared) / (2 * _positive_price("rho", rho)))
+    return root_up(_square("gaussian_scale_rho", l2, l2_squared) / (2 * positive_price("rho", rho)))
 
 
 def _square(name: str, l2: Number | None, l2_squared: Number | None) -> Fraction:
@@ -120,7 +121,7 @@ def rho_within(epsilon: Number, delta: Number) -> Fraction:
     >>> zcdp_to_epsilon(rho_within(1, 1e-6), 1e-6) <= 1
     True
     """
-    target = _positive_price("epsilon", epsilon)
+    target = positive_price("epsilon", epsilon)
     low, high = Fraction(0), target
     while zcdp_to_epsilon(high, delta) <= target:  # If δ is large compared with ε, ρ may be above ε.
         low, high = high, 2 * high
@@ -196,13 +197,6 @@ def gaussian_scales(
     unit = Fraction(gaussian_scale(1, epsilon, delta)) ** 2
     total = sum(weights, Fraction(0))
     return [root_up(square * unit * total / weight) for square, weight in zip(squares, weights, strict=True)]
-
-
-def _positive_price(name: str, value: Number) -> Fraction:
-    exact = price(name, value)
-    if exact == 0:
-        raise InvalidPrice(f"{name}={value!r} must be positive.")
-    return exact
 
 
 # Thresholds

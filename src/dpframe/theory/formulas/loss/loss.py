@@ -51,6 +51,14 @@ def price(name: str, value: object) -> Fraction:
     return exact
 
 
+def positive_price(name: str, value: Number) -> Fraction:
+    """Return an ε or ρ above 0 as an exact number."""
+    exact = price(name, value)
+    if exact == 0:
+        raise InvalidPrice(f"{name}={value!r} must be positive.")
+    return exact
+
+
 def probability(name: str, value: object, *, closed: bool = False) -> Fraction:
     """Return a δ or α as an exact number. It must lie in (0, 1), or in [0, 1] if `closed`."""
     exact = price(name, value)

@@ -6,9 +6,9 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dpframe.errors import InvalidArgument, InvalidPrice
+from dpframe.errors import InvalidArgument
 from dpframe.noise import MOST_CELLS, Number, at_most, float_up, positive, rounded_reach, whole, window_tail
-from dpframe.theory.formulas.loss.loss import price, probability, sensitivity
+from dpframe.theory.formulas.loss.loss import positive_price, probability, sensitivity
 
 
 def window_scale(linf: Number, epsilon: Number, *, vectors: int = 1) -> float:
@@ -29,10 +29,7 @@ def window_scale(linf: Number, epsilon: Number, *, vectors: int = 1) -> float:
     >>> window_scale(3, 0.5), window_scale(3, 0.5, vectors=2)
     (6.0, 12.0)
     """
-    epsilon = price("epsilon", epsilon)
-    if not epsilon:
-        raise InvalidPrice("epsilon=0 must be positive.")
-    return float_up(whole("vectors", vectors, 1) * sensitivity("linf", linf) / epsilon)
+    return float_up(whole("vectors", vectors, 1) * sensitivity("linf", linf) / positive_price("epsilon", epsilon))
 
 
 def window_error(cells: int, scale: Number, alpha: Number, *, per: int = 1) -> int:
