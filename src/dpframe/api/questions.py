@@ -101,6 +101,17 @@ def cell_of(values: str | None, aggfunc: object, bounds: Pair | None, verb: str 
     return moments.sum(values, bounds) if aggfunc == "sum" else moments.mean(values, bounds)
 
 
+def check_margins(margins: object, subtotals: object, *, nested: bool, parts: bool) -> None:
+    """Errors: InvalidArgument for margins that are none, and for subtotals that there cannot be."""
+    if not isinstance(margins, bool) and margins != "measured":
+        raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
+    if not isinstance(subtotals, bool) or (subtotals and (margins is not True or parts or not nested)):
+        raise InvalidArgument(
+            "crosstab: subtotals=True goes with two or more columns down and margins=True: "
+            "crosstab(['region', 'town'], 'sex', keys=..., margins=True, subtotals=True)."
+        )
+
+
 def check_cells(question: Question, *, margins: bool, parts: bool) -> None:
     """Refuse a crosstab whose cells are no numbers, or whose sums would be none of people, or without suppressed cells.
 
@@ -283,14 +294,13 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         Input:  index, columns: the columns down and across; values, aggfunc: instead of rows, the "count", "sum",
                 "mean" or "median" of a column, with bounds= (column unit) as in `dp.sum`; "count_units" counts people;
                 or a statistic, aggfunc=dp.quantile("spend", 0.9, bounds=(0, 100)); keys as in `group_by`; margins: True
-                adds
-                an `All` row and column, summed from the released cells (free). "measured" spends a part of the price on
-                rows, columns and total of a count or sum, and fits cells and margins to each other. It does so only if
-                no cell then has more than 1.05 times its error, and no margin more than the sum of its cells. With
-                Gaussian noise (prices in ρ, people in many cells, noise="gaussian") this is nearly always so, with
+                adds an `All` row and column, summed from the released cells (free). "measured" spends a part of the
+                price on rows, columns and total of a count or sum, and fits cells and margins to each other. It does so
+                only if no cell then has more than 1.05 times its error, and no margin more than the sum of its cells.
+                With Gaussian noise (prices in ρ, people in many cells, noise="gaussian") this is nearly always so, with
                 Laplace noise from some 190 by 190 cells on; `explain` states the parts. subtotals: with several columns
-                down and margins=True, one more row for each key of the first of them. normalize: "index", "columns"
-                or "all" gives each released cell as a part of its row, its column or the total (free, post-processing;
+                down and margins=True, one more row for each key of the first of them. normalize: "index", "columns" or
+                "all" gives each released cell as a part of its row, its column or the total (free, post-processing;
                 null if the divisor is not above 0); limits of one unit, counts, where each cell is a group; other as in
                 `group_by`: one more cell, in a row and a column of its own. min_units as in `group_by`
         Errors: UnsupportedOperation for margins of keys that are found in the data, of medians, and of people who may
@@ -306,18 +316,12 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         down, across = self._names([index], "crosstab"), self._names([columns], "crosstab")
         if not down or not across:
             raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
-        if not isinstance(margins, bool) and not (isinstance(margins, str) and margins == "measured"):
-            raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
+        parts = parts_of(normalize)
+        check_margins(margins, subtotals, nested=len(down) > 1, parts=bool(parts))
         unit_limits = read_limits(**limits)
         also = typed_too(values=values, bounds=bounds, keys=keys, other=other, min_units=min_units)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {also}{{limit}})"
-        parts = parts_of(normalize)
         aggregate = cell_of(values, aggfunc, bounds)
-        if not isinstance(subtotals, bool) or (subtotals and (margins is not True or parts or len(down) < 2)):
-            raise InvalidArgument(
-                "crosstab: subtotals=True goes with two or more columns down and margins=True: "
-                "crosstab(['region', 'town'], 'sex', keys=..., margins=True, subtotals=True)."
-            )
         layout = Layout("crosstab", across, bool(margins), parts, margins == "measured", subtotals=subtotals)
         by = down + across
         frame, groups, rest = self._grouped(by, keys, other, "crosstab")

@@ -322,9 +322,7 @@ class Budget(BudgetState):
         if by is not None and not is_text(by):
             raise InvalidArgument("by= is the name of whoever marks it as lost: budget.resolve('visits', by='Ada').")
         charges = [
-            entry
-            for entry in self._book.entries()
-            if entry.kind == "charge" and not {"opens", "gives"} & set(entry.body)
+            entry for entry in self._book.entries() if entry.is_charge and not {"opens", "gives"} & set(entry.body)
         ]
         earlier = next((e for e in reversed(charges) if release in (e.name, e.number)), None)
         if earlier is None:

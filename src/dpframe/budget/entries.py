@@ -79,6 +79,11 @@ class Entry:
         return dt.datetime.fromisoformat(self.at)
 
     @property
+    def is_charge(self) -> bool:
+        """Whether it is a charge: of a release, or of what pays for later ones in advance."""
+        return self.kind == "charge"
+
+    @property
     def about(self) -> int | None:
         """The number of the charge that a result or a failure belongs to, or that paid for this charge in advance."""
         return self.body.get("about")

@@ -76,7 +76,7 @@ def _size(loss: Loss) -> float:
 def forecast(budget: Budget) -> Forecast:
     """The forecast of a budget; see `Budget.forecast`."""
     entries, limit, at = budget.entries(), budget.limit, account.now()
-    charges = [entry for entry in entries if entry.kind == "charge"]
+    charges = [entry for entry in entries if entry.is_charge]
     sizes = budget.sizes([loss_of(entry.body["loss"]) for entry in charges])
     payments = [Payment(e.when, size, "opens" in e.body, e.name) for e, size in zip(charges, sizes, strict=True)]
     rows, words, last = _expected(payments, limit, at)
@@ -187,7 +187,7 @@ def _planned(
     """Rows and sentence for an allowance: each later night spends its share."""
     record, of = Record(opening, lines), opening.name or ""
     pace = record.pace
-    paid = [line for line in lines if line.kind == "charge" and "gives" not in line.body]
+    paid = [line for line in lines if line.is_charge and "gives" not in line.body]
     payments = [(line.when, _size(loss)) for line, (_, loss) in zip(paid, record.releases, strict=True)]
     most, share, night = _size(record.limit), _size(pace.share), pace.night(now)
     rows = _days(of, _by_day(payments), most, now.date()) if payments else []

@@ -107,7 +107,7 @@ class _MemoryPage:
         return entry
 
     def latest(self, name: str) -> Entry | None:
-        return next((e for e in reversed(self.entries) if e.kind == "charge" and e.name == name), None)
+        return next((e for e in reversed(self.entries) if e.is_charge and e.name == name), None)
 
     def latest_of(self, spender: str) -> Entry | None:
         return self.latest_by.get(spender)

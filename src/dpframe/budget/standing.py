@@ -63,7 +63,7 @@ class BudgetState(Verbs):
     @property
     def standing(self) -> Standing:
         """What was spent under the account, what adding up prices would say, and how many more releases fit."""
-        charges = [e for e in self._book.entries() if e.kind == "charge" and e.about is None and "opens" not in e.body]
+        charges = [e for e in self._book.entries() if e.is_charge and e.about is None and "opens" not in e.body]
         return self._standing(self._book.spent(), *(priced(charges[-1].body) if charges else (None, None)))
 
     def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:
@@ -113,7 +113,7 @@ class BudgetState(Verbs):
         entries = self._book.entries()
         status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
         lines = []
-        for entry in (entry for entry in entries if entry.kind == "charge"):
+        for entry in (entry for entry in entries if entry.is_charge):
             other = next((word for key, word in _NO_RELEASE.items() if key in entry.body), None)
             lines.append(line_of(entry, other or status.get(entry.number, "pending")))
         return lines

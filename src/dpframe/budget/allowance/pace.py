@@ -138,7 +138,7 @@ class Record:
     @property
     def releases(self) -> list[tuple[int, Loss]]:
         """The night and the loss of each release."""
-        return [_line(entry) for entry in self.entries if entry.kind == "charge" and "gives" not in entry.body]
+        return [_line(entry) for entry in self.entries if entry.is_charge and "gives" not in entry.body]
 
     @property
     def moves(self) -> list[tuple[int, Loss]]:

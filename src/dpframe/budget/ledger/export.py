@@ -35,7 +35,7 @@ def exported(books: Mapping[str, tuple[Budget, Sequence[Entry]]], form: str) -> 
 
 
 def _charges(entries: Sequence[Entry]) -> list[Entry]:
-    return [entry for entry in entries if entry.kind == "charge"]
+    return [entry for entry in entries if entry.is_charge]
 
 
 def _as_json(budget: Budget, entries: Sequence[Entry]) -> dict[str, Any]:
