@@ -183,7 +183,10 @@ class Options(TypedDict, total=False):
     data: Any
     ci: float | None
     covers: str
+    fill: bool
     spender: str | None
+    supersedes: str | None
+    because: str | None
 
 
 def read_row_limits(max_rows: object = None, limits: object = None) -> Limits:
