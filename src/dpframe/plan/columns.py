@@ -276,6 +276,7 @@ class Table:
     min_units: int | None = None
     people: str | None = None  # what the units of several tables are called
     locks: tuple[Lock, ...] = ()
+    undeclared: str = ""  # why limits that were declared do not hold here, as a sentence
 
     def __post_init__(self) -> None:
         check_names(self.columns)

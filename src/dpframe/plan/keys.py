@@ -266,19 +266,13 @@ def _all_within(level: Sequence[Scalar | None], domain: ColumnDomain) -> bool:
 
 def _check_days(values: Sequence[Any], domain: ColumnDomain, name: str, call: str) -> None:
     """Refuse days for a column of times that are not computed to be midnights: only rows at midnight have them."""
-    days: list[Any] = [x for x in map(plain, values) if isinstance(x, dt.date)]
-    if kind(domain.dtype) == Kind.DATETIME and domain.possible is None and days:
-        if not all(isinstance(x, dt.datetime) for x in days):
-            raise WrongType(
-                f"{call}: {name!r} holds times, and its keys are days, which only rows at midnight have. For all rows "
-                f"of a day, group by day=dp.col({name!r}).dt.date() and list keys={{'day': [...]}}; for midnights, "
-                "list them as datetime.datetime(2026, 1, 31)."
-            )
-        if len(days) > 1 and all(x.time() == dt.time() for x in days):
-            warn(
-                f"{call}: all keys of {name!r} are midnights, and rows at other times of a day count for none of them. "
-                f"For all rows of a day, group by day=dp.col({name!r}).dt.date()."
-            )
+    days = (x for x in map(plain, values) if isinstance(x, dt.date) and not isinstance(x, dt.datetime))
+    if kind(domain.dtype) == Kind.DATETIME and domain.possible is None and any(days):
+        raise WrongType(
+            f"{call}: {name!r} holds times, and its keys are days, which only rows at midnight have. For all rows of a "
+            f"day, group by day=dp.col({name!r}).dt.date() and list keys={{'day': [...]}}; for midnights, list them as "
+            "datetime.datetime(2026, 1, 31)."
+        )
 
 
 def _level_of(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:

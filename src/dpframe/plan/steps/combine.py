@@ -220,6 +220,11 @@ class Join(Step):
 
 # Several protected tables of the same units
 
+_JOINED = (
+    " The join makes a row of each two rows of a unit, so what one table declares is not enough. If the other one has "
+    "one row for each unit, say so where it is protected: dp.protect(..., max_rows=1)."
+)
+
 
 def same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]:
     """The types in which the identifiers of two plans are compared; None if they need no conversion.
@@ -352,12 +357,15 @@ class JoinProtected(Step):
             )
         single = here.single and there.single
         everyone = here.everyone and self._nobody_leaves and (self.how == "left" or there.everyone)
+        defaults = declared.beside(here, there)
+        lost = not defaults.typed and (here.defaults.typed or there.defaults.typed)
         table = replace(
             here,
             single=single,
             everyone=everyone,
             limits=_limits(self.before, self.other, single=single),
-            defaults=declared.beside(here, there),
+            defaults=defaults,
+            undeclared=_JOINED if lost else here.undeclared or there.undeclared,
             min_units=declared.most_of((here, there)),
             locks=declared.locks_of((here, there)),
         )

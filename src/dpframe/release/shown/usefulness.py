@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 
 import numpy as np
@@ -23,6 +24,10 @@ _NO_ROWS = "Or no row was asked about: check the spelling, letter case and type 
 _NO_KEYS = (
     "Or none of the listed keys occurs: check their spelling, letter case and type, and what filters "
     "and joins compare. `dpframe policy check` shows the steward which keys the table has."
+)
+_MIDNIGHTS = (
+    " Only rows at midnight have the listed times of {name!r}: for all rows of a day, group by "
+    "day=dp.col({name!r}).dt.date()."
 )
 _ALONE = (
     f"{{names}}: noise is at least as large as the number, so 0 would be about as exact. Pay a higher price. {_NO_ROWS}"
@@ -56,7 +61,17 @@ def mostly_noise(numbers: Numbers) -> list[str]:
         if words:
             columns[words].append(output.name)
     said = [words.format(names=", ".join(names)) for words, names in columns.items() if names]
-    return [*said, *_missing(numbers)]
+    said += _missing(numbers)
+    return [sentence + _midnights(numbers) * (_NO_KEYS in sentence) for sentence in said]
+
+
+def _midnights(numbers: Numbers) -> str:
+    """The sentence about a column of keys that are all midnights; an empty text if there is none."""
+    times = [name for name in numbers.by if isinstance(numbers.long.schema[name], pl.Datetime)]
+    for name in times:
+        if numbers.long[name].drop_nulls().dt.time().unique().to_list() == [dt.time()]:
+            return _MIDNIGHTS.format(name=name)
+    return ""
 
 
 def _missing(numbers: Numbers) -> list[str]:
