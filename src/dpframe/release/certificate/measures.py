@@ -137,7 +137,7 @@ def _choice(noise: Noise, fields: dict[str, Any]) -> Stated:
     change, units = (1, 2) if total.rank is None else rank_terms(total.rank)
     reach = Fraction(change, units) / scale
     fields |= {"number": number, "rank": None if total.rank is None else text(total.rank)}
-    fields |= {"fade": fade(total.rank)} if total.between else {}
+    fields |= {"fade": fade(total.rank)} if total.between and total.rank is not None else {}
     if noise.choice.exponential:
         return Stated("exponential", fields, None, noise.mu_squared, rho=number * bound.l2_squared * reach**2 / 2)
     return Stated(noise.mechanism.law, fields, number * 2 * bound.exact_l1 * reach, noise.mu_squared, number)
