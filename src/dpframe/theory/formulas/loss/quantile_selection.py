@@ -48,8 +48,8 @@ def rank_terms(rank: Fraction) -> tuple[int, int]:
             add to it by at most a part 1/f of the other of these in the same direction, with f of `fade`. Scores are
             whole numbers, so the unit is a part 1/f of that of a and b. For the minimum (a = 0) the score is minus the
             largest of 2·L - t, t - 2·(L + E) and 0, with t of the number of rows, see `extreme_targets`. A row changes
-            t by 0 to 1, and L or E by 0 or 1, so each of these by at most 2. For the maximum, U takes the place of L. A row of
-            weight w changes each of them w times as much
+            t by 0 to 1, and L or E by 0 or 1, so each of these by at most 2. For the maximum, U takes the place of L. A
+            row of weight w changes each of them w times as much
     Source: Smith 2011, STOC, for rank scores; the scores for the ends are ours
     Errors: none here
 
@@ -82,15 +82,15 @@ def rank_prior(rank: Fraction, candidates: int, rate: Fraction) -> list[tuple[in
             candidate is added to (b - a)·L - a·(U + E), and that after it is taken from a·U - (b - a)·(L + E), see
             `rank_terms`
     Bound:  an empty group gets PRIOR·scale additional rows, where `scale` is that of the selection, in rows, so that
-            scale·f·b = 1/rate, with f of `fade`. Of the C candidates, i are below the i-th border, so they add
-            p = PRIOR/rate·t/(b·C) with t = b·i - a·C. The p do not depend on the table (they are limited to 2^60). The
-            number of additional rows falls by one for each f rows of the group, and none are left in a group of PRIOR·f·scale rows. So
-            a row, or w of them, changes what a border stands for by at most ⌈|t|·w/C⌉, towards 0. Where t is negative,
-            |t| is at most a·C: this rises by at most w·a, and so (b - a)·L - a·(U + E) with it by at most
-            w·(f·(b - a) + a), if the rows are below the candidate, or it falls by at most w·f·a. Where t is
-            positive, it is at most (b - a)·C: the sum falls by at most w·(f·a + b - a) or rises by at most
-            w·f·(b - a). The other sum is that of the mirror image. The score is minus the largest of both sums and
-            0, so it changes by at most w·max(f·(b - a) + a, f·a + b - a).
+            scale·f·b = 1/rate, with f of `fade`. Of the C candidates, i are below the i-th border, so they add p =
+            PRIOR/rate·t/(b·C) with t = b·i - a·C. The p do not depend on the table (they are limited to 2^60). The
+            number of additional rows falls by one for each f rows of the group, and none are left in a group of
+            PRIOR·f·scale rows. So a row, or w of them, changes what a border stands for by at most ⌈|t|·w/C⌉, towards
+            0. Where t is negative, |t| is at most a·C: this rises by at most w·a, and so (b - a)·L - a·(U + E) with it
+            by at most w·(f·(b - a) + a), if the rows are below the candidate, or it falls by at most w·f·a. Where t is
+            positive, it is at most (b - a)·C: the sum falls by at most w·(f·a + b - a) or rises by at most w·f·(b - a).
+            The other sum is that of the mirror image. The score is minus the largest of both sums and 0, so it changes
+            by at most w·max(f·(b - a) + a, f·a + b - a).
             The benefit: in a group with hardly any rows the quantile is near the part a/b of the way between the
             bounds, instead of anywhere, and in a large group it is that of the group's rows alone. The cost: a part
             1/FADING of the price or less. In a small group the quantile is that of its rows together with the
