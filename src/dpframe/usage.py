@@ -322,7 +322,7 @@ class NoNumber:
         __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __add__
         __abs__ = __round__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = __add__
         __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __setitem__ = __delitem__ = __len__ = __add__
-        __float__ = __int__ = __matmul__ = __rmatmul__ = __add__
+        __matmul__ = __rmatmul__ = __add__
 
     def __bool__(self) -> bool:
         return True

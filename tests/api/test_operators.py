@@ -67,11 +67,12 @@ def raised(ask):
 
 @pytest.mark.parametrize("name", ["expression", "condition", "frame", "groups", "query"])
 def test_an_operator_on_what_is_no_number_gives_an_answer_or_a_typed_error(name):
+    """A protected table has no `float()`, which would be a door; that of an expression is Python's own too."""
     one = OBJECTS[name]
-    asked = [lambda op=op: op(one) for op in ONE]
+    asked = [lambda op=op: op(one) for op in ONE if op not in (float, int)]
     asked += [lambda op=op, x=x: op(one, x) for op in TWO for x in (2, one)]
     errors = [raised(ask) for ask in asked]
-    if name in ("expression", "condition"):  # len, float, @ and the like are Python's own there
+    if name in ("expression", "condition"):  # `len`, `@` and `divmod` are Python's own there
         assert errors.count(None) > 3
         assert all(isinstance(error, DpFrameError | TypeError) for error in errors if error is not None)
     else:

@@ -128,6 +128,7 @@ class Aggregate(NoNumber):
     limits: Limits = field(default=Limits(), kw_only=True)
 
     if not TYPE_CHECKING:  # a type checker refuses them by itself
+        __float__ = __int__ = NoNumber.__add__
 
         def __truediv__(self, other: object) -> NoReturn:
             if not isinstance(other, Aggregate):
