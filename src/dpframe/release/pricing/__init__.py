@@ -40,7 +40,7 @@ from dpframe.release.pricing.price import (
     read_price,
     read_prices,
 )
-from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared
+from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared, may_share, shared_part
 
 __all__ = [
     "UNNAMED",
@@ -78,6 +78,7 @@ __all__ = [
     "described_price",
     "is_list",
     "log_noise",
+    "may_share",
     "moved_totals",
     "paid_price",
     "parts_of",
@@ -85,5 +86,6 @@ __all__ = [
     "read_noise",
     "read_price",
     "read_prices",
+    "shared_part",
     "spread_of",
 ]
