@@ -191,6 +191,7 @@ NEVER = {  # expressions by operation, with a key that a row can have and one th
         (NUMBER.cast("string"), "7", "07"),
         ((NUMBER > 5).cast("string"), "true", "True"),
         (DAY.cast("string"), "2026-01-05", "5.1.2026"),
+        ("Q" + DAY.dt.quarter().cast("string"), "Q4", "Q0"),
         (NUMBER.cast("float64"), 1.0, 1.5),
         (DAY.cast("datetime"), dt.datetime(2026, 1, 5), dt.datetime(2026, 1, 5, 12)),
     ],

@@ -26,6 +26,7 @@ from dpframe.plan.types import (
     in_order,
     integer_range,
     kind,
+    listed,
     moment,
     number,
     plain,
@@ -314,8 +315,8 @@ def _key(value: object, domain: ColumnDomain, name: str, call: str) -> Scalar | 
         _check_moment(value, domain.dtype, f"{call}: a key of {name!r}")
     if isinstance(domain.dtype, nw.Enum) and value not in domain.dtype.categories:
         raise WrongType(
-            f"{call}: a key of {name!r} is not one of its Enum's categories. Give one of these, or .cast({name!r}, "
-            "'string') before."
+            f"{call}: a key of {name!r} is not one of its Enum's categories, so no row has it. Give some of "
+            f"{listed(domain.dtype.categories)}."
         )
     return value
 

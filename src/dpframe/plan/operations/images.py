@@ -144,6 +144,15 @@ def _negative(args: Sequence[ColumnDomain], options: Options, result: ColumnDoma
     return possible and possible.seen(lambda key: -key, f"the negative of {possible.give}")
 
 
+def _within(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
+    """Parts of dates and times, within their bounds."""
+    bounds = result.bounds
+    if bounds is None:
+        return None
+    lower, upper = bounds
+    return Possible(lambda key: lower <= key <= upper, f"numbers from {lower} to {upper}")
+
+
 def _not_below(least: int) -> Image:
     def rule(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
         return at_least(least)
@@ -206,6 +215,8 @@ def _clipped(args: Sequence[ColumnDomain], options: Options, result: ColumnDomai
 def _cast(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
     (value,), have, want = args, kind(args[0].dtype), kind(result.dtype)
     if want == Kind.STRING:
+        if isinstance(value.dtype, nw.Enum) and value.possible is None:
+            return Possible.listed(value.dtype.categories)
         return value.possible if have == Kind.STRING else as_text(value)
     if want == Kind.FLOAT:
         single = have == Kind.FLOAT and isinstance(result.dtype, nw.Float32)
@@ -251,6 +262,8 @@ _IMAGES: Mapping[str, Image] = {
     "str.to_datetime": named,
     "concat_str": joined,
     "dt.year": years,
+    **{f"dt.{part}": _within for part in ("month", "day", "quarter", "week", "weekday", "ordinal_day")},
+    **{f"dt.{part}": _within for part in ("hour", "minute", "second")},
     "dt.date": day,
     "dt.truncate": truncated,
     "dt.month_start": edge_of_month(last=False),

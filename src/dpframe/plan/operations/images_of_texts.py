@@ -43,7 +43,7 @@ def as_text(value: ColumnDomain) -> Possible | None:
             return False  # no day of the calendar
         return (ends is None or ends.lower <= named <= ends.upper) and (possible is None or possible.holds(named))
 
-    return Possible(holds, give)
+    return Possible(holds, give, form=_form(value))
 
 
 _LONG_NUMBER = 60  # characters of a whole number of 128 bits, with some to spare

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.plan import Formula, ReleasedColumn
-from dpframe.release.answer import Numbers
+from dpframe.release.answer import Numbers, known_nonnegative
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.error_tables import error_table
 from dpframe.usage import warn
@@ -113,7 +113,8 @@ def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> 
         return ""
     if estimator.shrinks:
         return ""
-    if numbers.by and estimator.adds_up and float(np.mean((values / deviations) ** 2)) <= _AROUND:
+    above = np.maximum(values, 0) if known_nonnegative(output) else np.abs(values)  # what is below 0 is noise
+    if numbers.by and estimator.adds_up and float(np.mean((above / deviations) ** 2)) <= _AROUND:
         return _ALL
     if len(values) >= _GROUPS:
         if not np.all(np.isfinite(deviations)):
@@ -122,4 +123,4 @@ def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> 
         apart = numbers.noise.apart(output)  # a part of the noise that all groups share moves them together
         noise = apart * np.mean((deviations / unit) ** 2)
         return _GROUPED if np.var(values / unit, ddof=1) <= 2 * noise else ""
-    return _ALONE if estimator.adds_up and bool(np.all(np.abs(values) <= deviations)) else ""
+    return _ALONE if estimator.adds_up and bool(np.all(above <= deviations)) else ""
