@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,21 +50,17 @@ def require(holds: bool, claim: str) -> None:
 
 # 1. Numbers. Everything is a fraction, or an interval of two fractions that surely holds the number that is meant.
 
-LARGEST, MANY = 40_000, 10**5  # exponents that are computed; groups or keys of one unit that are gone through
-DOWN, UP = (Context(prec=100, rounding=way, Emin=-20_000, Emax=20_000) for way in (ROUND_FLOOR, ROUND_CEILING))
-
-
-def decimal(way: Context, x: Fraction) -> Decimal:
-    """A fraction with 100 digits, rounded down or up."""
-    return way.divide(Decimal(x.numerator), Decimal(x.denominator))
+LARGEST = Fraction(10**6)  # exponents beyond this are not computed
+MANY = 10**5  # groups or keys of one unit that are gone through one by one
+BITS = 320  # leading bits that the ends of an interval keep; they are rounded outwards
+DOWN, UP = (Context(prec=100, rounding=way, Emin=-(10**6), Emax=10**6) for way in (ROUND_FLOOR, ROUND_CEILING))
 
 
 class Interval:
     """A real number between two fractions. Every operation gives an interval that holds the exact result."""
 
     def __init__(self, low: Exact, high: Exact | None = None) -> None:
-        self.low = Fraction(decimal(DOWN, Fraction(low)))
-        self.high = Fraction(decimal(UP, Fraction(low if high is None else high)))
+        self.low, self.high = cut(Fraction(low)), -cut(-Fraction(low if high is None else high))
 
     def __add__(self, other: Interval | Exact) -> Interval:
         other = interval(other)
@@ -92,18 +88,20 @@ class Interval:
     def __rtruediv__(self, other: Exact) -> Interval:
         return interval(other) / self
 
-    def __pow__(self, n: int) -> Interval:
-        total, x = Interval(1), self
-        while n:
-            total, x, n = total * x if n & 1 else total, x * x, n >> 1
-        return total
-
     __radd__, __rmul__ = __add__, __mul__
 
 
 def interval(x: Interval | Exact) -> Interval:
     """The interval of one number."""
     return x if isinstance(x, Interval) else Interval(x)
+
+
+def cut(x: Fraction) -> Fraction:
+    """The largest fraction with BITS or one more leading bits that is at most x."""
+    shift = BITS - x.numerator.bit_length() + x.denominator.bit_length()
+    if shift >= 0:
+        return Fraction((x.numerator << shift) // x.denominator, 1 << shift)
+    return Fraction(x.numerator // (x.denominator << -shift) << -shift)
 
 
 def monotone(at: Callable[[Fraction], Interval]) -> Callable[[Interval | Exact], Interval]:
@@ -117,15 +115,33 @@ def monotone(at: Callable[[Fraction], Interval]) -> Callable[[Interval | Exact],
     return of
 
 
-def outward(function: str, x: Fraction) -> Interval:
-    """A rising function of Python's decimals. Their manual says that it is rounded correctly: one step encloses it."""
-    if function == "exp" and x > LARGEST:
+@monotone
+def exp(x: Fraction) -> Interval:
+    """e^x. The manual of Python's decimal says that it is rounded correctly: one step outwards encloses it."""
+    if x < -LARGEST:
+        return Interval(0, exp(-LARGEST).high)
+    if x > LARGEST:
         raise Unknown(f"a loss or a distance of {shown(x)} is too large to be computed here")
-    low, high = (getattr(way, function)(decimal(way, x)) for way in (DOWN, UP))
+    low, high = (way.exp(way.divide(Decimal(x.numerator), Decimal(x.denominator))) for way in (DOWN, UP))
     return Interval(Fraction(DOWN.next_minus(low)), Fraction(UP.next_plus(high)))
 
 
-exp, log, root = (monotone(partial(outward, function)) for function in ("exp", "ln", "sqrt"))
+@monotone
+def log(x: Fraction) -> Interval:
+    """The natural logarithm: ln x = y + ln(1 + z) for any y and z = x·e^-y - 1, and z - z² ≤ ln(1 + z) ≤ z near 0."""
+    y = Fraction(math.log(x.numerator) - math.log(x.denominator))
+    z = x * exp(-y) - 1
+    return y + Interval((z - z * z).low, z.high)
+
+
+@monotone
+def root(x: Fraction) -> Interval:
+    """√x, from the whole root of a large whole number: isqrt(n) ≤ √n < isqrt(n) + 1."""
+    shift = BITS + x.denominator.bit_length()
+    whole = math.isqrt((x.numerator << 2 * shift) // x.denominator)
+    return Interval(Fraction(whole, 1 << shift), Fraction(whole + 1, 1 << shift))
+
+
 _DIGITS = "3141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117067"  # of π
 PI = Interval(Fraction(int(_DIGITS), 10**99), Fraction(int(_DIGITS) + 1, 10**99))
 
@@ -142,15 +158,23 @@ def normal_tail(x: Fraction) -> Interval:
     density = exp(-x * x / 2) / root(2 * PI)
     if x < 4:
         total, term, odd = Interval(0), Interval(x), 1
-        while term.high > Fraction(1, 10**99) or 2 * x * x > odd + 2:
+        while term.high > Fraction(1, 2**BITS) or 2 * x * x > odd + 2:
             total, odd = total + term, odd + 2
             term = term * (x * x / odd)
         return Fraction(1, 2) - density * Interval(total.low, total.high + 2 * term.high)
-    depth = 15 + 10**4 // int(x) ** 2
+    depth = 15 + BITS**2 // (10 * int(x) ** 2)
     low, high = x, x + (depth + 1) / x
     for n in range(depth, 0, -1):
-        low, high = Fraction(decimal(DOWN, x + n / high)), Fraction(decimal(UP, x + n / low))
+        low, high = cut(x + n / high), -cut(-x - n / low)
     return density / Interval(low, high)
+
+
+def power(x: Interval, n: int) -> Interval:
+    """x^n for a whole n ≥ 0."""
+    total = Interval(1)
+    while n:
+        total, x, n = total * x if n & 1 else total, x * x, n >> 1
+    return total
 
 
 # 2. Laws. What noise of a stated law costs, once it is known how far one unit moves what it hides. Totals are whole
@@ -175,7 +199,7 @@ def rho_of_pure(epsilon: Fraction, law: str) -> Interval:
     other mechanism has at most ε·tanh(ε/2), which randomized response reaches. Source: Bun, Steinke 2016,
     arXiv:1605.02065; Harrison, Manurangsi 2025, arXiv:2510.25746.
     """
-    return epsilon - 1 + exp(-epsilon) if law == "laplace" else epsilon * (1 - exp(-epsilon)) / (1 + exp(-epsilon))
+    return epsilon - 1 + exp(-epsilon) if law == "laplace" else epsilon * (1 - 2 / (1 + exp(epsilon)))
 
 
 def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
@@ -219,7 +243,10 @@ class Limits(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """What one unit adds to a total: entries, sum of sizes, largest size, and how far two units' entries are apart."""
+    """What one unit adds to a total: entries that are not 0, the sum of their sizes, and the size of the largest.
+
+    `swing`: the most by which two units' entries differ in one group.
+    """
 
     groups: int
     total: Exact
@@ -351,7 +378,7 @@ def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> To
     kind, cells = stated["kind"], stated.get("cells")
     wholes = [stated[name] for name in ("most", "one", "cells") if stated.get(name) is not None]
     low, high = stated.get("range", (0, 0))
-    sound = is_whole(stated["fraction"], 0) and stated["fraction"] <= MANY and type(low) is type(high) is int
+    sound = is_whole(stated["fraction"], 0) and stated["fraction"] <= BITS and type(low) is type(high) is int
     sound = sound and low <= high and all(map(is_whole, wholes)) and all(map(is_whole, stated.get("levels", ())))
     require(sound, "its range, its fraction or its cells make no sense")
 
@@ -398,57 +425,56 @@ def interaction(levels: Sequence[int], *, replace: bool) -> Fraction:
     return max(square, 2 * (square - min(products))) if replace else square
 
 
-# 4. Mechanisms. What each one costs, in its own currency. Each reads the totals `of` it; more than one in a pair alone.
+# 4. Mechanisms. What each one costs, in its own currency. Each reads the totals `of` it.
 
 LAPLACE, CHOICES = ("laplace", "discrete_laplace"), ("permute_and_flip", "exponential")
 NOISE = (*LAPLACE, "gaussian")  # with a number for each group by itself
 NORMAL, KEYS = ("gaussian", "gaussian_rounds"), ("truncated_geometric", "gaussian_rounds")  # KEYS: of keys alone
-LAWS = (*NOISE, *CHOICES, *KEYS, "k_norm", "none")
+JOINT = ("window", "cube")  # one noise in each group for several totals
+LAWS = (*NOISE, *CHOICES, *KEYS, *JOINT, "k_norm", "none")
 
 
-Losses = dict[str, Interval | Exact]  # by currency
+class Cost(NamedTuple):
+    """What a mechanism costs: a pure ε, made of so many equal pieces, or a μ² of Gaussian privacy, or ρ."""
+
+    epsilon: Fraction | None = None
+    mu_squared: Fraction | None = None
+    rho: Fraction | None = None
+    pieces: int = 1
 
 
-def pure(epsilon: Fraction, law: str, pieces: int = 1) -> Losses:
-    """The losses of an ε-private mechanism, which consists of so many pieces of equal ε."""
-    return {"epsilon": epsilon, "rho": pieces * rho_of_pure(epsilon / pieces, law), "pieces": pieces}
-
-
-def normal(mu_squared: Fraction) -> Losses:
-    """The losses of normal noise."""
-    return {"mu_squared": mu_squared, "rho": mu_squared / 2}
-
-
-def losses_of(mechanism: Json, totals: Totals) -> Losses:
-    """The losses of a mechanism, by its law."""
+def cost_of(mechanism: Json, totals: Totals) -> Cost:
+    """The cost of a mechanism, by its law."""
     law, read, scale = mechanism["law"], [totals[name] for name in mechanism["of"]], number(mechanism["scale"])
     if law not in LAWS:
         raise Unknown(f"a mechanism of law {law!r}")
     (total, *pair), moved = read, read[0].reach
     fits = all((one.stated["kind"] == "choice") == (law in CHOICES) for one in read)
     require(fits and scale > 0, "a choice is by a law of choices, noise is on all other totals, and scales are above 0")
-    require(not pair or law in LAPLACE, "this law is for one total")
+    require(not pair or law in (*LAPLACE, *JOINT), "this law is for one total")
     require("rest" not in mechanism or law in NOISE, "this law has no noise on what is suppressed")
     require("common" not in mechanism or law == "gaussian", "this law has no noise that groups share")
     require(("finds" in mechanism) >= (law in KEYS), "no rule counts the keys that it finds")
     if law == "none":
         require(not moved.l1, "one unit moves a total that gets no noise")
-        return pure(Fraction(0), law)
+        return Cost(Fraction(0))
     if law in LAPLACE:
-        return pure(laplace_cost(mechanism, totals), law)
+        return Cost(laplace_cost(mechanism, totals))
+    if law in JOINT:
+        return Cost(joint_cost(mechanism, read) / scale)
     if law == "gaussian":
-        return normal(normal_cost(mechanism, total))
+        return Cost(mu_squared=normal_cost(mechanism, total))
     if law == "gaussian_rounds":
-        return normal(len(mechanism["thresholds"]) * moved.l2_squared / scale**2)
+        return Cost(mu_squared=len(mechanism["thresholds"]) * moved.l2_squared / scale**2)
     if law == "k_norm":
         # Probabilities are proportional to e^(-N(z)/scale), N(z) = max(0, max z) + max(0, max -z), a norm: a shift by x
         # changes them by at most e^(N(x)/scale) (Hardt, Talwar 2010, arXiv:0907.3754). Of a unit that only adds, N is
         # its largest entry; of two units at most both together.
         adds_only(total)
-        return pure((2 if total.replace else 1) * moved.linf / scale, law)
+        return Cost((2 if total.replace else 1) * moved.linf / scale)
     if law == "truncated_geometric":  # each group is (1/scale, p)-private by itself, where its number moves by 1
         require(moved.linf <= 1, "the optimal rule for keys needs a number that one unit moves by 1")
-        return pure(moved.l0 / scale, law, max(moved.l0, 1))
+        return Cost(moved.l0 / scale, pieces=max(moved.l0, 1))
     return choice_cost(mechanism, moved)
 
 
@@ -548,7 +574,39 @@ def shared_cost(mechanism: Json, total: Total) -> Fraction:
     return Fraction(max(corners) + (d + 1 / v) / (2 * 65536) ** 2) / variance
 
 
-def choice_cost(mechanism: Json, moved: Reach) -> Losses:
+def joint_cost(mechanism: Json, read: Sequence[Total]) -> Fraction:
+    """How far one unit moves several totals that share a noise, each times its factor, in the norm N of the noise.
+
+    Vectors z of a group, one entry for each total, have probabilities ∝ e^(-N(z)/scale): of windows N is that of
+    `k_norm`, of cubes max |z|. Groups have noise of their own, so N adds up over groups. Let M be the largest size of a
+    factor times an end of its `range`. A unit whose rows weigh w in a group moves each entry by at most M·w there. So N
+    is at most M·w: of windows only if no entry falls, or none rises. All w together are the rows of a unit, or of two;
+    of numbers of each unit, its groups. In one group entries move by at most their linf: N of windows is that of each
+    unit.
+    """
+    factors, kinds = mechanism["factors"], {one.stated["kind"] for one in read}
+    require(len(factors) == len(read) == len({*mechanism["of"]}), "each total of a noise needs one factor")
+    require(all(type(factor) is int and factor for factor in factors), "a factor is no whole number, or 0")
+    known = {"rows", "values", "sum", "units", "unit_sum"} | ({"sum_of_pair"} if mechanism["law"] == "cube" else set())
+    require(kinds <= known, "a noise is on totals of another kind")
+    ranges = [RANGES[one.stated["kind"]] or one.stated["range"] for one in read]
+    fines = [factor * 2 ** one.stated["fraction"] for factor, one in zip(factors, read, strict=True)]
+    ends = [fine * end for fine, own in zip(fines, ranges, strict=True) for end in own]
+    windows, first, cells = mechanism["law"] == "window", read[0], {one.stated["cells"] for one in read}
+    require(not windows or not min(ends) < 0 < max(ends), "a window is on totals that one unit moves up and down")
+    if cells == {1}:
+        moves = [abs(factor) * one.reach.linf for factor, one in zip(factors, read, strict=True)]
+        return Fraction(max(moves) * (2 if windows and first.replace else 1))
+    of_units = bool(kinds & {"units", "unit_sum"})
+    require(not of_units or kinds <= {"units", "unit_sum"}, "a noise is on numbers of rows and of units")
+    alike = {(one.unit, one.stated["question"], one.stated["cells"]) for one in read}
+    require(len(alike) == 1 and "sum_of_pair" not in kinds, "totals of one noise are not about the same rows")
+    groups, k, rows = (first.unit.groups, 1, first.unit.groups) if of_units else first.unit
+    length = reach_of(Vector(groups, rows, k, 2 * k), first.stated["cells"], replace=first.replace).l1
+    return Fraction(length * max(map(abs, ends)))
+
+
+def choice_cost(mechanism: Json, moved: Reach) -> Cost:
     """The cost of choosing candidates by scores, in every group.
 
     If the scores of a group move within an interval of a width D, log ratios of probabilities do within η = D·rate.
@@ -568,9 +626,8 @@ def choice_cost(mechanism: Json, moved: Reach) -> Losses:
         require(0 <= rank <= 1, "a rank is not between 0 and 1")
         width = 2 * (max(rank, 1 - rank) + (min(rank, 1 - rank) / fade if fade else 0))
     if mechanism["law"] == "permute_and_flip":
-        return pure(many * moved.l1 * width / scale, mechanism["law"], many)
-    rho = many * moved.l2_squared * (width / scale) ** 2 / 8
-    return {"rho": rho, "mu_squared": PI * rho}
+        return Cost(many * moved.l1 * width / scale, pieces=many)
+    return Cost(rho=many * moved.l2_squared * (width / scale) ** 2 / 8)
 
 
 # 5. Composition. Keys that are found in the data, and noise that decides about them.
@@ -596,7 +653,7 @@ def hidden_alone(mechanism: Json, total: Total, groups: int) -> list[Interval]:
     chances = [Interval(1)]
     for t in range(1, groups + 1):
         full, rest = divmod(whole - t * each, most - each) if most > each else (t, 0)
-        hidden = hides(most) ** min(full, t) * hides(each) ** max(t - full - 1, 0)
+        hidden = power(hides(most), min(full, t)) * power(hides(each), max(t - full - 1, 0))
         chances.append(hidden * hides(each + rest) if full < t else hidden)
     return chances
 
@@ -607,13 +664,13 @@ def keys_delta(mechanism: Json, total: Total) -> Interval | Fraction:
     if mechanism["law"] == "truncated_geometric":  # a group of one unit is released with the chance `start`, by itself
         start = number(rule["start"])
         require(0 <= start <= 1, "a chance is not between 0 and 1")
-        return 1 - (1 - start) ** groups if groups < 1000 else 1 - interval(1 - start) ** groups
+        return 1 - (1 - start) ** groups if groups < 1000 else 1 - power(interval(1 - start), groups)
     if mechanism["law"] == "gaussian_rounds":
         # After j rounds a key of one unit has at most j·one, and noise that is normal but for j roundings by 1/2.
         scale, one, delta = number(mechanism["scale"]), total.stated["one"], Interval(0)
         for j, threshold in enumerate(mechanism["thresholds"], 1):
             tail = normal_tail((threshold - j * one - Fraction(j, 2)) / (scale * root(j)))
-            delta = delta + (1 - (1 - tail) ** total.stated["most"])
+            delta = delta + (1 - power(1 - tail, total.stated["most"]))
         return delta
     return 1 - min(hidden_alone(mechanism, total, groups), key=lambda chance: chance.low)
 
@@ -719,7 +776,7 @@ class Check:
         self.refused: list[str] = []
         self.unknown: list[str] = []
         self.totals: dict[str, Total] = {}
-        self.losses: dict[str, Losses] = {}  # of mechanisms
+        self.losses: dict[str, dict[str, Interval | Exact]] = {}  # of mechanisms
         for parts in ("totals", "mechanisms"):
             ids = [stated["id"] for stated in certificate[parts]]
             if len({*ids}) < len(ids) or not all(isinstance(one, str) and one for one in ids):
@@ -822,12 +879,20 @@ class Check:
         law, loss = stated["law"], stated["loss"]
         if not self.totals.keys() >= {*stated["of"]}:
             raise Unknown("it reads a total of which nothing is known")
-        found = self.losses[stated["id"]] = losses_of(stated, self.totals)
-        if "pieces" in found and "mu_squared" in loss:
-            pieces, squares = upper(found["pieces"]), number(loss["mu_squared"])
-            enough = pure_is_gaussian(upper(found["epsilon"]) / pieces, squares / pieces)
-            require(enough, f"{law}, mu_squared = {shown(squares)} is claimed, which is too small for its ε")
-            found["mu_squared"] = squares
+        cost = cost_of(stated, self.totals)
+        found: dict[str, Interval | Exact] = {}
+        if cost.epsilon is not None:
+            part = cost.epsilon / cost.pieces
+            found = {"epsilon": cost.epsilon, "rho": cost.pieces * rho_of_pure(part, law)}
+            if "mu_squared" in loss:
+                found["mu_squared"] = squares = number(loss["mu_squared"])
+                enough = pure_is_gaussian(part, squares / cost.pieces)
+                require(enough, f"{law}, mu_squared = {shown(squares)} is claimed, which is too small for its ε")
+        elif cost.mu_squared is not None:
+            found = {"mu_squared": cost.mu_squared, "rho": cost.mu_squared / 2}
+        else:  # ρ = η²/8 and μ² ≤ η²·π/8: see `choice_cost`
+            found = {"rho": cost.rho or 0, "mu_squared": PI * (cost.rho or 0)}
+        self.losses[stated["id"]] = found
         for currency, claim in loss.items():
             self.follows(f"{law}, {currency}", found[currency], claim)
 
@@ -844,13 +909,14 @@ class Check:
 
     def keys(self) -> Fraction:
         """The sum of what rules for keys claim of δ, each of which follows."""
-        whole, shared = Fraction(0), self.certificate["composition"]["rule"] == "threshold_beside_noise"
+        whole, rule = Fraction(0), self.certificate["composition"]["rule"]
         for mechanism in (one for one in self.certificate["mechanisms"] if "finds" in one):
             finds, total = mechanism["finds"], self.totals.get(mechanism["of"][0])
             if total is None:
                 raise Unknown("keys by a total of which nothing is known")
             require(is_whole(finds["least"], 0), "the number that no group is released with is below 0")
-            require(finds["delta"] is not None or shared, "the δ of keys is not counted")
+            counted = finds["delta"] is not None or rule == "threshold_beside_noise"
+            require(counted, "the δ of keys is not counted")
             if finds["delta"] is not None:  # else it is a part of the composition
                 self.follows(
                     f"δ of the keys that {mechanism['id']} finds", keys_delta(mechanism, total), finds["delta"]
@@ -864,18 +930,20 @@ class Check:
         Blocks of a series are of parts of its time. A unit is in so many periods of all parts together, and losses grow
         at least as its periods do: so the dearest part counts.
         """
-        parts: dict[tuple[int, ...], Fraction] = {(): Fraction(0)}  # by the time that they are of; () is always
+        parts: dict[tuple[int, int], Fraction] = {}
+        always = Fraction(0)
         for mechanism in self.certificate["mechanisms"]:
             if normal in (None, mechanism["law"] in NORMAL):
                 if mechanism["id"] not in self.losses:
                     raise Unknown("the cost of a mechanism is not known")
                 cost, stated = self.losses[mechanism["id"]].get(currency), self.totals[mechanism["of"][0]].stated
-                span = tuple(stated["span"]) if stated["kind"] == "blocks" else ()
-                if cost is None:
-                    raise Refused(f"a mechanism has no {currency}, in which the composition counts")
-                parts[span] = parts.get(span, Fraction(0)) + upper(cost)
-        always, spans = parts.pop(()), sorted(filter(None, parts))
-        apart = all(first < after for first, after in spans) and all(a[1] <= b[0] for a, b in pairwise(spans))
+                require(cost is not None, f"a mechanism has no {currency}, in which the composition counts")
+                if stated["kind"] == "blocks":
+                    first, after = stated["span"]
+                    parts[first, after] = parts.get((first, after), Fraction(0)) + upper(cost or 0)
+                else:
+                    always += upper(cost or 0)
+        apart = all(a[1] <= b[0] for a, b in pairwise(sorted(parts))) and all(a[0] < a[1] for a in parts)
         require(apart, "parts of the series overlap")
         return always + max(parts.values(), default=Fraction(0))
 

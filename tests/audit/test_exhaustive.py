@@ -297,11 +297,37 @@ class Tally:
                         three = np.concatenate([both, missing], axis=1)
                         largest = batches.reached(three[there] - three[here])[1]
                         found["joint l1"] = (largest, 2 * paid.weight * paid.joint)
-            for norm, (reached, claimed) in found.items():
-                self.claims[norm] += 1
-                self.tight[norm] += reached == claimed
-                if reached > claimed:
-                    self.broken.append((told, paid.names, norm, reached, claimed))
+            self._count(told, paid.names, found)
+        for names, found in self._in_step(ask, values, here, there):
+            self._count(told, names, found)
+
+    def _in_step(self, ask, values, here, there):
+        """How far one unit moves totals that may share one noise, in the sizes of a row: see `theory.joint_scale`."""
+        sets = {}
+        for paid in ask.allotments:
+            if paid.in_step is not None:
+                sets.setdefault((paid.in_step.under, paid.in_step.rows), []).append(paid)
+        for (_, rows), members in sets.items():
+            moves = []
+            for paid in members:
+                total = paid.total
+                cells = total.added_up(*(values[t.key] for t in total.follows)) if total.follows else values[total.key]
+                moves.append((cells[there] - cells[here]).astype(float) / paid.in_step.size)
+            up, down = np.max([*moves, 0 * moves[0]], axis=0), np.max([-one for one in (*moves, 0 * moves[0])], axis=0)
+            found = {"cube": (np.maximum(up, down).sum(axis=1).max(), float(rows) * (1 + 1e-9))}
+            signs = [paid.in_step.sign for paid in members]
+            if all(signs):
+                signed = [one * sign for one, sign in zip(moves, signs, strict=True)]
+                both = np.max([*signed, 0 * up], axis=0) + np.max([-one for one in (*signed, 0 * up)], axis=0)
+                found["window"] = (both.sum(axis=1).max(), float(rows) * members[0].in_step.vectors * (1 + 1e-9))
+            yield [name for paid in members for name in paid.names], found
+
+    def _count(self, told, names, found):
+        for norm, (reached, claimed) in found.items():
+            self.claims[norm] += 1
+            self.tight[norm] += reached == claimed
+            if reached > claimed:
+                self.broken.append((told, names, norm, reached, claimed))
 
     def __str__(self):
         shares = ", ".join(f"{norm} {self.tight[norm]}/{self.claims[norm]}" for norm in self.claims)

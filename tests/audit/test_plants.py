@@ -62,7 +62,7 @@ from dpframe.errors import (
     UnsupportedOperation,
     WrongType,
 )
-from dpframe.noise import bits, correlated, family_tail, window_noise
+from dpframe.noise import bits, correlated, cube_noises, family_tail, window_noise
 from dpframe.plan import allotments, columns, declared, grid, moments, operations, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
@@ -86,7 +86,15 @@ from dpframe.release.kinds import keys as rounds_of_keys
 from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.hierarchy import draw as levels
 from dpframe.release.kinds.synthesis import rounds as table_rounds
-from dpframe.release.pricing import allocation, bought_noise, choice_mechanisms, mechanisms, shared_noise
+from dpframe.release.pricing import (
+    allocation,
+    bought_noise,
+    choice_mechanisms,
+    joint_noise,
+    mechanisms,
+    shared_noise,
+    together,
+)
 from dpframe.theory.formulas import rank_trees
 from dpframe.theory.formulas.loss import (
     TwoSums,
@@ -807,6 +815,23 @@ def windows_are_too_short():
     return abs(zeros - 2000 * law) > 6 * math.sqrt(2000 * law)
 
 
+def limits_of_their_own():
+    """A column with limits of its own has rows of its own, and must not share a noise with others."""
+    frame = protected({"u": [1], "x": [1.0], "g": ["a"]})
+    own = {"a": dp.sum("x", (0, 4), max_rows_per_group=2), "b": dp.sum("x", (0, 4)), "c": dp.count()}
+    query = frame.group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1).agg(**own)
+    plan = noise_plan(query._question, Price(Fraction(1), Fraction(0)))
+    own, *shared = plan.noises
+    return own.mechanism.together or not all(noise.mechanism.together for noise in shared)
+
+
+def cubes_are_too_short():
+    """As `windows_are_too_short`, of cube noise on two totals."""
+    law = 1 / sum(math.exp(-max(abs(a), abs(b)) / 0.8) for a in range(-30, 31) for b in range(-30, 31))
+    zeros = sum(not vector.any() for vector in cube_noises(0.8, 2, 2000))
+    return abs(zeros - 2000 * law) > 6 * math.sqrt(2000 * law)
+
+
 def a_choice_of_tables_costs_more():
     """One unit moves one score up and one down, each by the weight of its table, and that costs more than is paid."""
     settings = table_rounds.Settings()
@@ -1270,10 +1295,45 @@ PLANTS = [
     ),
     Plant(
         "windows of the length of one group fewer",
-        correlated.window_noise,
-        "cells + 1, scale",
-        "cells, scale",
+        correlated.window_noises,
+        "_lengths(cells + 1",
+        "_lengths(cells",
         windows_are_too_short,
+    ),
+    Plant(
+        "cubes of the length of one total fewer",
+        correlated.cube_noises,
+        "_lengths(cells",
+        "_lengths(cells - 1",
+        cubes_are_too_short,
+    ),
+    Plant(
+        "a window for numbers of two signs",
+        joint_noise.joint_noises,
+        "-factor if one_signed and step.sign < 0 else factor",
+        "factor",
+        lambda: more_is_told("noise that columns share"),
+    ),
+    Plant(
+        "one noise at half of its scale",
+        window.joint_scale,
+        "scale * epsilon / (length * size)",
+        "2 * scale * epsilon / (length * size)",
+        lambda: more_is_told("noise that moments share"),
+    ),
+    Plant(
+        "one noise for one unit in groups, where one takes the place of another",
+        allotments.in_step,
+        "row_places(limits, unit_limits.table.relation",
+        'row_places(limits, "add-remove"',
+        lambda: claims_broken(relation="replace"),
+    ),
+    Plant(
+        "one noise for totals of different rows",
+        together._Shares._sets,
+        "(p.question, step.under, step.rows)",
+        "p.question",
+        lambda: raises(ValueError, limits_of_their_own),
     ),
     Plant(
         "shared noise is taken to hide more than it does",

@@ -226,6 +226,22 @@ QUESTIONS = {
         .agg(k=dp.count(), u=dp.count_units(), s=dp.sum("n", (0, 9)), t=dp.sum("n", unit_bounds=(0, 9)))
         .release(**p | {"noise": "elliptic"})
     ],
+    "noise that columns share": lambda f, p: [
+        f.group_by("g", keys=KEYS["g"], max_groups=2, max_rows_per_group=3)
+        .agg(k=dp.count(), s=dp.sum("n", (0, 9)), t=dp.sum("x", (-5, -1)), w=dp.sum("n", (-9, 0)))
+        .release(**p),
+        f.bound(max_rows=4)
+        .agg(v=dp.count("x"), s=dp.sum("n", (0, 9)), t=dp.sum("n", unit_bounds=(-9, 0)))
+        .release(**p),
+    ],
+    "noise that moments share": lambda f, p: [
+        f.group_by("g", keys=KEYS["g"], max_groups=2, max_rows_per_group=3)
+        .agg(k=dp.count(), c=dp.cov("x", "n", bounds={"x": (-5, 5), "n": (0, 9)}))
+        .release(**p),
+        f.bound(max_rows=4)
+        .agg(c=dp.corr("x", "n", bounds={"x": (0, 5), "n": (0, 9)}), s=dp.skew("n", (0, 9)))
+        .release(**p),
+    ],
     "a row for each unit": alone(lambda f: f.per_unit(t=dp.sum("x", bounds=(-3, 9))).mean("t", bounds=dp.Auto())),
     "a batch": batch,
     "parts": parts,
@@ -274,6 +290,7 @@ def cases(name):
     pure, tables = ("epsilon",), ("marginals", "synthetic rows", "synthetic rows with bins")
     without = dict.fromkeys(tables, pure) | {"tune": ("delta", "gaussian"), "noise that groups share": pure}
     terms = [t for t in PRICES if t not in without.get(name, ())]
+    terms = [t for t in terms if t == "epsilon" or name not in ("noise that columns share", "noise that moments share")]
     relations = ["add-remove"] if name in ("parts", "noise that groups share") else ["add-remove", "replace"]
     return [(t, relation) for t in terms for relation in relations]
 

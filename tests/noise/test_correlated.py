@@ -151,7 +151,7 @@ def test_small_scales_have_no_noise():
 
 def test_places_in_a_large_window_are_uniform(chi_square):
     for choices in (7, 2**40 + 1, 3 * 2**70):
-        draws = correlated._uniform(choices, 20_000)
+        (draws,) = correlated._uniform([choices], 20_000).tolist()
         assert min(draws) >= 0
         assert max(draws) < choices
         counts = np.bincount([draw * 7 // choices for draw in draws], minlength=7)
@@ -265,3 +265,27 @@ def test_the_covariance_is_that_of_the_contrasts():
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)) + expected**2)
     assert (np.abs(found - expected) < 5.5 * scale / math.sqrt(draws)).all()  # 10 entries, 5.5 deviations each
     assert (np.abs(found - np.diag(np.diag(expected))) > 5.5 * scale / math.sqrt(draws)).any()  # independence fails
+
+
+# Windows and cubes of a wide law, many at once
+
+
+@pytest.mark.parametrize("scale", [8.0, 2.0**20, 2.0**75])
+@pytest.mark.parametrize(("law", "order"), [(correlated.window_noises, 2), (correlated.cube_noises, 1)])
+def test_many_vectors_have_the_law_of_one(law, order, scale, chi_square):
+    """Of cubes, max |z| has about a Gamma law; of windows, max z+ + max z-. Both against the exact sums at scale 8."""
+    vectors = law(scale, 2, 20_000)
+    assert vectors.shape == (20_000, 2)
+    lengths = np.maximum(np.abs(vectors).max(axis=1), 0)
+    if order == 2:
+        lengths = np.maximum(vectors.max(axis=1), 0) + np.maximum((-vectors).max(axis=1), 0)
+    far = np.array([length // int(2 * scale) for length in lengths.tolist()]).clip(max=4)
+    if scale == 8.0:  # how many vectors of two numbers have this length
+        number = lambda n: 8 * n or 1 if order == 1 else (6 * n or 1)  # noqa: E731
+        weights = np.array([number(n) * np.exp(-n / scale) for n in range(1000)])
+        chances = np.add.reduceat(weights, [0, 16, 32, 48, 64]) / weights.sum()
+    else:  # Gamma(2): P[X >= x] = (1 + x)·e^-x
+        tails = np.array([(1 + x) * np.exp(-x) for x in (0, 2, 4, 6, 8)] + [0.0])
+        chances = tails[:-1] - tails[1:]
+    assert chi_square(np.bincount(far, minlength=5), chances) > ALARM
+    assert abs(np.mean([np.sign(x) for x in vectors[:, 0].tolist()])) < 6 / math.sqrt(20_000)

@@ -1,7 +1,4 @@
-"""The command line: `dpframe ledger ...`, `dpframe policy ...` and `dpframe check`.
-
-Commands about ledgers, about copies of them, and about other files have a file each.
-"""
+"""The command line: `dpframe ledger ...` and `dpframe policy ...`, with one file for each group of commands."""
 
 from dpframe.cli.running import entry, main
 

@@ -35,13 +35,16 @@ from dpframe.noise.correlated import (
     GRID,
     MOST_CELLS,
     contrasts,
+    cube_noises,
     rounded_contrasts,
     shared_gaussian,
     window_noise,
+    window_noises,
     window_tail,
 )
 from dpframe.noise.gaussian import rounded_gaussian
 from dpframe.noise.inversion import (
+    fit,
     uniform_ball,
 )
 from dpframe.noise.laplace import discrete_laplace, rounded_laplace
@@ -71,9 +74,11 @@ __all__ = [
     "bernoulli",
     "bernoulli_exp",
     "contrasts",
+    "cube_noises",
     "discrete_laplace",
     "exponential_choice",
     "family_tail",
+    "fit",
     "float_down",
     "float_up",
     "gaussian_tail",
@@ -104,5 +109,6 @@ __all__ = [
     "upper",
     "whole",
     "window_noise",
+    "window_noises",
     "window_tail",
 ]

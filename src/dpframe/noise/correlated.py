@@ -9,6 +9,14 @@ proportional to e^(-(R + Q)/s) · L^d, where L = R + Q + 1, and then each z_g fr
 pairs with one L there are L. So L has a chance proportional to L^(d+1) · e^(-L/s), R is one of 0, …, L - 1, and each
 z_g is R less one of 0, …, L - 1.
 
+Cube noise has the law exp(-max |z| / scale) on the vectors z of d integers: a mixture as well, of cubes from -R to R
+with a chance that is proportional to e^(-R/s) · L^d, where L = 2R + 1. So an odd L has a chance proportional to L^d ·
+e^(-L/2s), and each z_g is R less one of 0, …, L - 1.
+
+Many lengths L of a wide law are drawn at once. The sum m of p geometric numbers, P[G >= k] = e^(-k/s), has a chance
+proportional to (m + 1)···(m + p - 1) · e^(-m/s). So L = m + 1 that is kept with chance L/L · L/(L + 1) ··· L/(L + p -
+2) has one proportional to L^(p-1) · e^(-L/s).
+
 Gaussian noise on the contrasts of a table: differences of independent real normals along every axis, then rounded.
 
 The contrasts are correlated. Rounding the normals before taking differences would give another distribution, so the
@@ -38,7 +46,7 @@ from dpframe.noise.certified import Ball, ball, precision, round_up
 from dpframe.noise.choosing import uniform_index
 from dpframe.noise.gaussian import normal_balls, normal_pairs, pair_bits, rounded_gaussian
 from dpframe.noise.inversion import UNIT, fit, uniform_below
-from dpframe.noise.laplace import discrete_laplace
+from dpframe.noise.laplace import discrete_laplace, geometric
 from dpframe.noise.scales import check_scale, check_size
 
 GRID = 2**16  # steps of the grid on which shared normal noise is drawn, in one unit of the integers
@@ -81,10 +89,65 @@ def window_noise(scale: float, cells: int) -> WideIntegers:
     >>> window_noise(10.0, 4).shape
     (4,)
     """
+    return window_noises(scale, cells, 1).reshape(-1)
+
+
+def window_noises(scale: float, cells: int, size: int) -> WideIntegers:
+    """Independent vectors of `window_noise`. Output: an array of shape (size, cells).
+
+    >>> window_noises(2.0**30, 4, 3).shape
+    (3, 4)
+    """
     scale, cells = float(check_scale(scale, 1)), check_size(cells)
-    length = _length(cells + 1, scale)
-    top, *below = _uniform(length, cells + 1)
-    return fit(np.array([top - one for one in below], dtype=object))
+    places = _uniform(_lengths(cells + 1, scale, check_size(size)), cells + 1)
+    return fit(places[:, :1] - places[:, 1:])
+
+
+def cube_noises(scale: float, cells: int, size: int) -> WideIntegers:
+    """Independent vectors of noise on the integers, each uniform in a random cube around 0.
+
+    Input:  scale, a positive float, in units of the integers; cells >= 1; size: how many vectors
+    Output: vectors z of shape (size, cells); int64, or Python integers (dtype object) where some entry does not fit
+    Law:    exact and joint: P[z] is proportional to exp(-max |z| / scale). The argument is at the top of this module
+    Source: Hardt, Talwar 2010, arXiv:0907.3754, for noise of a norm; Steinke, Ullman 2017, arXiv:1501.06095, for l∞
+    Errors: InvalidArgument for a scale that is not positive and finite
+
+    >>> cube_noises(2.0**30, 4, 3).shape
+    (3, 4)
+    """
+    scale, cells = float(check_scale(scale, 1)), check_size(cells)
+    lengths: list[int] = []
+    while len(lengths) < check_size(size):
+        drawn = _lengths(cells, 2 * scale, 2 * (size - len(lengths)) + 4)
+        lengths += [length for length in drawn if length % 2]
+    lengths = lengths[:size]
+    middles = np.array([[length // 2] for length in lengths], dtype=object)
+    return fit(middles - _uniform(lengths, cells))
+
+
+def _lengths(power: int, scale: float, size: int) -> list[int]:
+    """Independent whole L >= 1 with a chance proportional to L^power · e^(-L/scale)."""
+    if scale < 4 * power:
+        return [_length(power, scale) for _ in range(size)]
+    lengths: list[int] = []
+    while len(lengths) < size:
+        wanted = size - len(lengths) + 1
+        steps, number = geometric(scale, (power + 1) * wanted), power + 1
+        for start, word in zip(range(0, len(steps), number), bits.random_words(wanted).tolist(), strict=True):
+            length = sum(steps[start : start + number]) + 1
+            if word < (1 - power**2 / length - 2.0**-40) * 2.0**64 or uniform_below(
+                word, 64, partial(_kept, power, length)
+            ):
+                lengths.append(length)
+    return lengths[:size]
+
+
+def _kept(power: int, length: int) -> Ball:
+    """L/L · L/(L + 1) ··· L/(L + power - 1); it is at least 1 - power²/L."""
+    chance = ball(1)
+    for more in range(power):
+        chance = chance * length / (length + more)
+    return chance
 
 
 def _length(power: int, scale: float) -> int:
@@ -98,7 +161,7 @@ def _length(power: int, scale: float) -> int:
     """
     exact = Fraction(scale)
     middle = max(1, round(power * exact))
-    spread = scale * math.sqrt(power)
+    spread = scale * math.sqrt(max(power, 2))
     width = Fraction(spread)
 
     def height(length: Fraction, side: int) -> Ball:
@@ -121,8 +184,14 @@ def _length(power: int, scale: float) -> int:
                 return int(proposal)
 
 
-def _uniform(choices: int, size: int) -> list[int]:
-    """Independent uniform integers in [0, choices): ⌊choices·U⌋ for uniform reals U, as in `uniform_index`."""
+def _uniform(choices: Sequence[int], size: int) -> NDArray[np.object_]:
+    """Independent uniform integers below each of the `choices`, `size` for each: ⌊choices·U⌋ for uniform reals U."""
+    draws = [_uniform_below(number, size) for number in choices]
+    return np.array(draws, dtype=object).reshape(len(choices), size)
+
+
+def _uniform_below(choices: int, size: int) -> list[int]:
+    """Independent uniform integers in [0, choices), as in `uniform_index`."""
     if choices <= 1 << 32:
         return [int(index) for index in uniform_index(choices, size)]
     words = choices.bit_length() // 64 + 2

@@ -48,6 +48,7 @@ from dpframe.noise.inversion import (
     magnitude_bits,
     place,
     uniform_ball,
+    uniform_below,
 )
 from dpframe.noise.scales import check_scale, check_size
 
@@ -173,6 +174,32 @@ def _exact(rule: _Rounding, scale: float, prefix: int, count: int) -> int:
                 return int(whole)
         prefix = prefix << 64 | int(bits.random_words(1)[0])
         count += 64
+
+
+def geometric(scale: float, size: int) -> list[int]:
+    """Independent whole G >= 0 with P[G >= k] = e^(-k/scale), of any scale.
+
+    Law:    exact. G = ⌊scale·E⌋ for exponential E. For a scale above 2^30 it is B·q + r with B a power of two: q is
+            such a number of scale/B, and r in [0, B) has a chance proportional to e^(-r/scale), independent of q. A
+            uniform r is kept with that chance, which is at least 1 - 2^-29
+    """
+    exponent = max(0, math.frexp(scale)[1] - 30)
+    high: list[int] = lower_cells(math.ldexp(scale, -exponent), size).tolist()
+    if not exponent:
+        return high
+    words = exponent // 64 + 2
+    low: list[int] = []
+    while len(low) < size:
+        drawn = bits.random_words(words * (size - len(low))).tolist()
+        for start in range(0, len(drawn), words):
+            word, rest = drawn[start], 0
+            for more in drawn[start + 1 : start + words]:
+                rest = rest << 64 | more
+            rest >>= 64 * (words - 1) - exponent
+            sure = word < (1 - rest / scale - 2.0**-40) * 2.0**64
+            if sure or uniform_below(word, 64, lambda rest=rest: (-ball(rest) / ball(scale)).exp()):  # type: ignore[misc]
+                low.append(rest)
+    return [one << exponent | other for one, other in zip(high, low, strict=True)]
 
 
 def lower_cells(scale: float, size: int) -> Integers:

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.statistics import Aggregate, Mean, ReleasedColumn, Sum
-from dpframe.plan.totals import Total, total_of_pair
+from dpframe.plan.totals import Total, TotalKind, total_of_pair
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.error import margin_shares
-from dpframe.theory.formulas.sensitivity import OneSigned, Relation, merged, pair_gains
+from dpframe.theory.formulas.sensitivity import Contribution, OneSigned, Relation, merged, pair_gains, row_places
 
 TotalKey = tuple[object, ...]  # see `Total.key`
+
+
+@dataclass(frozen=True)
+class InStep:
+    """What is public of totals that one unit moves in step, so that they may share their noise.
+
+    Each row of a unit moves a total by at most `size`, in units of its integer, and all rows of the units in which
+    tables differ have at most the weight `rows`, over all groups. In a table without groups, `size` is how far the
+    whole table moves, and `rows` is 1. Totals `under` the same limits have the same rows. The `sign` is 1 or -1 for a
+    total that is released as it is, to which a unit adds numbers of that sign alone, else 0. For noise from windows,
+    each of `vectors` units counts.
+    """
+
+    size: int
+    rows: Fraction
+    under: object
+    sign: int
+    vectors: int = 1
 
 
 @dataclass(frozen=True)
@@ -27,7 +46,7 @@ class Allotment:
     `joint` is how far one unit moves all three, see `joint_l1` there. `columns` is how many released columns follow
     from the total. It is a fraction if a column needs several totals. `one_signed` is set if each unit adds numbers of
     one sign to listed groups, and the released table is about single groups: cells may then share a part of their
-    noise.
+    noise. `in_step` is set if a total may share its noise with other totals of the same group.
     """
 
     names: tuple[str, ...]
@@ -41,6 +60,7 @@ class Allotment:
     joint: Fraction = Fraction(0)
     columns: Fraction = Fraction(1)
     one_signed: OneSigned | None = None
+    in_step: InStep | None = None
 
     @property
     def weight(self) -> int:
@@ -72,6 +92,64 @@ def one_signed_of_single_groups(
     vector = OneSigned(cells, 2 if relation == "replace" else 1)
     apart = {total.key for output in outputs if not output.single for _, total in output.totals}
     return tuple(replace(p, one_signed=vector) if p.total.one_signed and p.total.key not in apart else p for p in read)
+
+
+def in_step(total: Total, unit_limits: UnitLimits, what: str, *, alone: bool) -> InStep | None:
+    """What totals with one noise need to know of a total; None for one that cannot share its noise.
+
+    Bound:  in a table without groups, neighbouring tables differ in a total by at most its linf, whatever moves it. In
+            groups, a unit whose rows weigh w in a group moves a total there by at most size·w. A number of rows, or of
+            values, moves by at most w. Values, products and logarithms are clipped to the ends of a grid, added up over
+            the unit's rows, and multiplied by w over the number of rows, rounded toward 0 and clipped to w times these
+            ends. w follows from the number of the unit's rows in its groups, whichever total is added up. The w of one
+            unit add up to at most its limit on rows. A number of units, and a sum of one clipped number for each unit,
+            move by at most `size` in each of the unit's groups
+    Source: `dpframe.theory.formulas.sensitivity.grouped.row_places`, for one unit and for two
+    """
+    sign = (-1 if total.grid.lower < 0 else 1) if alone and total.one_signed else 0
+    if unit_limits.cells == 1:
+        size, vectors = total.sensitivity.exact_linf, 2 if unit_limits.table.relation == "replace" else 1
+        return (
+            InStep(math.ceil(size), Fraction(1), None, sign, vectors) if total.kind in (*_OF_ROWS, *_OF_UNITS) else None
+        )
+    of_units = total.kind in _OF_UNITS
+    if total.follows is not None or not (of_units or total.kind in _OF_ROWS) or not total.grid.magnitude:
+        return None
+    groups = unit_limits.groups(what)
+    limits = Contribution(groups, 1, groups) if of_units else unit_limits.contribution(what)
+    rows = row_places(limits, unit_limits.table.relation, unit_limits.cells).exact_l1
+    return InStep(total.grid.magnitude << total.fraction, rows, (of_units, total.limits), sign)
+
+
+def moved_in_step(
+    read: tuple[Allotment, ...],
+    outputs: Iterable[tuple[ReleasedColumn, tuple[object, UnitLimits]]],
+    finds: Total | None,
+    what: str,
+) -> tuple[Allotment, ...]:
+    """The totals, each with its `in_step` if it may share its noise with others of its group.
+
+    Input:  the totals; the released columns with the limits of each; the number that finds the keys, which has noise of
+            its own; what was asked, for messages
+    """
+    limited, apart = dict[TotalKey, UnitLimits](), set() if finds is None else {finds.key}
+    several = set[TotalKey]()
+    for output, (_, limits) in outputs:
+        limited |= {total.key: limits for _, total in output.totals}
+        several |= set() if output.single else {total.key for _, total in output.totals}
+    new = {
+        p.total.key: replace(p, in_step=in_step(p.total, limited[p.total.key], what, alone=p.total.key not in several))
+        for p in read
+        if p.total.key in limited and p.total.key not in apart and p.total.sensitivity.l0
+    }
+    pairs = {
+        key: replace(p, beside=new.get(p.beside.total.key, p.beside)) for key, p in new.items() if p.beside is not None
+    }
+    return tuple((new | pairs).get(p.total.key, p) for p in read)
+
+
+_OF_ROWS = (TotalKind.ROWS, TotalKind.VALUES, TotalKind.SUM, TotalKind.PRODUCT, TotalKind.LOG)
+_OF_UNITS = (TotalKind.UNITS, TotalKind.UNIT_SUM)
 
 
 def sums_of_pairs(

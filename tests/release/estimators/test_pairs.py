@@ -206,11 +206,11 @@ def test_draws_without_a_variance_widen_a_correlation_and_hide_it_where_they_are
     (output,) = numbers.outputs
     squares = numbers.noise.of(output.totals[3][1])
 
-    def noise(of, rng):
-        number = round(singular * correlation._DRAWS) if of is squares else 0
-        return np.where(np.arange(correlation._DRAWS) < number, 1e6, 0.0)
+    def noises(several, rng, times):
+        numbers = [round(singular * times) if of is squares else 0 for of in several]
+        return [np.where(np.arange(times) < number, 1e6, 0.0) for number in numbers]
 
-    monkeypatch.setattr(correlation, "_like_noise", noise)
+    monkeypatch.setattr(correlation, "simulated", noises)
     (low,), (high,) = correlation._drawn_ends(output, numbers.noise, 0.05, numbers.parts, np.array([0.01]))
     expected = np.corrcoef(rows["x"], rows["y"])[0, 1]
     if narrow:

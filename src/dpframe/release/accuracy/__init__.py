@@ -14,7 +14,6 @@ from dpframe.release.accuracy.intervals import (
     check_rows,
     intervals,
     known,
-    low_and_high,
     read_ci,
     with_intervals,
 )
@@ -31,7 +30,6 @@ __all__ = [
     "independence",
     "intervals",
     "known",
-    "low_and_high",
     "read_ci",
     "with_intervals",
 ]

@@ -18,7 +18,6 @@ from dpframe.release.answer.moments import (
     nearest_psd,
 )
 from dpframe.release.answer.numbers import (
-    COUNTED,
     LEFT_OUT,
     Numbers,
     compared_groups,
@@ -59,7 +58,6 @@ from dpframe.release.answer.upscaling import (
 )
 
 __all__ = [
-    "COUNTED",
     "GROUPS_FOUND",
     "LEFT_OUT",
     "OTHER",

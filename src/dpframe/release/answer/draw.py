@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers, PlaceCounts, WideIntegers
 from dpframe.engine import Totals, polars_dtype
-from dpframe.noise import keep_at_least
+from dpframe.noise import fit, keep_at_least
 from dpframe.plan import Allotment, Key, Question, ReleasedColumn, Total
 from dpframe.release.answer.moments import coefficient_influences
 from dpframe.release.answer.postprocess import rounded
@@ -31,7 +31,7 @@ from dpframe.release.estimators import (
     tree_ends,
     variances,
 )
-from dpframe.release.pricing import Laplace, Noise, NoisePlan, TruncatedGeometric
+from dpframe.release.pricing import Joint, Laplace, Noise, NoisePlan, TruncatedGeometric
 from dpframe.theory.formulas.error import Source, fitted
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
@@ -254,8 +254,9 @@ def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
 
 def _with_noise(totals: Sequence[tuple[Noise, WideIntegers]]) -> dict[TotalKey, Any]:
     """Noisy totals by their key, each with its own noise or that of its pair."""
-    alone = [(n, total) for n, total in totals if not (n.paired or n.mechanism.joined)]
+    alone = [(n, total) for n, total in totals if not (n.paired or n.mechanism.joined or n.mechanism.together)]
     noisy = {noise.allotment.total.key: plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
+    noisy |= _with_joint_noise([(n.mechanism, n, total) for n, total in totals if isinstance(n.mechanism, Joint)])
     exact = {id(noise.allotment): values for noise, values in totals}
     laws = {id(noise.allotment): noise.mechanism for noise, _ in totals}
     for noise, total in totals:
@@ -271,6 +272,23 @@ def _with_noise(totals: Sequence[tuple[Noise, WideIntegers]]) -> dict[TotalKey, 
             noisy[pair.rows.total.key] = _nearest(plus(noisy[count.total.key], missing), 2 ** _bits(pair))
         if pair.sum is not None and id(pair.sum) in laws and laws[id(pair.sum)].joined:
             noisy[pair.sum.total.key] = _sum_of_pair(pair, ends)
+    return noisy
+
+
+def _with_joint_noise(totals: Sequence[tuple[Joint, Noise, WideIntegers]]) -> dict[TotalKey, Any]:
+    """Noisy totals of which several have one noise in each group: see `theory.formulas.loss.joint_scale`."""
+    sets: dict[str, list[tuple[Joint, Noise, WideIntegers]]] = {}
+    for member in totals:
+        sets.setdefault(member[0].first, []).append(member)
+    noisy = {}
+    for members in sets.values():
+        (law, _, first), *_ = members
+        assert len(members) == law.cells
+        exact = np.stack([total.astype(object) * own.factor for own, _, total in members], axis=1)
+        vectors = plus(exact, law.drawn(law.steps, law.cells, len(first)))
+        for place, (own, noise, _) in enumerate(members):
+            up = vectors[:, place] if own.factor > 0 else -vectors[:, place]
+            noisy[noise.allotment.total.key] = fit(_nearest(up, abs(own.factor)).astype(object))
     return noisy
 
 

@@ -6,6 +6,7 @@ a first row and column for the constant 1. All of this is post-processing of one
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from numpy.random import Generator
 from dpframe.arrays import Floats
 from dpframe.plan import Bounds, Formula, ReleasedColumn
 from dpframe.release.estimators import Influence
-from dpframe.release.pricing import NoisePlan
+from dpframe.release.pricing import Noise, NoisePlan, simulated
 
 _HELD_BACK = 4.0  # scales of the noise: P(|Laplace noise| > 4 scales) = e^-4 = 0.018, half of it on either side
 
@@ -25,10 +26,10 @@ _HELD_BACK = 4.0  # scales of the noise: P(|Laplace noise| > 4 scales) = e^-4 = 
 class Moments:
     """Noisy sums of products of columns, with the noise of each.
 
-    `matrix` has sums of products, `scales` the scales of the noise of each entry, and `normal` says whether that noise
-    is normal; else it is Laplace noise. `starts` says how much of the noise of the number of rows is in an entry too:
-    sums are measured from the centres of their grids, which the number of rows corrects. Entries that follow from
-    others have no noise of their own: `follows` maps such an entry to weights of entries of the first row.
+    `matrix` has sums of products, and `noises` the noise of each entry by its place. `scales` are those of Laplace
+    noise of its deviation, or deviations of normal noise. `starts` says how much of the noise of the number of rows is
+    in an entry too: sums are measured from the centres of their grids, which the number of rows corrects. Entries that
+    follow from others have no noise of their own: `follows` maps such an entry to weights of entries of the first row.
     """
 
     names: tuple[str, ...]
@@ -37,7 +38,7 @@ class Moments:
     matrix: Floats
     scales: Floats
     starts: Floats
-    normal: bool
+    noises: Mapping[tuple[int, int], Noise]
     follows: tuple[tuple[int, int, tuple[tuple[int, float], ...]], ...]
 
     @classmethod
@@ -58,21 +59,20 @@ class Moments:
         size = len(names) + 1
         middles = np.array([(b.lower + b.upper) / 2 for b in bounds.values()], float)
         halves = np.array([(b.upper - b.lower) / 2 or 1.0 for b in bounds.values()], float)
-        (matrix, scales, starts), normal = np.zeros((3, size, size)), False
+        (matrix, scales, starts), noises = np.zeros((3, size, size)), dict[tuple[int, int], Noise]()
         places = _places(names)
         count = float(long["rows"][0])
         for output in outputs:
             ((_, total),) = output.totals
             i, j = places[output.name]
-            noise = plan.of(total)
+            noise = noises[i, j] = plan.of(total)
             worth = _worth(halves, i, j)
             starts[i, j] = _start(float(total.grid.centre), middles, i, j) / worth
             matrix[i, j] = float(long[output.name][0]) / worth + starts[i, j] * count
-            normal = normal or noise.added.normal
-            scales[i, j] = noise.scale * float(total.unit) / worth
+            scales[i, j] = noise.deviation / worth / (1 if noise.added.normal else math.sqrt(2))
         follows = tuple(_follow(places, same))
         filled = _filled(matrix, follows)
-        return cls(names, middles, halves, filled, scales, starts, normal, follows)
+        return cls(names, middles, halves, filled, scales, starts, noises, follows)
 
     @property
     def rows(self) -> float:
@@ -122,9 +122,9 @@ class Moments:
 
     def drawn(self, rng: Generator, times: int) -> Floats:
         """Matrices that the true one may be: the released one less noise of its own law, `times` of them."""
-        shape = (times, *self.scales.shape)
-        noise = rng.normal(size=shape) if self.normal else rng.laplace(size=shape)
-        noise = noise * self.scales
+        noise, places = np.zeros((times, *self.scales.shape)), list(self.noises)
+        for (i, j), drawn in zip(places, simulated(list(self.noises.values()), rng, times), strict=True):
+            noise[:, i, j] = drawn / _worth(self.halves, i, j)
         noise = noise + self.starts * noise[:, :1, :1]
         return _filled(np.triu(self.matrix) - noise, self.follows)
 

@@ -11,8 +11,8 @@ from dpframe.noise import ball
 from dpframe.release.certificate.key_rules import key_rule
 from dpframe.release.certificate.rationals import certified_up, rounded_up, text
 from dpframe.release.certificate.total_facts import Ids, ReadFacts
-from dpframe.release.pricing import AddsNoise, Noise, NoisePlan
-from dpframe.theory.formulas.loss import fade, pure_to_gdp, rank_terms
+from dpframe.release.pricing import AddsNoise, Joint, Noise, NoisePlan
+from dpframe.theory.formulas.loss import FADE, pure_to_gdp, rank_terms
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 
@@ -66,6 +66,8 @@ def stated_mechanisms(plan: NoisePlan, names: Ids) -> Iterator[Stated]:
         total = noise.allotment.total
         if total.collects or noise.mechanism.joined or (noise.paired and noise.allotment.beside is None):
             continue  # it stands with the total that it adds up, or follows from a pair
+        if isinstance(noise.mechanism, Joint) and noise.mechanism.first != noise.allotment.names[0]:
+            continue  # it stands with the first total of its noise
         first, *others = _stated(noise, drawn, names)
         if total.key in rests and not noise.exact:
             first.fields["rest"] = _parameters(rests[total.key])["scale"]
@@ -122,6 +124,11 @@ def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[St
             one = 2 ** (pair.beside.total.fraction - rows.allotment.total.fraction)
             fields["of"].append(names[rows.allotment.total.key])
             fields["missing"] = text(one * Fraction(rows.scale))
+    if isinstance(noise.mechanism, Joint):
+        shared = [(one, one.mechanism) for one in drawn.values() if isinstance(one.mechanism, Joint)]
+        shared = [(one, joint) for one, joint in shared if joint.first == noise.mechanism.first]
+        fields["of"] = [names[one.allotment.total.key] for one, _ in shared]
+        fields["factors"] = [joint.factor for _, joint in shared]
     if law in ("gaussian", "gaussian_rounds"):
         return [Stated(law, fields, mu_squared=2 * noise.rho)]
     if law == "truncated_geometric":
@@ -137,7 +144,7 @@ def _choice(noise: Noise, fields: dict[str, Any]) -> Stated:
     change, units = (1, 2) if total.rank is None else rank_terms(total.rank)
     reach = Fraction(change, units) / scale
     fields |= {"number": number, "rank": None if total.rank is None else text(total.rank)}
-    fields |= {"fade": fade(total.rank)} if total.between and total.rank is not None else {}
+    fields |= {"fade": FADE} if total.between else {}
     if noise.choice.exponential:
         return Stated("exponential", fields, None, noise.mu_squared, rho=number * bound.l2_squared * reach**2 / 2)
     return Stated(noise.mechanism.law, fields, number * 2 * bound.exact_l1 * reach, noise.mu_squared, number)

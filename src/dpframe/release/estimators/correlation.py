@@ -16,7 +16,7 @@ from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
 from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean
 from dpframe.release.estimators.variance import variance_interval
-from dpframe.release.pricing import Noise, NoisePlan
+from dpframe.release.pricing import NoisePlan, simulated
 
 _DRAWS = 4000
 _SMALLEST = 1 / 200  # an alpha whose quantiles these draws tell
@@ -151,8 +151,9 @@ def _drawn_ends(
     centres = [float(side.totals[1][1].grid.centre) for side in _spreads(output)]
     shifts = [float(side.totals[0][1].grid.centre - side.totals[1][1].about) for side in _spreads(output)]
     for group, deviation in enumerate(sampling):
+        noises = simulated([plan.of(total) for _, total in output.totals], rng, _DRAWS)
         x, y, products, xx, yy, number = (
-            parts[name][group] - _like_noise(plan.of(total), rng) for name, total in output.totals
+            parts[name][group] - noise for (name, _), noise in zip(output.totals, noises, strict=True)
         )
         number = np.maximum(number, 1.0)
         a, b = x / number + shifts[0], y / number + shifts[1]
@@ -164,11 +165,6 @@ def _drawn_ends(
         ends.append(tuple(np.quantile(r, [alpha / 2, 1 - alpha / 2])))
     low, high = np.array(ends).reshape(-1, 2).T
     return low, high
-
-
-def _like_noise(noise: Noise, rng: np.random.Generator) -> Floats:
-    """Draws of the law of a total's noise (column unit), for post-processing alone."""
-    return noise.added.simulated(rng, (_DRAWS,), noise.deviation)
 
 
 def _spreads(output: ReleasedColumn) -> tuple[ReleasedColumn, ReleasedColumn]:

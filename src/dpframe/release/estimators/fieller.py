@@ -24,8 +24,14 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats
 from dpframe.plan import Total
 from dpframe.release.estimators.base import Interval
-from dpframe.release.pricing import Noise, NoisePlan
-from dpframe.theory.formulas.error import gaussian_sum_reaches, laplace_sum_reaches, normal_laplace_reaches
+from dpframe.release.pricing import Joint, Noise, NoisePlan
+from dpframe.theory.formulas.error import (
+    gaussian_sum_reaches,
+    laplace_sum_reaches,
+    mixed_normal_error,
+    mixed_normal_reaches,
+    normal_laplace_reaches,
+)
 
 Terms = Sequence[tuple[Floats, Noise]]  # noises with their weights
 ASIDE = 1 / 50  # of alpha, for each of the two small terms of a variance
@@ -72,9 +78,21 @@ def reaches(size: Floats, terms: Terms, alpha: float, sampling: Floats | None = 
     Input:  sampling: the standard deviation of the sampling error (unit of the size); None for the noise alone
 
     The discrete Laplace noise of a count enters exactly. Any other integer noise is real noise that is rounded by at
-    most half a step of its grid (see `Noise.step`), or smaller than that in distribution.
+    most half a step of its grid (see `Noise.step`), or smaller than that in distribution. The cells of joint noise are
+    uncorrelated, so the squares of their weighted deviations add up: see `Joint.quantile`.
     """
     moving = [(weight * float(noise.allotment.total.unit), noise) for weight, noise in terms if not noise.exact]
+    joint = [(weight, noise.mechanism) for weight, noise in moving if isinstance(noise.mechanism, Joint)]
+    if joint:
+        size = size - sum((weight * noise.step for weight, noise in moving), np.zeros_like(size))
+        law, rest = joint[0][1], [(weight, noise) for weight, noise in moving if not noise.mechanism.together]
+        mixed = reduce(np.hypot, [weight * own.deviation for weight, own in joint])
+        if not rest and sampling is None:
+            return np.asarray((size <= 0) | (size < mixed * law.quantile(alpha)))
+        normal = [np.abs(weight * one) for weight, noise in rest for one in noise.added.normals]
+        normal += [np.zeros_like(size) if sampling is None else sampling]
+        mixed = mixed * (law.quantile(alpha) / mixed_normal_error(law.order, alpha))
+        return mixed_normal_reaches(size, scales(rest), reduce(np.hypot, normal), mixed, law.order, alpha)
     deviations = [weight * one for weight, noise in moving for one in noise.added.normals]
     normal, whole = deviations if sampling is None else [*deviations, sampling], None
     if not normal and moving and moving[-1][1].added.discrete:

@@ -107,7 +107,7 @@ def compared_means(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Com
 
 def is_heavy(plan: NoisePlan, *totals: Total) -> bool:
     """Whether some noise has heavier tails than normal noise."""
-    return any(plan.of(total).added.laplaces for total in totals)
+    return not all(noise.exact or noise.added.normal for noise in map(plan.of, totals))
 
 
 def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) -> Any:

@@ -12,6 +12,7 @@ from dpframe.release.pricing.allocation import (
 )
 from dpframe.release.pricing.bought_noise import PricedTotal
 from dpframe.release.pricing.choice_mechanisms import Chooses, Exponential, TruncatedGeometric
+from dpframe.release.pricing.joint_noise import Joint, simulated
 from dpframe.release.pricing.keys import spread_of
 from dpframe.release.pricing.mechanisms import (
     UNNAMED,
@@ -40,7 +41,7 @@ from dpframe.release.pricing.price import (
     read_price,
     read_prices,
 )
-from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared, may_share, shared_part
+from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared
 
 __all__ = [
     "UNNAMED",
@@ -56,6 +57,7 @@ __all__ = [
     "Fitted",
     "Gaussian",
     "GaussianPrice",
+    "Joint",
     "JointLaplace",
     "KNorm",
     "Laplace",
@@ -78,7 +80,6 @@ __all__ = [
     "described_price",
     "is_list",
     "log_noise",
-    "may_share",
     "moved_totals",
     "paid_price",
     "parts_of",
@@ -86,6 +87,6 @@ __all__ = [
     "read_noise",
     "read_price",
     "read_prices",
-    "shared_part",
+    "simulated",
     "spread_of",
 ]

@@ -26,7 +26,6 @@ from dpframe.release.pricing.bought_noise import (
     join_pairs,
     laplace_for_rho,
     laplaces_of,
-    measured_together,
     pieces,
     pure_of,
     rounded_laplace_of,
@@ -36,6 +35,7 @@ from dpframe.release.pricing.keys import finds_keys, joint_threshold, least_numb
 from dpframe.release.pricing.mechanisms import NoNoise
 from dpframe.release.pricing.noise import Noise, NoiseKind, NoisePlan, Rule
 from dpframe.release.pricing.pld import largest_parts
+from dpframe.release.pricing.together import measured_together
 from dpframe.theory.formulas.error import Source, estimators
 from dpframe.theory.formulas.loss import (
     gdp_to_pure,
@@ -131,7 +131,8 @@ def allocate_epsilon(
         if not normal and joint and slack and parts and noise is not NoiseKind.K_NORM:
             rule, laplace = Rule.DISTRIBUTIONS, rounded_laplace_of
         if not normal and noise is not NoiseKind.K_NORM:
-            numbers, selections, together = measured_together(numbers, selections, epsilon, laplace)
+            sets = noise is NoiseKind.AUTO and rule is Rule.EPSILON
+            numbers, selections, together = measured_together(numbers, selections, epsilon, laplace, sets=sets)
         if rule is Rule.DISTRIBUTIONS:
             factor *= _joint_factor(numbers, selections, epsilon, slack)
         if normal:

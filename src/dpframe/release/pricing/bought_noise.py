@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpframe.noise import float_up
 from dpframe.plan import Allotment
 from dpframe.release.pricing.choice_mechanisms import Exponential, PermuteAndFlip, TruncatedGeometric
+from dpframe.release.pricing.joint_noise import joint_noises
 from dpframe.release.pricing.mechanisms import DiscreteLaplace, Gaussian, JointLaplace, Laplace, PairedLaplace
 from dpframe.release.pricing.noise import Noise, NoiseKind
 from dpframe.release.pricing.shared_noise import elliptic_of, k_norm_of, shared_normal, smaller_of
@@ -27,8 +28,19 @@ from dpframe.theory.formulas.loss import (
 from dpframe.theory.formulas.sensitivity import SharedNoise, pair_scale
 from dpframe.theory.formulas.sensitivity import rounding as paired_rounding
 
-Together = Mapping[int, frozenset[int]]
-ALONE: Together = {}
+
+@dataclass(frozen=True)
+class Together:
+    """The totals that are measured together: by the id of each sum in a pair those beside it; and totals of one noise.
+
+    A set of totals of one noise says whether a unit adds numbers of one sign to them.
+    """
+
+    pairs: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    sets: tuple[tuple[tuple[Allotment, ...], bool], ...] = ()
+
+
+ALONE = Together()
 
 
 @dataclass(frozen=True)
@@ -131,12 +143,15 @@ def laplaces_of(
 ) -> list[Noise]:
     """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for pairs.
 
-    Input:  together: for the id of each sum that is measured with more than its count, the ids of these totals
+    Input:  together: the totals that are measured together; only one total of a set needs to have a part
     """
-    noises: list[Noise] = []
-    for allotment, part in join_pairs(parts):
-        if id(allotment) in together:
-            noises += _joint_laplaces_of(allotment, part, together[id(allotment)])
+    noises, bought = list[Noise](), {id(allotment): part for allotment, part in parts}
+    for members, one_signed in together.sets:
+        whole = sum((bought.pop(id(member), Fraction(0)) for member in members), Fraction(0))
+        noises += joint_noises(members, whole, one_signed=one_signed) if whole else []
+    for allotment, part in join_pairs([(p, part) for p, part in parts if id(p) in bought]):
+        if id(allotment) in together.pairs:
+            noises += joint_laplaces_of(allotment, part, together.pairs[id(allotment)])
         elif allotment.beside is None:
             noises.append(one_of(allotment, part))
         else:
@@ -152,7 +167,7 @@ def _pair_of(allotment: Allotment, scale: float, joint: Fraction = Fraction(0)) 
     return [Noise(allotment, PairedLaplace(of_sum, joint=joint)), Noise(allotment.beside, count)]
 
 
-def _joint_laplaces_of(allotment: Allotment, epsilon: Fraction, members: Container[int]) -> list[Noise]:
+def joint_laplaces_of(allotment: Allotment, epsilon: Fraction, members: Container[int]) -> list[Noise]:
     """The noise of ε on a sum, the count beside it, and those of its rows and its sum from 0 that are `members`.
 
     Bound:  let J be `joint_l1`, and h the weight of the pair. The missing values, and h·V + S and h·V - S divided by
@@ -182,69 +197,6 @@ def _joint_laplaces_of(allotment: Allotment, epsilon: Fraction, members: Contain
         ratios = (1.0, float(smaller / larger)) if smaller else (1.0,)
         noises.append(Noise(total, JointLaplace(scale * float(larger), ratios, slack)))
     return noises
-
-
-def measured_together(
-    numbers: Sequence[PricedTotal],
-    selections: Sequence[PricedTotal],
-    epsilon: Fraction,
-    one_of: Callable[[Allotment, Fraction], Noise],
-) -> tuple[list[PricedTotal], list[PricedTotal], Together]:
-    """Parts of ε where a sum, its count and numbers beside them share one part, if none of them has more noise then.
-
-    Input:  the parts of ε of totals with noise and of choices; ε; `one_of` as in `laplaces_of`
-    Output: new parts with the same sum for each question, and `together` as for `laplaces_of`
-    Bound:  they need the part at which each has the noise that its own part buys, which is less than their parts
-            together. What is left over goes to what then has the least for its share (`filled`), so nothing has more
-            noise than without this. All of it follows from the question and the price alone
-    """
-    bought = [p for p in numbers if p.epsilon]
-    alone = laplaces_of([(p.allotment, epsilon * p.epsilon) for p in bought], one_of)
-    deviations = {id(noise.allotment): noise.mechanism.deviation for noise in alone}
-    parts = {id(p.allotment): p.epsilon for p in (*bought, *selections)}
-    needed, wanted, together = dict(parts), dict(parts), dict[int, frozenset[int]]()
-    for allotment in (p.allotment for p in bought if p.allotment.beside is not None):
-        pair = id(allotment), id(allotment.beside)
-        needed[pair[0]], wanted[pair[0]] = parts[pair[0]] + parts[pair[1]], max(parts[one] for one in pair)
-        needed[pair[1]] = Fraction(0)
-        more = [id(member) for member in (allotment.rows, allotment.sum) if id(member) in parts]
-        for members in dict.fromkeys((frozenset(more), *(frozenset([one]) for one in more))):
-            whole = parts[pair[0]] + parts[pair[1]] + sum((parts[one] for one in members), Fraction(0))
-            joint = _joint_laplaces_of(allotment, epsilon * whole, members)
-            ratio = max(n.mechanism.deviation / deviations[id(n.allotment)] for n in joint)
-            if members and ratio < 1:
-                needed[pair[0]], wanted[pair[0]] = whole * Fraction(ratio), max(parts[one] for one in (*pair, *members))
-                needed |= dict.fromkeys(members, Fraction(0))
-                together[pair[0]] = members
-                break
-    if not together:
-        return list(numbers), list(selections), {}
-    moved = dict[int, Fraction]()
-    for question in {p.question for p in bought}:
-        asked = [id(p.allotment) for p in (*bought, *selections) if p.question == question]
-        whole = sum((parts[one] for one in asked), Fraction(0))
-        moved |= filled({one: (needed[one], wanted[one]) for one in asked if needed[one]}, whole)
-    new = [replace(p, epsilon=moved.get(id(p.allotment), Fraction(0))) for p in bought]
-    return new, [replace(p, epsilon=moved.get(id(p.allotment), p.epsilon)) for p in selections], together
-
-
-def filled(parts: Mapping[int, tuple[Fraction, Fraction]], whole: Fraction) -> dict[int, Fraction]:
-    """Parts of a whole in proportion to what is wanted, but each at least what is needed.
-
-    Input:  for each the least that it needs, which together are at most the whole, and the weight that is wanted
-    Output: the parts, which add up to the whole, exactly
-
-    >>> filled({1: (Fraction(1, 2), Fraction(1)), 2: (Fraction(1, 4), Fraction(1))}, Fraction(1))
-    {1: Fraction(1, 2), 2: Fraction(1, 2)}
-    """
-    rising = dict(parts)
-    while True:
-        left = whole - sum((least for one, (least, _) in parts.items() if one not in rising), Fraction(0))
-        level = left / sum((wanted for _, wanted in rising.values()), Fraction(0))
-        above = [one for one, (least, wanted) in rising.items() if least > level * wanted]
-        if not above:
-            return {one: level * wanted if one in rising else least for one, (least, wanted) in parts.items()}
-        rising = {one: part for one, part in rising.items() if one not in above}
 
 
 def epsilon_for_rho(rho: Fraction, count: int = 1) -> Fraction:

@@ -51,7 +51,8 @@ class Mechanism(ABC):
     """A mechanism with its scale.
 
     `label` is its name in tables, and `law` that of its random numbers in a certificate. `exact` says that it is no
-    noise at all, `paired` that a sum and a count are measured together, and `joined` that a number follows from these.
+    noise at all, `paired` that a sum and a count are measured together, `joined` that a number follows from these, and
+    `together` that several totals have one noise.
     """
 
     scale: float
@@ -61,6 +62,7 @@ class Mechanism(ABC):
     exact: ClassVar[bool] = False
     paired: ClassVar[bool] = False
     joined: ClassVar[bool] = False
+    together: ClassVar[bool] = False
 
     @property
     def deviation(self) -> float:

@@ -75,6 +75,10 @@ JOINT = (
     "rows from the count of values and the number of missing values. Its noise is a sum of Laplace noises, and ε is "
     "that of the pair."
 )
+TOGETHER = (
+    "window, cube: numbers of one group that share a noise, as one person moves them together. Each has an error of "
+    "its own as stated; the errors of several are not independent. All of them together cost what is stated once."
+)
 CHOSEN = (
     "permute_and_flip, exponential: a choice among candidates, which are scored by rows; one that is worse by `scale` "
     "rows is e times rarer."
@@ -345,6 +349,7 @@ def _about_mechanisms(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
     shared = [SHARED.format(names=", ".join(columns))] if columns else []
     pairs = [PAIRED] if "paired_laplace" in labels else []
     pairs += [JOINT] if "joint_laplace" in labels else []
+    pairs += [TOGETHER] if labels & {"window", "cube"} else []
     choices = [CHOSEN] if labels & {"permute_and_flip", "exponential"} else []
     return [*pairs, *shared, *choices]
 

@@ -25,7 +25,6 @@ from dpframe.release.shown.charts.look import (
     title_of,
 )
 from dpframe.release.shown.charts.numbers import (
-    decimals,
     margin,
     margins,
     shown,
@@ -38,7 +37,6 @@ __all__ = [
     "Grouped",
     "Heading",
     "Look",
-    "decimals",
     "distances_chart",
     "forecast_chart",
     "grouped_chart",

@@ -48,12 +48,12 @@ from dpframe.theory.formulas.loss.loss import (
 from dpframe.theory.formulas.loss.partitions import Spread, partition_delta, partition_threshold
 from dpframe.theory.formulas.loss.quantile_selection import (
     BEYOND,
+    FADE,
     PRIOR,
     choices_rho,
     count_scale,
     count_scale_rho,
     extreme_targets,
-    fade,
     fewer_rows,
     rank_prior,
     rank_scale,
@@ -62,10 +62,17 @@ from dpframe.theory.formulas.loss.quantile_selection import (
     reach_change,
 )
 from dpframe.theory.formulas.loss.two_sums import TwoSums
-from dpframe.theory.formulas.loss.window import window_error, window_scale, window_tail_real
+from dpframe.theory.formulas.loss.window import (
+    cube_tail_real,
+    joint_scale,
+    window_error,
+    window_scale,
+    window_tail_real,
+)
 
 __all__ = [
     "BEYOND",
+    "FADE",
     "PRIOR",
     "ROUNDS",
     "Family",
@@ -75,12 +82,12 @@ __all__ = [
     "choices_rho",
     "count_scale",
     "count_scale_rho",
+    "cube_tail_real",
     "deltas_beside_noise",
     "discrete_laplace_delta",
     "discrete_laplace_renyi",
     "dropped_below",
     "extreme_targets",
-    "fade",
     "fewer_rows",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -91,6 +98,7 @@ __all__ = [
     "gdp_to_epsilon",
     "gdp_to_pure",
     "gdp_within",
+    "joint_scale",
     "laplace_delta",
     "laplace_renyi",
     "laplace_rho",

@@ -1,0 +1,203 @@
+"""One noise of a pure ε for several totals of each group, which one unit moves in step: K-norm noise over columns.
+
+See `theory.formulas.loss.joint_scale` for the privacy, and `dpframe.noise.correlated` for the laws.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from dpframe.arrays import Floats, WideIntegers
+from dpframe.errors import UnsupportedOperation
+from dpframe.noise import cube_noises, float_up, window_noises
+from dpframe.plan import Allotment
+from dpframe.release.pricing.mechanisms import AddsNoise, Parameters
+from dpframe.release.pricing.noise import Noise
+from dpframe.theory.formulas.error import error_of_tail, mixed_normal_error
+from dpframe.theory.formulas.loss import cube_tail_real, joint_scale, pure_to_gdp, pure_to_zcdp, window_tail_real
+from dpframe.theory.formulas.sensitivity import Sensitivity
+
+
+@dataclass(frozen=True)
+class Joint(AddsNoise):
+    """The noise of one of several totals that share it.
+
+    In each group, integers z are drawn at the scale `steps`, one for each of the totals, whose number is `cells`; this
+    total gets its own divided by `factor`. The noise is known by the `first` name of the first total, on which all of
+    its ε is `paid`. Of the random length, which has a Gamma law, each cell is a random part.
+    """
+
+    steps: float = 1.0
+    factor: int = 1
+    cells: int = 1
+    first: str = ""
+    paid: Fraction = Fraction(0)
+
+    together = True
+    rounding = 0.501  # to whole numbers, and in the step of the noise before it is divided
+
+    @property
+    def laplaces(self) -> tuple[float, ...]:
+        """It is no sum of independent noises: intervals ask for its `quantile`."""
+        raise UnsupportedOperation(f"{self.label}: numbers share this noise, so it is not added up.")
+
+    @property
+    @abstractmethod
+    def order(self) -> int:
+        """The order of the Gamma law of the length."""
+
+    @classmethod
+    @abstractmethod
+    def drawn(cls, steps: float, cells: int, size: int) -> WideIntegers:
+        """Fresh noise of all totals, before it is divided: of shape (size, cells)."""
+
+    @property
+    def deviation(self) -> float:
+        return self.scale * self.relative(self.cells)
+
+    @staticmethod
+    @abstractmethod
+    def relative(cells: int) -> float:
+        """The standard deviation of one cell of the law on the reals, at scale 1."""
+
+    def quantile(self, alpha: float) -> float:
+        """The size that a weighted sum of cells exceeds with probability at most about alpha, in its deviations.
+
+        Bound:  the length has a Gamma law. Given it, the sum has a law between that of one cell and a normal one of its
+                variance. The larger of both quantiles is that of the normal one for small alpha, and else of one cell
+        """
+        return _quantile(type(self), self.cells, self.order, alpha)
+
+    def tail(self, reach: float) -> float:
+        return self.cell_tail(self.cells, reach / self.scale)
+
+    @staticmethod
+    @abstractmethod
+    def cell_tail(cells: int, reach: float) -> float:
+        """The tail of one cell of the law on the reals, at scale 1."""
+
+    def error(self, alpha: float) -> float:
+        return float(error_of_tail(self._whole_tail, alpha))
+
+    def rounded_error(self, per: int, alpha: float) -> float:
+        return float(error_of_tail(self._whole_tail, alpha, per=per))
+
+    def _whole_tail(self, reach: int) -> float:
+        """P[noise >= reach], for the noise that is added."""
+        return self.tail(max(reach - self.rounding, 0.0))
+
+    def draw(self, size: int) -> WideIntegers:
+        raise UnsupportedOperation(f"{self.label}: it is drawn for several totals at once.")
+
+    def epsilon(self, bound: Sensitivity) -> Fraction:
+        """That of all totals together, for the first of them."""
+        return self.paid
+
+    def rho(self, bound: Sensitivity) -> Fraction:
+        """ε·tanh(ε/2), as much as any mechanism of its ε."""
+        return Fraction(pure_to_zcdp(self.paid)) if self.paid else Fraction(0)
+
+    def mu_squared(self, bound: Sensitivity) -> Fraction:
+        """As much as any mechanism of its ε."""
+        return pure_to_gdp(self.paid) if self.paid else Fraction(0)
+
+    @property
+    def parameters(self) -> Parameters:
+        return {"scale": Fraction(self.steps)}
+
+
+@dataclass(frozen=True)
+class Window(Joint):
+    """Noise from one window for totals to which each unit adds numbers of one sign."""
+
+    label = law = "window"
+
+    @property
+    def order(self) -> int:
+        return self.cells + 2
+
+    @classmethod
+    def drawn(cls, steps: float, cells: int, size: int) -> WideIntegers:
+        return window_noises(steps, cells, size)
+
+    @staticmethod
+    def relative(cells: int) -> float:
+        """√((d + 2)(d + 3) / 6)."""
+        return math.sqrt((cells + 2) * (cells + 3) / 6)
+
+    @staticmethod
+    def cell_tail(cells: int, reach: float) -> float:
+        return window_tail_real(cells, reach)
+
+
+@dataclass(frozen=True)
+class Cube(Joint):
+    """Noise that is uniform in a random cube, for totals that a unit may move either way."""
+
+    label = law = "cube"
+
+    @property
+    def order(self) -> int:
+        return self.cells + 1
+
+    @classmethod
+    def drawn(cls, steps: float, cells: int, size: int) -> WideIntegers:
+        return cube_noises(steps, cells, size)
+
+    @staticmethod
+    def relative(cells: int) -> float:
+        """√((d + 1)(d + 2) / 3)."""
+        return math.sqrt((cells + 1) * (cells + 2) / 3)
+
+    @staticmethod
+    def cell_tail(cells: int, reach: float) -> float:
+        return cube_tail_real(cells, reach)
+
+
+@lru_cache(maxsize=256)
+def _quantile(law: type[Joint], cells: int, order: int, alpha: float) -> float:
+    low, high = 0.0, 100.0 * (cells + 3)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if 2 * law.cell_tail(cells, middle) > alpha else (low, middle)
+    return max(high / law.relative(cells), mixed_normal_error(order, alpha))
+
+
+def joint_noises(members: Sequence[Allotment], epsilon: Fraction, *, one_signed: bool) -> list[Noise]:
+    """One noise of ε on several totals that one unit moves in step, for each of them.
+
+    Windows are for totals that one unit moves up alone. Those that it moves down alone get a factor below 0.
+    """
+    steps_of = [member.in_step for member in members if member.in_step is not None]
+    (length,) = {step.rows * (step.vectors if one_signed else 1) for step in steps_of}
+    scale, factors = joint_scale(length, [step.size for step in steps_of], epsilon)
+    paid = length * max(factor * step.size for factor, step in zip(factors, steps_of, strict=True)) / Fraction(scale)
+    law, noises = Window if one_signed else Cube, list[Noise]()
+    for member, step, factor in zip(members, steps_of, factors, strict=True):
+        signed, losses = -factor if one_signed and step.sign < 0 else factor, Fraction(0) if noises else paid
+        own = law(float_up(Fraction(scale) / factor), scale, signed, len(members), members[0].names[0], losses)
+        noises.append(Noise(member, own))
+    return noises
+
+
+def simulated(noises: Sequence[Noise], draw: np.random.Generator, times: int) -> list[Floats]:
+    """Draws like the noise of each total (column unit), from an ordinary generator: it protects nobody.
+
+    The totals follow one statistic. Those with one noise share the radii of its cubes, others have independent noises.
+    """
+    joint = [noise.mechanism for noise in noises if isinstance(noise.mechanism, Joint)]
+    radii = draw.gamma(joint[0].order, size=times) if joint else np.zeros(times)
+    drawn = []
+    for noise in noises:
+        if isinstance(noise.mechanism, Joint):
+            drawn.append(radii * draw.uniform(-1, 1, times) * noise.scale * float(noise.allotment.total.unit))
+        else:
+            drawn.append(noise.added.simulated(draw, (times,), noise.deviation))
+    return drawn
