@@ -385,10 +385,6 @@ def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> To
     def made(reach: Reach, vector: Vector | None = None) -> Total:
         return Total(stated, unit, vector, reach, replace)
 
-    if stated.get("one_row"):  # one row is exchanged for one row: what it adds goes at most from end to end of `range`
-        require(kind in ("rows", "sum", "unit_products"), "its kind has no rule for exactly one row")
-        apart = (high - low) * 2 ** stated["fraction"] if kind != "rows" else 0
-        return made(reach_of(Vector(1, apart, apart, apart), 1, replace=False))
     if kind == "merged":  # all entries that a unit moves may be added up to one
         moved = totals[stated["of"]].reach
         return made(reach_of(Vector(moved.l0, moved.l1, moved.l1, 0), cells, replace=False))
@@ -403,6 +399,10 @@ def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> To
     if kind == "key_weights":
         raise Unknown("weights of keys under replace")
     vector = vector_of(stated, unit, totals)
+    if stated.get("one_row"):  # one row is exchanged for one row: what it adds goes at most from end to end of `range`
+        require(kind in ("rows", "sum", "unit_products"), "its kind has no rule for exactly one row")
+        apart = (high - low) * 2 ** stated["fraction"] if kind != "rows" else 0
+        return made(reach_of(Vector(1, apart, apart, apart), 1, replace=False), vector)
     found = reach_of(vector, None if kind in ("tree", "blocks") else cells, replace=replace)
     if kind == "tree":  # blocks of a level are disjoint, in as many groups as there are
         found = found._replace(l0=least_of(found.l0, cells))
@@ -1034,7 +1034,8 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, Recur
 ASSUMED = """It is assumed that
 - rows were read and limits enforced as the steps and totals say;
 - noise was drawn from the stated laws, each number's independently, and choices were made with the stated chances;
-- what was released was computed from these answers, and from nothing else that depends on rows."""
+- what was released was computed from these answers, and from nothing else that depends on rows;
+- each block of a series is measured once, and each of its periods asks for no more than was bought."""
 
 
 def read(certificate: str, ledger: str | None = None, table: str | None = None) -> Check:
