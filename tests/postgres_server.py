@@ -41,26 +41,44 @@ def as_nobody():
 @contextmanager
 def running_server(programs):
     """A server on a socket in a folder of its own; gives the URL of its database, without a network port."""
+    with restarting_server(programs) as (url, _):
+        yield url
+
+
+@contextmanager
+def restarting_server(programs):
+    """As `running_server`; gives also a function that ends the server at once, as a crash does, and starts it again."""
     who = as_nobody()
     home = folder_for(who)
     data, socket = home / "data", home / ".s.PGSQL.5432"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": home, **who}
+    servers = []
+
+    def start():
+        options = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={home}", "-c", "max_connections=150"]
+        servers.append(subprocess.Popen([programs / "postgres", "-D", data, *options], **quiet))
+        patience = time.monotonic() + 300
+        while not (socket.exists() and _answers(home)):
+            assert servers[-1].poll() is None, "the PostgreSQL server did not start"
+            assert time.monotonic() < patience, "the PostgreSQL server does not answer"
+            time.sleep(0.05)
+
+    def restart():
+        servers[-1].send_signal(signal.SIGQUIT)
+        servers[-1].wait(300)
+        start()
+
     try:
         programs = readable_programs(programs, home / "programs", who)
         init = [programs / "initdb", "-D", data, "-U", "dpframe", "-A", "trust", "-E", "UTF8", "--no-locale"]
         subprocess.run(init, check=True, **quiet)
-        options = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={home}", "-c", "max_connections=150"]
-        server = subprocess.Popen([programs / "postgres", "-D", data, *options], **quiet)
         try:
-            patience = time.monotonic() + 300
-            while not (socket.exists() and _answers(home)):
-                assert server.poll() is None, "the PostgreSQL server did not start"
-                assert time.monotonic() < patience, "the PostgreSQL server does not answer"
-                time.sleep(0.05)
-            yield f"postgresql+psycopg://dpframe@/postgres?host={home}"
+            start()
+            yield f"postgresql+psycopg://dpframe@/postgres?host={home}", restart
         finally:
-            server.send_signal(signal.SIGINT)
-            server.wait(300)
+            for server in servers:
+                server.send_signal(signal.SIGINT)
+                server.wait(300)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,17 +50,21 @@ def require(holds: bool, claim: str) -> None:
 
 # 1. Numbers. Everything is a fraction, or an interval of two fractions that surely holds the number that is meant.
 
-LARGEST = Fraction(10**6)  # exponents beyond this are not computed
-MANY = 10**5  # groups or keys of one unit that are gone through one by one
-BITS = 320  # leading bits that the ends of an interval keep; they are rounded outwards
-DOWN, UP = (Context(prec=100, rounding=way, Emin=-(10**6), Emax=10**6) for way in (ROUND_FLOOR, ROUND_CEILING))
+LARGEST, MANY = 40_000, 10**5  # exponents that are computed; groups or keys of one unit that are gone through
+DOWN, UP = (Context(prec=100, rounding=way, Emin=-20_000, Emax=20_000) for way in (ROUND_FLOOR, ROUND_CEILING))
+
+
+def decimal(way: Context, x: Fraction) -> Decimal:
+    """A fraction with 100 digits, rounded down or up."""
+    return way.divide(Decimal(x.numerator), Decimal(x.denominator))
 
 
 class Interval:
     """A real number between two fractions. Every operation gives an interval that holds the exact result."""
 
     def __init__(self, low: Exact, high: Exact | None = None) -> None:
-        self.low, self.high = cut(Fraction(low)), -cut(-Fraction(low if high is None else high))
+        self.low = Fraction(decimal(DOWN, Fraction(low)))
+        self.high = Fraction(decimal(UP, Fraction(low if high is None else high)))
 
     def __add__(self, other: Interval | Exact) -> Interval:
         other = interval(other)
@@ -88,20 +92,18 @@ class Interval:
     def __rtruediv__(self, other: Exact) -> Interval:
         return interval(other) / self
 
+    def __pow__(self, n: int) -> Interval:
+        total, x = Interval(1), self
+        while n:
+            total, x, n = total * x if n & 1 else total, x * x, n >> 1
+        return total
+
     __radd__, __rmul__ = __add__, __mul__
 
 
 def interval(x: Interval | Exact) -> Interval:
     """The interval of one number."""
     return x if isinstance(x, Interval) else Interval(x)
-
-
-def cut(x: Fraction) -> Fraction:
-    """The largest fraction with BITS or one more leading bits that is at most x."""
-    shift = BITS - x.numerator.bit_length() + x.denominator.bit_length()
-    if shift >= 0:
-        return Fraction((x.numerator << shift) // x.denominator, 1 << shift)
-    return Fraction(x.numerator // (x.denominator << -shift) << -shift)
 
 
 def monotone(at: Callable[[Fraction], Interval]) -> Callable[[Interval | Exact], Interval]:
@@ -115,33 +117,15 @@ def monotone(at: Callable[[Fraction], Interval]) -> Callable[[Interval | Exact],
     return of
 
 
-@monotone
-def exp(x: Fraction) -> Interval:
-    """e^x. The manual of Python's decimal says that it is rounded correctly: one step outwards encloses it."""
-    if x < -LARGEST:
-        return Interval(0, exp(-LARGEST).high)
-    if x > LARGEST:
+def outward(function: str, x: Fraction) -> Interval:
+    """A rising function of Python's decimals. Their manual says that it is rounded correctly: one step encloses it."""
+    if function == "exp" and x > LARGEST:
         raise Unknown(f"a loss or a distance of {shown(x)} is too large to be computed here")
-    low, high = (way.exp(way.divide(Decimal(x.numerator), Decimal(x.denominator))) for way in (DOWN, UP))
+    low, high = (getattr(way, function)(decimal(way, x)) for way in (DOWN, UP))
     return Interval(Fraction(DOWN.next_minus(low)), Fraction(UP.next_plus(high)))
 
 
-@monotone
-def log(x: Fraction) -> Interval:
-    """The natural logarithm: ln x = y + ln(1 + z) for any y and z = x·e^-y - 1, and z - z² ≤ ln(1 + z) ≤ z near 0."""
-    y = Fraction(math.log(x.numerator) - math.log(x.denominator))
-    z = x * exp(-y) - 1
-    return y + Interval((z - z * z).low, z.high)
-
-
-@monotone
-def root(x: Fraction) -> Interval:
-    """√x, from the whole root of a large whole number: isqrt(n) ≤ √n < isqrt(n) + 1."""
-    shift = BITS + x.denominator.bit_length()
-    whole = math.isqrt((x.numerator << 2 * shift) // x.denominator)
-    return Interval(Fraction(whole, 1 << shift), Fraction(whole + 1, 1 << shift))
-
-
+exp, log, root = (monotone(partial(outward, function)) for function in ("exp", "ln", "sqrt"))
 _DIGITS = "3141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117067"  # of π
 PI = Interval(Fraction(int(_DIGITS), 10**99), Fraction(int(_DIGITS) + 1, 10**99))
 
@@ -158,23 +142,15 @@ def normal_tail(x: Fraction) -> Interval:
     density = exp(-x * x / 2) / root(2 * PI)
     if x < 4:
         total, term, odd = Interval(0), Interval(x), 1
-        while term.high > Fraction(1, 2**BITS) or 2 * x * x > odd + 2:
+        while term.high > Fraction(1, 10**99) or 2 * x * x > odd + 2:
             total, odd = total + term, odd + 2
             term = term * (x * x / odd)
         return Fraction(1, 2) - density * Interval(total.low, total.high + 2 * term.high)
-    depth = 15 + BITS**2 // (10 * int(x) ** 2)
+    depth = 15 + 10**4 // int(x) ** 2
     low, high = x, x + (depth + 1) / x
     for n in range(depth, 0, -1):
-        low, high = cut(x + n / high), -cut(-x - n / low)
+        low, high = Fraction(decimal(DOWN, x + n / high)), Fraction(decimal(UP, x + n / low))
     return density / Interval(low, high)
-
-
-def power(x: Interval, n: int) -> Interval:
-    """x^n for a whole n ≥ 0."""
-    total = Interval(1)
-    while n:
-        total, x, n = total * x if n & 1 else total, x * x, n >> 1
-    return total
 
 
 # 2. Laws. What noise of a stated law costs, once it is known how far one unit moves what it hides. Totals are whole
@@ -199,7 +175,7 @@ def rho_of_pure(epsilon: Fraction, law: str) -> Interval:
     other mechanism has at most ε·tanh(ε/2), which randomized response reaches. Source: Bun, Steinke 2016,
     arXiv:1605.02065; Harrison, Manurangsi 2025, arXiv:2510.25746.
     """
-    return epsilon - 1 + exp(-epsilon) if law == "laplace" else epsilon * (1 - 2 / (1 + exp(epsilon)))
+    return epsilon - 1 + exp(-epsilon) if law == "laplace" else epsilon * (1 - exp(-epsilon)) / (1 + exp(-epsilon))
 
 
 def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
@@ -243,10 +219,7 @@ class Limits(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """What one unit adds to a total: entries that are not 0, the sum of their sizes, and the size of the largest.
-
-    `swing`: the most by which two units' entries differ in one group.
-    """
+    """What one unit adds to a total: entries, sum of sizes, largest size, and how far two units' entries are apart."""
 
     groups: int
     total: Exact
@@ -378,7 +351,7 @@ def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> To
     kind, cells = stated["kind"], stated.get("cells")
     wholes = [stated[name] for name in ("most", "one", "cells") if stated.get(name) is not None]
     low, high = stated.get("range", (0, 0))
-    sound = is_whole(stated["fraction"], 0) and stated["fraction"] <= BITS and type(low) is type(high) is int
+    sound = is_whole(stated["fraction"], 0) and stated["fraction"] <= MANY and type(low) is type(high) is int
     sound = sound and low <= high and all(map(is_whole, wholes)) and all(map(is_whole, stated.get("levels", ())))
     require(sound, "its range, its fraction or its cells make no sense")
 
@@ -434,17 +407,21 @@ JOINT = ("window", "cube")  # one noise in each group for several totals
 LAWS = (*NOISE, *CHOICES, *KEYS, *JOINT, "k_norm", "none")
 
 
-class Cost(NamedTuple):
-    """What a mechanism costs: a pure ε, made of so many equal pieces, or a μ² of Gaussian privacy, or ρ."""
-
-    epsilon: Fraction | None = None
-    mu_squared: Fraction | None = None
-    rho: Fraction | None = None
-    pieces: int = 1
+Losses = dict[str, Interval | Exact]  # by currency
 
 
-def cost_of(mechanism: Json, totals: Totals) -> Cost:
-    """The cost of a mechanism, by its law."""
+def pure(epsilon: Fraction, law: str, pieces: int = 1) -> Losses:
+    """The losses of an ε-private mechanism, which consists of so many pieces of equal ε."""
+    return {"epsilon": epsilon, "rho": pieces * rho_of_pure(epsilon / pieces, law), "pieces": pieces}
+
+
+def normal(mu_squared: Fraction) -> Losses:
+    """The losses of normal noise."""
+    return {"mu_squared": mu_squared, "rho": mu_squared / 2}
+
+
+def losses_of(mechanism: Json, totals: Totals) -> Losses:
+    """The losses of a mechanism, by its law."""
     law, read, scale = mechanism["law"], [totals[name] for name in mechanism["of"]], number(mechanism["scale"])
     if law not in LAWS:
         raise Unknown(f"a mechanism of law {law!r}")
@@ -457,24 +434,24 @@ def cost_of(mechanism: Json, totals: Totals) -> Cost:
     require(("finds" in mechanism) >= (law in KEYS), "no rule counts the keys that it finds")
     if law == "none":
         require(not moved.l1, "one unit moves a total that gets no noise")
-        return Cost(Fraction(0))
+        return pure(Fraction(0), law)
     if law in LAPLACE:
-        return Cost(laplace_cost(mechanism, totals))
+        return pure(laplace_cost(mechanism, totals), law)
     if law in JOINT:
-        return Cost(joint_cost(mechanism, read) / scale)
+        return pure(joint_cost(mechanism, read) / scale, law)
     if law == "gaussian":
-        return Cost(mu_squared=normal_cost(mechanism, total))
+        return normal(normal_cost(mechanism, total))
     if law == "gaussian_rounds":
-        return Cost(mu_squared=len(mechanism["thresholds"]) * moved.l2_squared / scale**2)
+        return normal(len(mechanism["thresholds"]) * moved.l2_squared / scale**2)
     if law == "k_norm":
         # Probabilities are proportional to e^(-N(z)/scale), N(z) = max(0, max z) + max(0, max -z), a norm: a shift by x
         # changes them by at most e^(N(x)/scale) (Hardt, Talwar 2010, arXiv:0907.3754). Of a unit that only adds, N is
         # its largest entry; of two units at most both together.
         adds_only(total)
-        return Cost((2 if total.replace else 1) * moved.linf / scale)
+        return pure((2 if total.replace else 1) * moved.linf / scale, law)
     if law == "truncated_geometric":  # each group is (1/scale, p)-private by itself, where its number moves by 1
         require(moved.linf <= 1, "the optimal rule for keys needs a number that one unit moves by 1")
-        return Cost(moved.l0 / scale, pieces=max(moved.l0, 1))
+        return pure(moved.l0 / scale, law, max(moved.l0, 1))
     return choice_cost(mechanism, moved)
 
 
@@ -606,7 +583,7 @@ def joint_cost(mechanism: Json, read: Sequence[Total]) -> Fraction:
     return Fraction(length * max(map(abs, ends)))
 
 
-def choice_cost(mechanism: Json, moved: Reach) -> Cost:
+def choice_cost(mechanism: Json, moved: Reach) -> Losses:
     """The cost of choosing candidates by scores, in every group.
 
     If the scores of a group move within an interval of a width D, log ratios of probabilities do within η = D·rate.
@@ -626,8 +603,9 @@ def choice_cost(mechanism: Json, moved: Reach) -> Cost:
         require(0 <= rank <= 1, "a rank is not between 0 and 1")
         width = 2 * (max(rank, 1 - rank) + (min(rank, 1 - rank) / fade if fade else 0))
     if mechanism["law"] == "permute_and_flip":
-        return Cost(many * moved.l1 * width / scale, pieces=many)
-    return Cost(rho=many * moved.l2_squared * (width / scale) ** 2 / 8)
+        return pure(many * moved.l1 * width / scale, mechanism["law"], many)
+    rho = many * moved.l2_squared * (width / scale) ** 2 / 8
+    return {"rho": rho, "mu_squared": PI * rho}
 
 
 # 5. Composition. Keys that are found in the data, and noise that decides about them.
@@ -653,7 +631,7 @@ def hidden_alone(mechanism: Json, total: Total, groups: int) -> list[Interval]:
     chances = [Interval(1)]
     for t in range(1, groups + 1):
         full, rest = divmod(whole - t * each, most - each) if most > each else (t, 0)
-        hidden = power(hides(most), min(full, t)) * power(hides(each), max(t - full - 1, 0))
+        hidden = hides(most) ** min(full, t) * hides(each) ** max(t - full - 1, 0)
         chances.append(hidden * hides(each + rest) if full < t else hidden)
     return chances
 
@@ -664,13 +642,13 @@ def keys_delta(mechanism: Json, total: Total) -> Interval | Fraction:
     if mechanism["law"] == "truncated_geometric":  # a group of one unit is released with the chance `start`, by itself
         start = number(rule["start"])
         require(0 <= start <= 1, "a chance is not between 0 and 1")
-        return 1 - (1 - start) ** groups if groups < 1000 else 1 - power(interval(1 - start), groups)
+        return 1 - (1 - start) ** groups if groups < 1000 else 1 - interval(1 - start) ** groups
     if mechanism["law"] == "gaussian_rounds":
         # After j rounds a key of one unit has at most j·one, and noise that is normal but for j roundings by 1/2.
         scale, one, delta = number(mechanism["scale"]), total.stated["one"], Interval(0)
         for j, threshold in enumerate(mechanism["thresholds"], 1):
             tail = normal_tail((threshold - j * one - Fraction(j, 2)) / (scale * root(j)))
-            delta = delta + (1 - power(1 - tail, total.stated["most"]))
+            delta = delta + (1 - (1 - tail) ** total.stated["most"])
         return delta
     return 1 - min(hidden_alone(mechanism, total, groups), key=lambda chance: chance.low)
 
@@ -776,7 +754,7 @@ class Check:
         self.refused: list[str] = []
         self.unknown: list[str] = []
         self.totals: dict[str, Total] = {}
-        self.losses: dict[str, dict[str, Interval | Exact]] = {}  # of mechanisms
+        self.losses: dict[str, Losses] = {}  # of mechanisms
         for parts in ("totals", "mechanisms"):
             ids = [stated["id"] for stated in certificate[parts]]
             if len({*ids}) < len(ids) or not all(isinstance(one, str) and one for one in ids):
@@ -879,20 +857,12 @@ class Check:
         law, loss = stated["law"], stated["loss"]
         if not self.totals.keys() >= {*stated["of"]}:
             raise Unknown("it reads a total of which nothing is known")
-        cost = cost_of(stated, self.totals)
-        found: dict[str, Interval | Exact] = {}
-        if cost.epsilon is not None:
-            part = cost.epsilon / cost.pieces
-            found = {"epsilon": cost.epsilon, "rho": cost.pieces * rho_of_pure(part, law)}
-            if "mu_squared" in loss:
-                found["mu_squared"] = squares = number(loss["mu_squared"])
-                enough = pure_is_gaussian(part, squares / cost.pieces)
-                require(enough, f"{law}, mu_squared = {shown(squares)} is claimed, which is too small for its ε")
-        elif cost.mu_squared is not None:
-            found = {"mu_squared": cost.mu_squared, "rho": cost.mu_squared / 2}
-        else:  # ρ = η²/8 and μ² ≤ η²·π/8: see `choice_cost`
-            found = {"rho": cost.rho or 0, "mu_squared": PI * (cost.rho or 0)}
-        self.losses[stated["id"]] = found
+        found = self.losses[stated["id"]] = losses_of(stated, self.totals)
+        if "pieces" in found and "mu_squared" in loss:
+            pieces, squares = upper(found["pieces"]), number(loss["mu_squared"])
+            enough = pure_is_gaussian(upper(found["epsilon"]) / pieces, squares / pieces)
+            require(enough, f"{law}, mu_squared = {shown(squares)} is claimed, which is too small for its ε")
+            found["mu_squared"] = squares
         for currency, claim in loss.items():
             self.follows(f"{law}, {currency}", found[currency], claim)
 
@@ -909,14 +879,13 @@ class Check:
 
     def keys(self) -> Fraction:
         """The sum of what rules for keys claim of δ, each of which follows."""
-        whole, rule = Fraction(0), self.certificate["composition"]["rule"]
+        whole, shared = Fraction(0), self.certificate["composition"]["rule"] == "threshold_beside_noise"
         for mechanism in (one for one in self.certificate["mechanisms"] if "finds" in one):
             finds, total = mechanism["finds"], self.totals.get(mechanism["of"][0])
             if total is None:
                 raise Unknown("keys by a total of which nothing is known")
             require(is_whole(finds["least"], 0), "the number that no group is released with is below 0")
-            counted = finds["delta"] is not None or rule == "threshold_beside_noise"
-            require(counted, "the δ of keys is not counted")
+            require(finds["delta"] is not None or shared, "the δ of keys is not counted")
             if finds["delta"] is not None:  # else it is a part of the composition
                 self.follows(
                     f"δ of the keys that {mechanism['id']} finds", keys_delta(mechanism, total), finds["delta"]
@@ -930,20 +899,18 @@ class Check:
         Blocks of a series are of parts of its time. A unit is in so many periods of all parts together, and losses grow
         at least as its periods do: so the dearest part counts.
         """
-        parts: dict[tuple[int, int], Fraction] = {}
-        always = Fraction(0)
+        parts: dict[tuple[int, ...], Fraction] = {(): Fraction(0)}  # by the time that they are of; () is always
         for mechanism in self.certificate["mechanisms"]:
             if normal in (None, mechanism["law"] in NORMAL):
                 if mechanism["id"] not in self.losses:
                     raise Unknown("the cost of a mechanism is not known")
                 cost, stated = self.losses[mechanism["id"]].get(currency), self.totals[mechanism["of"][0]].stated
-                require(cost is not None, f"a mechanism has no {currency}, in which the composition counts")
-                if stated["kind"] == "blocks":
-                    first, after = stated["span"]
-                    parts[first, after] = parts.get((first, after), Fraction(0)) + upper(cost or 0)
-                else:
-                    always += upper(cost or 0)
-        apart = all(a[1] <= b[0] for a, b in pairwise(sorted(parts))) and all(a[0] < a[1] for a in parts)
+                span = tuple(stated["span"]) if stated["kind"] == "blocks" else ()
+                if cost is None:
+                    raise Refused(f"a mechanism has no {currency}, in which the composition counts")
+                parts[span] = parts.get(span, Fraction(0)) + upper(cost)
+        always, spans = parts.pop(()), sorted(filter(None, parts))
+        apart = all(first < after for first, after in spans) and all(a[1] <= b[0] for a, b in pairwise(spans))
         require(apart, "parts of the series overlap")
         return always + max(parts.values(), default=Fraction(0))
 

@@ -34,6 +34,7 @@ DpFrameError
     └── EngineUnavailable      the database does not answer, which was found before anything was paid
 
 DpFrameWarning                 the call succeeds, but with a consequence that is easily overlooked (a UserWarning)
+└── StoredAnswerWarning        the answer is a stored one, and nothing says that it is about the same rows
 ```
 """
 
@@ -71,6 +72,7 @@ __all__ = [
     "ReleaseMismatch",
     "ReleasePending",
     "SchemaError",
+    "StoredAnswerWarning",
     "UnboundedContribution",
     "UnknownAttribute",
     "UnknownColumn",
@@ -235,4 +237,12 @@ class DpFrameWarning(UserWarning):
 
     Examples: a budget with weak limits, computed keys or bounds, a released table without rows, a change to one of
     several marginals. A warning depends on the typed arguments and on released tables, never on unreleased rows.
+    """
+
+
+class StoredAnswerWarning(DpFrameWarning):
+    """The name was released before, so the stored answer is given, and nothing says which rows the table has now.
+
+    Whatever the rows are, nothing was read or charged. `data=` of `dp.protect` says which rows a table has: then there
+    is no warning, and a name of other rows is refused. `release(..., refresh=True)` pays for a new answer.
     """

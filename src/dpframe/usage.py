@@ -230,6 +230,8 @@ def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C
 _IN_A_FILE = " A budget that outlives the process: dp.Ledger('study.sqlite').budget('visits', epsilon=1.0)."
 _ABROAD = {  # arguments of other libraries, and of other calls
     **dict.fromkeys(("ledger", "path", "file", "filename", "database"), _IN_A_FILE),
+    "unit_bounds": " Bounds of one unit's total are of a sum: dp.sum('wage', unit_bounds=(0, 100)). Others take the "
+    "bounds of each value.",
     "limits": " Limits that each release chooses are frame.bound(limits=dp.Auto()).",
 }
 _ALIKE = 0.7  # of 1; with 0.6, "melt" would be taken for "select"
@@ -267,6 +269,10 @@ class Hints:
 
     __slots__ = ()
     _habits: ClassVar[Mapping[str, str]] = {}
+    _inner: ClassVar[frozenset[str]] = frozenset()  # names that other modules use, and nobody types
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in self._inner]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -313,8 +319,10 @@ class NoNumber:
             raise InvalidArgument(self._instead)
 
         __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __add__
-        __mod__ = __pow__ = __neg__ = __abs__ = __round__ = __and__ = __or__ = __invert__ = __add__
+        __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __add__
+        __abs__ = __round__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = __add__
         __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __setitem__ = __delitem__ = __len__ = __add__
+        __matmul__ = __rmatmul__ = __add__
 
     def __bool__(self) -> bool:
         return True
@@ -331,9 +339,11 @@ def _in_own_columns(error: DpFrameError, args: Sequence[Any], kwargs: Mapping[st
     What the table declares is left out of them: typed, it would take the place of what is declared.
     """
     asked = next((x for x in args[:1] if isinstance(x, Hints)), None)
-    if asked is None or isinstance(error, UnknownColumn) or not isinstance(error.args[0], str):
+    if isinstance(error, UnknownColumn) or not isinstance(error.args[0], str):
         return
-    typed, message, examples = set(_texts([args[1:], kwargs])), error.args[0], asked._examples()
+    typed, message = set(_texts([args if asked is None else args[1:], kwargs])), error.args[0]
+    first = [] if asked is not None else [x for x in args if isinstance(x, str)]  # of dp.mean("x"), columns
+    examples = Examples(first, first) if asked is None else asked._examples()
     other: dict[str, str] = {}
     for words, own in ((_OF_NUMBERS, examples.numbers), (_OF_OTHERS, examples.others)):
         named = [name for name in words if f"'{name}'" in message and name not in own and name not in typed]
@@ -381,9 +391,9 @@ def check_flags(sentence: str, *flags: object) -> None:
         raise InvalidArgument(sentence)
 
 
-def warn(words: str) -> None:
+def warn(words: str, category: type[DpFrameWarning] = DpFrameWarning) -> None:
     """Issue a `DpFrameWarning` at the line that called dpframe; Python shows it once for each such line."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
         level, frame = level + 1, frame.f_back
-    warnings.warn(visible(words, keep="\n"), DpFrameWarning, stacklevel=level)
+    warnings.warn(visible(words, keep="\n"), category, stacklevel=level)

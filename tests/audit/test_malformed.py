@@ -307,6 +307,7 @@ CALLS = {
     # Releases
     "released.accuracy": (RELEASED.accuracy, {"alpha": 0.1}),
     "released.with_ci": (RELEASED.with_ci, {"ci": 0.9, "covers": "noise"}),
+    "released.to_sdmx": (lambda structure: RELEASED.to_sdmx(structure=structure), {"structure": "A:B(1.0)"}),
     "released.suppress": (RELEASED.suppress, {"below": 3}),
     "released.shrink": (MEANS.shrink, {"column": "m"}),
     "released.difference": (MEANS.difference, {"first": "a", "second": "b", "column": "m", "alpha": 0.1}),

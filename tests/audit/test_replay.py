@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from plants import changed
 
 import dpframe as dp
 from dpframe import noise
+from dpframe.audit import replaying
+from dpframe.release.answer import selection
 from dpframe.theory import gaussian_scale
 
 KEYS = ["a", "b", "c"]
@@ -252,3 +255,86 @@ def test_groups_that_are_found_are_not_replayed():
 def test_a_result_without_a_cost():
     with pytest.raises(dp.errors.InvalidArgument, match="cost"):
         dp.audit.replay(lambda rows: 1, table(0), table(1))
+
+
+# Long lists of candidates, and bugs in replay itself
+
+
+def _many(table, rank=0.5, **price):
+    frame = table.dp(unit="user", budget=dp.Budget(epsilon=100, delta=1e-3))
+    return frame.quantile("x", rank, (0, 100), max_rows=3).release(**(price or {"epsilon": 1.0}))
+
+
+@pytest.mark.parametrize("rank", [0, 0.25, 0.5, 1])
+def test_a_choice_among_many_candidates_is_replayed_as_it_is_made(rank):
+    """There are millions of candidates between these bounds, in runs that begin where the rows are."""
+    here = pl.DataFrame({"user": [1, 1, 1, 2, 2, 3], "x": [3.25, 41.5, 77.125, 8.0, 60.5, 99.875]})
+    for other in (here.filter(pl.col("user") != unit) for unit in (1, 2, 3)):
+        found = dp.audit.replay(lambda rows: _many(rows, rank), here, other)
+        assert (found.told, found.answers, found.private) == ("", 1, True)
+        assert found.loss > 0
+    most = [
+        dp.audit.replay(lambda rows: _many(rows, rank), here, here.filter(pl.col("user") != 1), seed=s) for s in (0, 1)
+    ]
+    assert most[0].loss == most[1].loss, "the loss is of the scores, whatever was chosen"
+
+
+def test_a_choice_by_scores_that_count_too_many_rows_is_caught():
+    here = pl.DataFrame({"user": [1] * 3 + [2] * 3, "x": [3.0, 4.0, 5.0, 60.0, 70.0, 80.0]})
+    with changed(selection.rank_scores, "_scores(np.maximum(low", "_scores(9 * np.maximum(low"):
+        assert not dp.audit.replay(_many, here, here.filter(pl.col("user") == 1)).private
+
+
+def _lossy():
+    """Releases whose loss is known to the last digit: counts, sums, a choice among many candidates."""
+    here = pl.DataFrame({"user": [1, 1, 2, 2], "x": [3.0, 4.0, 60.0, 80.0]})
+    other = here.filter(pl.col("user") == 2)
+
+    def frame(rows):
+        return rows.dp(unit="user", budget=dp.Budget(epsilon=100))
+
+    count = dp.audit.replay(lambda rows: frame(rows).count(max_rows=2).release(epsilon=0.5), here, other)
+    total = dp.audit.replay(lambda rows: frame(rows).sum("x", (0, 8), max_rows=2).release(epsilon=1.0), here, other)
+    ranks = [dp.audit.replay(lambda rows, r=rank: _many(rows, r), here, other) for rank in (0.5, 1)]
+    batch = dp.audit.replay(lambda rows: [_many(rows), _many(rows, 0)], here, other)
+    return [count, total, *ranks, batch]
+
+
+PLANTED = {  # in the rewriting of replay itself
+    "scores apart at the first candidate alone": (
+        replaying.Answer.moved,
+        "np.ptp((one - two).astype(np.float64)) / self.scale",
+        "abs(float((one - two)[0])) / self.scale",
+    ),
+    "runs of one table alone": (replaying.Answer.moved, "np.union1d(*pair)", "pair[0][:1]"),
+    "the first run for each candidate": (
+        replaying.Answer._at,
+        "np.searchsorted(first, these, side='right') - 1",
+        "0 * np.searchsorted(first, these, side='right')",
+    ),
+    "runs that are taken for candidates": (replaying.given, "firsts=said.firsts", "firsts=None"),
+    "half of the distance": (replaying.Answer.moved, "/ self.scale\n", "/ self.scale / 2\n"),
+    "the first answer alone": (
+        replaying.loss,
+        "for a, b in second if a.family not in",
+        "for a, b in second[:1] if a.family not in",
+    ),
+    "an answer that depends on the rows": (
+        replaying._Given.__radd__,
+        "np.asarray(rng.integers(-100, 1000, exact.shape))",
+        "exact + np.asarray(rng.integers(-100, 1000, exact.shape))",
+    ),
+}
+
+
+def test_what_is_planted_in_replay_is_noticed_by_known_losses():
+    right = _lossy()
+    assert [one.private for one in right] == [True] * 5
+    assert [one.loss for one in right[:2]] == [0.5, 7 / 16]
+    for name, plant in PLANTED.items():
+        with changed(*plant):
+            try:
+                wrong = _lossy()
+            except Exception:  # what does not run at all is noticed
+                continue
+        assert wrong != right, name

@@ -52,7 +52,7 @@ CLASSES = {
     Batch: {"facts": "cost noise", "pays": "release"},
     dp.Release: {
         "released": f"{RELEASED} ci compare covers diff difference fill independence noise nonnegative pct_change plot "
-        "rebase rolling round share shrink suppress value with_ci"
+        "rebase rolling round share shrink suppress to_sdmx value with_ci"
     },
     Series: {"facts": "explain reads", "pays": "add", "released": "table total window"},
     SeriesNumbers: {"released": f"{WRITTEN} cost error plot statement stored table title value"},

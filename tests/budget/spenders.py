@@ -4,6 +4,7 @@ python spenders.py spend PLACE PROCESSES SPENDS    # fork, charge, and say how m
 python spenders.py capped PLACE PROCESSES SPENDS   # the same under caps of a spender and a day
 python spenders.py among PLACE PROCESSES SPENDS    # the same, where every second one is killed meanwhile
 python spenders.py squares PLACE PROCESSES SPENDS FIT  # the same, of a budget that counts μ², in which so many fit
+python spenders.py shares PLACE PROCESSES SPENDS   # three spenders with a part each, who also move parts
 python spenders.py raw PATH PROCESSES SPENDS       # as many bare synced SQLite transactions
 python spenders.py kills PATH SEEN KILLS           # fork, charge, store and write down what was seen; kill; check
 python spenders.py copies PATH SEEN KILLS          # the same, and copy the file and its journal after each kill
@@ -232,7 +233,48 @@ def raw(path, processes, spends):
     return {"errors": [a["error"] for a in answers if "error" in a], "seconds": time.perf_counter() - start}
 
 
-def until_killed(place, seen):
+def shares(place, processes, spends):
+    """Three spenders with a part of the budget each, who pay from it in many processes and move parts to each other."""
+    from dpframe.budget import Ledger, Loss
+    from dpframe.errors import BudgetExceeded
+
+    ledger, names = Ledger(place), ("ana", "bo", "cy")
+    budget = ledger.budget("shared", epsilon=4, caps={"spender": 2})
+    parts = {name: budget.for_spender(name).allocate(name=name, epsilon=1) for name in names}
+
+    def work(worker):
+        draw, own, granted, moved = random.Random(worker), names[worker % 3], Fraction(0), 0
+        for _ in range(spends):
+            price = Fraction(draw.choice([1, 3, 20]), 1000)
+            try:
+                if draw.random() < 0.3:
+                    parts[own].transfer(draw.choice([name for name in names if name != own]), epsilon=price)
+                    moved += 1
+                else:
+                    parts[own].charge(Loss.charged(price, Fraction(0)), "unit 'id', add-remove", f"{worker}")
+                    granted += price
+            except BudgetExceeded:  # also for the cap of whoever receives
+                pass
+        return {"granted": str(granted), "moved": moved}
+
+    answers = in_parallel(processes, work)
+    limits = sum(part.limit.exact_epsilon for part in parts.values())
+    ledger.verify()
+    for part in parts.values():
+        part.close()
+    ledger.verify()
+    return {
+        "errors": [a["error"] for a in answers if "error" in a],
+        "granted": str(sum(Fraction(a.get("granted", 0)) for a in answers)),
+        "moved": sum(a.get("moved", 0) for a in answers),
+        "limits": str(limits),
+        "spent": str(budget.spent.exact_epsilon),
+        "spenders": {name: str(loss.exact_epsilon) for name, loss in budget.spenders.items()},
+        "parts": {name: str(part.spent.exact_epsilon) for name, part in parts.items()},
+    }
+
+
+def until_killed(place, seen, pause=0.0):
     """Charge and store without end; what a user would have seen is written down, and synced, after it was stored."""
     from dpframe.budget import Ledger, Loss
 
@@ -244,6 +286,7 @@ def until_killed(place, seen):
             book.write(f"{receipt.number}\n")
             book.flush()
             os.fsync(book.fileno())
+            time.sleep(random.uniform(0, pause))
 
 
 def written(seen):
@@ -266,7 +309,7 @@ def integrity(path):
         connection.close()
 
 
-def kills(path, seen, number, copies=None, meanwhile=None):
+def kills(path, seen, number, copies=None, meanwhile=None, pause=0.0):
     """Kill a process that charges and stores, over and over; the file must be sound after each.
 
     As often as was asked, and until as many charges were seen. Where a process got nowhere the next one has more time:
@@ -276,7 +319,7 @@ def kills(path, seen, number, copies=None, meanwhile=None):
     while len(reports) < number or before <= number:
         child = os.fork()
         if child == 0:
-            until_killed(path, seen)
+            until_killed(path, seen, pause)
         time.sleep(draw.uniform(0.005, 0.15) * patience)
         if meanwhile is not None:
             meanwhile(len(reports), written(seen))
@@ -301,12 +344,15 @@ def copying(path):
     return copy
 
 
-def backing_up(path, folder):
-    """A function that takes a backup of a ledger, named after the number of charges that were seen by then."""
+def backing_up(path, folder, every):
+    """A function that takes a backup of a ledger, named after the number of charges that were seen by then.
+
+    Input:  every: before one kill of so many; a process charges on while the backup is taken
+    """
     from dpframe.budget import Ledger
 
     def back_up(number, seen):
-        if "://" in path or os.path.exists(path):
+        if number % every == 0 and ("://" in path or os.path.exists(path)):
             ledger = Ledger(path)
             ledger.backup(f"{folder}/{number}.{seen}.backup")
             ledger.close()
@@ -324,6 +370,8 @@ if __name__ == "__main__":
         print(json.dumps(among(place, int(rest[0]), int(rest[1]))))
     elif verb == "squares":
         print(json.dumps(squares(place, *map(int, rest))))
+    elif verb == "shares":
+        print(json.dumps(shares(place, *map(int, rest))))
     elif verb == "raw":
         print(json.dumps(raw(place, int(rest[0]), int(rest[1]))))
     else:
@@ -331,5 +379,6 @@ if __name__ == "__main__":
 
         assert sqlite_file  # imported beforehand, so that each child starts at once
         copies = copying(place) if verb == "copies" else None
-        meanwhile = backing_up(place, os.path.dirname(rest[0])) if verb == "backups" else None
-        print(json.dumps(kills(place, rest[0], int(rest[1]), copies, meanwhile)))
+        number, beside = int(rest[1]), verb == "backups"
+        meanwhile = backing_up(place, os.path.dirname(rest[0]), 1 if number < 20 else 4) if beside else None
+        print(json.dumps(kills(place, rest[0], number, copies, meanwhile, 0.03 if beside else 0.0)))

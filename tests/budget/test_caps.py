@@ -458,6 +458,19 @@ def test_a_release_says_who_spends_and_the_ledger_shows_it(tmp_path, capsys):
     assert ledger.verify() == {"b": 8}
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("store", "spends"), [("sqlite", 10), ("postgres", 25)])
+def test_parts_of_three_spenders_hold_for_16_processes(request, tmp_path, spenders, store, spends):
+    """They pay and move parts at once: nothing is lost, nothing is spent twice, and what is left is returned."""
+    place = tmp_path / "study.sqlite" if store == "sqlite" else request.getfixturevalue("postgres")
+    said = spenders("shares", place, 16, spends)
+    assert said["errors"] == []
+    assert said["moved"] > 0
+    assert Fraction(said["limits"]) == 3
+    assert sum(map(Fraction, said["parts"].values())) == Fraction(said["granted"]) == Fraction(said["spent"])
+    assert said["spenders"] == said["parts"]
+
+
 def test_caps_hold_for_16_processes(spenders, place):
     done = spenders("capped", place, 16, 12)
     assert done["errors"] == []

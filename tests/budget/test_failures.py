@@ -1,10 +1,13 @@
 """What happens to a ledger in a bad world: killed processes, full disks, files that are gone, replaced or old."""
 
+import datetime as dt
 import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,9 +16,9 @@ import pytest
 
 import dpframe as dp
 from dpframe import errors
-from dpframe.budget import Ledger, Loss
+from dpframe.budget import Ledger, Loss, account
 from dpframe.budget.ledger.filesystem import REMOTE, filesystem_of
-from postgres_server import as_nobody, folder_for
+from postgres_server import as_nobody, folder_for, restarting_server, server_programs, why_not
 
 MILLI = Loss.charged(Fraction(1, 1000), Fraction(0))
 WHO = "unit 'id', add-remove"
@@ -100,7 +103,7 @@ def test_a_full_disk_is_a_typed_refusal(tmp_path):
 import resource, signal
 from fractions import Fraction
 import dpframe as dp
-from dpframe.budget import Ledger, Loss
+from dpframe.budget import Ledger, Loss, account
 budget = Ledger({str(tmp_path / "study.sqlite")!r}).budget("visits", epsilon=1000)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))
@@ -148,6 +151,128 @@ except dp.errors.LedgerUnavailable as error:
     finally:
         folder.chmod(0o755)
         shutil.rmtree(folder)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="users and permissions are POSIX")
+def test_a_folder_that_becomes_read_only_loses_nothing(tmp_path):
+    """Between two charges, and between a charge and its answer: both are refused, and go on when it can be written."""
+    folder = folder_for(as_nobody())
+    try:
+        code = f"""
+import os
+from fractions import Fraction
+import dpframe as dp
+from dpframe.budget import Ledger, Loss, account
+price = Loss.charged(Fraction(1, 4), Fraction(0))
+ledger = Ledger({str(folder / "study.sqlite")!r})
+budget = ledger.budget("visits", epsilon=1)
+budget.store(budget.charge(price, {WHO!r}, "q"), b"", {{"releases": []}})
+running = budget.charge(price, {WHO!r}, "q", name="running", plan={{}})
+os.chmod({str(folder)!r}, 0o555)
+if os.getuid() == 0:  # whom permissions do not bind
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+for call in (lambda: budget.charge(price, {WHO!r}, "q"), lambda: budget.store(running, b"", {{"releases": []}})):
+    try:
+        call()
+    except dp.errors.LedgerUnavailable as error:
+        print(error)
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.stdout.count("Nothing is released") == 2, done.stdout + done.stderr
+        folder.chmod(0o755)
+        ledger = Ledger(folder / "study.sqlite")
+        ledger.verify()
+        budget = ledger.budget("visits")
+        assert [(line.status, line.name) for line in budget.history()] == [("released", None), ("pending", "running")]
+        assert budget.spent.epsilon == 0.5
+        paid(budget)
+        ledger.close()
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+def test_a_clock_that_is_set_back_by_a_year_begins_nothing_anew(request, tmp_path, monkeypatch, store):
+    """Neither a day of a cap nor a night of an allowance; what runs is stored; it goes on with the right clock."""
+    place = tmp_path / "a.sqlite" if store == "sqlite" else request.getfixturevalue("postgres")
+    ledger = Ledger(place)
+    budget = ledger.budget("visits", epsilon=10, caps={"day": 0.5})
+    nightly = budget.allocate(nights=10, epsilon=1)
+    price = Loss.charged(Fraction(1, 10), Fraction(0))
+    running = nightly.charge(price, WHO, "count()")
+    right = account.now
+    monkeypatch.setattr(account, "now", lambda: right() - dt.timedelta(days=365))
+    before = budget.entries()
+    for call in (
+        lambda: budget.charge(price, WHO, "count()"),
+        lambda: nightly.charge(price, WHO, "count()"),
+        lambda: budget.allocate(nights=10, epsilon=1, name="another"),
+        lambda: Ledger(place).budget("visits").charge(price, WHO, "count()"),
+    ):
+        with pytest.raises((errors.LedgerUnavailable, errors.BudgetExceeded), match=r"clock|first night begins"):
+            call()
+    with pytest.raises((errors.LedgerUnavailable, errors.BudgetExceeded), match=r"clock|begins|begun"):
+        nightly.close()
+    assert budget.entries() == before
+    nightly.store(running, b"", {"releases": []})
+    forward = Ledger(place, clock_skew=dt.timedelta(days=400)).budget("visits")
+    forward.charge(Loss.charged(Fraction(2, 5), Fraction(0)), WHO, "count()")
+    with pytest.raises(errors.CapExceeded):  # the day is the later one, which was seen
+        forward.charge(price, WHO, "count()")
+    monkeypatch.undo()
+    with pytest.raises(errors.CapExceeded):
+        budget.charge(price, WHO, "count()")
+    with pytest.raises(errors.BudgetExceeded, match="this night"):
+        nightly.charge(price, WHO, "count()")
+    ledger.verify()
+
+
+@pytest.mark.long
+def test_a_server_that_crashes_while_it_is_charged_loses_nothing(tmp_path):
+    """Every charge that was confirmed is there; of the others each is refused, and at most itself was charged."""
+    if why_not() is not None:
+        pytest.skip(why_not())
+    with restarting_server(server_programs()) as (url, restart):
+        ledger = Ledger(url)
+        budget = ledger.budget("visits", epsilon=1000)
+        pending = budget.charge(Loss.charged(Fraction(1), Fraction(0)), WHO, "count()", name="running", plan={})
+        granted, refused, stop = [], [], threading.Event()
+
+        def spend():
+            while not stop.is_set():
+                try:
+                    receipt = budget.charge(Loss.charged(Fraction(1, 1000), Fraction(0)), WHO, "count()")
+                    granted.append(receipt.number)
+                except Exception as error:
+                    refused.append(error)
+                    time.sleep(0.05)
+
+        threads = [threading.Thread(target=spend) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in range(3):
+            before = len(granted)
+            while len(granted) < before + 5:
+                time.sleep(0.01)
+            restart()
+        before = len(granted)
+        while len(granted) < before + 5:
+            time.sleep(0.01)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert refused
+        assert {type(error) for error in refused} == {errors.LedgerUnavailable}
+        charged = [line.number for line in budget.history() if line.name is None]
+        assert set(granted) <= set(charged)
+        assert len(granted) == len(set(granted))
+        assert len(charged) - len(granted) <= len(refused)
+        assert budget.spent.exact_epsilon == 1 + Fraction(len(charged), 1000)
+        budget.store(pending, b"the answer", {"releases": []})
+        ledger.verify()
+        ledger.close()
 
 
 def test_what_is_no_ledger_is_refused(tmp_path):

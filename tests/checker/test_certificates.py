@@ -12,26 +12,13 @@ from pathlib import Path
 import pytest
 
 import dpframe as dp
+from certified import ASKED, OTHERS, PRICES
 from dpframe import dpframe_check
 from dpframe.__main__ import main
-from questions import QUESTIONS, TABLE
+from questions import TABLE
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")
 HERE = Path(dpframe_check.__file__)
-PRICES = {
-    "epsilon": {"epsilon": 1.0},
-    "delta": {"epsilon": 1.0, "delta": 1e-6},
-    "gaussian": {"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian"},
-    "rho": {"rho": 0.1, "delta": 1e-6},
-}
-
-
-def _found(frame):
-    groups = frame.group_by("city", max_groups=2, max_rows_per_group=2, max_rows=3)
-    return groups.agg(n=dp.count(), u=dp.count_units(), s=dp.sum("x", bounds=(0, 5)))
-
-
-ASKED = {**QUESTIONS, "keys of few groups": _found}
 
 
 def _released(name, price, neighbors="add-remove", budget=None):
@@ -260,28 +247,6 @@ def test_the_file_runs_by_itself(files, tmp_path):
     assert imported <= set(sys.stdlib_module_names)
 
 
-OTHERS = {
-    "hierarchy": lambda f: f.hierarchy(["city", "yes"], keys=[("Bonn", True), ("", False)], max_groups=2, max_rows=3),
-    "marginals": lambda f: f.marginals(
-        ["city", "yes"], "2-way", keys={"city": ["Bonn", ""], "yes": [True, False]}, max_rows=3
-    ),
-    "margins": lambda f: f.crosstab(
-        "city", "yes", keys={"city": ["", "Bonn"], "yes": [True]}, margins=True, max_rows=2
-    ),
-    "ols": lambda f: f.ols("x ~ a", bounds={"x": (0, 9), "a": (0, 9)}, max_rows=2),
-    "chosen limits": lambda f: f.group_by("city", keys=["Bonn", ""], limits=dp.Auto()).agg(n=dp.count()),
-    "keys in rounds": lambda f: f.group_by("city").keys(),
-    "suppressed": lambda f: f.group_by("city", max_groups=2, max_rows_per_group=2, other="rest").agg(
-        n=dp.count_units(), m=dp.mean("x", bounds=(0, 5))
-    ),
-    "of many units": lambda f: f.group_by("city", max_groups=2, max_rows_per_group=2, min_units=3).agg(n=dp.count()),
-    "limits of a column": lambda f: f.group_by("city", keys=["", "Bonn"], max_groups=2, max_rows_per_group=2).agg(
-        n=dp.count(), m=dp.mean("x", bounds=(0, 5), max_rows=1)
-    ),
-}
-ASKED.update(OTHERS)
-
-
 @pytest.mark.parametrize("price", ["delta", "rho"])
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.one_in(2)
@@ -291,8 +256,9 @@ def test_other_kinds_of_questions_are_proved(name, price):
 
 
 def test_synthetic_rows_are_unknown():
-    ASKED["synthesis"] = lambda f: f.synthesize(["city", "yes"], keys={"city": ["", "Bonn"], "yes": [True]}, max_rows=1)
-    found = _check(_released("synthesis", "delta").certificate())
+    frame = dp.protect(TABLE, unit="u", budget=dp.Budget(epsilon=9, delta=0.1))
+    rows = frame.synthesize(["city", "yes"], keys={"city": ["", "Bonn"], "yes": [True]}, max_rows=1)
+    found = _check(rows.release(**PRICES["delta"]).certificate())
     assert (found.verdict, found.refused) == ("UNKNOWN", [])
 
 

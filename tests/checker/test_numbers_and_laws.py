@@ -195,8 +195,8 @@ def test_choices_cost_what_is_said_on_all_small_tables(rank, fade):
         "rank": None if rank is None else f"{rank.numerator}/{rank.denominator}",
         "fade": fade,
     }
-    pure = check.choice_cost({**stated, "law": "permute_and_flip"}, moved).epsilon
-    rho = check.choice_cost({**stated, "law": "exponential"}, moved).rho
+    pure = check.choice_cost({**stated, "law": "permute_and_flip"}, moved)["epsilon"]
+    rho = check.choice_cost({**stated, "law": "exponential"}, moved)["rho"]
     worst, worst_rho = 0.0, 0.0
     for counts in itertools.product(range(4), repeat=3):
         for place in range(3):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpframe as dp
-from dpframe.errors import DpFrameWarning, InvalidArgument
+from dpframe.errors import DpFrameWarning, InvalidArgument, WrongType
 
 TABLE = pd.DataFrame({"user": [1, 2, 3], "city": ["Bonn", "Kiel", "Kiel"], "sex": ["f", "m", "f"], "x": [1.0, 2, 3]})
 LIST = ["Bonn", "Kiel"]
@@ -103,11 +103,22 @@ def test_a_range_is_public(values, warns):
 
 def test_a_range_of_days_is_public_and_the_days_of_a_column_are_not():
     days = pd.date_range("2026-01-01", periods=3)
-    table = frame(TABLE.assign(day=days))
+    table = frame(TABLE.assign(day=days)).with_columns(day=dp.col("day").dt.date())
     assert not said_of(lambda: table.histogram("day", keys=days, max_rows=1))
     assert not said_of(lambda: table.histogram("day", keys=[dt.date(2026, 1, 1)], max_rows=1))
     assert said_of(lambda: table.histogram("day", keys=pd.Series(days), max_rows=1))
     assert said_of(lambda: table.histogram("day", keys=pd.Series(days).unique(), max_rows=1))
+
+
+def test_days_as_keys_of_times_are_refused():
+    """Only rows at midnight have them. Where a column is computed to be midnights, both are keys."""
+    days = pd.date_range("2026-01-01", periods=3)
+    table = frame(TABLE.assign(when=days))
+    with pytest.raises(WrongType, match=r"day=dp.col\('when'\).dt.date\(\)"):
+        table.histogram("when", max_rows=1, keys=[dt.date(2026, 1, 1)])
+    assert not said_of(lambda: table.histogram("when", max_rows=1, keys=days))
+    midnights = table.with_columns(when=dp.col("when").dt.truncate("1d"))
+    assert not said_of(lambda: midnights.histogram("when", max_rows=1, keys=[dt.date(2026, 1, 1), dt.date(2026, 1, 2)]))
 
 
 ASKED = {

@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+import warnings
 
 import pandas as pd
 import polars as pl
@@ -411,3 +412,28 @@ def test_a_refused_retry_changes_nothing(tmp_path, monkeypatch):
         with pytest.raises(errors.BudgetExceeded):
             query.release(epsilon=0.1, name="visits", on_pending="retry")
         assert [line.status for line in budget.history()] == ["pending"]
+
+
+@pytest.mark.parametrize("label", [None, "January"])
+def test_a_stored_answer_warns_at_the_ask_where_nothing_says_which_rows_it_is_about(ledger, label):
+    """Once for each ask, whatever the rows are now; with data= a name of other rows is refused in place of it."""
+    budget = ledger.budget("visits", epsilon=2)
+
+    def ask(table, data=label):
+        frame = dp.protect(table, unit="id", budget=budget, max_rows=2, data=data)
+        return frame.count().release(epsilon=0.5, name="visits")
+
+    first = ask(pl.DataFrame(ROWS))
+    for table in (pl.DataFrame(ROWS), pl.DataFrame(ROWS).head(1)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert ask(table).value == first.value
+        assert len(caught) == (label is None)
+        for warning in caught:
+            assert warning.category is errors.StoredAnswerWarning
+            assert warning.filename == __file__
+            assert "refresh=True" in str(warning.message)
+            assert "data=" in str(warning.message)
+    if label is not None:
+        with pytest.raises(errors.ReleaseMismatch):
+            ask(pl.DataFrame(ROWS), "February")

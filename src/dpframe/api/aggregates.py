@@ -63,14 +63,26 @@ def _unnamed(value: object, verb: str, schema: Schema) -> Iterator[tuple[str, ob
         yield getattr(one, "column", None) or value.typed.partition("(")[0], value
     elif isinstance(value, Mapping):
         for column, words in value.items():
+            if not isinstance(column, str):
+                raise InvalidArgument(
+                    f"{verb}: a dict is from columns to what is asked of them: {verb}({{'x': ['max', 'mean']}})."
+                )
             several = isinstance(words, list | tuple)
             for word in words if several else [words]:
                 yield f"{column}_{word}" if several else column, (column, word)
+    elif isinstance(value, tuple) and len(value) == 2 and value[1] in list(_WORDS) and value[0] not in list(_WORDS):
+        column, word = value
+        raise InvalidArgument(f"{verb}: name it as pandas does: {verb}({column}_{word}=({column!r}, {word!r})).")
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _unnamed(one, verb, schema)
-    elif isinstance(value, str):
+    elif isinstance(value, str) and value in _WORDS:
         raise InvalidArgument(f"{verb}: say of which columns, {verb}({{'x': [{value!r}]}}), or {value}(['x', 'y']).")
+    elif isinstance(value, str):
+        raise InvalidArgument(
+            f"{verb}: say what of {value!r}, and name it as pandas does: {verb}(mean_of_it=({value!r}, 'mean')), or "
+            f"{verb}({{{value!r}: ['mean']}})."
+        )
     else:
         raise InvalidArgument(
             f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."

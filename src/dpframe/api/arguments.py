@@ -16,6 +16,7 @@ from narwhals.dtypes import DType
 from dpframe import engine
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongCall, kind_of
 from dpframe.plan import (
+    Aggregate,
     Auto,
     Bounds,
     Expr,
@@ -38,6 +39,7 @@ from dpframe.plan import (
 )
 from dpframe.plan.columns import Column
 from dpframe.plan.keys import Key, Keys
+from dpframe.plan.statistics.base import Named
 from dpframe.plan.steps import Step, check_limit
 from dpframe.plan.steps.rewrites import WithColumns
 from dpframe.usage import STEPS, is_integer, nearest
@@ -56,6 +58,8 @@ def read_name(value: object, call: str) -> str:
             f"{call}: give the name of a column, not an expression. Write the expression as a column, and name that: "
             f"with_columns(y=...).{call.partition('(')[0]}('y'). An aggregate of Polars goes into agg(pl.len())."
         )
+    if isinstance(value, (Aggregate, Named)):
+        raise InvalidArgument(f"{call}: give the name of a column. A statistic is asked by agg({value!r}).")
     if isinstance(value, (list, tuple)) and value and all(isinstance(name, str) for name in value):
         verb = call.partition("(")[0]
         raise InvalidArgument(

@@ -103,7 +103,7 @@ def cell_of(values: str | None, aggfunc: object, bounds: Pair | None, verb: str 
 
 def check_margins(margins: object, subtotals: object, *, nested: bool, parts: bool) -> None:
     """Errors: InvalidArgument for margins that are none, and for subtotals that there cannot be."""
-    if not isinstance(margins, bool) and margins != "measured":
+    if not isinstance(margins, bool) and not (isinstance(margins, str) and margins == "measured"):
         raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
     if not isinstance(subtotals, bool) or (subtotals and (margins is not True or parts or not nested)):
         raise InvalidArgument(

@@ -30,8 +30,8 @@ from dpframe.budget import Loss, read_delta, read_epsilon
 from dpframe.engine import ONE
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits, contrasts
-from dpframe.plan import FEW, grid
 from dpframe.plan.columns import Limits
+from dpframe.release.answer import selection
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
@@ -42,6 +42,7 @@ from dpframe.release.shown import Exports, Released
 from dpframe.theory.formulas.loss import loss as privacy
 
 Array = np.ndarray[Any, np.dtype[Any]]
+chosen_in_list = selection.in_list
 CHOICES = ("permute_and_flip", "exponential")
 NORMAL = ("gaussian", "contrasts", "elliptic")
 
@@ -56,7 +57,8 @@ class Answer:
 
     Of a choice they are the scores of the candidates, by group, and `scale` is 1 / rate. Of an interaction of marginals
     they are contrasts, and `sizes` says of how many keys. Of elliptic noise `scale` is the deviation of each number's
-    own noise and `shared` that of the noise that all numbers share.
+    own noise and `shared` that of the noise that all numbers share. Where a choice is among many candidates, `exact`
+    has a score for each run of them, and `firsts` the first candidate of each run, which differ between tables.
     """
 
     stage: str
@@ -65,6 +67,7 @@ class Answer:
     exact: Array
     sizes: tuple[int, ...] = ()
     shared: float = 0.0
+    firsts: Array | None = None
 
     @property
     def law(self) -> tuple[object, ...]:
@@ -75,6 +78,10 @@ class Answer:
         """How far the numbers are apart, in scales: of each number, or the range of each group's scores."""
         if self.law != other.law:
             raise UnlikeError(f"noise of {self.law} is beside noise of {other.law}")
+        if self.firsts is not None and other.firsts is not None:
+            both = [np.union1d(*pair) for pair in zip(self.firsts, other.firsts, strict=True)]
+            pairs = zip(self._at(both), other._at(both), strict=True)
+            return np.array([np.ptp((one - two).astype(np.float64)) / self.scale for one, two in pairs])
         if self.exact.shape != other.exact.shape:
             raise UnlikeError(f"{self.exact.size} numbers are beside {other.exact.size}: the tables have other groups")
         here, there = (np.atleast_1d(one.exact).astype(object) for one in (self, other))
@@ -89,6 +96,12 @@ class Answer:
         if self.family == "elliptic":
             return self._elliptic(np.ravel(apart))
         return np.ravel(np.abs(apart)) if self.family != "contrasts" else self._whitened(np.ravel(apart))
+
+    def _at(self, candidates: Sequence[Array]) -> list[Array]:
+        """Of each group the scores of some candidates, each that of the run which it is in."""
+        assert self.firsts is not None
+        groups = zip(self.exact.astype(object), self.firsts, candidates, strict=True)
+        return [scores[np.searchsorted(first, these, side="right") - 1] for scores, first, these in groups]
 
     def _whitened(self, apart: Array) -> Array:
         """Contrasts D·v with the noise D·g of normals g: as long as the projection of v that D sees."""
@@ -126,10 +139,11 @@ class Answer:
 
 @dataclass
 class Transcript:
-    """The answers of a release, in order."""
+    """The answers of a release, in order. `firsts`: of the runs of candidates that are chosen among now."""
 
     seed: int
     answers: list[Answer] = field(default_factory=list)
+    firsts: Array | None = None
 
     def generator(self) -> np.random.Generator:
         """Of the next answer: the same after as many answers, whatever they were about."""
@@ -185,7 +199,7 @@ def _settled_limits(said: Transcript) -> Any:
         limits += [Limits(rows, groups, most), Limits(rows, groups)]
         made = limits[rng.integers(len(limits) if ask.by else 2)]
         made = dataclasses.replace(made.and_also(ask.table.limits.and_also(ask.given)), auto=None)
-        model = Expected(ask, people, rest.plans)
+        model = Expected(ask, people, rest)
         apart = [name for names in auto._columns_apart(ask) for name in names if rng.integers(2)]
         own = {name: Limits(int(rng.choice([1, 2, 8, 60]))) for name in apart}
         kinds = rest.plans(ask.with_limits(made)).keys()
@@ -209,13 +223,19 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
 
     def choice(family: str) -> Any:
         def choose(scores: Array, rate: Any, *copies: Array) -> Array:
-            if copies:  # among runs of candidates, which begin where the rows are
-                raise UnlikeError("a quantile was asked outside of the release, with other candidates than here")
             rng = said.generator()
-            said.answers.append(Answer("answer", family, float(1 / rate), np.array(scores)))
+            said.answers.append(Answer("answer", family, float(1 / rate), np.array(scores), firsts=said.firsts))
             return rng.integers(0, scores.shape[1], len(scores))
 
         return choose
+
+    def in_list(total: Any, first: Array, *asked: Any) -> Array:
+        """A choice among many candidates: that of the release is noted, and any place of their public list is given."""
+        said.firsts, rng, candidates = np.array(first), said.generator(), total.candidates
+        chosen_in_list(total, first, *asked)
+        said.firsts, none = None, np.zeros(len(first), np.int64)
+        end = none + candidates.count
+        return np.asarray(candidates.picked(none, end, rng.integers(0, candidates.listed(none, end))))
 
     def elliptic(own: float, shared: float, size: int) -> _Given:
         return _Given(said, "answer", "elliptic", own, shared=shared)
@@ -238,7 +258,7 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         (joint_noise, "cube_noises", joint("cube")),
         (marginals, "rounded_contrasts", lambda scale, sizes: _Given(said, "answer", "contrasts", scale, sizes)),
         (bits, "random_salt", lambda: f"{seed:032x}"),  # of partitions
-        (grid, "_MOST", FEW),  # a quantile is then chosen among single candidates
+        (selection, "in_list", in_list),
     ]
     if not choosing:
         changes += [

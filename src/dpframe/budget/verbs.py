@@ -143,8 +143,18 @@ class Totals(Protocol):
         ...
 
 
+INNER = frozenset(  # of budgets, shares and allowances: what releases and ledgers use
+    (
+        *("charge", "check_subject", "each", "entries", "fail", "failures", "kept", "kept_in", "open", "part"),
+        *("partition", "sizes", "standing", "store", "terms"),
+    )
+)
+
+
 class Verbs(Hints):
     """The methods of a budget whose functions are registered."""
+
+    _inner = INNER
 
     def each(self, number: int) -> Any:
         """The price of each of so many equal releases."""

@@ -1,4 +1,7 @@
-"""The command line: `dpframe ledger ...` and `dpframe policy ...`, with one file for each group of commands."""
+"""The command line: `dpframe ledger ...`, `dpframe policy ...` and `dpframe check`.
+
+Commands about ledgers, about copies of them, and about other files have a file each.
+"""
 
 from dpframe.cli.running import entry, main
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn
+from dpframe.plan.possible import Possible
 from dpframe.plan.types import Kind, Scalar, check_text, kind, number
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Examples, Hints, nearest
@@ -47,6 +48,12 @@ class ColumnDomain:
     bounds: Bounds | None = None
     keys: tuple[Scalar | None, ...] | None = None
     origin: str = ""  # the step that made the bounds or keys true, as the user typed it
+    possible: Possible | None = field(default=None, compare=False, repr=False)  # values of a computed column
+
+    @property
+    def values(self) -> frozenset[Any] | None:
+        """All values that a computed column can have, where they are few."""
+        return None if self.possible is None else self.possible.values
 
 
 class ColumnDefaults(NamedTuple):
@@ -269,6 +276,7 @@ class Table:
     min_units: int | None = None
     people: str | None = None  # what the units of several tables are called
     locks: tuple[Lock, ...] = ()
+    undeclared: str = ""  # why limits that were declared do not hold here, as a sentence
 
     def __post_init__(self) -> None:
         check_names(self.columns)

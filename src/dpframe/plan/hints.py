@@ -56,6 +56,7 @@ FRAME = _table(
         "pivot_table pivot": "Type crosstab('region', 'sex', keys={...}, max_rows=1).",
         "value_counts": f"{_COUNT_BY} The most frequent values that nobody listed are top_k('x', 10, max_rows=5).",
         "nunique": "Type n_unique('x', max_rows=5).",
+        "ratio": "Type agg(r=dp.ratio(dp.sum('x', bounds=(0, 100)), dp.sum('y', bounds=(0, 60)))).",
         "size": "Type count(max_rows=5).release(epsilon=0.1): how many rows there are is private.",
         "dtypes schema info": "Print the frame: its columns and types are public.",
         "hist": "Type histogram('x', bins=[0, 10, 20], max_rows=5).",
@@ -94,6 +95,7 @@ GROUPS = _table(
         "size len": "Type .count().",
         "aggregate": "Type .agg(n=dp.count(), m=dp.mean('x', bounds=(0, 100))).",
         "nunique": "Type .n_unique('x').",
+        "ratio": "Type agg(r=dp.ratio(dp.sum('x', bounds=(0, 100)), dp.sum('y', bounds=(0, 60)))).",
         "describe": "Groups have its parts: .agg(n=dp.count('x'), m=dp.mean('x', bounds=(0, 100)), s=dp.std('x', "
         "bounds=(0, 100))).",
         "histogram hist": "Type frame.cut('x', [0, 50, 100]).group_by('city', 'x').count().",
@@ -206,6 +208,24 @@ EXPRESSION = _table(
         "nlargest nsmallest sort sort_by top_k": "An expression reads one row. The most frequent values are "
         "frame.top_k('x', 3, keys=[...], max_rows=5), or without keys= those that the data holds.",
     }
+)
+AGGREGATE = _table(
+    {
+        "over": "An aggregate is asked of groups: frame.group_by('city', keys=[...]).agg(m=dp.mean('x', bounds=(0, "
+        "100))). Of each unit's own rows it is a feature: frame.per_unit(first=dp.min('x')).",
+        "filter where": "Rows are chosen before: frame.filter(dp.col('age') >= 18). For one column of several, its "
+        "values are: with_columns(adult=dp.when(dp.col('age') >= 18).then(dp.col('spend'))), and then dp.sum('adult').",
+        "clip round cast fill_null abs log sqrt": "What is done with each row comes before: "
+        "with_columns(y=dp.col('x').clip(0, 100)). Released numbers are rounded for free: release(...).round().",
+        "name suffix prefix": "Type .alias('mean_age'), or the name as a keyword: agg(mean_age=dp.mean('age')).",
+        "release explain accuracy": "Ask it of a protected table first: frame.agg(m=dp.mean('x', bounds=(0, 100)))"
+        ".release(epsilon=0.1).",
+    }
+)
+NO_NUMBER = (
+    "An aggregate is a question and no number. What is computed of each row comes before it, "
+    "with_columns(y=dp.col('x') * 2). What is computed of answers comes after the release, for free: "
+    "out.table['m'] * 2. The quotient of two sums is dp.ratio(dp.sum('x'), dp.sum('y'))."
 )
 BATCH = _table(
     {

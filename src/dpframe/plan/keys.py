@@ -18,6 +18,7 @@ from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import ColumnDomain, Table
 from dpframe.plan.types import (
     GIVE,
+    TIMES,
     Kind,
     Scalar,
     check_scalar,
@@ -25,7 +26,12 @@ from dpframe.plan.types import (
     in_order,
     integer_range,
     kind,
+    listed,
+    moment,
+    number,
+    plain,
     show,
+    ticks,
 )
 from dpframe.usage import warn
 
@@ -223,16 +229,51 @@ def _level(values: object, domain: ColumnDomain, name: str, call: str) -> tuple[
 
 def _column(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
     """The keys of one column, of which each is a value that some row may have. Errors: InvalidArgument, WrongType."""
-    level, bounds = _level_of(values, domain, name, call), domain.bounds
-    whole = [x for x in level if isinstance(x, int)] if kind(domain.dtype) == Kind.INTEGER else []
-    if bounds is not None and whole and not bounds.lower <= min(whole) <= max(whole) <= bounds.upper:
-        low, high = int(bounds.lower), int(bounds.upper)
-        because = f" after {domain.origin}" if domain.origin else ""
+    level, possible = _level_of(values, domain, name, call), domain.possible
+    because = f" after {domain.origin}" if domain.origin else ""
+    if domain.bounds is not None and not _all_within(level, domain):
+        low, high = _ends(domain)
+        listed = f", such as keys={{{name!r}: range({low}, {high + 1})}}" if isinstance(low, int) else ""
         raise InvalidArgument(
-            f"{call}: {name!r} is from {low} to {high}{because}, and some of its keys lie outside, where no row is. "
-            f"List keys from {low} to {high}, such as keys={{{name!r}: range({low}, {high + 1})}}."
+            f"{call}: {name!r} is from {number(low)} to {number(high)}{because}, and some of its keys lie outside, "
+            f"where no row is. List keys from {number(low)} to {number(high)}{listed}."
         )
+    if possible is not None and not all(key is None or possible.holds(key) for key in level):
+        raise InvalidArgument(
+            f"{call}: no row can have some of the keys that are listed for {name!r}{because}. List {possible.give}."
+        )
+    _check_days(values, domain, name, call)
     return level
+
+
+def _ends(domain: ColumnDomain) -> tuple[Any, Any]:
+    assert domain.bounds is not None
+    low, high = domain.bounds
+    if kind(domain.dtype) in TIMES:
+        return moment(low, domain.dtype), moment(high, domain.dtype)
+    return (int(low), int(high)) if kind(domain.dtype) == Kind.INTEGER else (low, high)
+
+
+def _all_within(level: Sequence[Scalar | None], domain: ColumnDomain) -> bool:
+    """Whether keys lie within the bounds of their column; those of true and false do, as they are."""
+    listed: list[Any] = [key for key in level if key is not None]
+    if not listed or kind(domain.dtype) == Kind.BOOLEAN or domain.bounds is None:
+        return True
+    ends = [min(listed), max(listed)]
+    if kind(domain.dtype) in TIMES:
+        ends = [ticks(end, domain.dtype, "keys") for end in ends]
+    return bool(domain.bounds.lower <= ends[0] and ends[1] <= domain.bounds.upper)
+
+
+def _check_days(values: Sequence[Any], domain: ColumnDomain, name: str, call: str) -> None:
+    """Refuse days for a column of times that are not computed to be midnights: only rows at midnight have them."""
+    days = (x for x in map(plain, values) if isinstance(x, dt.date) and not isinstance(x, dt.datetime))
+    if kind(domain.dtype) == Kind.DATETIME and domain.possible is None and any(days):
+        raise WrongType(
+            f"{call}: {name!r} holds times, and its keys are days, which only rows at midnight have. For all rows of a "
+            f"day, group by day=dp.col({name!r}).dt.date() and list keys={{'day': [...]}}; for midnights, list them as "
+            "datetime.datetime(2026, 1, 31)."
+        )
 
 
 def _level_of(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
@@ -274,8 +315,8 @@ def _key(value: object, domain: ColumnDomain, name: str, call: str) -> Scalar | 
         _check_moment(value, domain.dtype, f"{call}: a key of {name!r}")
     if isinstance(domain.dtype, nw.Enum) and value not in domain.dtype.categories:
         raise WrongType(
-            f"{call}: a key of {name!r} is not one of its Enum's categories. Give one of these, or .cast({name!r}, "
-            "'string') before."
+            f"{call}: a key of {name!r} is not one of its Enum's categories, so no row has it. Give some of "
+            f"{listed(domain.dtype.categories)}."
         )
     return value
 

@@ -15,7 +15,8 @@ import narwhals as nw
 
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan.columns import Bounds, ColumnDomain, Table
-from dpframe.plan.operations import OPERATIONS
+from dpframe.plan.operations import OPERATIONS, imaged
+from dpframe.plan.possible import Possible
 from dpframe.plan.types import Null, Scalar, kind_of_scalar, listed
 
 
@@ -158,11 +159,13 @@ def _domain(node: Node, table: Table, call: str, known: dict[int, tuple[Node, Co
             family = kind_of_scalar(value)
             bounds = Bounds(value, value) if isinstance(value, (bool, int, float)) else None
             has_zone = isinstance(value, dt.datetime) and value.tzinfo is not None
-            return ColumnDomain(nw.Datetime("us", "UTC") if has_zone else _LITERAL_TYPES[family], value is None, bounds)
+            dtype = nw.Datetime("us", "UTC") if has_zone else _LITERAL_TYPES[family]
+            possible = Possible.listed([] if value is None else [value])
+            return ColumnDomain(dtype, value is None, bounds, possible=possible)
         case Call(operation, args, options):
             rule, domains = OPERATIONS[operation].rule, [domain(a, table, call, known) for a in args]
             with suppress(DpFrameError):  # the text of a large expression is only written where it is refused
-                return rule(call, domains, dict(options))
+                return imaged(operation, domains, dict(options), rule(call, domains, dict(options)))
             return rule(f"{call}: {text(node, short=True)}", domains, dict(options))
 
 

@@ -154,7 +154,10 @@ def kind_of_scalar(value: object) -> str:
     for family, name in ((int, "integer"), (float, "float"), (Decimal, "decimal"), (str, "string"), (dt.date, "date")):
         if isinstance(value, family):
             return name
-    unfinished = " After dp.when(...) comes .then(...)." if type(value).__name__ == "When" else ""
+    unfinished = {
+        "When": " After dp.when(...) comes .then(...).",
+        "Period": " Give its first day: period.start_time, or periods.to_timestamp() of an index.",
+    }.get(type(value).__name__, "")
     raise InvalidArgument(f"A plan holds numbers, strings, bools and dates, not {kind_of(value)}.{unfinished}")
 
 

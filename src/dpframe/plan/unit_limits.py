@@ -56,7 +56,7 @@ class UnitLimits:
         one = "; max_rows=1 if each has one row" if limits.startswith("max_rows") else ""
         choice = "; or have it chosen privately inside the release: limits=dp.Auto()" if self.choosable else ""
         once = f"; or once for all questions: dp.protect(..., {limits})"
-        return f"Say how many: {self.verb.replace('{limit}', limits)}{one}{once}{choice}."
+        return f"Say how many: {self.verb.replace('{limit}', limits)}{one}{once}{choice}.{self.table.undeclared}"
 
     @property
     def weighted(self) -> bool:

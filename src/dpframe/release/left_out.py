@@ -112,7 +112,7 @@ def _counted(
             if total.kind is TotalKind.ROWS and total.limits is None:
                 rows = parts.get(name)
                 rows = long.get_column(name).cast(pl.Float64).to_numpy() / factor if rows is None else rows
-                return float(rows.sum()), plan.of(total).deviation * len(rows) ** 0.5
+                return float(rows.sum()), plan.of(total).deviation_of_sum(len(rows))
     return None
 
 

@@ -8,13 +8,14 @@ from typing import Any, Protocol, TypedDict, TypeVar
 
 from dpframe import engine
 from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, canonical, read_delta, read_epsilon, user_name
-from dpframe.errors import InvalidArgument, PolicyExceeded, UnsupportedOperation
+from dpframe.errors import InvalidArgument, PolicyExceeded, StoredAnswerWarning, UnsupportedOperation
 from dpframe.plan import Question, Table, unit_words
 from dpframe.plan.columns import Lock
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.progress import waited
 from dpframe.release.announced import announce
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
+from dpframe.usage import warn
 
 T = TypeVar("T")
 
@@ -169,12 +170,28 @@ def ran_by(questions: Iterable[Question]) -> dict[str, Any]:
     return {"by": user_name(), "data": list({canonical(origin): origin for origin in origins}.values())}
 
 
-def told(account: Account, receipt: Receipt, name: str | None) -> dict[str, str]:
-    """Note, also logged, about an answer that came from the store."""
+def told(account: Account, receipt: Receipt, name: str | None, questions: Iterable[Question] = ()) -> dict[str, str]:
+    """Note, also logged, about an answer that came from the store.
+
+    Input:  questions: what was asked now
+    Warns:  StoredAnswerWarning where nothing says that the rows are those of the stored answer. Only what was typed
+            decides: the name, and whether `data=` or files say which rows a table has
+    """
     if receipt.stored is None:
         return {}
     words = f"Stored answer of {receipt.stored.when:%Y-%m-%d %H:%M} UTC, nothing charged."
     announce("stored", account, receipt, name, words)
+    if any(
+        engine.origin_of(source.origin, source.data.files) is None
+        for question in questions
+        for source in sources_of(question.step)
+    ):
+        warn(
+            f"release(name={name!r}): this is a stored answer, and no row was read. If the rows are others by now, it "
+            "is not about them: release(..., refresh=True) pays for a new answer. Say which rows a table has, "
+            "dp.protect(..., data='2026-01'), and a name of other rows is refused.",
+            StoredAnswerWarning,
+        )
     return {"stored": words}
 
 

@@ -172,7 +172,7 @@ def settled(
             for pair, choice in zip(questions, choices, strict=True)
         ]
         reasons = [derivation(question) for question, _ in questions]
-    again = told(account, receipt, name)
+    again = told(account, receipt, name, [question for question, _ in questions])
     whole = len(questions) == 1 and "chosen" not in record.statement["releases"][0]
     for (question, noisy), answer in zip(questions, answers, strict=True):
         warn_if_empty(question, noisy, answer, price if whole else None)

@@ -69,7 +69,7 @@ def tuned(
         events=[UNNAMED],
         **under_policy([question], account, cost),
     )
-    told(account, receipt, name)
+    told(account, receipt, name, [question])
     if receipt.stored is not None:
         return unpacked(receipt.stored.data)[0].long
 

@@ -11,7 +11,7 @@ import dpframe as dp
 from dpframe import engine, errors
 from dpframe.plan.grid import Candidates
 from dpframe.release.answer.selection import _public, rank_scores, reach_scores
-from dpframe.theory.formulas.loss.quantile_selection import FADE, PRIOR, rank_prior, rank_terms, reach_change
+from dpframe.theory.formulas.loss.quantile_selection import FADING, PRIOR, fade, rank_prior, rank_terms, reach_change
 from places import place_counts
 from prices import Price, noise_plan
 from tiers import in_turn
@@ -63,7 +63,7 @@ def test_several_quantiles_are_named_by_rank(frame):
 def test_a_grouped_median_costs_l1_not_groups_times_rows(frame):
     grouped = frame.group_by("g", keys=["a", "b", *list("cdefghij")], max_groups=10, max_rows=10)
     noise = grouped.median("x", (0, 100)).release(epsilon=1).noise
-    assert noise["scale"].item() == pytest.approx(10.0 * (1 + 1 / FADE))
+    assert noise["scale"].item() == pytest.approx(10.0 * (1 + 1 / FADING))
     assert noise["mechanism"].item() == "permute_and_flip"
 
 
@@ -143,18 +143,27 @@ def test_public_rows_score_as_rows_that_are_spread_evenly(rank, rate):
 
 @pytest.mark.parametrize("rank", [Fraction(1, 10), Fraction(1, 2), Fraction(2, 3)])
 def test_public_rows_are_fewer_by_one_for_each_few_rows_and_none_in_large_groups(rank):
-    """A row, or several at once, changes what they add by no more than a part 1/FADE of its own change."""
+    """A row, or several at once, changes what they add by no more than a part 1/FADING of its own change."""
     scale = Fraction(5)
     rate, many = 1 / (scale * rank_terms(rank)[1]), 12
-    sizes = np.arange(0, 2 * PRIOR * FADE * 5, 7)[:, None]
+    sizes = np.arange(0, 2 * PRIOR * fade(rank) * 5, 7)[:, None]
     public = _public(rank, many, rate, sizes)
     for step in (1, 3):
         moved = np.abs(public[step:] - public[:-step]).max()
         assert moved <= 7 * step * reach_change(rank)
         assert moved >= 0.9 * 7 * step * reach_change(rank) * (many - 1) / many * (rank == Fraction(1, 2))
-    assert not public[sizes[:, 0] >= PRIOR * FADE * 5].any()
-    half = _public(rank, many, rate, np.array([[PRIOR * FADE * 5 // 2]]))
+    assert not public[sizes[:, 0] >= PRIOR * fade(rank) * 5].any()
+    half = _public(rank, many, rate, np.array([[PRIOR * fade(rank) * 5 // 2]]))
     assert np.abs(2 * half - public[:1]).max() <= 2 * many
+
+
+@pytest.mark.parametrize("rank", [Fraction(k, 40) for k in range(1, 40)] + [Fraction(1, 10**6)])
+def test_fading_costs_at_most_its_part_of_the_price_and_as_much_as_it_may(rank):
+    change, units = rank_terms(rank)
+    alone = Fraction(reach_change(rank), rank.denominator)
+    assert alone < Fraction(change, units) <= alone * (1 + Fraction(1, FADING))
+    faster = fade(rank) - 1  # public rows cannot leave sooner at this price
+    assert faster == 0 or min(rank, 1 - rank) / faster > alone / FADING
 
 
 RANKS = [Fraction(0), Fraction(1, 10), Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(4, 5), Fraction(1)]

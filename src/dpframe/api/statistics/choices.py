@@ -59,8 +59,9 @@ def quantile(
             costs what l1 calls for; the exponential mechanism needs a δ or a ρ and costs what l2 calls for. The one
             with less noise is taken: see `dpframe.theory.formulas.loss.quantile_selection`. Rounder numbers stand in
             the list of candidates more often. Beside the rows of each group there are 8 · scale public rows, less one
-            for each 32 rows, spread evenly between the bounds (not for q of 0 and 1). So a group with too few rows gets
-            a value near the part q of the way between its bounds. `release(..., ci=0.95)`
+            for each 32 · min(q, 1 - q) / max(q, 1 - q) rows, rounded up (32 for a median, 4 for a 9th decile), spread
+            evenly between the bounds (not for q of 0 and 1). So a group with too few rows gets a value near the part q
+            of the way between its bounds. `release(..., ci=0.95)`
             spends half of the price on an interval: see `dpframe.theory.formulas.error.quantile_interval`. Several q
             between 0 and 1 together follow from one tree of noisy counts if its expected error is smaller than that of
             a choice for each: see `dpframe.theory.formulas.rank_trees`. The number of q and of candidates decides, and

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 from dpframe.api.arguments import (
     Columns,
@@ -21,6 +21,7 @@ from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan import Aggregate, Auto, Limits
+from dpframe.plan.statistics.base import BoundedStatistic
 from dpframe.plan.statistics.sums import GeometricMean, Kurtosis, Mean, Skew, Std, Sum, Var
 from dpframe.plan.statistics.two_columns import WeightedMean
 from dpframe.usage import statistic
@@ -106,7 +107,7 @@ def mean(
         return _weighted(name, bounds, read_name(weights, "mean"), weight_bounds, share, read_own(limits))
     if weight_bounds is not None:
         raise InvalidArgument(f"mean({name!r}): weight_bounds= go with a column of weights: weights='quantity'.")
-    return Mean(read_share(share), name, read_bounds(bounds, f"mean({name!r})"), limits=read_own(limits))
+    return _bounded(Mean, name, bounds, share, limits)
 
 
 def _weighted(
@@ -133,7 +134,8 @@ def var(
     >>> var("wage").typed
     "var('wage')"
     """
-    return _spread(column, bounds, ddof, share, Var, read_own(limits))
+    name = read_name(column, "var")
+    return _bounded(Var, name, bounds, share, limits, ddof=read_ddof(ddof, f"var({name!r})"))
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="stddev stdev")
@@ -150,14 +152,17 @@ def std(
     >>> std("wage", ddof=0).typed
     "std('wage', ddof=0)"
     """
-    return _spread(column, bounds, ddof, share, Std, read_own(limits))
+    name = read_name(column, "std")
+    return _bounded(Std, name, bounds, share, limits, ddof=read_ddof(ddof, f"std({name!r})"))
 
 
-def _spread(column: str, bounds: Pair | None, ddof: int, share: float, made: type[Var], limits: Limits) -> Var:
+def _bounded(
+    made: type[BoundedStatistic], column: str, bounds: Pair | None, share: float, limits: OwnLimits, **more: Any
+) -> Aggregate:
+    """A statistic of a column whose values are clipped to bounds."""
     name = read_name(column, made.verb)
-    call = f"{made.verb}({name!r})"
-    less = read_ddof(ddof, call)
-    return made(read_share(share), name, read_bounds(bounds, call), less, limits=limits)
+    read = read_bounds(bounds, f"{made.verb}({name!r})")
+    return made(read_share(share), column=name, bounds=read, limits=read_own(limits), **more)
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="skewness")
@@ -178,8 +183,7 @@ def skew(column: str, bounds: Pair | None = None, *, share: float = 1, **limits:
     >>> skew("wage", bounds=(0, 100)).typed
     "skew('wage', bounds=(0, 100))"
     """
-    name = read_name(column, "skew")
-    return Skew(read_share(share), name, read_bounds(bounds, f"skew({name!r})"), limits=read_own(limits))
+    return _bounded(Skew, column, bounds, share, limits)
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="kurt")
@@ -199,8 +203,7 @@ def kurtosis(column: str, bounds: Pair | None = None, *, share: float = 1, **lim
     >>> kurtosis("wage", bounds=(0, 100)).typed
     "kurtosis('wage', bounds=(0, 100))"
     """
-    name = read_name(column, "kurtosis")
-    return Kurtosis(read_share(share), name, read_bounds(bounds, f"kurtosis({name!r})"), limits=read_own(limits))
+    return _bounded(Kurtosis, column, bounds, share, limits)
 
 
 @statistic("'wage', bounds=(1, 100)", elsewhere="gmean geomean")
@@ -222,9 +225,7 @@ def geometric_mean(
     >>> geometric_mean("wage", bounds=(1, 100)).typed
     "geometric_mean('wage', bounds=(1, 100))"
     """
-    name = read_name(column, "geometric_mean")
-    read = read_bounds(bounds, f"geometric_mean({name!r})")
-    return GeometricMean(read_share(share), name, read, limits=read_own(limits))
+    return _bounded(GeometricMean, column, bounds, share, limits)
 
 
 class FrameMoments(AskedFrame[Table_co]):

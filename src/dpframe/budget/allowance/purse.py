@@ -18,7 +18,7 @@ from dpframe.budget.losses import Loss, Terms, written_number
 from dpframe.budget.names import is_text
 from dpframe.budget.parts import PartName
 from dpframe.budget.receipts import Page, Receipt, Stored
-from dpframe.budget.verbs import Forecasts, offered
+from dpframe.budget.verbs import INNER, Forecasts, offered
 from dpframe.errors import InvalidArgument
 from dpframe.safe_text import visible
 from dpframe.usage import Hints
@@ -52,6 +52,8 @@ class _Tonight:
 
 class PaidBy(Hints):
     """A budget that another one pays for."""
+
+    _inner = INNER
 
     _budget: account.Budget
 

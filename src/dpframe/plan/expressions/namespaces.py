@@ -81,6 +81,11 @@ class TextNamespace(Hints, Generic[E]):
     _habits = TEXT
     _expr: E
 
+    def __getitem__(self, place: object) -> NoReturn:
+        raise InvalidArgument("Characters of a text: type .str.slice(0, 1) for the first one, .str.head(3) for three.")
+
+    __iter__ = __len__ = __getitem__
+
     def to_lowercase(self) -> E:
         """Small letters, a letter for a letter; "İ", whose small letter is two characters, stays as it is."""
         return self._expr._call("str.to_lowercase")

@@ -30,7 +30,7 @@ _LINES = {  # what to type in the place of a word of Polars; 'x' stands for the 
     "hist": "Type frame.histogram('x', bins=[0, 10, 20])",
     "product": "Type agg(y=dp.geometric_mean('x', bounds=(1, 100))), the root of the product",
     "over": "Type frame.group_by('city', keys=[...]).agg(y=dp.mean('x', bounds=(0, 100)))",
-    "/": "Type agg(y=dp.ratio(dp.sum('x', bounds=(0, 100)), dp.sum('z', bounds=(0, 100)))), or compute with two "
+    "/": "Type agg(y=dp.ratio(dp.sum('wage', bounds=(0, 100)), dp.sum('hours', bounds=(0, 60)))), or compute with two "
     "released columns",
 }
 

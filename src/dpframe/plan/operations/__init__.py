@@ -8,6 +8,7 @@ no failure reveals a row. Missing means null or NaN; both are null once a column
 from collections.abc import Mapping
 
 from dpframe.plan.operations.elementary import ELEMENTARY
+from dpframe.plan.operations.images import at_least, imaged
 from dpframe.plan.operations.numbers import DIVISIBLE, OF_NUMBERS
 from dpframe.plan.operations.patterns import (
     OF_PATTERNS,
@@ -56,11 +57,13 @@ __all__ = [
     "Search",
     "Task",
     "Window",
+    "at_least",
     "cast_domain",
     "clip_domain",
     "difference_type",
     "exponential",
     "fill_domain",
+    "imaged",
     "in_zone",
     "is_local",
     "log1p",

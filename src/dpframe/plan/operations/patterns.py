@@ -134,6 +134,10 @@ class Pattern(str):
         part = _places(self.tree, beside)
         return part is not None and all(map(_apart, [part.first, *beside.values()]))
 
+    def form(self, group: int) -> str:
+        """A regular expression of the texts that a group can hold; 0 is the whole match."""
+        return _written(_group(self.tree, group), "")
+
     def check_group(self, number: int, call: str) -> None:
         """Refuse a group that is not in every match, or there more than once: engines differ in what it holds then."""
         sure = _sure(self.tree)
@@ -460,6 +464,17 @@ def _sure(tree: Part) -> frozenset[int]:
         case Group(part, number):
             return _sure(part) | {number}
     return frozenset()
+
+
+def _group(tree: Part, number: int) -> Part:
+    """The part of a pattern whose text is asked for by a number."""
+    pending = [tree]
+    while number and pending:
+        part = pending.pop()
+        if isinstance(part, Group) and part.number == number:
+            return part.part
+        pending += part.parts if isinstance(part, (Chain, Choice)) else [part.part] if hasattr(part, "part") else []
+    return tree
 
 
 def _written(tree: Part, word: str) -> str:

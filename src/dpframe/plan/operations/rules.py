@@ -9,10 +9,12 @@ from typing import Any
 
 from dpframe.errors import WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain
+from dpframe.plan.possible import Possible
 from dpframe.plan.types import Kind, cast_first, cast_to, kind, show
 
 Options = Mapping[str, Any]
 Rule = Callable[[str, Sequence[ColumnDomain], Options], ColumnDomain]
+Image = Callable[[Sequence[ColumnDomain], Options, ColumnDomain], Possible | None]
 
 NUMBERS = ("integer", "float", "decimal")
 _SAFE = 2.0**62  # integers below this in absolute value stay inside int64, even where bounds are rounded floats

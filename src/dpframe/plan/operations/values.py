@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.errors import WrongType
+from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import NUMBERS, Operation, Options, as_floats, finite, need, nullable
 from dpframe.plan.types import (
@@ -19,6 +19,7 @@ from dpframe.plan.types import (
     Kind,
     Null,
     Scalar,
+    as_held,
     cast_to,
     check_cast,
     check_scalar,
@@ -51,6 +52,32 @@ def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> Colum
             "tzinfo=datetime.timezone.utc."
         )
     return ColumnDomain(nw.Boolean(), nullable(args), Bounds(0, 1))
+
+
+def _equal(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    domain = _compare(call, args, options)
+    for x, other in (args, args[::-1]):
+        values = other.values
+        if values is not None and len(values) == 1:
+            _check_reached(call, x, list(values))
+    return domain
+
+
+def _check_reached(call: str, column: ColumnDomain, values: Sequence[Any]) -> None:
+    """Refuse a comparison for equality that is false in every row: with values that no row can have.
+
+    Constants are compared with each other as they are. Errors: InvalidArgument
+    """
+    possible, few = column.possible, column.values
+    if (
+        possible is None
+        or (few is not None and len(few) <= 1)
+        or any(possible.holds(as_held(value, column.dtype)) for value in values)
+    ):
+        return
+    raise InvalidArgument(
+        f"{call}: no row has {'this value' if len(values) == 1 else 'these values'}. Compare with {possible.give}."
+    )
 
 
 MOMENTS = (Kind.DATE, Kind.DATETIME)  # a date compares with a time as its midnight
@@ -102,6 +129,8 @@ def _is_in(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
     for value in options["values"]:
         if check_scalar(value, args[0].dtype, call) is None:
             raise WrongType(f"{call}: null is not a value; ask is_null() beside it.")
+    if options["values"]:
+        _check_reached(call, args[0], options["values"])
     return ColumnDomain(nw.Boolean(), args[0].nullable, Bounds(0, 1))
 
 
@@ -228,8 +257,8 @@ def _case(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDo
 
 
 OF_VALUES: Mapping[str, Operation] = {
-    "equal": Operation("({0} == {1})", _compare),
-    "not_equal": Operation("({0} != {1})", _compare),
+    "equal": Operation("({0} == {1})", _equal),
+    "not_equal": Operation("({0} != {1})", _equal),
     "less": Operation("({0} < {1})", _compare),
     "less_equal": Operation("({0} <= {1})", _compare),
     "greater": Operation("({0} > {1})", _compare),

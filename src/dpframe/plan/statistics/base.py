@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from narwhals.dtypes import DType
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnknownAttribute, UnsupportedOperation
 from dpframe.plan.columns import Auto, Bounds, Column, Limits
+from dpframe.plan.hints import AGGREGATE, NO_NUMBER
 from dpframe.plan.totals import Total, bounds_of, number_column
 from dpframe.plan.types import TIMES, kind
 from dpframe.plan.unit_limits import UnitLimits
-from dpframe.usage import Hints
+from dpframe.usage import Hints, NoNumber
 
 
 class Formula(StrEnum):
@@ -115,14 +116,33 @@ def typed_bounds(bounds: Bounds | Auto | None) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Aggregate:
+class Aggregate(NoNumber):
     """A statistic to ask of each group. `share` is its weight when the price is split.
 
     `limits` are limits on one unit for this column alone. Those that were not typed here are those of the question.
     """
 
+    _instead: ClassVar[str] = NO_NUMBER
+
     share: Fraction = Fraction(1)
     limits: Limits = field(default=Limits(), kw_only=True)
+
+    if not TYPE_CHECKING:  # a type checker refuses them by itself
+        __float__ = __int__ = NoNumber.__add__
+
+        def __truediv__(self, other: object) -> NoReturn:
+            if not isinstance(other, Aggregate):
+                raise InvalidArgument(self._instead)
+            raise InvalidArgument(
+                f"{self!r} / {other!r}: the quotient of two sums is dp.ratio({self!r}, {other!r}). That of a sum and "
+                "the number of its values is dp.mean(...). Others are computed after the release, from its table."
+            )
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            advice = f" {AGGREGATE[name]}" if name in AGGREGATE else ""
+            raise UnknownAttribute(f"An aggregate has no {name!r}.{advice}")
 
     @property
     def typed(self) -> str:

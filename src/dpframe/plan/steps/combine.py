@@ -18,6 +18,7 @@ from narwhals.dtypes import DType
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, WrongType
 from dpframe.plan import declared
 from dpframe.plan.columns import Bounds, Column, ColumnDefaults, ColumnDomain, Limits, Table
+from dpframe.plan.possible import Possible
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
 from dpframe.plan.steps.features import Feature, Pick, feature
@@ -165,7 +166,9 @@ class Join(Step):
     def brought(self) -> dict[str, ColumnDomain]:
         """The columns of the public table that are joined to the rows. A row without a match has null in them."""
         domains = {name: domain for name, domain in self.public.schema if name not in self.on}
-        return {name: replace(domain, nullable=True) for name, domain in domains.items()}
+        listed = {name: keys for name, (_, keys) in self.declared.items() if keys is not None}
+        possible = {name: Possible.listed(keys, "what the public table has") for name, keys in listed.items()}
+        return {name: replace(d, nullable=True, possible=possible.get(name)) for name, d in domains.items()}
 
     @cached_property
     def keys(self) -> tuple[DType, ...]:
@@ -178,6 +181,14 @@ class Join(Step):
                     f"{self.call}: the public table has no column {name!r}. Columns: {', '.join(there)}."
                 )
         here = [table.column(name, self.call).domain for name in self.on]
+        for name, domain in zip(self.on, here, strict=True):
+            values = self.declared.get(name, (None, None))[1]
+            possible = domain.possible
+            if values and possible is not None and not any(map(possible.holds, values)):
+                raise InvalidArgument(
+                    f"{self.call}: no row can have a key that the public table has in {name!r}, so nothing would be "
+                    f"joined. Give the public table {possible.give}."
+                )
         return key_types(here, [there[name] for name in self.on], self.on, self.call)
 
     @cached_property
@@ -208,6 +219,11 @@ class Join(Step):
 
 
 # Several protected tables of the same units
+
+_JOINED = (
+    " The join makes a row of each two rows of a unit, so what one table declares is not enough. If the other one has "
+    "one row for each unit, say so where it is protected: dp.protect(..., max_rows=1)."
+)
 
 
 def same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]:
@@ -341,12 +357,15 @@ class JoinProtected(Step):
             )
         single = here.single and there.single
         everyone = here.everyone and self._nobody_leaves and (self.how == "left" or there.everyone)
+        defaults = declared.beside(here, there)
+        lost = not defaults.typed and (here.defaults.typed or there.defaults.typed)
         table = replace(
             here,
             single=single,
             everyone=everyone,
             limits=_limits(self.before, self.other, single=single),
-            defaults=declared.beside(here, there),
+            defaults=defaults,
+            undeclared=_JOINED if lost else here.undeclared or there.undeclared,
             min_units=declared.most_of((here, there)),
             locks=declared.locks_of((here, there)),
         )
@@ -463,4 +482,6 @@ def _joint(domain: Sequence[ColumnDomain], name: str) -> ColumnDomain:
     if len(ends) == len(domain):
         bounds = Bounds(min(b.lower for b in ends), max(b.upper for b in ends))
         bounds = Bounds(float(bounds.lower), float(bounds.upper)) if kind(dtype) == Kind.FLOAT else bounds
-    return ColumnDomain(dtype, nullable, bounds, keys, domain[0].origin if bounds or keys else "")
+    known = [f.possible for f in domain if f.possible is not None]
+    possible = known[0].either(*known[1:]) if len(known) == len(domain) and dtype == types[0] else None
+    return ColumnDomain(dtype, nullable, bounds, keys, domain[0].origin if bounds or keys else "", possible)

@@ -12,7 +12,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import nodes
 from dpframe.plan.columns import Auto, Bounds, ColumnDomain, Table
 from dpframe.plan.nodes import Call, Name, Node
-from dpframe.plan.operations import clip_domain
+from dpframe.plan.operations import at_least, clip_domain
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quantile, ReleasedColumn, Sum
 from dpframe.plan.types import TIMES, Kind, cast_first, cast_to, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
@@ -78,13 +78,15 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
         raise InvalidArgument(f"{call}: share= splits a price, and nothing is paid here; leave it out.")
     match aggregate:
         case Count(column=None):
-            return Feature("rows", None, None, None, ColumnDomain(nw.Int64(), False))
+            return Feature("rows", None, None, None, ColumnDomain(nw.Int64(), False, possible=at_least(1)))
         case Count(column=str(column)):
             row_domain = _row_domain(column, table, call)
-            return Feature("values", Name(column), row_domain, None, ColumnDomain(nw.Int64(), False))
+            domain = ColumnDomain(nw.Int64(), False, possible=at_least(0))
+            return Feature("values", Name(column), row_domain, None, domain)
         case CountDistinct(column=column):
             row_domain = _row_domain(column, table, call)
-            return Feature("distinct", Name(column), row_domain, None, ColumnDomain(nw.Int64(), False))
+            domain = ColumnDomain(nw.Int64(), False, possible=at_least(0))
+            return Feature("distinct", Name(column), row_domain, None, domain)
         case Sum(column=column, bounds=bounds, unit_bounds=unit_bounds):
             return _sum(column, bounds, unit_bounds, table, call)
         case Mean(column=column, bounds=bounds):

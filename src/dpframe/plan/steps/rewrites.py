@@ -18,7 +18,7 @@ from dpframe.plan import nodes
 from dpframe.plan.columns import Bounds, ColumnDefaults, Limits, Lock, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.nodes import Node
-from dpframe.plan.operations import cast_domain, clip_domain, fill_domain
+from dpframe.plan.operations import cast_domain, clip_domain, fill_domain, imaged
 from dpframe.plan.steps.basic import Step, not_the_unit
 from dpframe.plan.types import Kind, Scalar, kind, show
 
@@ -119,7 +119,8 @@ class Clip(Rewrite):
         table, call = self.before.table, f"clip({self.name!r})"
         not_the_unit(table, self.name, call)
         domain = table.column(self.name, call).domain
-        return table.with_versions([(self.name, clip_domain(call, domain, self.lower, self.upper, self.typed))])
+        result = clip_domain(call, domain, self.lower, self.upper, self.typed)
+        return table.with_versions([(self.name, imaged("clip", [domain], vars(self), result))])
 
     @property
     def typed(self) -> str:
@@ -142,7 +143,8 @@ class FillNull(Rewrite):
         table, call = self.before.table, f"fill_null({self.name!r})"
         not_the_unit(table, self.name, call)
         domain = table.column(self.name, call).domain
-        return table.with_versions([(self.name, fill_domain(call, domain, self.value, self.typed))])
+        result = fill_domain(call, domain, self.value, self.typed)
+        return table.with_versions([(self.name, imaged("fill_null", [domain], vars(self), result))])
 
     @property
     def typed(self) -> str:
@@ -165,7 +167,9 @@ class Cast(Rewrite):
         for name, dtype in self.types:
             call = f"cast({name!r})"
             not_the_unit(table, name, call)
-            domains.append((name, cast_domain(call, table.column(name, call).domain, dtype, self.typed)))
+            domain = table.column(name, call).domain
+            result = cast_domain(call, domain, dtype, self.typed)
+            domains.append((name, imaged("cast", [domain], {"dtype": dtype}, result)))
         return table.with_versions(domains)
 
     @property

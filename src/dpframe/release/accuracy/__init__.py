@@ -14,6 +14,7 @@ from dpframe.release.accuracy.intervals import (
     check_rows,
     intervals,
     known,
+    low_and_high,
     read_ci,
     with_intervals,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "independence",
     "intervals",
     "known",
+    "low_and_high",
     "read_ci",
     "with_intervals",
 ]

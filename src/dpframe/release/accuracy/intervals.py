@@ -12,7 +12,7 @@ from dpframe.arrays import Floats
 from dpframe.engine import polars_dtype
 from dpframe.errors import InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.plan import Covers, Layout, ReleasedColumn, real
-from dpframe.release.answer import GROUPS_FOUND, Numbers, known_nonnegative, rounding_of, shrunk_interval
+from dpframe.release.answer import COUNTED, GROUPS_FOUND, Numbers, known_nonnegative, rounding_of, shrunk_interval
 from dpframe.release.estimators import estimator_of, in_ticks
 
 
@@ -162,11 +162,17 @@ def check_ci(
             names.add(name)
         total = output.totals[0][1]
         if total.between and not total.surely(1 - ci):
+            counted = any(other.totals[-1][1].kind in COUNTED for other in outputs)
+            guess = (
+                "One that assumes evenly spread values is in .accuracy()."
+                if counted
+                else "That of .accuracy() is as wide as the bounds, since no number of values is released: ask a count "
+                "beside it, agg(..., n=dp.count()), and it assumes evenly spread values."
+            )
             paid_ci = "" if total.ci is None else f", and was at ci={total.ci:g}"
             raise UnsupportedOperation(
                 f"ci=: an interval of {output.name!r}, a quantile, has to be paid for in the release itself"
-                f"{paid_ci}: release(..., ci={ci:g}), or budget.plan([...], ci={ci:g}). An interval that assumes "
-                "evenly spread values is in .accuracy()."
+                f"{paid_ci}: release(..., ci={ci:g}), or budget.plan([...], ci={ci:g}). {guess}"
             )
 
 

@@ -18,6 +18,7 @@ from dpframe.release.answer.moments import (
     nearest_psd,
 )
 from dpframe.release.answer.numbers import (
+    COUNTED,
     LEFT_OUT,
     Numbers,
     compared_groups,
@@ -58,6 +59,7 @@ from dpframe.release.answer.upscaling import (
 )
 
 __all__ = [
+    "COUNTED",
     "GROUPS_FOUND",
     "LEFT_OUT",
     "OTHER",

@@ -19,7 +19,7 @@ from dpframe.release.answer.upscaling import is_scaled
 from dpframe.release.estimators import Compared, Parts, Shrunk, estimator_of, in_ticks
 from dpframe.release.pricing import NoisePlan
 
-_COUNTED = ("rows", "values", "units")  # totals that serve as the number of values of a quantile
+COUNTED = ("rows", "values", "units")  # totals that serve as the number of values of a quantile
 LEFT_OUT = ("left_out", "left_out_lower", "left_out_upper")  # what chosen limits leave out: estimate and interval
 _ERRORS = ("column", "value", "error", "lower", "upper", *LEFT_OUT)  # the columns of `Release.accuracy` beside the keys
 
@@ -156,10 +156,10 @@ class Numbers:
         best, rows = 4, None
         for other in self.outputs:
             name, total = other.totals[-1]
-            if total.kind not in _COUNTED:
+            if total.kind not in COUNTED:
                 continue
             same = total.column is not None and column is not None and total.column.id == column.id
-            place = 0 if same else _COUNTED.index(total.kind) + 1
+            place = 0 if same else COUNTED.index(total.kind) + 1
             if place < best:
                 values = self.drawn[other.name].cast(pl.Float64).to_numpy() / self.factor_of(other)
                 best, rows = place, self.parts[name] if len(other.totals) > 1 else values

@@ -16,7 +16,7 @@ from dpframe.noise import uniform_index
 from dpframe.plan import FEW, Total
 from dpframe.release.pricing import Noise
 from dpframe.theory.formulas.error import distances
-from dpframe.theory.formulas.loss import FADE, extreme_targets, rank_prior, rank_terms, reach_change
+from dpframe.theory.formulas.loss import extreme_targets, fade, rank_prior, rank_terms, reach_change
 
 _LARGEST = 2**61
 _CELLS = 2**16  # candidates, of all groups of a piece: arrays of this size stay in the processor's cache
@@ -139,7 +139,7 @@ def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction, cells: Integ
         for power, constant in enumerate(tangents):
             target = np.minimum(target, (group_rows >> power) + constant)
         return _scores(np.maximum(2 * outside - target, target - 2 * inside))
-    part, whole = (FADE * term for term in total.rank.as_integer_ratio())
+    part, whole = (fade(total.rank) * term for term in total.rank.as_integer_ratio())
     low, high = (whole - part) * below - part * since, part * above - (whole - part) * upto
     if cells is None:
         cells, many = np.arange(counts.shape[1])[None], counts.shape[1]

@@ -117,7 +117,7 @@ def scaled(
     assert count is not None
     output, name, total = count
     counts = parts[name] if len(output.totals) > 1 else table.get_column(name).cast(pl.Float64).to_numpy()
-    factor = remaining.factor(float(counts.sum()), plan.of(total).deviation * len(counts) ** 0.5)
+    factor = remaining.factor(float(counts.sum()), plan.of(total).deviation_of_sum(len(counts)))
     if factor == 1:
         return table, factor
     return table.with_columns(

@@ -33,7 +33,7 @@ from dpframe.release.auto.noisy_histograms import Seen, check_auto, noisy_histog
 from dpframe.release.auto.size_histograms import Groups, SizePosterior, read_groups, read_spread
 from dpframe.release.estimators import estimator_of
 from dpframe.release.narrowing import check_narrowing, narrowed, narrowing_words
-from dpframe.release.pricing import EpsilonPrice, NoiseKind, NoisePlan, Price
+from dpframe.release.pricing import EpsilonPrice, NoiseKind, NoisePlan, Price, may_share
 
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
 _AND_VALUES = " and noisy numbers of different values in all groups together"
@@ -213,7 +213,7 @@ def _with_values(question: Question, price: Price, rest: Price, unit_sizes: Unit
     """
     questions, keys, rows = _distinct(question), unit_sizes.keys, unit_sizes.rows
     times = _LAWS if keys is None or len(keys.sizes) == 1 else 1
-    part, model = price.part(Fraction(1, len(questions))), Expected(question, unit_sizes, rest.plans)
+    part, model = price.part(Fraction(1, len(questions))), Expected(question, unit_sizes, rest)
     best, _ = _best(question, rest, unit_sizes)
     limits = _within_limits(question, Limits(math.ceil(math.sqrt(best.limits.max_rows or 1))))
     prior = ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)
@@ -246,7 +246,7 @@ def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[
         )
         if any(by_units) or question.private_keys or ratios:
             weights["groups"] = MODEL.part_of_groups if any(by_units) or question.private_keys else MODEL.part_beside
-        if (normal or ratios) and not all(by_units):
+        if (normal or ratios or may_share(question, rest.noise)) and not all(by_units):
             weights["rows_per_group"] = MODEL.part_beside if ratios or question.cells else MODEL.part_of_peaks
         for name in [] if all(by_units) else [*_histograms_of_limits(question), *also]:
             weights.setdefault(name, MODEL.part_beside)
@@ -299,13 +299,13 @@ def _best(question: Question, rest: Price, unit_sizes: UnitSizes) -> tuple[Judge
 
     It also returns the estimated rows with and without limits, if numbers are corrected for removed rows.
     """
-    model, tried = Expected(question, unit_sizes, rest.plans), dict[Limits, list[Judged]]()
+    model, tried = Expected(question, unit_sizes, rest), dict[Limits, list[Judged]]()
 
     def best(more: Iterable[Limits]) -> Judged:
         tried.update({limits: model.judged(limits) for limits in more if limits not in tried})
         return model.least([option for options in tried.values() for option in options])
 
-    choice = best(_candidates(question, unit_sizes))
+    choice = best(_candidates(question, unit_sizes, rest.noise))
     if unit_sizes.groups is not None:
         if question.private_keys or choice.limits.max_rows is None:
             choice = best(_near(question, choice.limits, "max_groups"))
@@ -351,12 +351,12 @@ def expected_errors(
     question: Question, unit_sizes: UnitSizes, rest: Price, choices: Iterable[Limits]
 ) -> list[dict[str, float]]:
     """Expected error of each column (column unit) under each of some limits."""
-    model = Expected(question, unit_sizes, rest.plans)
+    model = Expected(question, unit_sizes, rest)
     options = [model.judged(limits) for limits in choices]
     return [dict(min(kinds, key=lambda one: float(one.cases.mean())).errors) for kinds in options]
 
 
-def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
+def _candidates(question: Question, unit_sizes: UnitSizes, noise: NoiseKind) -> list[Limits]:
     """Limits to try, four to an octave (one if several limits are combined), up to about the largest sizes."""
     by_units = {m.of_units for o in question.outputs for _, m in o.totals}
     rows, groups, peaks = unit_sizes.sizes
@@ -368,16 +368,19 @@ def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
     heights: list[int | None] = [None]
     if unit_sizes.peaks is not None:
         heights += _steps(_largest(peaks), 4)
+    if unit_sizes.peaks is not None and not question.private_keys:  # noise that groups share hides all rows of a unit
+        totals.append(None)
     candidates = [
-        Limits(total, width, height)
+        Limits(total, width if total else question.cells, height)
         for total in totals
         for width in widths
         for height in heights
-        if height is None or total is None or height < total or total == 1
+        if (height is None and total is not None) or (height and (total is None or height < total or total == 1))
         if width is None or total is None or width <= total
     ]
     if by_units == {True}:
-        candidates = [Limits(None, width, None) for width in widths]
+        shared = [question.cells] if may_share(question, noise) else []  # where more groups need no more noise
+        candidates = [Limits(None, width, None) for width in (*widths, *shared)]
     return list(dict.fromkeys(_within_limits(question, limits) for limits in candidates))
 
 

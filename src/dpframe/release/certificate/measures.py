@@ -12,7 +12,7 @@ from dpframe.release.certificate.key_rules import key_rule
 from dpframe.release.certificate.rationals import certified_up, rounded_up, text
 from dpframe.release.certificate.total_facts import Ids, ReadFacts
 from dpframe.release.pricing import AddsNoise, Joint, Noise, NoisePlan
-from dpframe.theory.formulas.loss import FADE, pure_to_gdp, rank_terms
+from dpframe.theory.formulas.loss import fade, pure_to_gdp, rank_terms
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 
@@ -144,7 +144,7 @@ def _choice(noise: Noise, fields: dict[str, Any]) -> Stated:
     change, units = (1, 2) if total.rank is None else rank_terms(total.rank)
     reach = Fraction(change, units) / scale
     fields |= {"number": number, "rank": None if total.rank is None else text(total.rank)}
-    fields |= {"fade": FADE} if total.between else {}
+    fields |= {"fade": fade(total.rank)} if total.between and total.rank is not None else {}
     if noise.choice.exponential:
         return Stated("exponential", fields, None, noise.mu_squared, rho=number * bound.l2_squared * reach**2 / 2)
     return Stated(noise.mechanism.law, fields, number * 2 * bound.exact_l1 * reach, noise.mu_squared, number)

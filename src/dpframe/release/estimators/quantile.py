@@ -13,7 +13,7 @@ from dpframe.release.estimators.base import Estimator, Interval, Noisy, bounds_o
 from dpframe.release.estimators.influence import Parts
 from dpframe.release.estimators.rank_tree import tree_expected_error, tree_interval, tree_values
 from dpframe.release.pricing import NoisePlan
-from dpframe.theory.formulas.loss import BEYOND, FADE, PRIOR
+from dpframe.theory.formulas.loss import BEYOND, PRIOR, fade
 
 _WHOLE = (-(2.0**63), 2.0**63 - 1024)  # the ends of floats that are whole numbers of 64 bits: a time may round beyond
 
@@ -126,7 +126,9 @@ def _public_shift(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tupl
 
 def _public_rows(total: Total, scale: float, rows: Floats) -> Floats:
     """How many public rows a group of this size has beside its own; scale in rows. See `rank_prior`."""
-    return np.maximum(PRIOR * scale - rows / FADE, 0) if total.between else np.zeros_like(rows)
+    if not total.between or total.rank is None:
+        return np.zeros_like(rows)
+    return np.maximum(PRIOR * scale - rows / fade(total.rank), 0)
 
 
 def _least_rows(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:

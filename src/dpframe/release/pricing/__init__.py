@@ -41,7 +41,7 @@ from dpframe.release.pricing.price import (
     read_price,
     read_prices,
 )
-from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared
+from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared, may_share, shared_part
 
 __all__ = [
     "UNNAMED",
@@ -80,6 +80,7 @@ __all__ = [
     "described_price",
     "is_list",
     "log_noise",
+    "may_share",
     "moved_totals",
     "paid_price",
     "parts_of",
@@ -87,6 +88,7 @@ __all__ = [
     "read_noise",
     "read_price",
     "read_prices",
+    "shared_part",
     "simulated",
     "spread_of",
 ]

@@ -6,6 +6,7 @@ release, the release itself, and its report.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
@@ -128,6 +129,11 @@ class Noise:
         """
         tree = self.tree
         return self.mechanism.deviation * float(self.allotment.total.unit) * (1.0 if tree is None else tree.error)
+
+    def deviation_of_sum(self, groups: int) -> float:
+        """Standard deviation (column unit) of the noise of all groups added up, of which these may share a part."""
+        apart = self.mechanism.apart
+        return self.deviation * math.sqrt(groups * (apart + (1 - apart) * groups))
 
     def error(self, alpha: float) -> float:
         """An error (column unit) that the noise exceeds with probability at most alpha; NaN for a choice.

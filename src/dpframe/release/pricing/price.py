@@ -94,7 +94,10 @@ class Price(ABC):
     def noises(self) -> list[NoiseKind]:
         """The kinds of noise that may be chosen from."""
         kinds = [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
-        return [kind for kind in kinds if self.noise.allows(kind) and (kind.pure or self._normal)]
+        wanted = {NoiseKind.K_NORM: NoiseKind.LAPLACE, NoiseKind.ELLIPTIC: NoiseKind.GAUSSIAN}.get(
+            self.noise, self.noise
+        )
+        return [kind for kind in kinds if wanted.allows(kind) and (kind.pure or self._normal)]
 
     @property
     def _normal(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.arrays import WideIntegers
@@ -150,6 +150,11 @@ def may_share_window(allotment: Allotment) -> bool:
     return allotment.one_signed is not None and allotment.one_signed.cells <= MOST_CELLS
 
 
+def may_share(question: Question, noise: NoiseKind) -> bool:
+    """Whether groups may have noise of a pure ε that they share, under some limits."""
+    return noise in (NoiseKind.AUTO, NoiseKind.K_NORM) and any(map(may_share_window, question.allotments))
+
+
 def smaller_of(alone: Noise, epsilon: Fraction) -> Noise:
     """Laplace noise of ε that is given, or K-norm noise of ε if that has at most 0.95 of its deviation."""
     if not may_share_window(alone.allotment):
@@ -173,6 +178,23 @@ def shared_normal(allotment: Allotment, noise: NoiseKind) -> SharedNoise | None:
     return shared if shared.ratio and shared.variance <= most * bound.l2_squared else None
 
 
+def shared_part(allotment: Allotment, bound: Sensitivity, *, normal: bool, noise: NoiseKind) -> float:
+    """The deviation of a cell's noise where cells may share noise, over that of independent noise of the same price.
+
+    Input:  a total; its sensitivity, under some limits; normal: whether the noise is normal, or of a pure ε; noise: the
+            kind that was typed
+    Output: 1 where cells have independent noise
+    """
+    here = replace(allotment, total=replace(allotment.total, sensitivity=bound))
+    if normal:
+        shared = shared_normal(here, noise)
+        return math.sqrt(shared.variance / bound.l2_squared) if shared else 1.0
+    if not may_share_window(here) or noise not in (NoiseKind.AUTO, NoiseKind.K_NORM):
+        return 1.0
+    part = k_norm_of(here, Fraction(1)).deviation / (math.sqrt(2) * float(bound.l1))
+    return part if noise is NoiseKind.K_NORM or part <= _GAIN else 1.0
+
+
 def elliptic_of(allotment: Allotment, own: float, shared: SharedNoise) -> Noise:
     """Elliptic noise on one total, with own noise of this deviation."""
     assert allotment.one_signed is not None
@@ -191,6 +213,6 @@ def check_shared(question: Question, noise: NoiseKind) -> None:
     if noise.shared and not all(totals):
         raise UnsupportedOperation(
             f"noise={noise.value!r}: groups share a part of this noise. It is for counts, and for sums with bounds of "
-            "one sign, of two or more listed groups with typed limits: group_by('day', keys=[...], max_groups=24). "
+            "one sign, of two or more listed groups with typed bounds: group_by('day', keys=[...], max_groups=24). "
             "Leave noise= out, or ask for other columns in a release of their own."
         )

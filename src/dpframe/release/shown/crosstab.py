@@ -80,6 +80,13 @@ class Crosstab:
         missing = np.array([value is None for value in self.values.flat], bool).reshape(self.values.shape)
         return np.where(missing, self.marks, self.values)
 
+    def rounded(self, places: int | None) -> Crosstab:
+        """The grid with its numbers in a number of decimals; unchanged without one."""
+        if places is None or self.whole:
+            return self
+        cells = np.array([[None if x is None else round(x, places) for x in row] for row in self.values], np.object_)
+        return replace(self, values=cells.reshape(self.values.shape))
+
     def in_percent(self) -> Crosstab:
         """The grid with its numbers in per cent."""
         cells = np.array([[None if x is None else 100 * x for x in row] for row in self.values], np.object_)

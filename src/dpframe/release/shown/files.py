@@ -22,12 +22,14 @@ import polars as pl
 from dpframe.budget import canonical
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release.shown.charts import margin, margins, shown
-from dpframe.release.shown.crosstab import Crosstab, Key, unlike
+from dpframe.release.shown.crosstab import Crosstab, Key, label_of, unlike
 from dpframe.safe_text import MAY_RUN, for_latex, for_spreadsheets, printable
 
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # not allowed in the name of a sheet, which has at most 31 characters
 _LINES = 2**20  # the largest number of lines of a sheet, of which one has the names
 _ROWS = 60  # the largest number of rows of a table in a notebook
+_SIGNS = {"ε": "varepsilon", "δ": "delta", "ρ": "rho", "±": "pm", "≥": "geq", "≤": "leq"}
+_NEARLY = 1e-6  # of a step; more than the errors of floats
 _SMALL = "font-size:75%;opacity:.7;white-space:nowrap"
 _WIDE = "overflow-x:auto;margin:.6em 0"  # a wide table scrolls in its place
 _CELL = "text-align:right;padding:.15em .6em"
@@ -92,10 +94,18 @@ def check_installed(module: str, need: str) -> None:
         raise UnsupportedOperation(f"{need}. Install it with: pip install {module}")
 
 
-def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str, *, numbered: bool = False) -> None:
+def write_excel(
+    sheets: Mapping[str, tuple[Any, bool]],
+    path: Any,
+    report: Sequence[str],
+    places: Mapping[str, int],
+    *,
+    numbered: bool = False,
+) -> None:
     """Write pandas tables as sheets of an Excel file, with or without index; the last sheet is the privacy statement.
 
-    With numbers in front, names that are alike in their first letters stay different.
+    Columns that are in `places` are formatted with these decimals and with thousands. With numbers in
+    front, names that are alike in their first letters stay different.
 
     Errors: UnsupportedOperation, also for a table that is longer than a sheet
     """
@@ -110,17 +120,38 @@ def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str, 
             )
         title = f"{number} {name}" if numbered and len(sheets) > 1 else name
         ready.append((_FORBIDDEN.sub("_", printable(title))[:31], _with_texts(table, _excel_cell), index))
-    statement = pd.DataFrame({"Privacy statement": report.splitlines()[1:]})
+    statement = pd.DataFrame({"Privacy statement": report})
     ready.append(("privacy", _with_texts(statement, _excel_cell), False))
     with whole(path) as beside, pd.ExcelWriter(beside, engine="openpyxl") as book:
         for title, table, index in ready:
             table.to_excel(book, sheet_name=title, index=index, index_label=_corner(table) if index else None)
+            before = table.index.nlevels if index else 0
+            for number, name in enumerate(table.columns, before + 1):
+                if (decimals := _places(name, places)) is not None:
+                    for (cell,) in book.sheets[title].iter_rows(min_col=number, max_col=number):
+                        if cell.data_type == "n" and cell.value is not None:
+                            cell.number_format = "#,##0" + ("." + "0" * decimals if decimals else "")
         for cell in (cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row):
             if cell.data_type in ("f", "e"):
                 cell.data_type = "s"  # A text such as "=1" or "#N/A" must become neither a formula nor an error.
                 cell.quotePrefix = True  # nor when somebody edits it
             if cell.number_format == "0":  # Pandas gives durations this format, which would show whole days.
                 cell.number_format = "[h]:mm:ss"
+
+
+def _places(name: Any, places: Mapping[str, int]) -> int | None:
+    """The decimals of a pandas column, whose name in `places` is its key as text; None where nothing says them."""
+    return places.get(label_of(name if isinstance(name, tuple) else (name,)))
+
+
+def formats(table: Any, places: Mapping[str, int]) -> dict[Any, Callable[[Any], str]]:
+    """How the columns of a pandas table are written, by name; marks among the numbers stay as they are."""
+
+    def format_of(decimals: int) -> Callable[[Any], str]:
+        return lambda cell: f"{cell:.{decimals}f}" if isinstance(cell, float) else str(cell)
+
+    found = {name: _places(name, places) for name in table.columns}
+    return {name: format_of(decimals) for name, decimals in found.items() if decimals is not None}
 
 
 def _corner(table: Any) -> list[str] | None:
@@ -191,27 +222,112 @@ def write_sql(table: Any, name: str, connection: Any, if_exists: str, release: s
         table.to_sql(name, connection, if_exists=if_exists, index=False)
 
 
-def write_latex(table: Any, path: Any, index: bool, options: Mapping[str, Any]) -> str | None:
+def written(text: str, path: Any) -> None:
+    """Write a text to a path or a stream."""
+    if hasattr(path, "write"):
+        path.write(text)
+    else:
+        Path(path).write_text(text, encoding="utf-8")
+
+
+def write_latex(
+    table: Any, path: Any, index: bool, options: Mapping[str, Any], notes: Sequence[str] = ()
+) -> str | None:
     """A pandas table in LaTeX, with pandas' options. All texts are escaped, unless escape=False is among these."""
     check_installed("jinja2", "to_latex() needs Jinja2")
     more = {"index": index, **options}
     if more.pop("escape", True):
-        table = _with_texts(table, lambda value: for_latex(value) if isinstance(value, str) else value)
-    return write_text(lambda beside: table.to_latex(beside, escape=False, **more), path)
+        before, table = table.columns, _with_texts(table, _escaped)
+        if isinstance(kept := more.get("formatters"), Mapping):
+            names = zip(before, table.columns, strict=True)
+            more["formatters"] = {new: kept[old] for old, new in names if old in kept}
+    below = "".join(f"\\par\\noindent {_in_latex(note)}\n" for note in notes)
+    text = table.to_latex(escape=False, **more) + (f"{{\\footnotesize\n{below}\\par}}\n" if below else "")
+    return write_text(lambda beside: text if beside is None else written(text, beside), path)
 
 
-def write_csv(table: pl.DataFrame, path: Any) -> str | None:
+def _in_latex(note: str) -> str:
+    """A sentence for LaTeX, which has no letters of its own for the signs of mathematics."""
+    text = for_latex(note)
+    for sign, name in _SIGNS.items():
+        text = text.replace(sign, f"\\ensuremath{{\\{name}}}")
+    return text
+
+
+def _escaped(value: object) -> object:
+    return for_latex(value) if isinstance(value, str) else value
+
+
+def write_csv(table: pl.DataFrame, path: Any, notes: Sequence[str] = ()) -> str | None:
     """A table as CSV: a text, or a file if there is a path. No cell and no name is a formula to a spreadsheet.
 
-    Durations are written as in ISO 8601.
+    Durations are written as in ISO 8601. Notes follow, each in a line that begins with "#".
     """
+    table = _for_csv(table)
+    if not notes:
+        return write_text(table.write_csv, path)
+    lines = [f"# {printable(note)}".replace("\n", " ").replace("\r", " ").replace('"', "'") for note in notes]
+    text = table.write_csv() + "".join(f"{line}\n" for line in lines)
+    return write_text(lambda beside: text if beside is None else written(text, beside), path)
+
+
+def write_csvw(table: pl.DataFrame, path: Any, keys: Sequence[str], nulls: Sequence[str], notes: Sequence[str]) -> None:
+    """Write the metadata of a CSV file beside it, as the W3C's "CSV on the Web" has them: JSON.
+
+    Input:  table: as it is without marks, whose types are those of the numbers; keys: the columns that name a row;
+            nulls: the marks
+    Source: Metadata Vocabulary for Tabular Data, W3C Recommendation 2015
+    """
+    written_table, columns = _for_csv(table), []
+    for name, title, dtype in zip(table.columns, written_table.columns, table.dtypes, strict=True):
+        kind = next((word for types, word in _CSVW if isinstance(dtype, types)), "string")
+        columns.append({"titles": title, "datatype": kind, "null": "" if name in keys else list(nulls)})
+    about = {
+        "@context": "http://www.w3.org/ns/csvw",
+        "url": Path(path).name,
+        "dialect": {"commentPrefix": "#"},
+        "notes": list(notes),
+        "tableSchema": {"columns": columns},
+    }
+    with whole(f"{os.fspath(path)}-metadata.json") as beside:
+        Path(beside).write_text(json.dumps(about, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
+_CSVW: tuple[tuple[Any, str], ...] = (
+    (pl.Boolean, "boolean"),
+    (pl.Date, "date"),
+    (pl.Datetime, "datetime"),
+    (pl.Duration, "duration"),
+    (pl.Time, "time"),
+    ((pl.Float32, pl.Float64), "double"),
+    ((pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64), "integer"),
+    (pl.Decimal, "decimal"),
+)
+
+
+def _for_csv(table: pl.DataFrame) -> pl.DataFrame:
     texts = [column for column in table if column.dtype in (pl.String, pl.Categorical, pl.Enum)]
     table = table.with_columns(*map(_harmless, texts), pl.selectors.duration().dt.to_string("iso"))
     names: list[str] = []
     for name in table.columns:
         names.append(unlike(for_spreadsheets(name), set(names)))
     table.columns = names
-    return write_text(table.write_csv, path)
+    return table
+
+
+def in_decimals(table: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
+    """A table with columns in so many decimals; ends of intervals, `x_low` and `x_high`, are rounded outward."""
+    columns = []
+    for name, number in places.items():
+        if name not in table.columns or not table.schema[name].is_float():
+            continue
+        step, column = 10.0**number, pl.col(name)
+        if name.endswith("_low"):
+            column = (column * step - _NEARLY).floor() / step
+        if name.endswith("_high"):
+            column = (column * step + _NEARLY).ceil() / step
+        columns.append(column.round(number))
+    return table.with_columns(columns)
 
 
 def _harmless(column: pl.Series) -> pl.Series:

@@ -14,7 +14,15 @@ from dpframe.arrays import Floats
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import RELEASE, Covers, ReleasedColumn, read_covers
-from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci, with_intervals
+from dpframe.release.accuracy import (
+    check_alpha,
+    check_ci,
+    check_column,
+    check_rows,
+    low_and_high,
+    read_ci,
+    with_intervals,
+)
 from dpframe.release.answer import (
     check_limit_of_numbers,
     is_total,
@@ -25,7 +33,16 @@ from dpframe.release.answer import (
     rounded,
 )
 from dpframe.release.estimators import estimator_of
-from dpframe.release.shown.charts import Grouped, grouped_chart, heatmap, in_words, margin, read_look, title_of
+from dpframe.release.shown.charts import (
+    Grouped,
+    decimals,
+    grouped_chart,
+    heatmap,
+    in_words,
+    margin,
+    read_look,
+    title_of,
+)
 from dpframe.release.shown.comparisons import Shrinks
 from dpframe.release.shown.crosstab import (
     BOUNDS_SHOWN,
@@ -38,9 +55,10 @@ from dpframe.release.shown.crosstab import (
 )
 from dpframe.release.shown.derived import Derives
 from dpframe.release.shown.error_tables import crosstab, error_table, largest_errors, noise_table
-from dpframe.release.shown.files import grid_html, long_html
+from dpframe.release.shown.files import grid_html, in_decimals, long_html, write_csv
 from dpframe.release.shown.left_out import scope, with_left_out
 from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES
+from dpframe.release.shown.sdmx import check_structure, sdmx_table
 from dpframe.release.shown.usefulness import HIDDEN, mostly_noise
 from dpframe.usage import RELEASED, NoNumber, explains, warn
 
@@ -114,15 +132,63 @@ class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
 
     def _marked(self, kind: Kind) -> Any:
         """The table as it is written to files: with marks in place of suppressed numbers, if marks were typed."""
-        marks, grid = self._numbers.marks, crosstab(self._numbers)
-        if marks is None:
-            return self._in_kind(kind)
+        marks, grid, places = self._numbers.marks, crosstab(self._numbers), self._decimals
         if grid is not None:
-            return laid_out(self._numbers.shown, kind, grid)
-        table, mark = self._in_kind("polars"), pl.Series(marks)
+            return laid_out(self._numbers.shown, kind, grid.rounded(next(iter(places.values()), None)))
+        if self._numbers.layout.is_description:
+            return self._in_kind(kind)
+        table = in_decimals(self._in_kind("polars"), places)
+        if marks is None:
+            return as_kind(table, kind)
+        mark = pl.Series(marks)
         names = [output.name for output in self._numbers.outputs]
         texts = [pl.when(mark != "").then(mark).otherwise(as_text(table[name])).alias(name) for name in names]
         return as_kind(table.with_columns(texts), kind)
+
+    @property
+    def _decimals(self) -> Mapping[str, int]:
+        numbers = self._numbers
+        if numbers.layout.is_description:
+            return {}
+        grid = crosstab(numbers, 0.05)
+        if grid is not None:
+            places = 0 if grid.whole else decimals(np.nanmin(grid.errors, initial=np.inf).item())
+            return {name: places for name in laid_out(numbers.shown, "polars", grid).columns if name not in grid.down}
+        errors = error_table(numbers, 0.05)
+        found = dict(errors.group_by("column").agg(pl.col("error").filter(pl.col("error") > 0).min()).iter_rows())
+        told = [output for output in numbers.outputs if numbers.shown.schema[output.name].is_numeric()]
+        whole = {output.name for output in told if numbers.shown.schema[output.name].is_integer()}
+        places_of = {o.name: 0 if o.name in whole else decimals(found.get(o.name)) for o in told}
+        ends = {end: places_of[o.name] for o in told for end in low_and_high(o, numbers.covers)}
+        return places_of | ends
+
+    @property
+    def _row_keys(self) -> tuple[str, ...]:
+        return tuple(name for name in self._numbers.by if name not in self._numbers.layout.across)
+
+    @property
+    def _nulls(self) -> list[str]:
+        step = self._numbers.suppression
+        return ["", *(step.marks if step is not None and step.marks is not None else ())]
+
+    def to_sdmx(self, path: Any = None, *, structure: str = "DPFRAME:TABLE(1.0.0)") -> str | None:
+        """The released numbers in SDMX-CSV 2.0: a text, or a file if there is a path.
+
+        Each number has a line: the keys as dimensions ("_T" for a total, TIME_PERIOD for the only date), MEASURE with
+        the column's name, OBS_VALUE, LOWER and UPPER for its 95% interval, DECIMALS, OBS_STATUS ("A" normal, "Q"
+        suppressed, "M" missing), and CONF_STATUS ("F" free, "C" confidential, "D" hidden to protect another).
+
+        Input:  path: the file; structure: the data flow that these dimensions are of, as AGENCY:ID(VERSION)
+        Source: SDMX 3.0, section "SDMX-CSV"; code lists CL_OBS_STATUS and CL_CONF_STATUS of SDMX
+        Errors: InvalidArgument for another structure
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
+        >>> print(out.to_sdmx().splitlines()[0])
+        STRUCTURE,STRUCTURE_ID,ACTION,CITY,MEASURE,OBS_VALUE,LOWER,UPPER,DECIMALS,OBS_STATUS,CONF_STATUS
+        """
+        return write_csv(sdmx_table(self._numbers, check_structure(structure)), path)
 
     @property
     def _indexed(self) -> bool:

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from html import escape
 from typing import TYPE_CHECKING, Any, Generic
 
 import polars as pl
@@ -19,13 +20,16 @@ from dpframe.plan import Derivation
 from dpframe.release.shown.charts import Heading
 from dpframe.release.shown.files import (
     check_beside,
+    formats,
     write_certificate,
     write_csv,
+    write_csvw,
     write_excel,
     write_latex,
     write_parquet,
     write_sql,
     write_text,
+    written,
 )
 from dpframe.release.shown.report import Report
 from dpframe.safe_text import visible
@@ -47,6 +51,21 @@ class Exports(Hints):
     def _marked(self, kind: Kind) -> Any:
         """The table as it is written to files: suppressed numbers are marked, if marks were typed."""
         return self._in_kind(kind)
+
+    @property
+    def _decimals(self) -> Mapping[str, int]:
+        """The decimals of each column of the table in files, where its margins of error say how many tell something."""
+        return {}
+
+    @property
+    def _footnotes(self) -> list[str]:
+        """What files say below the table: the price, what intervals cover, what was suppressed and changed."""
+        return list(self._notes)
+
+    @property
+    def _nulls(self) -> list[str]:
+        """The marks of numbers that are not shown."""
+        return [""]
 
     @abstractmethod
     def report(self) -> Report:
@@ -99,14 +118,20 @@ class Exports(Hints):
         whole: dict[str, Any] = json.loads(canonical({**stored, **about, "versions": versions}))  # with sorted keys
         return whole
 
-    def to_csv(self, path: Any = None, *, certificate: bool = False) -> str | None:
+    def to_csv(
+        self, path: Any = None, *, certificate: bool = False, metadata: bool = False, notes: bool = False
+    ) -> str | None:
         """The released table as CSV: a text, or a file if there is a path. A crosstab has one line of names.
 
         Input:  path: the file; without one, the text is returned; certificate: whether the certificate is written
-                beside the file, as `table.csv.certificate.json`
+                beside the file, as `table.csv.certificate.json`; metadata: whether its columns, keys, marks and notes
+                are described beside it, as `table.csv-metadata.json` (CSV on the Web); notes: whether lines that begin
+                with "#" follow, with the price, what intervals cover and what was suppressed, which
+                `pd.read_csv(path, comment="#")` leaves out
 
-        Durations are written as in ISO 8601: PT5H is five hours. Beside marks of suppressed numbers they are 5:00:00. A
-        key or name that a spreadsheet would run as a formula has a quote before it.
+        Numbers have the decimals that their margins of error leave, here and in Excel, LaTeX and HTML. Durations are
+        written as in ISO 8601: PT5H is five hours. Beside marks of suppressed numbers they are 5:00:00. A key or name
+        that a spreadsheet would run as a formula has a quote before it.
 
         >>> import polars as pl, dpframe as dp
         >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
@@ -114,10 +139,18 @@ class Exports(Hints):
         >>> out.to_csv().splitlines()[0]
         'city,count'
         """
-        check_beside(path, certificate=certificate)
+        check_beside(path, certificate=certificate or metadata)
         if certificate:
             write_certificate(self.certificate(), path)
-        return write_csv(self._marked("polars"), path)
+        table = self._marked("polars")
+        if metadata:
+            write_csvw(self._in_kind("polars"), path, self._row_keys, self._nulls, self._footnotes)
+        return write_csv(table, path, self._footnotes if notes else ())
+
+    @property
+    def _row_keys(self) -> tuple[str, ...]:
+        """The columns that name a row."""
+        return ()
 
     def to_parquet(self, path: Any) -> None:
         """The released table as a Parquet file, with the privacy statement and the certificate in its metadata.
@@ -136,35 +169,51 @@ class Exports(Hints):
     def to_excel(self, path: Any) -> None:
         """The released table as an Excel file, with the privacy statement on the last sheet; needs the extra `excel`.
 
-        The numbers are those that are shown: rounded, with marks for suppressed ones. A release of several tables has a
+        The numbers are those that are shown: rounded, with marks for suppressed ones, and with a format that has the
+        decimals which their margins of error leave. Notes stand above the statement. A release of several tables has a
         sheet for each. A crosstab has its columns' name in the first cell, after those of its rows, and a sheet with
         the 95% interval of each number. Excel has no zones: a time with one is written as text, in ISO 8601. Durations
         are in hours, minutes, seconds.
 
         Errors: UnsupportedOperation without it, and for a table with more rows than a sheet can hold
         """
-        write_excel(self._sheets(), path, self.report(), numbered=self._numbered)
+        lines = [*self._footnotes, "", *self.report().splitlines()[1:]]
+        write_excel(self._sheets(), path, lines, self._decimals, numbered=self._numbered)
 
     def _sheets(self) -> dict[str, tuple[Any, bool]]:
         """The sheets of an Excel file by name: a pandas table, and whether its index is written."""
         return {"table": (self._marked("pandas"), self._indexed)}
 
-    def to_latex(self, path: Any = None, **options: Any) -> str | None:
+    def to_latex(self, path: Any = None, *, notes: bool = True, **options: Any) -> str | None:
         """The released table in LaTeX: a text, or a file where a path is given; needs the extra `latex`.
 
         The options are those of pandas' `DataFrame.to_latex`. Keys and names are escaped: `escape=False` leaves them.
+        Footnotes with the price, what intervals cover and what was suppressed stand below; `notes=False` leaves them
+        out.
 
         Errors: UnsupportedOperation without the extra
         """
-        return write_latex(self._to_text(), path, self._indexed, options)
+        table = self._to_text()
+        more = {**self._formats(table, options), **options}
+        return write_latex(table, path, self._indexed, more, self._footnotes if notes else ())
 
-    def to_html(self, path: Any = None, **options: Any) -> str | None:
+    def to_html(self, path: Any = None, *, notes: bool = True, **options: Any) -> str | None:
         """The released table in plain HTML: a text, or a file where a path is given.
 
-        The options are those of pandas' `DataFrame.to_html`. The privacy statement is `report().to_html()`.
+        The options are those of pandas' `DataFrame.to_html`. The privacy statement is `report().to_html()`. Footnotes
+        as in `to_latex`.
         """
-        more = {"index": self._indexed, **options}
-        return write_text(lambda beside: self._to_text().to_html(beside, **more), path)
+        table = self._to_text()
+        more = {"index": self._indexed, **self._formats(table, options), **options}
+        below = "".join(f"\n<p>{escape(note)}</p>" for note in self._footnotes) if notes else ""
+        text = table.to_html(**more) + below
+        return write_text(lambda beside: text if beside is None else written(text, beside), path)
+
+    def _formats(self, table: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The option of pandas that writes numbers in their decimals, unless their format was typed."""
+        typed = {"float_format", "formatters"} & set(options)
+        found = {} if typed else formats(table, self._decimals)
+        return {"formatters": found} if found else {}
 
     def to_sql(self, table: str, connection: Any, *, if_exists: str = "fail") -> None:
         """Write the released table into a database, in one transaction: readers see all of it, or what was there.
@@ -263,6 +312,14 @@ class Released(Exports, Generic[Table_co]):
         """
         table: Table_co = self._in_kind(self._kind)
         return table
+
+    @property
+    def _footnotes(self) -> list[str]:
+        unit = self._statement.get("unit_of_privacy")
+        whose = f"; protected: {unit}" if unit else ""
+        margins = "; ".join(f"{name} {error}" for name, error in self._margins())
+        errors = [f"95% margins of error, at most: {margins}."] if margins else []
+        return [f"Differential privacy: released at {self.cost}{whose}.", *super()._footnotes, *errors, *self._steps]
 
     # In words
 

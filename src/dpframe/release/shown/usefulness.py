@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 
 import numpy as np
 import polars as pl
 
 from dpframe.plan import Formula, ReleasedColumn
-from dpframe.release.answer import Numbers
+from dpframe.release.answer import Numbers, known_nonnegative
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.error_tables import error_table
 from dpframe.usage import warn
 
+_AROUND = 2  # mean square of numbers in deviations of their noise; about 1 where all true numbers are 0
 _GROUPS = 4  # fewer say too little of how far groups lie apart
 _GROUPED = (
     "{names}: noise is at least as large as what the groups differ by, so one constant for all groups would be about "
     "as exact. Ask for fewer or larger groups, or pay a higher price."
 )
-_ALONE = "{names}: noise is at least as large as the number, so 0 would be about as exact. Pay a higher price."
+_NO_ROWS = "Or no row was asked about: check the spelling, letter case and type of what filters and joins compare."
+_NO_KEYS = (
+    "Or none of the listed keys occurs: check their spelling, letter case and type, and what filters "
+    "and joins compare. `dpframe policy check` shows the steward which keys the table has."
+)
+_MIDNIGHTS = (
+    " Only rows at midnight have the listed times of {name!r}: for all rows of a day, group by "
+    "day=dp.col({name!r}).dt.date()."
+)
+_ALONE = (
+    f"{{names}}: noise is at least as large as the number, so 0 would be about as exact. Pay a higher price. {_NO_ROWS}"
+)
+_ALL = f"{{names}}: every group is about 0 within its noise. Ask about more rows, or pay a higher price. {_NO_KEYS}"
 HIDDEN = (  # why a number is missing, and what to do
     "missing{groups}, since noise hides it: any possible value fits. Ask about more rows, or pay a higher price; "
     ".fill() shows what was drawn."
@@ -32,12 +46,13 @@ def mostly_noise(numbers: Numbers) -> list[str]:
     the noise together. Where it is at most twice the latter, the mean of all groups would err by no more than the noise
     does. The deviation of the noise is taken to be half of a 95% margin of error. Columns that `shrink()` can help have
     a sentence of their own. Of a regression only the number of rows is looked at: its sums are about the middles of the
-    bounds, so that they may well be near 0, and its coefficients have intervals.
+    bounds, so that they may well be near 0, and its coefficients have intervals. Where all groups look like 0, the
+    price may be too low, or no row may have the listed keys: both are said, since numbers cannot tell them apart.
 
     Input:  numbers as released
     Bound:  none is needed: it is post-processing
     """
-    columns: dict[str, list[str]] = {_GROUPED: [], _ALONE: []}
+    columns: dict[str, list[str]] = {_ALL: [], _GROUPED: [], _ALONE: []}
     errors = error_table(numbers, 0.05)
     regression = bool(numbers.outputs) and numbers.outputs[0].regressors is not None
     for output in numbers.outputs[:1] if regression else numbers.outputs:
@@ -46,7 +61,17 @@ def mostly_noise(numbers: Numbers) -> list[str]:
         if words:
             columns[words].append(output.name)
     said = [words.format(names=", ".join(names)) for words, names in columns.items() if names]
-    return [*said, *_missing(numbers)]
+    said += _missing(numbers)
+    return [sentence + _midnights(numbers) * (_NO_KEYS in sentence) for sentence in said]
+
+
+def _midnights(numbers: Numbers) -> str:
+    """The sentence about a column of keys that are all midnights; an empty text if there is none."""
+    times = [name for name in numbers.by if isinstance(numbers.long.schema[name], pl.Datetime)]
+    for name in times:
+        if numbers.long[name].drop_nulls().dt.time().unique().to_list() == [dt.time()]:
+            return _MIDNIGHTS.format(name=name)
+    return ""
 
 
 def _missing(numbers: Numbers) -> list[str]:
@@ -56,8 +81,9 @@ def _missing(numbers: Numbers) -> list[str]:
         number, of = int((numbers.empty[output.name] & ~numbers.hidden).sum()), numbers.long.height
         if number:
             groups = f" in {number:,} of {of:,} groups" if number < of else " in each group" if numbers.by else ""
-            columns.setdefault(groups, []).append(output.name)
-    return [f"{', '.join(names)}: {HIDDEN.format(groups=groups)}" for groups, names in columns.items()]
+            cause = "" if number < of else f" {_NO_KEYS if numbers.by else _NO_ROWS}"
+            columns.setdefault(HIDDEN.format(groups=groups) + cause, []).append(output.name)
+    return [f"{', '.join(names)}: {words}" for words, names in columns.items()]
 
 
 def warn_hopeless(errors: pl.DataFrame, assume_rows: int | None) -> None:
@@ -87,6 +113,9 @@ def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> 
         return ""
     if estimator.shrinks:
         return ""
+    above = np.maximum(values, 0) if known_nonnegative(output) else np.abs(values)  # what is below 0 is noise
+    if numbers.by and estimator.adds_up and float(np.mean((above / deviations) ** 2)) <= _AROUND:
+        return _ALL
     if len(values) >= _GROUPS:
         if not np.all(np.isfinite(deviations)):
             return _GROUPED
@@ -94,4 +123,4 @@ def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> 
         apart = numbers.noise.apart(output)  # a part of the noise that all groups share moves them together
         noise = apart * np.mean((deviations / unit) ** 2)
         return _GROUPED if np.var(values / unit, ddof=1) <= 2 * noise else ""
-    return _ALONE if estimator.adds_up and bool(np.all(np.abs(values) <= deviations)) else ""
+    return _ALONE if estimator.adds_up and bool(np.all(above <= deviations)) else ""

@@ -220,15 +220,23 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         """A level, or all of them in one PyArrow table; see `to_polars`."""
         return super().to_arrow() if level is None else self[level].to_arrow()
 
-    def to_csv(self, path: Any = None, level: str | None = None, *, certificate: bool = False) -> str | None:
+    def to_csv(
+        self,
+        path: Any = None,
+        level: str | None = None,
+        *,
+        certificate: bool = False,
+        metadata: bool = False,
+        notes: bool = False,
+    ) -> str | None:
         """A level, or all of them together, as CSV: a text, or a file if there is a path; see `to_polars`.
 
         Input:  path: the file; without one, the text is returned; level: its name; certificate: whether the certificate
-                is written beside the file, as `table.csv.certificate.json`
+                is written beside the file, as `table.csv.certificate.json`; metadata, notes: see `Release.to_csv`
         """
         if level is not None:
-            return self[level].to_csv(path, certificate=certificate)
-        return super().to_csv(path, certificate=certificate)
+            return self[level].to_csv(path, certificate=certificate, metadata=metadata, notes=notes)
+        return super().to_csv(path, certificate=certificate, metadata=metadata, notes=notes)
 
     def to_parquet(self, path: Any, level: str | None = None) -> None:
         """A level, or all of them together, as a Parquet file with the privacy statement in its metadata."""

@@ -25,6 +25,7 @@ from dpframe.release.shown.charts.look import (
     title_of,
 )
 from dpframe.release.shown.charts.numbers import (
+    decimals,
     margin,
     margins,
     shown,
@@ -37,6 +38,7 @@ __all__ = [
     "Grouped",
     "Heading",
     "Look",
+    "decimals",
     "distances_chart",
     "forecast_chart",
     "grouped_chart",

@@ -25,9 +25,20 @@ def shown(value: float, error: float | None = None) -> str:
     if isinstance(value, int) or abs(value) >= 1000:
         return f"{value:,.0f}"
     if error is not None and _TINY < error < math.inf:
-        text = f"{value:.{min(max(1 - math.floor(math.log10(error)), 0), 12)}f}"
+        text = f"{value:.{decimals(error)}f}"
         return text.removeprefix("-") if not float(text) else text
     return f"{value:.4g}"
+
+
+def decimals(error: float | None) -> int:
+    """The decimals of a number with a margin of error: two digits of that margin; 12 where there is no margin.
+
+    >>> decimals(1.2), decimals(0.031), decimals(40.0), decimals(None)
+    (1, 3, 0, 12)
+    """
+    if error is None or not _TINY < error < math.inf:
+        return 12
+    return min(max(1 - math.floor(math.log10(error)), 0), 12)
 
 
 def margin(error: float, dtype: pl.DataType | None = None) -> str:

@@ -48,12 +48,12 @@ from dpframe.theory.formulas.loss.loss import (
 from dpframe.theory.formulas.loss.partitions import Spread, partition_delta, partition_threshold
 from dpframe.theory.formulas.loss.quantile_selection import (
     BEYOND,
-    FADE,
     PRIOR,
     choices_rho,
     count_scale,
     count_scale_rho,
     extreme_targets,
+    fade,
     fewer_rows,
     rank_prior,
     rank_scale,
@@ -72,7 +72,6 @@ from dpframe.theory.formulas.loss.window import (
 
 __all__ = [
     "BEYOND",
-    "FADE",
     "PRIOR",
     "ROUNDS",
     "Family",
@@ -88,6 +87,7 @@ __all__ = [
     "discrete_laplace_renyi",
     "dropped_below",
     "extreme_targets",
+    "fade",
     "fewer_rows",
     "gaussian_delta",
     "gaussian_epsilon",

@@ -16,9 +16,25 @@ from dpframe.theory.formulas.loss.loss import pure_to_zcdp
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 PRIOR = 8  # Number of public rows that are added to a quantile of no rows, in scales of its selection: `rank_prior`.
-FADE = 32  # Rows of a group by which it has one public row less.
+FADING = 32  # The part of a score's change that fading public rows add at most is 1 / FADING: `fade`.
 BEYOND = 8  # Odds against a choice beyond all rows, for the minimum and the maximum; see `extreme_targets`.
 _LARGEST = 2**60
+
+
+def fade(rank: Fraction) -> int:
+    """Rows of a group by which it has one public row less.
+
+    Input:  rank q in (0, 1)
+    Bound:  with one public row less for each f rows, a row moves a score by max(q, 1 - q) + min(q, 1 - q)/f rows in
+            place of max(q, 1 - q), see `rank_prior`. So fading adds a part min(q, 1 - q)/(max(q, 1 - q)·f), which is at
+            most 1/FADING for this f, whatever the rank. A median has f = 32; a 9th decile has f = 4, since a row above
+            it moves its score nine times as much as one below does: there, public rows leave eight times as soon
+    Source: ours
+
+    >>> fade(Fraction(1, 2)), fade(Fraction(1, 10)), fade(Fraction(9, 10)), fade(Fraction(99, 100))
+    (32, 4, 4, 1)
+    """
+    return math.ceil(FADING * min(rank, 1 - rank) / max(rank, 1 - rank))
 
 
 def rank_terms(rank: Fraction) -> tuple[int, int]:
@@ -29,20 +45,21 @@ def rank_terms(rank: Fraction) -> tuple[int, int]:
     Bound:  with L rows below a candidate, E at it and U above, the score is minus the largest of (b - a)·L - a·(U + E),
             a·U - (b - a)·(L + E) and 0, each with the constants of `rank_prior` where there are few rows; it is 0 if
             the candidate is the quantile. A row changes each of the first two by a or by b - a, and what public rows
-            add to it by at most a part 1/FADE of the other of these in the same direction. Scores are whole numbers, so
-            the unit is a part 1/FADE of that of a and b. For the minimum (a = 0) the score is minus the largest of
-            2·L - t, t - 2·(L + E) and 0, with t of the number of rows, see `extreme_targets`. A row changes t by 0 to
-            1, and L or E by 0 or 1, so each of these by at most 2. For the maximum, U takes the place of L. A row of
-            weight w changes each of them w times as much
+            add to it by at most a part 1/f of the other of these in the same direction, with f of `fade`. Scores are
+            whole numbers, so the unit is a part 1/f of that of a and b. For the minimum (a = 0) the score is minus the
+            largest of 2·L - t, t - 2·(L + E) and 0, with t of the number of rows, see `extreme_targets`. A row changes
+            t by 0 to 1, and L or E by 0 or 1, so each of these by at most 2. For the maximum, U takes the place of L. A
+            row of weight w changes each of them w times as much
     Source: Smith 2011, STOC, for rank scores; the scores for the ends are ours
     Errors: none here
 
     >>> rank_terms(Fraction(1, 2)), rank_terms(Fraction(1, 4)), rank_terms(Fraction(0))
-    ((33, 64), (97, 128), (2, 2))
+    ((33, 64), (34, 44), (2, 2))
     """
     if rank in (0, 1):
         return 2, 2
-    return (FADE - 1) * reach_change(rank) + rank.denominator, FADE * rank.denominator
+    rows = fade(rank)
+    return (rows - 1) * reach_change(rank) + rank.denominator, rows * rank.denominator
 
 
 def reach_change(rank: Fraction) -> int:
@@ -65,19 +82,19 @@ def rank_prior(rank: Fraction, candidates: int, rate: Fraction) -> list[tuple[in
             candidate is added to (b - a)·L - a·(U + E), and that after it is taken from a·U - (b - a)·(L + E), see
             `rank_terms`
     Bound:  an empty group gets PRIOR·scale additional rows, where `scale` is that of the selection, in rows, so that
-            scale·FADE·b = 1/rate. Of the C candidates, i are below the i-th border, so they add p = PRIOR/rate·t/(b·C)
-            with t = b·i - a·C. The p do not depend on the table (they are limited to 2^60). The number of additional
-            rows falls by one for each FADE rows of the group, and none are left in a group of PRIOR·FADE·scale rows. So
-            a row, or w of them, changes what a border stands for by at most ⌈|t|·w/C⌉, towards 0. Where t is negative,
-            |t| is at most a·C: this rises by at most w·a, and so (b - a)·L - a·(U + E) with it by at most
-            w·(FADE·(b - a) + a), if the rows are below the candidate, or it falls by at most w·FADE·a. Where t is
-            positive, it is at most (b - a)·C: the sum falls by at most w·(FADE·a + b - a) or rises by at most
-            w·FADE·(b - a). The other sum is that of the mirror image. The score is minus the largest of both sums and
-            0, so it changes by at most w·max(FADE·(b - a) + a, FADE·a + b - a).
+            scale·f·b = 1/rate, with f of `fade`. Of the C candidates, i are below the i-th border, so they add p =
+            PRIOR/rate·t/(b·C) with t = b·i - a·C. The p do not depend on the table (they are limited to 2^60). The
+            number of additional rows falls by one for each f rows of the group, and none are left in a group of
+            PRIOR·f·scale rows. So a row, or w of them, changes what a border stands for by at most ⌈|t|·w/C⌉, towards
+            0. Where t is negative, |t| is at most a·C: this rises by at most w·a, and so (b - a)·L - a·(U + E) with it
+            by at most w·(f·(b - a) + a), if the rows are below the candidate, or it falls by at most w·f·a. Where t is
+            positive, it is at most (b - a)·C: the sum falls by at most w·(f·a + b - a) or rises by at most w·f·(b - a).
+            The other sum is that of the mirror image. The score is minus the largest of both sums and 0, so it changes
+            by at most w·max(f·(b - a) + a, f·a + b - a).
             The benefit: in a group with hardly any rows the quantile is near the part a/b of the way between the
             bounds, instead of anywhere, and in a large group it is that of the group's rows alone. The cost: a part
-            1/FADE of the price or less. In a small group the quantile is that of its rows together with the additional
-            ones, so its rank shifts by at most PRIOR·scale·max(a/b, 1 - a/b) rows.
+            1/FADING of the price or less. In a small group the quantile is that of its rows together with the
+            additional ones, so its rank shifts by at most PRIOR·scale·max(a/b, 1 - a/b) rows.
             Rounded toward 0, they never count for more, and less than a score unit counts for nothing. Rounded down,
             -0.1 is -1, which is a part of a row: 4 would be as good a median of 1, 2, 3, 4, 5 as 3
     Source: ours; this PRIOR did best on six public panels, see `benchmarks/results/compare.md`

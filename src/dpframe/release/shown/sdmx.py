@@ -1,0 +1,115 @@
+"""Released numbers as SDMX-CSV, the format in which statistical offices exchange tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpframe.errors import InvalidArgument
+from dpframe.release.answer import OTHER, Numbers
+from dpframe.release.shown.charts import decimals
+from dpframe.release.shown.crosstab import as_text, unlike
+from dpframe.release.shown.error_tables import crosstab, error_table, hidden_codes
+
+_STRUCTURE = re.compile(r"[A-Za-z][A-Za-z0-9_\-.]*:[A-Za-z0-9_@$\-]+\(\d+\.\d+(\.\d+)?\)")
+_TAKEN = {"STRUCTURE", "STRUCTURE_ID", "ACTION", "MEASURE", "OBS_VALUE", "LOWER", "UPPER", "DECIMALS"}
+_TAKEN |= {"OBS_STATUS", "CONF_STATUS"}
+
+
+def check_structure(structure: object) -> str:
+    """The identity of a data flow, as typed. Errors: InvalidArgument."""
+    if not isinstance(structure, str) or not _STRUCTURE.fullmatch(structure):
+        raise InvalidArgument("to_sdmx: structure= is AGENCY:ID(VERSION), such as structure='DESTATIS:WAGES(1.0.0)'.")
+    return structure
+
+
+def sdmx_table(numbers: Numbers, structure: str) -> pl.DataFrame:
+    """One row per released number: dimensions, measure, value, interval, and why a value is missing."""
+    errors = error_table(numbers, 0.05)
+    by = errors.columns[: len(numbers.by)]
+    dated = [name for name, key in zip(by, numbers.by, strict=True) if _is_date(numbers.long.schema[key])]
+    names = _names(numbers.by, dict(zip(by, numbers.by, strict=True))[dated[0]] if len(dated) == 1 else "")
+    totals = pl.Series(np.arange(errors.height) >= numbers.long.height * len(numbers.outputs))
+    dimensions = [
+        pl.when(totals & (keys.str.contains("^All_*$") | (keys == "")))
+        .then(pl.lit("_T"))
+        .otherwise(keys.fill_null("_U"))
+        .alias(name)
+        for name, keys in zip(names, map(_key, (errors[key] for key in by)), strict=True)
+    ]
+    value = errors["value"]
+    places = pl.Series([decimals(error) for error in errors["error"]], dtype=pl.Int64)
+    whole = {output.name for output in numbers.outputs if numbers.long.schema[output.name].is_integer()}
+    places = pl.Series(np.where(errors["column"].is_in(list(whole)), 0, places))
+    codes = _codes(numbers)
+    missing = pl.when(pl.Series(codes > 0)).then(pl.lit("Q")).otherwise(pl.lit("M"))
+    status = pl.when(pl.Series(codes == OTHER)).then(pl.lit("D")).when(pl.Series(codes > 0)).then(pl.lit("C"))
+    lead = {"STRUCTURE": "dataflow", "STRUCTURE_ID": structure, "ACTION": "R"}
+    return errors.select(
+        *(pl.lit(text).alias(name) for name, text in lead.items()),
+        *dimensions,
+        pl.col("column").alias("MEASURE"),
+        pl.Series("OBS_VALUE", _texts(value, places), dtype=pl.String),
+        pl.Series("LOWER", _texts(errors["lower"], places, math.floor), dtype=pl.String),
+        pl.Series("UPPER", _texts(errors["upper"], places, math.ceil), dtype=pl.String),
+        pl.when(value.is_not_null()).then(places).alias("DECIMALS"),
+        pl.when(value.is_not_null()).then(pl.lit("A")).otherwise(missing).alias("OBS_STATUS"),
+        status.otherwise(pl.lit("F")).alias("CONF_STATUS"),
+    )
+
+
+def _codes(numbers: Numbers) -> Any:
+    """Why the value of each line of the table of errors is not shown; 0 where it is."""
+    height = numbers.long.height
+    grid, codes = crosstab(numbers), hidden_codes(numbers)
+    if grid is not None and codes is None:
+        return np.zeros(error_table(numbers, 0.05).height, np.int64)
+    if grid is None or codes is None:
+        hidden = numbers.hidden.astype(np.int64) if numbers.hidden_together is None else numbers.hidden_together
+        return np.tile(hidden, len(numbers.outputs))
+    assert numbers.hidden_grid is not None
+    cells = codes[: grid.sizes[0], : grid.sizes[1]].ravel()[numbers.hidden_grid[1]]
+    if len(error_table(numbers, 0.05)) == height:
+        return cells
+    (tall, wide), below = grid.sizes, range(grid.sizes[0], len(grid.rows))
+    margins = [*((i, wide) for i in range(tall)), *((i, j) for i in below for j in range(wide + 1))]
+    return np.concatenate([cells, [codes[place] for place in margins]])
+
+
+def _key(keys: pl.Series) -> pl.Series:
+    """Keys as texts; a date or time as SDMX writes it, a time at midnight as its date."""
+    texts = as_text(keys)
+    if keys.dtype == pl.String:  # beside margins keys are texts already
+        return texts.str.replace(r"^(\d{4}-\d\d-\d\d) 00:00:00$", "$1")
+    if not _is_date(keys.dtype):
+        return texts
+    midnight = texts.drop_nulls().str.ends_with(" 00:00:00").all()
+    return texts.str.replace(" 00:00:00", "") if midnight else texts.str.replace(" ", "T")
+
+
+def _texts(values: pl.Series, places: pl.Series, outward: Callable[[float], int] = round) -> list[str | None]:
+    """Numbers with their decimals, of which ends of intervals are rounded outward."""
+    cells = zip(values.to_list(), places.to_list(), strict=True)
+    return [
+        None if value is None else f"{outward(round(value * 10**number, 4)) / 10**number:.{number}f}"
+        for value, number in cells
+    ]
+
+
+def _is_date(dtype: pl.DataType) -> bool:
+    return isinstance(dtype, pl.Date | pl.Datetime)
+
+
+def _names(by: tuple[str, ...], dated: str) -> list[str]:
+    """Identifiers of the dimensions: capital letters, digits and underscores, beginning with a letter."""
+    names: list[str] = []
+    for name in by:
+        upper = re.sub(r"[^A-Z0-9_]", "_", name.upper())
+        upper = upper if upper[:1].isalpha() else f"D{upper}"
+        names.append(unlike("TIME_PERIOD" if name == dated else upper, {*names, *_TAKEN}))
+    return names

@@ -1,0 +1,170 @@
+"""What offices publish: decimals by the margin of error, footnotes, number formats, CSV on the Web, SDMX-CSV."""
+
+import csv
+import datetime as dt
+import io
+import json
+import re
+
+import openpyxl
+import pandas as pd
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.errors import InvalidArgument
+
+CITIES = ["Bonn", "=1+1", "Kiel"]
+DAYS = [dt.date(2026, 1, day) for day in (1, 2)]
+ROWS = {
+    "city": ["Bonn", "=1+1"] * 500,
+    "day": [DAYS[n // 2 % 2] for n in range(1000)],
+    "x": [n / 7 for n in range(1000)],
+}
+ROWS["year"] = [2025 + n % 2 for n in range(1000)]
+
+
+@pytest.fixture
+def frame():
+    return dp.protect(pl.DataFrame(ROWS), unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
+
+
+@pytest.fixture
+def out(frame):
+    groups = frame.group_by("city", keys=CITIES)
+    return groups.agg(n=dp.count(), m=dp.mean("x", bounds=(0, 150))).release(epsilon=2).with_ci()
+
+
+@pytest.fixture
+def crosstab(frame):
+    return frame.crosstab("city", "day", keys={"city": CITIES, "day": DAYS}, margins=True).release(epsilon=2)
+
+
+def records(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_numbers_have_the_decimals_that_their_margin_leaves_and_ends_stay_outside(out):
+    full = {row["city"]: row for row in out.to_polars().iter_rows(named=True)}
+    for row, city in zip(records(out.to_csv()), CITIES, strict=True):
+        exact = full[city]
+        assert row["n"] == str(exact["n"])
+        if exact["m"] is None:
+            continue
+        assert len(row["m"].partition(".")[2]) <= 2
+        assert abs(float(row["m"]) - exact["m"]) <= 0.005
+        assert float(row["m_low"]) <= exact["m_low"]
+        assert float(row["m_high"]) >= exact["m_high"]
+    assert re.search(r"Bonn & -?\d+ & -?\d+ & -?\d+ & \d+\.\d\d & \d+\.\d\d & \d+\.\d\d ", out.to_latex())
+    assert "." not in out.to_latex(float_format="%.0f").splitlines()[4]
+    assert out.to_polars()["m"].drop_nulls().to_list() != [round(m, 2) for m in out.to_polars()["m"].drop_nulls()]
+
+
+def test_shares_have_decimals_too(frame):
+    out = frame.crosstab("city", "day", keys={"city": CITIES[:2], "day": DAYS}, normalize="index").release(epsilon=2)
+    assert all(len(cell) <= 7 for row in records(out.to_csv()) for cell in [*row.values()][1:])
+    assert re.search(r"Bonn & 0\.\d{3,4} & 0\.\d{3,4} ", out.to_latex())
+
+
+@pytest.mark.parametrize("kind", ["to_csv", "to_latex", "to_html"])
+def test_footnotes_say_the_price_the_unit_the_intervals_and_what_was_suppressed(out, kind, tmp_path):
+    hidden = out.suppress(10, "<10")
+    text, plain = (getattr(hidden, kind)(notes=notes) for notes in (True, False))
+    text = text.replace(r"\ensuremath{\varepsilon}", "ε")
+    for words in ("ε = 2", "at most 1 row", "95", "suppress(below=10)"):
+        assert words in text.replace("{", "").replace("}", "")
+        assert words == "95" or words not in plain
+    assert text.startswith(plain.rstrip("\n"))
+    getattr(hidden, kind)(tmp_path / "file", notes=True)
+    assert (tmp_path / "file").read_text("utf-8") == getattr(hidden, kind)(notes=True)
+    if kind == "to_csv":
+        assert pd.read_csv(io.StringIO(text), comment="#").shape == (3, 7)
+
+
+def test_a_cell_that_looks_like_a_note_is_none(frame):
+    out = frame.group_by("city", keys=["Bonn"]).agg(**{"a\n# b": dp.count()}).release(epsilon=1)
+    assert len(list(csv.reader(io.StringIO(out.to_csv())))) == 2
+
+
+def test_excel_shows_thousands_and_decimals_of_numbers_and_leaves_keys(frame, out, tmp_path):
+    out.to_excel(tmp_path / "a.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "a.xlsx")["table"]
+    assert [cell.number_format for cell in sheet[2]] == ["General", *["#,##0"] * 3, *["#,##0.00"] * 3]
+    assert out.to_polars()["n"][0] == sheet["B2"].value
+    years = frame.group_by("year", keys=[2025, 2026]).count().release(epsilon=1)
+    years.to_excel(tmp_path / "b.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "b.xlsx")
+    assert [cell.number_format for cell in book["table"][2]] == ["General", "#,##0"]
+    assert "released at ε = 1" in book["privacy"]["A2"].value
+
+
+def test_metadata_of_csv_on_the_web_describe_the_columns_as_they_are(crosstab, out, tmp_path):
+    for release, marks in ((out.suppress(10, "<10"), ["<10", "*"]), (crosstab.suppress(10, ("<", "c")), ["<", "c"])):
+        path = tmp_path / "table.csv"
+        release.to_csv(path, metadata=True)
+        about = json.loads((tmp_path / "table.csv-metadata.json").read_text("utf-8"))
+        assert about["@context"] == "http://www.w3.org/ns/csvw"
+        assert about["url"] == "table.csv"
+        assert any("suppress" in note for note in about["notes"])
+        columns, rows = about["tableSchema"]["columns"], list(csv.reader(io.StringIO(path.read_text("utf-8"))))
+        assert [column["titles"] for column in columns] == rows[0]
+        read = {"integer": int, "double": float, "string": str}
+        for row in rows[1:]:
+            for column, cell in zip(columns, row, strict=True):
+                assert cell in column["null"] or read[column["datatype"]](cell) is not None
+        assert columns[1]["null"] == ["", *marks]
+    with pytest.raises(InvalidArgument, match="path"):
+        out.to_csv(metadata=True)
+
+
+def check_sdmx(text):
+    """The rules of SDMX-CSV 2.0 that a file must keep, and its rows."""
+    rows = records(text)
+    names = list(rows[0])
+    assert names[:3] == ["STRUCTURE", "STRUCTURE_ID", "ACTION"]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[A-Z][A-Z0-9_]*", name) for name in names)
+    dimensions = names[3 : names.index("OBS_VALUE")]
+    assert len({tuple(row[name] for name in dimensions) for row in rows}) == len(rows)
+    for row in rows:
+        assert row["STRUCTURE"] == "dataflow"
+        assert re.fullmatch(r"[A-Za-z][\w.-]*:[\w@$-]+\(\d+\.\d+(\.\d+)?\)", row["STRUCTURE_ID"])
+        assert row["ACTION"] in ("I", "A", "R", "D", "M")
+        assert all(row[name] for name in dimensions)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d|_T", row.get("TIME_PERIOD", "_T"))
+        assert (row["OBS_STATUS"] == "A") == bool(row["OBS_VALUE"])
+        if row["OBS_VALUE"]:
+            assert float(row["LOWER"]) <= float(row["OBS_VALUE"]) <= float(row["UPPER"])
+            assert row["CONF_STATUS"] == "F"
+        else:
+            assert (row["OBS_STATUS"], row["CONF_STATUS"]) in (("Q", "C"), ("Q", "D"), ("M", "F"))
+    return rows
+
+
+def test_sdmx_has_a_line_for_each_number_with_its_status(crosstab, out):
+    rows = check_sdmx(out.to_sdmx(structure="DESTATIS:VISITS(2.1)"))
+    assert [(row["CITY"], row["MEASURE"]) for row in rows[:4]] == [
+        ("Bonn", "n"), ("'=1+1", "n"), ("Kiel", "n"), ("Bonn", "m"),
+    ]  # fmt: skip
+    whole = check_sdmx(crosstab.to_sdmx())
+    assert len(whole) == 4 * 3
+    assert whole[-1]["CITY"] == whole[-1]["TIME_PERIOD"] == "_T"
+    assert int(whole[-1]["OBS_VALUE"]) == sum(int(row["OBS_VALUE"]) for row in whole[:6])
+    hidden = check_sdmx(crosstab.suppress(10).to_sdmx())
+    assert {row["CONF_STATUS"] for row in hidden} >= {"F", "C"}
+    shown = [row["OBS_VALUE"] for row in hidden if row["OBS_VALUE"]]
+    assert len(shown) == int(crosstab.suppress(10).to_pandas().notna().to_numpy().sum())
+    for wrong in ("x", None, "A:B", "A:B(1)"):
+        with pytest.raises(InvalidArgument, match="AGENCY"):
+            out.to_sdmx(structure=wrong)
+
+
+def test_sdmx_of_subtotals_and_of_keys_without_a_value(frame):
+    rows = pl.DataFrame({"region": ["n", "n", "s"] * 90, "town": ["a", "b", None] * 90, "sex": ["f", "m"] * 135})
+    people = dp.protect(rows, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
+    keys = [("n", "a"), ("n", "b"), ("s", None)]
+    asked = {"keys": [(*key, sex) for key in keys for sex in "fm"], "margins": True, "subtotals": True}
+    text = people.crosstab(["region", "town"], "sex", **asked).release(epsilon=9).suppress(60).to_sdmx()
+    found = check_sdmx(text)
+    assert len(found) == 6 * 3
+    assert {row["TOWN"] for row in found} == {"a", "b", "_U", "_T"}
