@@ -40,6 +40,7 @@ from dpframe.api import partition
 from dpframe.audit.replaying import loss as transcript_loss
 from dpframe.audit.trials import at_least
 from dpframe.budget import Loss, account, adaptive, caps, earlier, losses, memory, names, parts
+from dpframe.budget.allowance import moves
 from dpframe.budget.ledger import book, copies, sqlite_file, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
@@ -626,6 +627,19 @@ def keys_take_the_delta_of_noise():
     first, keys = Loss.charged(part, Fraction(0)), Loss.charged(part, Fraction(1, 2 * 10**6))
     budget.charge(first, "unit 'u', add-remove", "count()")
     return not raises(BudgetError, lambda: budget.charge(keys, "unit 'u', add-remove", "found keys"))
+
+
+def more_is_spent_where_parts_move(*events):
+    """Whether three releases of ε = 1 are paid by ε = 2, of which two people have a half each."""
+    budget, price = dp.Budget(epsilon=2.0), Loss.charged(Fraction(1), Fraction(0))
+    bo, ana = (budget.allocate(name=name, epsilon=1) for name in ("bo", "ana"))
+    pays = {"bo pays": bo, "ana pays": ana, "the budget pays": budget}
+    calls = {
+        name: lambda purse=purse: purse.charge(price, "unit 'u', add-remove", "count()") for name, purse in pays.items()
+    }
+    calls |= {"bo closes": bo.close, "bo gives": lambda: bo.transfer(ana, 1)}
+    accepted = [event for event in events if not raises(DpFrameError, calls[event])]
+    return sum(event in pays for event in accepted) > 2
 
 
 def an_allowance_above_a_cap():
@@ -2017,6 +2031,20 @@ PLANTS = [
         "return price_of(body)",
         "return Loss.none()",
         an_allowance_above_a_cap,
+    ),
+    Plant(
+        "a closed allowance returns what was spent",
+        parts.Share.closed,
+        "self.used.joined(self.counted, min)",
+        "self.counted - self.counted",
+        lambda: more_is_spent_where_parts_move("bo pays", "bo closes", "the budget pays", "ana pays"),
+    ),
+    Plant(
+        "who gives a part keeps it",
+        moves._move,
+        "page.append('charge', body, at).number",
+        "0",
+        lambda: more_is_spent_where_parts_move("bo gives", "bo pays", "ana pays", "ana pays"),
     ),
     Plant(
         "a choice has the squares of half its range",
