@@ -405,7 +405,7 @@ LAWFUL = {
     "zone": lambda v: v is None or v == "UTC",
     "caps": lambda v: v is None,
     "people": lambda v: v is None or isinstance(v, str),
-    ("for_spender", "spender"): lambda v: isinstance(v, str),
+    ("for_spender", "spender"): lambda v: v is None or isinstance(v, str),
     "carry": lambda v: isinstance(v, bool),
     "release": lambda v: v == 2,
     ("resolve", "by"): lambda v: v is None or isinstance(v, str),

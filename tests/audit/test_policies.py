@@ -112,8 +112,8 @@ FREE = {
     "what makes an expression, or a frame of several": "budget value scaled separator weeks days hours minutes "
     "seconds condition frames",
     "what was charged already": "period query length window",
-    "who says that they spend, and why they ask again, which nothing proves": "spender supersedes because",
-    "no table, but a file to label or a function to call": "path key callback",
+    "who says that they spend, and why they ask again, which nothing proves": "spender purpose supersedes because",
+    "no table, but a file to label, a function to call or memory to take": "path key callback gib",
 }
 FREE_NAMES = {name for names in FREE.values() for name in names.split()}
 NONE = {

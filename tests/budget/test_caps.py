@@ -691,3 +691,23 @@ def test_prices_add_up(tmp_path, clock):
     assert sum(line.epsilon for line in lines if line.paid_by == 3) == nightly.spent.epsilon
     rows = list(csv.DictReader(ledger.export("csv").splitlines()))
     assert [(row["epsilon"], row["paid_by"]) for row in rows] == [("1.0", ""), ("4.0", ""), ("0.25", "3"), ("0.5", "3")]
+
+
+def test_a_release_says_what_it_is_for(tmp_path):
+    """Beside who pays; what a budget was opened for holds where a release says nothing."""
+    budget = Ledger(tmp_path / "a.sqlite").budget("visits", epsilon=2, spender="ana", purpose="the monthly report")
+    frame = dp.protect(pl.DataFrame({"id": [1, 2]}), unit="id", budget=budget)
+    query = frame.count_units()
+    query.release(epsilon=0.25)
+    query.release(epsilon=0.25, purpose="a paper")
+    query.release(epsilon=0.25, spender="bo")
+    budget.plan([query], epsilon=0.25).release(purpose="a batch")
+    said = [(line.spender, line.purpose) for line in budget.history()]
+    assert said == [
+        ("ana", "the monthly report"),
+        ("ana", "a paper"),
+        ("bo", "the monthly report"),
+        ("ana", "a batch"),
+    ]
+    with pytest.raises(errors.InvalidArgument, match="purpose="):
+        query.release(epsilon=0.25, purpose="")

@@ -189,6 +189,7 @@ class Options(TypedDict, total=False):
     covers: str
     fill: bool
     spender: str | None
+    purpose: str | None
     supersedes: str | None
     because: str | None
 

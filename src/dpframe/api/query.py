@@ -378,6 +378,7 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         covers: str = "noise",
         fill: bool = False,
         spender: str | None = None,
+        purpose: str | None = None,
         supersedes: str | None = None,
         because: str | None = None,
     ) -> Release[Table_co]:
@@ -400,8 +401,8 @@ class Query(NoNumber, Hints, Generic[Table_co]):
                 covariances and correlations have the second. Where people may have several rows or values other than 0
                 and 1, a part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation;
                 fill: with True, numbers that noise hides altogether are shown and not missing, see `Release.fill`;
-                spender: who pays, for caps and history; supersedes: the name of a release that this one corrects, which
-                stays paid; because: the reason, which the statement has
+                spender, purpose: who pays and what for, for caps and history; supersedes: the name of a release that
+                this one corrects, which stays paid; because: the reason, which the statement has
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
@@ -415,7 +416,7 @@ class Query(NoNumber, Hints, Generic[Table_co]):
         >>> again.table.equals(out.table)
         True
         """
-        budget, question = resolve_budget(self._budget, spender), self._covering(ci, covers, data)
+        budget, question = resolve_budget(self._budget, spender, purpose), self._covering(ci, covers, data)
         price = paid_price(budget, noise, name, share=share, epsilon=epsilon, delta=delta, rho=rho)
         check_flags("fill= is True or False: whether numbers that noise hides altogether are shown.", fill)
         corrects, retry = read_correction(name, supersedes, because), _read_retry(on_pending)

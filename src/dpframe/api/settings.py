@@ -78,14 +78,14 @@ def set_memory(gib: float | None) -> None:
     set_most(None if gib is None else int(gib * 2**30))
 
 
-def resolve_budget(budget: Account | None, spender: str | None = None) -> Account:
+def resolve_budget(budget: Account | None, spender: str | None = None, purpose: str | None = None) -> Account:
     """The named budget, or the default; with a spender, as it is spent by this one.
 
     Errors: BudgetRequired, with the line to type; InvalidArgument
     """
     account = _default if budget is None else budget
     if account is not None:
-        return spent_by(account, spender)  # type: ignore[no-any-return]
+        return spent_by(account, spender, purpose)  # type: ignore[no-any-return]
     raise BudgetRequired(
         "No budget was named, so nothing says how much may be spent. Name one, df.dp(unit=..., "
         "budget=dp.Budget(epsilon=1.0, delta=1e-6)), or set it for all: "

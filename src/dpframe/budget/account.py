@@ -95,9 +95,10 @@ class Budget(BudgetState):
         budget._open(accountant, limit, book, payer)
         return budget
 
-    def for_spender(self, spender: str, purpose: str | None = None) -> Budget:
+    def for_spender(self, spender: str | None, purpose: str | None = None) -> Budget:
         """The same budget, where one spender spends all that is charged, for a purpose. Nothing proves who it is."""
-        payer = Payer.of(spender, purpose or self._payer.purpose)
+        typed = Payer.of(spender, purpose)
+        payer = Payer(typed.spender or self._payer.spender, typed.purpose or self._payer.purpose)
         return Budget.kept_in(self._book, self._accountant, self._limit, payer)
 
     @property

@@ -76,7 +76,7 @@ class Allotted(Protocol):
         """The unspent part of this period."""
         ...
 
-    def for_spender(self, spender: str) -> Self:
+    def for_spender(self, spender: str | None, purpose: str | None = None) -> Self:
         """The same, where one spender spends all that is charged."""
         ...
 

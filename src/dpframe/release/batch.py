@@ -62,15 +62,22 @@ class Batch(Hints):
         ]
         return pl.concat(tables)
 
-    def release(self, name: str | None = None, *, refresh: bool = False, spender: str | None = None) -> list[Release]:
+    def release(
+        self,
+        name: str | None = None,
+        *,
+        refresh: bool = False,
+        spender: str | None = None,
+        purpose: str | None = None,
+    ) -> list[Release]:
         """Pay once, then answer every query, in order. With a name, the stored answers when it was released before.
 
-        Input:  name, refresh, spender as in `Query.release`
+        Input:  name, refresh, spender, purpose as in `Query.release`
         Errors: as `Query.release`
         """
         questions = list(zip(self._asks, self._plans, strict=True))
         options: dict[str, Any] = {"name": name, "refresh": refresh, "batch": True}
-        account = spent_by(self._account, spender)
+        account = spent_by(self._account, spender, purpose)
         answers: list[Release] = settled(questions, account, self.cost, self._price, **options)
         return answers if self._ci is None else [answer.with_ci(self._ci) for answer in answers]
 

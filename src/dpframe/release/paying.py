@@ -80,11 +80,13 @@ class Account(Protocol):
         ...
 
 
-def spent_by(account: Any, spender: str | None) -> Any:
-    """An account, as it is spent by one spender if there is one. Errors: InvalidArgument for that of somebody else."""
-    if spender is not None and not hasattr(account, "for_spender"):
-        raise InvalidArgument("spender= is for a budget of dpframe: dp.Budget(...), or one in a ledger.")
-    return account if spender is None else account.for_spender(spender)
+def spent_by(account: Any, spender: str | None, purpose: str | None = None) -> Any:
+    """An account, as it is spent by a spender and for a purpose, if there are. Errors: InvalidArgument for others'."""
+    if spender is None and purpose is None:
+        return account
+    if not hasattr(account, "for_spender"):
+        raise InvalidArgument("spender= and purpose= are for a budget of dpframe: dp.Budget(...), or one in a ledger.")
+    return account.for_spender(spender, purpose)
 
 
 def subject_words(source: Table) -> str:

@@ -66,7 +66,7 @@ class PaidBy(Hints):
         """Check that a table may be paid from this budget; see `Budget.check_subject`."""
         self._budget.check_subject(subject)
 
-    def for_spender(self, spender: str, purpose: str | None = None) -> Self:
+    def for_spender(self, spender: str | None, purpose: str | None = None) -> Self:
         """The same, where all that is charged is spent by one spender; see `Budget.for_spender`."""
         again = copy(self)
         again._budget = self._budget.for_spender(spender, purpose)
