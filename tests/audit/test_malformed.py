@@ -318,7 +318,8 @@ CALLS = {
     "released.pct_change": (GROUPED.pct_change, {"periods": 1, "column": "count", "on": "x", "alpha": 0.1}),
     "released.rebase": (GROUPED.rebase, {"base": "[0, 9]", "to": 1, "column": "count", "on": "x", "alpha": 0.1}),
     "released.round": (GROUPED.round, {"base": 5}),
-    "released.plot": (GROUPED.plot, {"column": "count", **LOOK, "sort": "keys"}),
+    "released.plot": (GROUPED.plot, {"column": "count", **LOOK, "sort": "keys", "label": "people"}),
+    "released.plot, shaded": (GROUPED.plot, {"kind": "heatmap"}),
     # One line
     "one line": (
         TABLE.frame.dp.sum,

@@ -168,3 +168,52 @@ def test_sdmx_of_subtotals_and_of_keys_without_a_value(frame):
     found = check_sdmx(text)
     assert len(found) == 6 * 3
     assert {row["TOWN"] for row in found} == {"a", "b", "_U", "_T"}
+
+
+# Charts
+
+
+def cells_of(chart):
+    (rows,) = chart.to_dict()["datasets"].values()
+    return rows
+
+
+def test_all_quantiles_of_a_column_are_drawn_and_one_where_it_is_named(frame):
+    groups = frame.group_by("city", keys=CITIES[:2])
+    out = groups.agg(x=dp.quantile("x", [0.25, 0.5, 0.75], bounds=(0, 150))).release(epsilon=9)
+    chart = out.plot(label="minutes").to_dict()
+    assert chart["title"]["text"] == ["minutes by city"]
+    assert len(cells_of(out.plot())) == 6
+    assert {row["series"] for row in cells_of(out.plot())} == {"0.25", "0.5", "0.75"}
+    assert len(cells_of(out.plot("x_0.5"))) == 2
+
+
+def test_a_label_is_the_title_and_the_axis(frame):
+    out = frame.group_by("day", keys=DAYS).count().release(epsilon=1)
+    for chart in (out.plot(label="people per day"), out.rolling(2).mean().plot(label="people per day")):
+        text = json.dumps(chart.to_dict())
+        assert text.count("people per day") >= 2
+        assert "Number of rows" not in text
+    for wrong in ("", 3):
+        with pytest.raises(InvalidArgument, match="people per day"):
+            out.plot(label=wrong)
+
+
+def test_a_cohort_table_is_drawn_as_shaded_cells(frame):
+    cohorts = frame.with_columns(late=dp.col("x") > 70).group_by("city", keys=CITIES)
+    out = cohorts.agg(first=dp.mean("x", bounds=(0, 150)), late=dp.mean("late")).release(epsilon=9)
+    rows = cells_of(out.plot(kind="heatmap"))
+    assert {(row["row"], row["column"]) for row in rows} == {
+        (city, name) for city in CITIES for name in ("first", "late")
+    }
+    assert {row["text"] for row in rows if row["row"] == "Kiel"} == {"–"}  # nobody is there
+    with pytest.raises(InvalidArgument, match="heatmap"):
+        out.plot(kind="pie")
+
+
+def test_suppressed_cells_of_a_crosstab_stay_with_their_marks(crosstab):
+    hidden = crosstab.suppress(10, "<10")
+    texts = {(row["row"], row["column"]): row["text"] for row in cells_of(hidden.plot())}
+    assert len(texts) == 4 * 3
+    assert {texts["Kiel", column] for column in ("2026-01-01", "2026-01-02")} <= {"<10", "*"}
+    assert "<10" in json.dumps(hidden.plot(sort="descending").to_dict()["title"], ensure_ascii=False)

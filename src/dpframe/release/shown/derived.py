@@ -16,7 +16,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import ReleasedColumn, real
 from dpframe.release.accuracy import Combinations, check_alpha
 from dpframe.release.answer import adds_up, keys_beside, known_nonnegative
-from dpframe.release.shown.charts import Grouped, grouped_chart, in_words, read_look, title_of
+from dpframe.release.shown.charts import Grouped, check_label, grouped_chart, in_words, read_look, title_of
 from dpframe.release.shown.comparisons import Compares
 from dpframe.release.shown.error_tables import largest_error
 from dpframe.release.shown.released import Released
@@ -64,17 +64,20 @@ class Derived(Released[Table_co]):
         width: int | None = None,
         height: int | None = None,
         sort: str | None = None,
+        label: str | None = None,
     ) -> Any:
         """A chart of these numbers with their intervals (Altair), as `Release.plot` draws it.
 
-        Input:  title, width, height, sort: as for `Release.plot`
+        Input:  title, width, height, sort, label: as for `Release.plot`
         Errors: UnsupportedOperation without the extra `charts`; InvalidArgument for other values of the arguments
         """
         rows = self._ends.filter(pl.col("value").is_not_null())
         rows = rows.with_columns(largest_error(), column=pl.lit(self._name))
         errors = rows.select(*keys_beside(self._by), "column", "value", "error", "lower", "upper")
-        grouped = Grouped(self._by, errors, pl.Float64(), self._title, alpha=self._alpha)
-        return grouped_chart(grouped, self._heading(self._title), read_look(title, width, height, sort))
+        check_label(label)
+        words = label or self._title
+        grouped = Grouped(self._by, errors, pl.Float64(), words, alpha=self._alpha)
+        return grouped_chart(grouped, self._heading(words), read_look(title, width, height, sort))
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,8 @@ from dpframe.release.answer import (
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.charts import (
     Grouped,
+    Look,
+    check_label,
     decimals,
     grouped_chart,
     heatmap,
@@ -46,12 +48,14 @@ from dpframe.release.shown.charts import (
 from dpframe.release.shown.comparisons import Shrinks
 from dpframe.release.shown.crosstab import (
     BOUNDS_SHOWN,
+    Crosstab,
     as_text,
     described,
     described_errors,
     described_table,
     errors_across,
     laid_out,
+    unlike,
 )
 from dpframe.release.shown.derived import Derives
 from dpframe.release.shown.error_tables import crosstab, error_table, largest_errors, noise_table
@@ -543,6 +547,8 @@ class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
         width: int | None = None,
         height: int | None = None,
         sort: str | None = None,
+        label: str | None = None,
+        kind: str | None = None,
     ) -> Any:
         """A chart of the released numbers with their 95% margins of error (Altair); no row is read for it.
 
@@ -552,7 +558,11 @@ class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
         are dates or times are points, since a bar would need a zero. If there are more groups than fit into 800 pixels,
         the largest are shown, and the subtitle says how many are not.
 
-        Input:  column: which released column, by default the first; title: replaces the title from the question, ""
+        Several quantiles of one column are drawn together, unless `column` names one of them.
+
+        Input:  column: which released column, by default the first; label: the numbers in your words, such as "people
+                per day", for the title and the axis; kind: "heatmap" for a row of shaded cells for each group with all
+                released columns, as of a cohort table; title: replaces the title from the question, ""
                 for none; width, height: size of the picture (pixels; for a crosstab the largest size); sort: "keys" for
                 the order of the table, "descending" or "ascending" for the order of the numbers
         Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes; it has no background, and its
@@ -568,10 +578,13 @@ class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
             raise UnsupportedOperation(f"plot(): this release has no groups, so there is no chart: type {instead}")
         if not names:
             raise UnsupportedOperation("plot(): this release has keys alone, so there are no numbers to draw.")
+        check_label(label)
+        if kind is not None:
+            return self._heatmap(kind, look, label)
         (output_shown,) = [output for output in numbers.outputs if output.name == (column or names[0])]
         if not estimator_of(output_shown).is_number:
             raise UnsupportedOperation(f"plot(): {output_shown.name!r} holds selected values, not numbers to draw.")
-        words = in_words(self.derivation, output_shown.name)
+        words = label or in_words(self.derivation, output_shown.name)
         question_title = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
         lines = scope(numbers, None, self._statement.get("left_out", ()), output_shown.name)  # whiskers have their own
         heading = self._heading(question_title, [*lines, *self._unseen])
@@ -580,9 +593,48 @@ class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
             signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
             grid = grid.in_percent() if parts else grid
             return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers)
-        errors = error_table(numbers, 0.05).filter(pl.col("column") == output_shown.name)
+        errors, by = error_table(numbers, 0.05), numbers.by
+        ranks = self._quantiles(output_shown) if column is None else {}
+        if ranks:
+            words, name = label or f"Quantiles of {output_shown.name.rpartition('_')[0]}", unlike("quantile", set(by))
+            errors = errors.filter(pl.col("column").is_in(list(ranks)))
+            errors.insert_column(len(by), errors["column"].replace_strict(ranks, return_dtype=pl.String).alias(name))
+            heading, by = self._heading(title_of(self.derivation, words, by), [*lines, *self._unseen]), (*by, name)
+        else:
+            errors = errors.filter(pl.col("column") == output_shown.name)
         collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
         dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers
-        return grouped_chart(
-            Grouped(numbers.by, errors, dtype, words, rest=collected, sure=sure, covers=covers), heading, look
+        return grouped_chart(Grouped(by, errors, dtype, words, rest=collected, sure=sure, covers=covers), heading, look)
+
+    def _quantiles(self, output: ReleasedColumn) -> dict[str, str]:
+        """The names of the quantiles of a column, and the rank of each as text; none where there is one alone."""
+        total = output.totals[0][1]
+        if output.rank is None or total.column is None:
+            return {}
+        same = [o for o in self._numbers.outputs if o.rank is not None and o.totals[0][1].column == total.column]
+        return {o.name: f"{float(o.rank):g}" for o in same if o.rank is not None} if len(same) > 1 else {}
+
+    def _heatmap(self, kind: str, look: Look, label: str | None) -> Any:
+        """The released columns beside one another, for each group a row of shaded cells."""
+        numbers = self._numbers
+        outputs = [o for o in numbers.outputs if estimator_of(o).is_number and o.dtype is None]
+        if not isinstance(kind, str) or kind != "heatmap" or not numbers.layout.is_long or not outputs:
+            raise InvalidArgument("plot: kind='heatmap' is for numbers of groups, a column for each number.")
+        errors, height = error_table(numbers, 0.05), numbers.long.height
+        tables = [errors.filter(pl.col("column") == output.name) for output in outputs]
+        values = np.array([table["value"].to_list() for table in tables], np.object_).T
+        lower, upper = (
+            np.column_stack([table[end].fill_null(np.nan).to_numpy() for table in tables]) for end in ("lower", "upper")
         )
+        rows, columns = numbers.long.select(numbers.by).rows(), [(output.name,) for output in outputs]
+        sizes = height, len(outputs)
+        grid = Crosstab(numbers.by, ("column",), rows, columns, values, lower, upper, sizes, whole=False)
+        words = label or "Released number"
+        heading = self._heading(title_of(self.derivation, label or ", ".join(o.name for o in outputs), numbers.by))
+        signed = not all(_never_negative(output) for output in outputs)
+        return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers)
+
+
+def _never_negative(output: ReleasedColumn) -> bool:
+    """Whether no number of a column can be negative without noise."""
+    return known_nonnegative(output) or (output.bounds is not None and output.bounds.lower >= 0)

@@ -93,8 +93,8 @@ def heatmap(
     ]
     if sheet.numbers:
         layers += _numbers(base, _ink(deep))
-    elif any(row["text"] == _MISSING for row in rows):  # a row or column of them alone would not be on the axis
-        missing = base.transform_filter(f"datum.text == '{_MISSING}'")
+    elif any(row["value"] is None for row in rows):  # a row or column of them alone would not be on the axis
+        missing = base.transform_filter("!isValid(datum.value)")
         layers.append(missing.mark_text(fontSize=12, color=GREY).encode(text="text:N"))
     meanings = _meanings(sheet, shared_error, covers, hatched=any(row["noise"] for row in rows))
     size = {"width": alt.Step(sheet.width), "height": alt.Step(sheet.height)}
@@ -134,6 +134,7 @@ def _taken(grid: Crosstab, down: NDArray[np.int64], across: NDArray[np.int64], *
         values=grid.values[at],
         lower=grid.lower[at],
         upper=grid.upper[at],
+        marks=None if grid.marks is None else grid.marks[at],
         sizes=(len(down), len(across)),
     )
 
@@ -224,8 +225,15 @@ def _without_numbers(grid: Crosstab, look: Look, room: int, tall: int) -> _Sheet
 
 def _texts(grid: Crosstab) -> list[str]:
     """The numbers of all cells as text."""
-    cells = zip(grid.values.ravel(), grid.errors.ravel().tolist(), strict=True)
-    return [_MISSING if value is None else shown(value, error) for value, error in cells]
+    return [_text(grid, i, j) for i, j in np.ndindex(grid.values.shape)]
+
+
+def _text(grid: Crosstab, i: int, j: int) -> str:
+    """The number of a cell as text; its mark, or a dash, where none is shown."""
+    if grid.values[i, j] is not None:
+        return shown(grid.values[i, j], grid.errors[i, j].item())
+    mark = None if grid.marks is None else grid.marks[i, j]
+    return _MISSING if not mark else str(mark)
 
 
 def _rows(sheet: _Sheet) -> tuple[list[Entries], str | None]:
@@ -249,7 +257,7 @@ def _rows(sheet: _Sheet) -> tuple[list[Entries], str | None]:
                 "down": sheet.down[i],
                 "across": sheet.across[j],
                 "value": float(value) if inner and finite else None,
-                "text": _MISSING if value is None else shown(value, error),
+                "text": _text(grid, i, j),
                 "error": "" if inner and shared_error is not None else interval,
                 "interval": interval,
                 "noise": bool(inner and finite and certain and abs(value) <= error > 0),
@@ -369,6 +377,7 @@ def _meanings(sheet: _Sheet, shared_error: str | None, covers: Covers, *, hatche
         lines.append(f"95% margins of error {covers.margins}: up to ± {margin(float(errors.max()))}.")
     if hatched:
         lines.append("Hatched: no larger than the margin of error.")
-    if any(value is None for value in grid.values.flat):
-        lines.append(f"{_MISSING}: no number is released.")
+    marks = dict.fromkeys(_text(grid, i, j) for i, j in np.ndindex(grid.values.shape) if grid.values[i, j] is None)
+    if marks:
+        lines.append(f"{', '.join(marks)}: no number is {'shown' if grid.marks is not None else 'released'}.")
     return [" ".join(lines)] if lines else []

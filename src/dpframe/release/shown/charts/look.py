@@ -99,6 +99,12 @@ def read_look(title: object, width: object, height: object, sort: object) -> Loo
     return Look(title, sizes["width"], sizes["height"], None if sort is None else Order(sort))
 
 
+def check_label(label: object) -> None:
+    """Check the user's words for the numbers of a chart. Errors: InvalidArgument."""
+    if label is not None and (not isinstance(label, str) or not label.strip()):
+        raise InvalidArgument("plot: label= is a text, such as label='people per day'.")
+
+
 # Texts
 
 
