@@ -213,6 +213,29 @@ def test_a_limit_says_where_it_comes_from(typed, origin):
     assert out.certificate()["questions"][0]["limits_from"]["rows"] == origin
 
 
+@pytest.mark.parametrize(("typed", "origins"), [({}, ["policy"] * 3), ({"max_rows": 3}, ["policy", "typed", "policy"])])
+def test_a_limit_of_a_policy_file_names_the_file(tmp_path, typed, origins):
+    """And one that is typed, and stricter than the file, is typed."""
+    file = tmp_path / "visits.toml"
+    file.write_text('unit = "u"\nmax_rows = 4\nmax_groups = 2\nmax_rows_per_group = 2\n')
+    asked = dp.protect(rows(), policy=file, budget=dp.Budget(epsilon=9)).group_by("city", keys=CITIES, **typed)
+    (question,) = asked.count().release(epsilon=1.0).certificate()["questions"]
+    hashed = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert question["policies"] == [{"file": "visits.toml", "sha256": hashed}]
+    expected = [f"policy {hashed}" if origin == "policy" else origin for origin in origins]
+    assert [question["limits_from"][name] for name in ("groups", "rows", "rows_per_group")] == expected
+    assert question["limits"]["rows"] == typed.get("max_rows", 4)
+
+
+def test_limits_of_a_column_are_its_own():
+    asked = frame().group_by("city", **LISTED).agg(n=dp.count(), m=dp.mean("x", (0, 10), max_rows=1))
+    certificate = asked.release(epsilon=1.0).certificate()
+    (own,) = certificate["questions"][0]["own_limits"]
+    assert (own["limits"]["rows"], own["typed"]) == (1, "max_rows=1, max_groups=1, max_rows_per_group=3")
+    marks = {name: total["own_limits"] for total in certificate["totals"] for name in total["names"]}
+    assert (marks["n"], marks["m.sum"]) == (None, 0)
+
+
 def test_rows_as_units_are_limited_by_the_unit():
     question = (
         frame(unit=dp.Rows(3)).group_by("city", keys=CITIES).count().release(epsilon=1.0).certificate()["questions"][0]
