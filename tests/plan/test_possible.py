@@ -65,14 +65,23 @@ NEVER = {
     "not": CITY.str.to_lowercase() != "Bonn",
     "list": CITY.str.to_lowercase().is_in(["Bonn", "Kiel"]),
     "branch": dp.when(dp.col("n") > 1).then("many").otherwise("few") == "Many",
+    "part": CITY.str.to_lowercase().str.contains("Bo"),
+    "start": CITY.str.to_uppercase().str.starts_with("b"),
+    "time of a day": WHEN.dt.date() == dt.datetime(2026, 1, 5, 3),
     "window": WHEN.dt.truncate("1w").dt.date() == SUNDAYS[0],
 }
 
 
 @pytest.mark.parametrize("name", NEVER)
 def test_a_comparison_that_no_row_fulfils_is_refused(name):
-    with pytest.raises(InvalidArgument, match="no row has"):
+    with pytest.raises(InvalidArgument, match=r"no (row|day) has"):
         frame().filter(NEVER[name])
+
+
+def test_an_interval_without_values_is_refused():
+    with pytest.raises(InvalidArgument, match="the first end is above"):
+        dp.col("n").is_between(9, 1)
+    dp.col("n").is_between(1, 1)
 
 
 def test_a_comparison_that_a_row_may_fulfil_is_asked():
@@ -80,6 +89,8 @@ def test_a_comparison_that_a_row_may_fulfil_is_asked():
         WHEN.dt.weekday() == 7,
         CITY.str.to_lowercase().is_in(["Bonn", "kiel"]),
         CITY == "nowhere",
+        CITY.str.to_lowercase().str.contains("bo"),
+        WHEN.dt.date() == dt.datetime(2026, 1, 5),
         dp.lit(1) == 2,
         WHEN.dt.truncate("1d") == dt.date(2026, 1, 5),
     ):

@@ -23,6 +23,7 @@ class Possible:
     give: str  # what to list, in words that follow "List"
     values: frozenset[Any] | None = None  # all of them, where they are few
     midnights: bool = False  # whether they are times of which each is the midnight of a day
+    of_letters: bool = False  # whether a part of a text that it holds for is held for too
     form: str = ""  # a regular expression of all of them, where texts are put together
 
     @classmethod

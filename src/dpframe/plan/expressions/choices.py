@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Any
 
 from dpframe.errors import InvalidArgument
 from dpframe.plan.nodes import Call, Literal, Node
@@ -28,7 +30,14 @@ class Closed(StrEnum):
 
 
 def between(value: Node, lower: Node, upper: Node, closed: Closed) -> Call:
-    """Whether a value lies in an interval."""
+    """Whether a value lies in an interval. Errors: InvalidArgument for ends of which the first is the larger one."""
+    ends = [end.value for end in (lower, upper) if isinstance(end, Literal)]
+    numbers: list[Any] = [end for end in ends if isinstance(end, (int, float))]
+    days: list[Any] = [end for end in ends if type(end) is dt.date]
+    if any(len(pair) == 2 and pair[0] > pair[1] for pair in (numbers, days)):
+        raise InvalidArgument(
+            "is_between: the first end is above the second. Give the lower one first, is_between(0, 9)."
+        )
     above = "greater_equal" if closed in (Closed.BOTH, Closed.LEFT) else "greater"
     below = "less_equal" if closed in (Closed.BOTH, Closed.RIGHT) else "less"
     return Call("and", (Call(above, (value, lower)), Call(below, (value, upper))))

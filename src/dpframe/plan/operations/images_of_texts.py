@@ -61,6 +61,7 @@ def cased(capital: bool) -> Image:
         return Possible(
             lambda key: all(one(letter) == letter for letter in key),
             f"texts in {case} case, as in keys=[key.{case}() for key in keys]",
+            of_letters=True,
         )
 
     return rule

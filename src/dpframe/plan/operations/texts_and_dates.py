@@ -21,6 +21,14 @@ def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None) -> Rule:
     return rule
 
 
+def _searched(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    """Whether a text has some letters. Those that none of its letters can be are refused: no text has them."""
+    domain, possible = _text(nw.Boolean(), _TRUTH)(call, args, options), args[0].possible
+    if possible is not None and possible.of_letters and not possible.holds(options["literal"]):
+        raise InvalidArgument(f"{call}: no row has these letters. Give {possible.give.partition(',')[0]}.")
+    return domain
+
+
 def _calendar(bounds: Bounds | None, *kinds: str) -> Rule:
     def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
         need(call, args[0], *kinds)
@@ -96,9 +104,9 @@ OF_PARTS: Mapping[str, Operation] = {
     "str.to_lowercase": Operation("{0}.str.to_lowercase()", _text(nw.String())),
     "str.to_uppercase": Operation("{0}.str.to_uppercase()", _text(nw.String())),
     "str.len_chars": Operation("{0}.str.len_chars()", _text(nw.Int64())),
-    "str.contains": Operation("{0}.str.contains({literal!r}, literal=True)", _text(nw.Boolean(), _TRUTH)),
-    "str.starts_with": Operation("{0}.str.starts_with({literal!r})", _text(nw.Boolean(), _TRUTH)),
-    "str.ends_with": Operation("{0}.str.ends_with({literal!r})", _text(nw.Boolean(), _TRUTH)),
+    "str.contains": Operation("{0}.str.contains({literal!r}, literal=True)", _searched),
+    "str.starts_with": Operation("{0}.str.starts_with({literal!r})", _searched),
+    "str.ends_with": Operation("{0}.str.ends_with({literal!r})", _searched),
     "str.head": Operation("{0}.str.head({n})", _text(nw.String())),
     "str.slice": Operation("{0}.str.slice({offset}, {length})", _text(nw.String())),
     "str.replace": Operation("{0}.str.replace({old!r}, {new!r}, literal=True, every={every})", _maybe),

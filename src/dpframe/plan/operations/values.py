@@ -68,6 +68,8 @@ def _check_reached(call: str, column: ColumnDomain, values: Sequence[Any]) -> No
 
     Constants are compared with each other as they are. Errors: InvalidArgument
     """
+    if kind(column.dtype) == Kind.DATE and all(isinstance(as_held(x, column.dtype), dt.datetime) for x in values):
+        raise InvalidArgument(f"{call}: no day has a time. Compare with days, such as datetime.date(2026, 1, 31).")
     possible, few = column.possible, column.values
     if (
         possible is None
