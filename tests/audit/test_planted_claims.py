@@ -68,8 +68,15 @@ ASKED = {
     ),
     "keys": (lambda f: f.group_by("city").keys(), "δ", ONE),
     "margins": (
-        lambda f: f.crosstab("city", "yes", keys=CELLS, margins="measured", max_groups=2, max_rows_per_group=1),
+        lambda f: f.crosstab(
+            "city", "yes", keys=CELLS, margins="measured", max_groups=2, max_rows_per_group=2, max_rows=3
+        ),
         "ε σ",
+        ONE,
+    ),
+    "opposite signs": (
+        lambda f: f.group_by("city", **LISTED).agg(n=dp.count(), s=dp.sum("k", (-5, 0))),
+        "ε",
         ONE,
     ),
     "hierarchy": (
