@@ -75,9 +75,9 @@ class Derived(Released[Table_co]):
         rows = rows.with_columns(largest_error(), column=pl.lit(self._name))
         errors = rows.select(*keys_beside(self._by), "column", "value", "error", "lower", "upper")
         check_label(label)
-        words = label or self._title
+        words = label or self._name.strip("_").replace("_", " ").capitalize()  # the axis has no room for the title
         grouped = Grouped(self._by, errors, pl.Float64(), words, alpha=self._alpha)
-        return grouped_chart(grouped, self._heading(words), read_look(title, width, height, sort))
+        return grouped_chart(grouped, self._heading(label or self._title), read_look(title, width, height, sort))
 
 
 @dataclass(frozen=True)
