@@ -351,7 +351,7 @@ def expected_errors(
     question: Question, unit_sizes: UnitSizes, rest: Price, choices: Iterable[Limits]
 ) -> list[dict[str, float]]:
     """Expected error of each column (column unit) under each of some limits."""
-    model = Expected(question, unit_sizes, rest)
+    model = Expected(question, unit_sizes, rest, choosing=False)
     options = [model.judged(limits) for limits in choices]
     return [dict(min(kinds, key=lambda one: float(one.cases.mean())).errors) for kinds in options]
 

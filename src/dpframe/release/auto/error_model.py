@@ -124,11 +124,11 @@ class Expected:
 
     Input:  question, with limits to be chosen; unit_sizes; price: what its answer may cost. Independent noise is
             proportional to sensitivity, so plans of each kind are made once for each number of groups. Noise that
-            groups share is a part of it, see `shared_part`
+            groups share is a part of it, see `shared_part`. choosing: whether a limit is chosen by the errors
     """
 
-    def __init__(self, question: Question, unit_sizes: UnitSizes, price: Price) -> None:
-        self.question, self.unit_sizes = question, unit_sizes
+    def __init__(self, question: Question, unit_sizes: UnitSizes, price: Price, *, choosing: bool = True) -> None:
+        self._choosing, self.question, self.unit_sizes = choosing, question, unit_sizes
         self._typed_limits = replace(question.table.limits.and_also(question.given), auto=None)
         self._price, self._offers = price, dict[tuple[int, bool, frozenset[str]], _Offer]()
         self.kept, self._bound = cache(self._kept), cache(self._sensitivity)
@@ -207,8 +207,7 @@ class Expected:
     @property
     def _heaps(self) -> bool:
         """Whether limits on rows per group are to be chosen, in listed groups."""
-        chosen = self.question.auto is not None and self._typed_limits.max_rows_per_group is None
-        return chosen and self.question.cells is not None
+        return self._choosing and self.question.cells is not None and self._typed_limits.max_rows_per_group is None
 
     def _kept(self, limits: Limits) -> _RowsUnderLimits:
         """Rows that remain after each unit's limits are applied, in total and per group."""
