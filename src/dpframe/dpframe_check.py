@@ -627,7 +627,7 @@ def hidden_alone(mechanism: Json, total: Total, groups: int) -> list[Interval]:
     rows = total.stated["kind"] in ("rows", "units", "distinct", "merged") and not total.stated["fraction"]
     most, whole, each = int(total.reach.linf), int(total.reach.l1), int(rows)
     groups = min(groups, whole) if each else groups
-    few(groups)
+    few(100 * groups)  # each takes as long as a hundred simple cases
     chances = [Interval(1)]
     for t in range(1, groups + 1):
         full, rest = divmod(whole - t * each, most - each) if most > each else (t, 0)
