@@ -133,7 +133,7 @@ def test_what_is_returned_before_it_is_spent_elsewhere_would_be_too_much():
     """The negative control: an account that returned the whole part of a closed allowance goes beyond the limit."""
     world = World(dp.Budget(epsilon=5), Fraction(1))
     world.happen("a")
-    world.budget._book._spent = world.budget._book._spent - price("epsilon", 2)
+    world.budget._book._page.spent = world.budget._book.spent() - price("epsilon", 2)
     world.spend("b")
     world.spend("a")
     with pytest.raises(AssertionError):
@@ -238,8 +238,10 @@ def test_a_part_goes_to_another_and_back(tmp_path):
     ledger.verify()
 
 
-def test_a_cap_of_a_spender_holds_for_what_is_received(tmp_path):
-    budget = Ledger(tmp_path / "a.sqlite").budget("visits", epsilon=3, caps={"spender": 1})
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_cap_of_a_spender_holds_for_what_is_received(tmp_path, kept):
+    limit = {"epsilon": 3, "caps": {"spender": 1}}
+    budget = Ledger(tmp_path / "a.sqlite").budget("visits", **limit) if kept else dp.Budget(**limit)
     bo, ana = (budget.for_spender(name).allocate(name=name, epsilon=1) for name in ("bo", "ana"))
     before = budget.history()
     with pytest.raises(errors.CapExceeded, match="'ana'"):
@@ -250,6 +252,11 @@ def test_a_cap_of_a_spender_holds_for_what_is_received(tmp_path):
     bo.transfer("again", epsilon=0.5)
     with pytest.raises(errors.CapExceeded):
         bo.transfer("again", epsilon=0.1)
+    pay(bo, "0.25")
+    bo.close()
+    parts = [budget.for_spender("bo").allocate(name=name, epsilon=0.25) for name in ("one", "two")]
+    parts[0].transfer(parts[1], epsilon=0.25)  # in one hand
+    assert {name: loss.epsilon for name, loss in budget.spenders.items()} == {"bo": 0.75, "ana": 1}
 
 
 def test_a_part_that_adds_up_rho_is_returned_whole_or_not_at_all():

@@ -54,7 +54,8 @@ def move(budget: account.Budget, one: Entry, other: Entry, *, epsilon: object, d
                 "transfer: the account of this budget counts more for one large part than for two small ones, and that "
                 "is not left. Nothing was moved."
             )
-        within = {"loss": texts_of(amount), "night": night, **_held(other)}
+        held = {} if one.spender == other.spender else _held(other)
+        within = {"loss": texts_of(amount), "night": night, **held}
         receives = {"about": other.number, "within": within, **_spender(other)}
         _move(budget, page, giving, amount, receives, change)
     return amount
@@ -84,12 +85,14 @@ def _move(
     words = f"{'a transfer from' if 'within' in receives else 'the end of'} {one.name}"
     holder_of(one, page.role or budget._payer.spender)
     body = body_of(Loss.none(in_rho=amount.exact_rho is not None), page.subject or "", words, None, None, ())
-    within = {"loss": texts_of(amount), "night": record.pace.night(at), **_held(one)}
+    held = {} if one.spender == receives.get("spender") else _held(one)  # nobody's sum changes within one hand
+    within = {"loss": texts_of(amount), "night": record.pace.night(at), **held}
     body |= {"about": one.number, "within": within, "gives": True, **who, **_spender(one)}
     slack = budget._limit.exact_delta if budget.terms is Terms.EITHER else Fraction(0)
     enter(page, body, at, slack)
-    receives |= {"from": page.append("charge", body, at).number, "loss": texts_of(change)}
-    enter(page, receives, at, slack)
+    receives |= {"from": 0, "loss": texts_of(change)}
+    enter(page, receives, at, slack)  # before anything is added, since a book in memory takes no entry back
+    receives["from"] = page.append("charge", body, at).number
     page.spent = page.spent + change
     page.append("transfer", receives, at)
 
