@@ -29,7 +29,6 @@ from dpframe.plan.types import (
     listed,
     moment,
     number,
-    plain,
     show,
     ticks,
 )
@@ -242,7 +241,6 @@ def _column(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str)
         raise InvalidArgument(
             f"{call}: no row can have some of the keys that are listed for {name!r}{because}. List {possible.give}."
         )
-    _check_days(values, domain, name, call)
     return level
 
 
@@ -263,17 +261,6 @@ def _all_within(level: Sequence[Scalar | None], domain: ColumnDomain) -> bool:
     if kind(domain.dtype) in TIMES:
         ends = [ticks(end, domain.dtype, "keys") for end in ends]
     return bool(domain.bounds.lower <= ends[0] and ends[1] <= domain.bounds.upper)
-
-
-def _check_days(values: Sequence[Any], domain: ColumnDomain, name: str, call: str) -> None:
-    """Refuse days for a column of times that are not computed to be midnights: only rows at midnight have them."""
-    days = (x for x in map(plain, values) if isinstance(x, dt.date) and not isinstance(x, dt.datetime))
-    if kind(domain.dtype) == Kind.DATETIME and domain.possible is None and any(days):
-        raise WrongType(
-            f"{call}: {name!r} holds times, and its keys are days, which only rows at midnight have. For all rows of a "
-            f"day, group by day=dp.col({name!r}).dt.date() and list keys={{'day': [...]}}; for midnights, list them as "
-            "datetime.datetime(2026, 1, 31)."
-        )
 
 
 def _level_of(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:

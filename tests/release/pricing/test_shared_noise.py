@@ -278,15 +278,16 @@ def test_limits_that_are_chosen_buy_what_typed_limits_buy(name):
 
 def test_the_part_of_shared_noise_is_that_of_plans():
     for normal, name in ((False, "k-norm"), (True, "elliptic")):
-        query = by_hour(frame(), max_groups=24, max_rows_per_group=2).count()
-        (noise,), (alone,) = (
-            query._noise_plan({"epsilon": 1.0, "delta": 1e-6, "rho": None}, kind).noises
-            for kind in (name, "gaussian" if normal else "laplace")
-        )
-        allotment = noise.allotment
-        part = shared_part(allotment, allotment.total.sensitivity, normal=normal, noise=NoiseKind.AUTO)
-        assert part == pytest.approx(noise.deviation / alone.deviation, rel=0.02)
-        assert shared_part(allotment, allotment.total.sensitivity, normal=normal, noise=NoiseKind.LAPLACE) == 1.0
+        asked = by_hour(frame(), max_groups=24, max_rows_per_group=2)
+        for query in (asked.count(), asked.sum("x", bounds=(0, 5))):  # whole numbers, and numbers in fine steps
+            (noise,), (alone,) = (
+                query._noise_plan({"epsilon": 1.0, "delta": 1e-6, "rho": None}, kind).noises
+                for kind in (name, "gaussian" if normal else "laplace")
+            )
+            allotment = noise.allotment
+            part = shared_part(allotment, allotment.total.sensitivity, normal=normal, noise=NoiseKind.AUTO)
+            assert part == pytest.approx(noise.deviation / alone.deviation, rel=0.02)
+            assert shared_part(allotment, allotment.total.sensitivity, normal=normal, noise=NoiseKind.LAPLACE) == 1.0
 
 
 @pytest.mark.usefixtures("same_noise")

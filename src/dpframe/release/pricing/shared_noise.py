@@ -191,7 +191,7 @@ def shared_part(allotment: Allotment, bound: Sensitivity, *, normal: bool, noise
         return math.sqrt(shared.variance / bound.l2_squared) if shared else 1.0
     if not may_share_window(here) or noise not in (NoiseKind.AUTO, NoiseKind.K_NORM):
         return 1.0
-    part = k_norm_of(here, Fraction(1)).deviation / (math.sqrt(2) * float(bound.l1))
+    part = k_norm_of(here, Fraction(1)).mechanism.deviation / (math.sqrt(2) * float(bound.l1))
     return part if noise is NoiseKind.K_NORM or part <= _GAIN else 1.0
 
 
