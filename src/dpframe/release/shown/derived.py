@@ -198,6 +198,7 @@ class Derives(Compares[Table_co]):
     ) -> Derived[Table_co]:
         """The change of each count or sum since some periods before, as a part of what it was; see `diff`.
 
+        Input:  periods, column, on, alpha: as in `diff`
         Output: as `diff`; null where the noise does not tell the number before from 0
         """
         found, output = self._combined("pct_change", column, alpha)

@@ -187,10 +187,10 @@ class Exports(Hints):
     def to_latex(self, path: Any = None, *, notes: bool = True, **options: Any) -> str | None:
         """The released table in LaTeX: a text, or a file where a path is given; needs the extra `latex`.
 
-        The options are those of pandas' `DataFrame.to_latex`. Keys and names are escaped: `escape=False` leaves them.
-        Footnotes with the price, what intervals cover and what was suppressed stand below; `notes=False` leaves them
-        out.
+        Keys and names are escaped: `escape=False` leaves them.
 
+        Input:  path: of the file; notes: footnotes below the table, with the price, what intervals cover and what was
+                suppressed; options: those of pandas' `DataFrame.to_latex`
         Errors: UnsupportedOperation without the extra
         """
         table = self._to_text()
@@ -200,8 +200,10 @@ class Exports(Hints):
     def to_html(self, path: Any = None, *, notes: bool = True, **options: Any) -> str | None:
         """The released table in plain HTML: a text, or a file where a path is given.
 
-        The options are those of pandas' `DataFrame.to_html`. The privacy statement is `report().to_html()`. Footnotes
-        as in `to_latex`.
+        The privacy statement is `report().to_html()`.
+
+        Input:  path: of the file; notes: footnotes below the table, as in `to_latex`; options: those of pandas'
+                `DataFrame.to_html`
         """
         table = self._to_text()
         more = {"index": self._indexed, **self._formats(table, options), **options}

@@ -98,7 +98,7 @@ def parallel(*measurements: Measurement | Iterable[Measurement], by: Callable[[A
     Errors: InvalidArgument; MetricMismatch under a replacement metric, where a record can move between parts. A
             replacement is then a removal and an addition: chain from a dataset metric that adds and removes, at 2·d_in
 
-    >>> from dpframe.theory import AtomDomain, count, laplace
+    >>> from dpframe.theory import AtomDomain, SymmetricDistance, VectorDomain, count, laplace
     >>> c = count(VectorDomain(AtomDomain(int)), SymmetricDistance())
     >>> noisy = c >> laplace(*c.output_space, scale=2)
     >>> parallel([noisy] * 10).map(1)

@@ -267,8 +267,8 @@ def threshold_delta(tail: Number, groups: int) -> float:
     Source: Wilson et al. 2019, arXiv:1909.01917, Theorem 2; Desfontaines et al. 2020, arXiv:2006.03684
     Errors: InvalidPrice for a tail outside [0, 1]; InvalidArgument for fewer than 0 groups
 
-    >>> threshold_delta(discrete_laplace_tail(1, 9), 1) == discrete_laplace_tail(1, 9)
-    True
+    >>> threshold_delta(1e-6, 1), threshold_delta(1e-6, 20)
+    (1e-06, 1.9999810001139996e-05)
     """
     chance, count = probability("tail", tail, closed=True), whole("groups", groups, 0)
     if count == 0 or chance in (0, 1):

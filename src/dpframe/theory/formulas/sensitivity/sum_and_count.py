@@ -26,8 +26,7 @@ def paired_l1(total: Sensitivity) -> Fraction:
     Source: ours; in words: a value x in [-h, h] adds h + x to one total and h - x to the other, together 2h
     Errors: none here
 
-    >>> from dpframe.noise import rounded_reach
-    from dpframe.theory.formulas.sensitivity.grouped import Contribution, row_sums
+    >>> from dpframe.theory.formulas.sensitivity.grouped import Contribution, row_sums
     >>> paired_l1(row_sums(Contribution(groups=3, rows_per_group=2, rows=4), -5, 5, "add-remove"))
     Fraction(40, 1)
     """
@@ -98,8 +97,7 @@ def pair_gains(
     Source: ours
     Errors: none here
 
-    >>> from dpframe.noise import rounded_reach
-    from dpframe.theory.formulas.sensitivity.grouped import Contribution, row_counts, row_sums
+    >>> from dpframe.theory.formulas.sensitivity.grouped import Contribution, row_counts, row_sums
     >>> one = Contribution(groups=3, rows_per_group=2, rows=4)
     >>> total, count = row_sums(one, -5, 5, "add-remove"), row_counts(one, "add-remove")
     >>> pair_gains(total, count, 5, (Fraction(1), Fraction(1)), mean_only=False)
