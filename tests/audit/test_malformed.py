@@ -368,6 +368,7 @@ def prices(value):
 
 LAWFUL = {
     **{(name, "epsilon"): prices for name in ("accuracy", "plot")},
+    ("dp.Auto", "share"): lambda v: v is None or positive(v),
     **dict.fromkeys(["width", "height", "sort"], lambda v: v is None),
     "title": lambda v: v is None or isinstance(v, str),
     **dict.fromkeys(LIMITS, lambda v: v is None or whole(v)),

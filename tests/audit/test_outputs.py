@@ -51,7 +51,8 @@ def lacking(table):
 
 
 def numbers(release):
-    return release.table[release.table.columns[1]].to_numpy()
+    """The number of each group, also where noise hides it altogether."""
+    return release.fill().table[release.table.columns[1]].to_numpy()
 
 
 def found(release):
