@@ -18,7 +18,7 @@ from suite import TALLY, refused
 
 import dpframe as dp
 from dpframe import engine as asked
-from dpframe.errors import DpFrameError
+from dpframe.errors import DpFrameError, UnsupportedOperation
 from dpframe.plan import grid
 from dpframe.plan.types import kind
 
@@ -165,9 +165,14 @@ def hold(engine, names, unit, *, each):
                 accepted.append(aggregate)
             except DpFrameError as error:
                 failures += refused(engine.name, f"aggregate {type(aggregate).__name__.lower()}", error)
-    for start in range(0, len(accepted), 30):
-        ask = grouped.agg(**{f"x{i}": aggregate for i, aggregate in enumerate(accepted[start : start + 30])})._question
-        asked.validate(ask)
+    at_once = 1 if engine.name.startswith("sqlite") else 30  # its parser has no room for many
+    for start in range(0, len(accepted), at_once):
+        ask = grouped.agg(**{f"x{i}": one for i, one in enumerate(accepted[start : start + at_once])})._question
+        try:
+            asked.validate(ask)
+        except UnsupportedOperation as error:
+            failures += refused(engine.name, f"aggregate {type(accepted[start]).__name__.lower()}", error)
+            continue
         totals = asked.totals(ask, 1)
         assert totals.keys["key"].to_list() == list(range(many))
         for paid, values in zip(ask.read, map(np.asarray, totals.values), strict=True):
