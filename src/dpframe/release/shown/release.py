@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, NoReturn
@@ -10,66 +10,45 @@ from typing import Any, NoReturn
 import numpy as np
 import polars as pl
 
-from dpframe.arrays import Floats
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import RELEASE, Covers, ReleasedColumn, read_covers
+from dpframe.plan import RELEASE, Covers, read_covers
 from dpframe.release.accuracy import (
     check_alpha,
     check_ci,
-    check_column,
     check_rows,
     low_and_high,
     read_ci,
     with_intervals,
 )
-from dpframe.release.answer import (
-    check_limit_of_numbers,
-    is_total,
-    known_nonnegative,
-    nonnegative,
-    read_base,
-    read_suppression,
-    rounded,
-)
 from dpframe.release.estimators import estimator_of
+from dpframe.release.shown.changes import Changes
 from dpframe.release.shown.charts import (
-    Grouped,
-    Look,
-    check_label,
     decimals,
-    grouped_chart,
-    heatmap,
-    in_words,
     margin,
-    read_look,
-    title_of,
 )
-from dpframe.release.shown.comparisons import Shrinks
 from dpframe.release.shown.crosstab import (
     BOUNDS_SHOWN,
-    Crosstab,
     as_text,
     described,
     described_errors,
     described_table,
     errors_across,
     laid_out,
-    unlike,
 )
 from dpframe.release.shown.derived import Derives
 from dpframe.release.shown.error_tables import crosstab, error_table, largest_errors, noise_table
 from dpframe.release.shown.files import grid_html, in_decimals, long_html, write_csv
 from dpframe.release.shown.left_out import scope, with_left_out
-from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES
+from dpframe.release.shown.pictures import Draws
 from dpframe.release.shown.sdmx import check_structure, sdmx_table
 from dpframe.release.shown.usefulness import HIDDEN, mostly_noise
-from dpframe.usage import RELEASED, NoNumber, explains, warn
+from dpframe.usage import RELEASED, NoNumber, explains
 
 
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
+class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
     """A released table with its cost and its errors.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow; type checkers know
@@ -81,7 +60,6 @@ class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
     _habits = RELEASE
     _instead = "A release is not a number: type .value, or .table where it has several."
 
-    _set: int = 1  # the number of tables that were released together and agree where they share columns
     _ci: float | None = None  # the confidence of the interval columns, if they are shown
 
     def _advice(self, name: str) -> str:
@@ -265,136 +243,6 @@ class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
         """
         return replace(self, _numbers=replace(self._numbers, filled=True))
 
-    def nonnegative(self) -> Release[Table_co]:
-        """Remove negative numbers from counts, and from sums of nonnegative values. It is post-processing and free.
-
-        Output: a release with the nearest table (least squares) that has no negative number and keeps the total. A
-                crosstab also keeps its row and column totals (totals below 0 become 0); if cells are missing, only its
-                total. In columns that do not add up, each negative number becomes 0. Numbers may no longer be whole:
-                see `round`
-        Bound:  no row is read: see `dpframe.release.answer.postprocess.nonnegative`. Small cells become smaller by the
-                amount that lifts the negative ones, so totals stay unbiased
-        Warns:  DpFrameWarning for one of several marginals or levels, which then no longer agrees with the others
-        Errors: UnsupportedOperation if the release has no such column; for a level of a hierarchy that was suppressed
-
-        >>> import polars as pl, dpframe as dp
-        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
-        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
-        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
-        >>> bool((query.release(epsilon=0.5).nonnegative().table["count"] >= 0).all())
-        True
-        """
-        return self._adjusted(nonnegative, known_nonnegative, "nonnegative", pl.Float64())
-
-    def round(self, base: int = 1) -> Release[Table_co]:
-        """Round counts and sums to integers, or multiples of 5 or 10, that still add up. It is free.
-
-        Input:  base: of which whole number they become multiples: `round(5)`. Decimals are rounded in the table
-        Output: a release in which each cell becomes one of its two neighbouring multiples, and so do the total and, in
-                a crosstab, the row and column totals. Means, quantiles and other columns do not change. Intervals stay
-                those of the numbers as drawn, so that they may lie beside a rounded number
-        Bound:  no row is read: see `dpframe.release.answer.postprocess.rounded`
-        Warns:  DpFrameWarning for one of several marginals or levels, which then no longer agrees with the others
-        Errors: UnsupportedOperation as for `nonnegative`, and if a number does not fit in a 64-bit integer;
-                InvalidArgument for another base, and beside suppressed numbers if the base is not below their limit
-
-        >>> import polars as pl, dpframe as dp
-        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
-        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
-        >>> bool((out.round(5).table["count"] % 5 == 0).all())
-        True
-        """
-        multiple = read_base(base)
-        if self._numbers.protects:
-            check_limit_of_numbers(self._numbers.below or 0.0, multiple, secondary=True)
-        outputs, long = self._numbers.outputs, self._numbers.long
-        totals = [long.get_column(o.name).cast(pl.Float64).abs().max() for o in outputs if is_total(o)]
-        if any(isinstance(most, float) and most >= 2.0**62 for most in totals):
-            raise UnsupportedOperation("round(): a number of this release does not fit in a 64-bit integer.")
-        return self._adjusted(lambda cells: rounded(cells, multiple), is_total, "round", pl.Int64(), multiple)
-
-    def suppress(
-        self, below: float, marker: str | tuple[str, str] | None = None, *, secondary: bool | None = None
-    ) -> Release[Table_co]:
-        """Replace the numbers of small groups by null. It is post-processing and free.
-
-        Input:  below: a number above 0. It is compared with the first count of the release; if there is no count, with
-                the noisy number of values of its first mean, otherwise with its first column of numbers; marker: the
-                text that stands for them in CSV, Excel, LaTeX and HTML, such as "<10"; a pair has a second text for
-                numbers that are hidden with them, "*" by default; secondary: whether other numbers are hidden too, so
-                that no hidden number can be pinned down: see Bound. By default it is True for a crosstab with margins
-                or shares, unless other tables of its release show its margins too
-        Output: a release in which groups and margins with a smaller number are null. The other margins still include
-                the suppressed groups. Of several such steps the strictest applies. Privacy does not need this step,
-                since the numbers are noisy; it hides groups whose numbers are mostly noise. In a crosstab with margins
-                a single hidden cell of a row is the margin less the others; `secondary` hides more, the smallest
-                numbers that are enough. Of numbers that were rounded to 5 or 10, the limit has to be above that. After
-                `nonnegative()` it also leaves out intervals and what limits leave out, since they would tell the
-                numbers before that step; `out.accuracy()` before `suppress` has them
-        Bound:  with `secondary`, readers who know the limit, the marks, and that numbers are whole and not negative
-                (where they are) find no hidden number of the table within less than half of the limit: the largest and
-                the smallest value that it may have are at least below // 2 apart, and at least 1; below / 2 where
-                numbers are not whole. For means, this holds for their counts. If two marks would tell more, all hidden
-                numbers have the second one. What other tables say is not looked at. See
-                `dpframe.release.answer.suppression`
-        Errors: InvalidArgument; UnsupportedOperation if no number was released
-
-        >>> import polars as pl, dpframe as dp
-        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
-        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
-        >>> out.suppress(below=1e9).table["count"].to_list()
-        [None, None]
-        >>> print(out.suppress(below=1e9, marker="few").to_csv())
-        city,count
-        Bonn,few
-        Kiel,few
-        <BLANKLINE>
-        """
-        layout = self._numbers.layout
-        step = read_suppression(
-            below, marker, secondary, sums=self._set == 1 and bool(layout.margins or layout.normalize)
-        )
-        check_limit_of_numbers(step.below, self._numbers.base, secondary=step.secondary)
-        if all(not estimator_of(output).is_number for output in self._numbers.outputs):  # or there is none at all
-            raise UnsupportedOperation("suppress(): this release has no count; release one beside it: n=dp.count().")
-        if step.secondary and self._set > 1:
-            raise UnsupportedOperation(
-                "suppress(secondary=True): other tables of this release show the margins of this one, and what they "
-                "show is not looked at. Leave secondary= out, or release one table by itself: crosstab(...)."
-                if self._numbers.noise.fitted_tables == "marginals"
-                else "suppress(secondary=True): other levels of this release show sums of this one. Hide numbers of "
-                "all levels together: out.suppress(below=..., secondary=True)."
-            )
-        numbers = replace(self._numbers, suppression=step.after(self._numbers.suppression))
-        return replace(self, _numbers=numbers, _steps=(*self._steps, step.sentence))
-
-    def _adjusted(
-        self,
-        change: Callable[[Floats], np.ndarray],
-        applies: Callable[[ReleasedColumn], bool],
-        verb: str,
-        dtype: pl.DataType,
-        base: int = 1,
-    ) -> Release[Table_co]:
-        outputs = [output for output in self._numbers.outputs if applies(output)]
-        if not outputs:
-            raise UnsupportedOperation(
-                f"{verb}(): this release has no {CHANGEABLE[verb]}, so there is nothing to change."
-            )
-        if self._numbers.hidden_together is not None:
-            raise UnsupportedOperation(
-                f"{verb}(): other levels show sums of the hidden numbers of this one. Change all of them together, "
-                f"before they are hidden: out.{verb}().suppress(below=...)."
-            )
-        changes = CHANGES[verb] if base == 1 else f"multiples of {base} that still add up"
-        sentences = [f"{verb}(): {changes} ({', '.join(output.name for output in outputs)})"]
-        if self._set > 1 and APART not in self._steps:
-            warn(CHANGED_ALONE.format(verb=verb, number=self._set, tables=self._numbers.noise.fitted_tables))
-            sentences.append(APART)
-        numbers = self._numbers.changed(outputs, change, dtype, base)
-        numbers = replace(numbers, lifted=numbers.lifted or verb == "nonnegative")
-        return replace(self, _numbers=numbers, _steps=(*self._steps, *sentences))
-
     # How exact it is
 
     @property
@@ -486,12 +334,6 @@ class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
         return [output.name for output in self._numbers.outputs if not estimator_of(output).is_number]
 
     @property
-    def _likely(self) -> list[str]:
-        """The quantiles whose margins of error are not proved; see `accuracy`."""
-        quantities = ((output.name, output.totals[0][1]) for output in self._numbers.outputs)
-        return [name for name, m in quantities if m.between and not m.surely(0.05)]
-
-    @property
     def _words(self) -> str:
         return f"{self.table}\n\nReleased at {self.cost}."
 
@@ -508,14 +350,6 @@ class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
     def _about_bounds(self) -> list[str]:
         """The sentence of a description about its rows "min" and "max"."""
         return [BOUNDS_SHOWN] if self._numbers.layout.is_description else []
-
-    @property
-    def _unseen(self) -> list[str]:
-        """A sentence for each column whose bounds `dp.Auto` could not choose."""
-        return [
-            f"Bounds of {column!r} could not be chosen surely, noise hides most values; they are {ends}: see report()."
-            for column, ends in self._statement.get("chosen", {}).get("unseen", {}).items()
-        ]
 
     def _table_html(self) -> str:
         grid = crosstab(self._numbers, 0.05)
@@ -538,103 +372,3 @@ class Release(NoNumber, Shrinks[Table_co], Derives[Table_co]):
         if len(self._chosen) < len(numbers.outputs):
             sentence += f" In small type: 95% margins of error {numbers.covers.margins}{escape(likely)}."
         return f"<div class='dpframe'>{self._table_html()}<p>{sentence}{steps}</p></div>"
-
-    def plot(
-        self,
-        column: str | None = None,
-        *,
-        title: str | None = None,
-        width: int | None = None,
-        height: int | None = None,
-        sort: str | None = None,
-        label: str | None = None,
-        kind: str | None = None,
-    ) -> Any:
-        """A chart of the released numbers with their 95% margins of error (Altair); no row is read for it.
-
-        Groups are bars with whiskers: horizontal bars for names, vertical bars for bins and numbers. Dates and bins of
-        dates are lines in a band; a crosstab has shaded cells. With two keys, one of them becomes colours if it has at
-        most six values. A number that is no larger than its margin of error is pale, in a crosstab hatched. Values that
-        are dates or times are points, since a bar would need a zero. If there are more groups than fit into 800 pixels,
-        the largest are shown, and the subtitle says how many are not.
-
-        Several quantiles of one column are drawn together, unless `column` names one of them.
-
-        Input:  column: which released column, by default the first; label: the numbers in your words, such as "people
-                per day", for the title and the axis; kind: "heatmap" for a row of shaded cells for each group with all
-                released columns, as of a cohort table; title: replaces the title from the question, ""
-                for none; width, height: size of the picture (pixels; for a crosstab the largest size); sort: "keys" for
-                the order of the table, "descending" or "ascending" for the order of the numbers
-        Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes; it has no background, and its
-                texts are readable on light and dark pages
-        Errors: UnsupportedOperation without the extra `charts`, for a single number, and if no group was released;
-                InvalidArgument for a column that was not released, and for other values of the arguments
-        """
-        numbers, look = self._numbers, read_look(title, width, height, sort)
-        names = [output.name for output in numbers.outputs]
-        check_column(column, names, "plot")
-        if not numbers.by:
-            instead = ".table" if numbers.layout.is_description or len(names) != 1 else ".value"
-            raise UnsupportedOperation(f"plot(): this release has no groups, so there is no chart: type {instead}")
-        if not names:
-            raise UnsupportedOperation("plot(): this release has keys alone, so there are no numbers to draw.")
-        check_label(label)
-        if kind is not None:
-            return self._heatmap(kind, look, label)
-        (output_shown,) = [output for output in numbers.outputs if output.name == (column or names[0])]
-        if not estimator_of(output_shown).is_number:
-            raise UnsupportedOperation(f"plot(): {output_shown.name!r} holds selected values, not numbers to draw.")
-        words = label or in_words(self.derivation, output_shown.name)
-        question_title = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
-        lines = scope(numbers, None, self._statement.get("left_out", ()), output_shown.name)  # whiskers have their own
-        heading = self._heading(question_title, [*lines, *self._unseen])
-        grid = crosstab(numbers, 0.05)
-        if grid is not None:
-            signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
-            grid = grid.in_percent() if parts else grid
-            return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers)
-        errors, by = error_table(numbers, 0.05), numbers.by
-        ranks = self._quantiles(output_shown) if column is None else {}
-        if ranks:
-            words, name = label or f"Quantiles of {output_shown.name.rpartition('_')[0]}", unlike("quantile", set(by))
-            errors = errors.filter(pl.col("column").is_in(list(ranks)))
-            errors.insert_column(len(by), errors["column"].replace_strict(ranks, return_dtype=pl.String).alias(name))
-            heading, by = self._heading(title_of(self.derivation, words, by), [*lines, *self._unseen]), (*by, name)
-        else:
-            errors = errors.filter(pl.col("column") == output_shown.name)
-        collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
-        dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers
-        return grouped_chart(Grouped(by, errors, dtype, words, rest=collected, sure=sure, covers=covers), heading, look)
-
-    def _quantiles(self, output: ReleasedColumn) -> dict[str, str]:
-        """The names of the quantiles of a column, and the rank of each as text; none where there is one alone."""
-        total = output.totals[0][1]
-        if output.rank is None or total.column is None:
-            return {}
-        same = [o for o in self._numbers.outputs if o.rank is not None and o.totals[0][1].column == total.column]
-        return {o.name: f"{float(o.rank):g}" for o in same if o.rank is not None} if len(same) > 1 else {}
-
-    def _heatmap(self, kind: str, look: Look, label: str | None) -> Any:
-        """The released columns beside one another, for each group a row of shaded cells."""
-        numbers = self._numbers
-        outputs = [o for o in numbers.outputs if estimator_of(o).is_number and o.dtype is None]
-        if not isinstance(kind, str) or kind != "heatmap" or not numbers.layout.is_long or not outputs:
-            raise InvalidArgument("plot: kind='heatmap' is for numbers of groups, a column for each number.")
-        errors, height = error_table(numbers, 0.05), numbers.long.height
-        tables = [errors.filter(pl.col("column") == output.name) for output in outputs]
-        values = np.array([table["value"].to_list() for table in tables], np.object_).T
-        lower, upper = (
-            np.column_stack([table[end].fill_null(np.nan).to_numpy() for table in tables]) for end in ("lower", "upper")
-        )
-        rows, columns = numbers.long.select(numbers.by).rows(), [(output.name,) for output in outputs]
-        sizes = height, len(outputs)
-        grid = Crosstab(numbers.by, ("column",), rows, columns, values, lower, upper, sizes, whole=False)
-        words = label or "Released number"
-        heading = self._heading(title_of(self.derivation, label or ", ".join(o.name for o in outputs), numbers.by))
-        signed = not all(_never_negative(output) for output in outputs)
-        return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers)
-
-
-def _never_negative(output: ReleasedColumn) -> bool:
-    """Whether no number of a column can be negative without noise."""
-    return known_nonnegative(output) or (output.bounds is not None and output.bounds.lower >= 0)

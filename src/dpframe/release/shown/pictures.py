@@ -1,0 +1,163 @@
+"""`Release.plot`: the released numbers as bars, lines or shaded cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpframe.engine import Table_co
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan import ReleasedColumn
+from dpframe.release.accuracy import (
+    check_column,
+)
+from dpframe.release.answer import (
+    Numbers,
+    known_nonnegative,
+)
+from dpframe.release.estimators import estimator_of
+from dpframe.release.shown.charts import (
+    Grouped,
+    Look,
+    check_label,
+    grouped_chart,
+    heatmap,
+    in_words,
+    read_look,
+    title_of,
+)
+from dpframe.release.shown.crosstab import (
+    Crosstab,
+    unlike,
+)
+from dpframe.release.shown.error_tables import crosstab, error_table
+from dpframe.release.shown.left_out import scope
+from dpframe.release.shown.released import Released
+
+
+class Draws(Released[Table_co]):
+    """A release of numbers that can be drawn."""
+
+    _numbers: Numbers
+
+    def plot(
+        self,
+        column: str | None = None,
+        *,
+        title: str | None = None,
+        width: int | None = None,
+        height: int | None = None,
+        sort: str | None = None,
+        label: str | None = None,
+        kind: str | None = None,
+    ) -> Any:
+        """A chart of the released numbers with their 95% margins of error (Altair); no row is read for it.
+
+        Groups are bars with whiskers: horizontal bars for names, vertical bars for bins and numbers. Dates and bins of
+        dates are lines in a band; a crosstab has shaded cells. With two keys, one of them becomes colours if it has at
+        most six values. A number that is no larger than its margin of error is pale, in a crosstab hatched. Values that
+        are dates or times are points, since a bar would need a zero. If there are more groups than fit into 800 pixels,
+        the largest are shown, and the subtitle says how many are not.
+
+        Several quantiles of one column are drawn together, unless `column` names one of them.
+
+        Input:  column: which released column, by default the first; label: the numbers in your words, such as "people
+                per day", for the title and the axis; kind: "heatmap" for a row of shaded cells for each group with all
+                released columns, as of a cohort table; title: replaces the title from the question, ""
+                for none; width, height: size of the picture (pixels; for a crosstab the largest size); sort: "keys" for
+                the order of the table, "descending" or "ascending" for the order of the numbers
+        Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes; it has no background, and its
+                texts are readable on light and dark pages
+        Errors: UnsupportedOperation without the extra `charts`, for a single number, and if no group was released;
+                InvalidArgument for a column that was not released, and for other values of the arguments
+        """
+        numbers, look = self._numbers, read_look(title, width, height, sort)
+        names = self._drawable(column)
+        check_label(label)
+        if kind is not None:
+            return self._heatmap(kind, look, label)
+        (output_shown,) = [output for output in numbers.outputs if output.name == (column or names[0])]
+        if not estimator_of(output_shown).is_number:
+            raise UnsupportedOperation(f"plot(): {output_shown.name!r} holds selected values, not numbers to draw.")
+        words = label or in_words(self.derivation, output_shown.name)
+        question_title = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
+        lines = scope(numbers, None, self._statement.get("left_out", ()), output_shown.name)  # whiskers have their own
+        heading = self._heading(question_title, [*lines, *self._unseen])
+        grid = crosstab(numbers, 0.05)
+        if grid is not None:
+            signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
+            grid = grid.in_percent() if parts else grid
+            return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers)
+        errors, by = error_table(numbers, 0.05), numbers.by
+        ranks = self._quantiles(output_shown) if column is None else {}
+        if ranks:
+            words, name = label or f"Quantiles of {output_shown.name.rpartition('_')[0]}", unlike("quantile", set(by))
+            errors = errors.filter(pl.col("column").is_in(list(ranks)))
+            errors.insert_column(len(by), errors["column"].replace_strict(ranks, return_dtype=pl.String).alias(name))
+            heading, by = self._heading(title_of(self.derivation, words, by), [*lines, *self._unseen]), (*by, name)
+        else:
+            errors = errors.filter(pl.col("column") == output_shown.name)
+        collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
+        dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers
+        return grouped_chart(Grouped(by, errors, dtype, words, rest=collected, sure=sure, covers=covers), heading, look)
+
+    def _drawable(self, column: str | None) -> list[str]:
+        """The names of the released columns. Errors: where there is nothing to draw, see `plot`."""
+        numbers = self._numbers
+        names = [output.name for output in numbers.outputs]
+        check_column(column, names, "plot")
+        if not numbers.by:
+            instead = ".table" if numbers.layout.is_description or len(names) != 1 else ".value"
+            raise UnsupportedOperation(f"plot(): this release has no groups, so there is no chart: type {instead}")
+        if not names:
+            raise UnsupportedOperation("plot(): this release has keys alone, so there are no numbers to draw.")
+        return names
+
+    @property
+    def _likely(self) -> list[str]:
+        """The quantiles whose margins of error are not proved; see `accuracy`."""
+        quantities = ((output.name, output.totals[0][1]) for output in self._numbers.outputs)
+        return [name for name, m in quantities if m.between and not m.surely(0.05)]
+
+    @property
+    def _unseen(self) -> list[str]:
+        """A sentence for each column whose bounds `dp.Auto` could not choose."""
+        return [
+            f"Bounds of {column!r} could not be chosen surely, noise hides most values; they are {ends}: see report()."
+            for column, ends in self._statement.get("chosen", {}).get("unseen", {}).items()
+        ]
+
+    def _quantiles(self, output: ReleasedColumn) -> dict[str, str]:
+        """The names of the quantiles of a column, and the rank of each as text; none where there is one alone."""
+        total = output.totals[0][1]
+        if output.rank is None or total.column is None:
+            return {}
+        same = [o for o in self._numbers.outputs if o.rank is not None and o.totals[0][1].column == total.column]
+        return {o.name: f"{float(o.rank):g}" for o in same if o.rank is not None} if len(same) > 1 else {}
+
+    def _heatmap(self, kind: str, look: Look, label: str | None) -> Any:
+        """The released columns beside one another, for each group a row of shaded cells."""
+        numbers = self._numbers
+        outputs = [o for o in numbers.outputs if estimator_of(o).is_number and o.dtype is None]
+        if not isinstance(kind, str) or kind != "heatmap" or not numbers.layout.is_long or not outputs:
+            raise InvalidArgument("plot: kind='heatmap' is for numbers of groups, a column for each number.")
+        errors, height = error_table(numbers, 0.05), numbers.long.height
+        tables = [errors.filter(pl.col("column") == output.name) for output in outputs]
+        values = np.array([table["value"].to_list() for table in tables], np.object_).T
+        lower, upper = (
+            np.column_stack([table[end].fill_null(np.nan).to_numpy() for table in tables]) for end in ("lower", "upper")
+        )
+        rows, columns = numbers.long.select(numbers.by).rows(), [(output.name,) for output in outputs]
+        sizes = height, len(outputs)
+        grid = Crosstab(numbers.by, ("column",), rows, columns, values, lower, upper, sizes, whole=False)
+        words = label or "Released number"
+        heading = self._heading(title_of(self.derivation, label or ", ".join(o.name for o in outputs), numbers.by))
+        signed = not all(_never_negative(output) for output in outputs)
+        return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers)
+
+
+def _never_negative(output: ReleasedColumn) -> bool:
+    """Whether no number of a column can be negative without noise."""
+    return known_nonnegative(output) or (output.bounds is not None and output.bounds.lower >= 0)
