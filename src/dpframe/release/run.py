@@ -166,11 +166,7 @@ def settled(
     else:
         record = receipt.stored
         answers = unpacked(record.data)
-        choices = [entry.get("chosen") for entry in record.statement["releases"]]
-        questions = [
-            pair if choice is None else restored(pair[0], choice, price)
-            for pair, choice in zip(questions, choices, strict=True)
-        ]
+        questions = _as_chosen(questions, record.statement, price)
         reasons = [derivation(question) for question, _ in questions]
     again = told(account, receipt, name, [question for question, _ in questions])
     whole = len(questions) == 1 and "chosen" not in record.statement["releases"][0]
@@ -182,6 +178,15 @@ def settled(
         for number, (pair, why, answer, entry) in enumerate(
             zip(questions, reasons, answers, stored["releases"], strict=True)
         )
+    ]
+
+
+def _as_chosen(questions: Sequence[PricedQuestion], stored: Mapping[str, Any], price: Price) -> list[PricedQuestion]:
+    """The questions with the limits and bounds that `dp.Auto` chose for a stored answer."""
+    choices = [entry.get("chosen") for entry in stored["releases"]]
+    return [
+        pair if choice is None else restored(pair[0], choice, price)
+        for pair, choice in zip(questions, choices, strict=True)
     ]
 
 
