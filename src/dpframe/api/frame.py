@@ -44,7 +44,7 @@ from dpframe.plan import (
     warn_of_public_units,
 )
 from dpframe.plan.declared import check_fact, completed, within_rows
-from dpframe.plan.steps import Rows, combine, rewrites, source_of
+from dpframe.plan.steps import PerUnit, Rows, combine, rewrites, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.usage import STEPS, elsewhere, explains
 
@@ -318,7 +318,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         Input:  features: count, n_unique, sum, mean, min, max, first and last of the unit's rows, named; bounds= clips
                 each value, unit_bounds= a sum
         Output: a frame with the columns that identify the unit and the features; it needs no limit on rows
-        Bound:  one row of a unit, made of its own rows alone; see `dpframe.plan.steps.combine.PerUnit`
+        Bound:  one row of a unit, made of its own rows alone; see `dpframe.plan.steps.features.PerUnit`
         Errors: UnsupportedOperation with `dp.Rows(k)` and for other aggregates; InvalidArgument, UnknownColumn,
                 WrongType
 
@@ -329,7 +329,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         """
         step, asked = read_aggregates(self._step, "per_unit", (), features)
         made = tuple((name, completed(feature, step.table, chosen=False)) for name, feature in asked)
-        each: steps.Step = combine.PerUnit(step, made)
+        each: steps.Step = PerUnit(step, made)
         for name, lower, upper in within_rows(made, step.table):
             each = rewrites.Clip(each, name, lower, upper)
         return self._then(each)

@@ -16,11 +16,11 @@ from dpframe.engine.stages.rows import as_bytes, lowered, readable, unit_names
 from dpframe.engine.stages.unit_features import per_unit
 from dpframe.engine.tables import Data
 from dpframe.plan import Column, ColumnDomain, Kind, kind
-from dpframe.plan.steps import FirstPeriods, PartitionPart, combine
+from dpframe.plan.steps import FirstPeriods, PartitionPart, PerUnit, combine
 
 
 @lowered.register
-def _(step: combine.PerUnit, live: frozenset[str], empty: bool) -> Frame:
+def _(step: PerUnit, live: frozenset[str], empty: bool) -> Frame:
     table = step.before.table
     identifiers = sorted(column.id for column in step.table.columns.values() if column.is_unit and column.id in live)
     features = {step.table.columns[name].id: feature for name, feature in step.made.items()}

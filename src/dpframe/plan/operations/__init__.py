@@ -10,25 +10,11 @@ from collections.abc import Mapping
 from dpframe.plan.operations.elementary import ELEMENTARY
 from dpframe.plan.operations.images import at_least, imaged
 from dpframe.plan.operations.numbers import DIVISIBLE, OF_NUMBERS
-from dpframe.plan.operations.patterns import (
-    OF_PATTERNS,
-    WHITE_SPACE,
-    WORD,
-    Chain,
-    Chars,
-    Choice,
-    Ends,
-    Group,
-    Mark,
-    Part,
-    Pattern,
-    Repeat,
-    Search,
-    Task,
-)
+from dpframe.plan.operations.pattern_parts import WORD, Chain, Chars, Choice, Group, Mark, Part, Repeat
+from dpframe.plan.operations.patterns import WHITE_SPACE, Ends, Pattern, Search, Task
 from dpframe.plan.operations.rules import Operation, overflows
 from dpframe.plan.operations.taylor import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
-from dpframe.plan.operations.texts_and_dates import LONGEST_TEXT, OF_PARTS, Form
+from dpframe.plan.operations.texts_and_dates import LONGEST_TEXT, OF_PARTS, OF_PATTERNS, Form
 from dpframe.plan.operations.values import OF_VALUES, cast_domain, clip_domain, fill_domain
 from dpframe.plan.operations.windows import OF_WINDOWS, TOTALS, Every, Window, difference_type, in_zone, is_local
 

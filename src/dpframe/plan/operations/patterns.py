@@ -9,77 +9,35 @@ one in which every set lists its characters, so that it never decides itself whi
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache, partial, reduce
-from itertools import pairwise
+from functools import lru_cache
 from typing import NoReturn
 
-import narwhals as nw
-
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan.columns import Bounds, ColumnDomain
-from dpframe.plan.operations.rules import Operation, Options, Rule, need
+from dpframe.plan.operations.pattern_parts import (
+    ANY,
+    WORD_SPANS,
+    Chain,
+    Chars,
+    Choice,
+    Group,
+    Mark,
+    Part,
+    Repeat,
+    Span,
+    chars,
+    is_certain,
+    least_of,
+    part_of_group,
+    size_of,
+    sure_groups,
+    written,
+)
 from dpframe.plan.types import check_text
 
-Span = tuple[int, int]  # code points, both of which belong to it
-_LAST = sys.maxunicode
 _TIMES, _LARGEST, _NESTED = 100, 1_000, 20  # repetitions of a part; characters in all when written out; groups
-
-
-@dataclass(frozen=True)
-class Chars:
-    """One character out of a set, as spans in order, none of which touches the next."""
-
-    spans: tuple[Span, ...]
-
-    def __contains__(self, code: int) -> bool:
-        return any(low <= code <= high for low, high in self.spans)
-
-
-class Mark(StrEnum):
-    """A place between two characters."""
-
-    START = "^"
-    END = "$"
-    WORD = r"\b"
-
-
-@dataclass(frozen=True)
-class Chain:
-    """Parts one behind the other."""
-
-    parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One of several parts; the first that leads to a match."""
-
-    parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True)
-class Repeat:
-    """A part several times: as often as possible, or as rarely."""
-
-    part: Part
-    least: int
-    most: int | None
-    lazy: bool
-
-
-@dataclass(frozen=True)
-class Group:
-    """A part whose text can be asked for by a number."""
-
-    part: Part
-    number: int
-
-
-Part = Chars | Mark | Chain | Choice | Repeat | Group
 
 
 class Pattern(str):
@@ -117,7 +75,7 @@ class Pattern(str):
     @property
     def least(self) -> int:
         """The fewest characters of a match."""
-        return _least(self.tree)
+        return least_of(self.tree)
 
     @property
     def certain(self) -> bool:
@@ -130,17 +88,15 @@ class Pattern(str):
         >>> Pattern("id ([0-9]+)").certain, Pattern("a|ab").certain, Pattern("a+?").certain
         (True, False, False)
         """
-        beside: dict[int, list[_Place]] = {}
-        part = _places(self.tree, beside)
-        return part is not None and all(map(_apart, [part.first, *beside.values()]))
+        return is_certain(self.tree)
 
     def form(self, group: int) -> str:
         """A regular expression of the texts that a group can hold; 0 is the whole match."""
-        return _written(_group(self.tree, group), "")
+        return written(part_of_group(self.tree, group), "")
 
     def check_group(self, number: int, call: str) -> None:
         """Refuse a group that is not in every match, or there more than once: engines differ in what it holds then."""
-        sure = _sure(self.tree)
+        sure = sure_groups(self.tree)
         if number and number not in sure:
             raise InvalidArgument(
                 f"{call}: {str(self)!r} has no group {number} that is in every match once. Put brackets around what is "
@@ -150,7 +106,7 @@ class Pattern(str):
 
     def written(self, word: str) -> str:
         r"""The pattern as an engine reads it, in which every set lists its characters. Input: word: its sign for \b."""
-        return _written(self.tree, word)
+        return written(self.tree, word)
 
 
 class Task(StrEnum):
@@ -186,34 +142,15 @@ class _OutsideError(Exception):
 
 
 _SIGNS = frozenset(r"\.^$*+?{}[]()|")
-_IN_SETS = frozenset(r"\]^-[&~")
 _DIGIT: Sequence[Span] = ((48, 57),)
-_WORD: Sequence[Span] = ((48, 57), (65, 90), (95, 95), (97, 122))
 _WHITE: Sequence[Span] = (
     *((9, 13), (32, 32), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029)),
     *((0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000)),
 )
 WHITE_SPACE = "".join(chr(code) for low, high in _WHITE for code in range(low, high + 1))
-_SETS = {"d": _DIGIT, "w": _WORD, "s": _WHITE}
+_SETS = {"d": _DIGIT, "w": WORD_SPANS, "s": _WHITE}
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v"}
 _COUNTED = re.compile(r"\{([0-9]{1,4})(,([0-9]{1,4})?)?\}")
-
-
-def chars(spans: Sequence[Span], *, opposite: bool = False) -> Chars:
-    """A set of spans in any order, or of all other characters."""
-    joined: list[Span] = []
-    for low, high in sorted(spans):
-        if joined and low <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
-        else:
-            joined.append((low, high))
-    if opposite:
-        starts, ends = [0, *(high + 1 for _, high in joined)], [*(low - 1 for low, _ in joined), _LAST]
-        joined = [(low, high) for low, high in zip(starts, ends, strict=True) if low <= high]
-    return Chars(tuple(joined))
-
-
-WORD, ANY = chars(_WORD), chars([(10, 10)], opposite=True)
 
 
 @lru_cache(512)
@@ -232,7 +169,7 @@ class _Reader:
         tree = self.choice()
         if self.rest:
             self.refuse("a bracket ) without its (. Type \\) for the sign.")
-        if _size(tree) > _LARGEST:
+        if size_of(tree) > _LARGEST:
             self.refuse(f"written out, it has more than {_LARGEST:,} characters. Take fewer repetitions.")
         return tree
 
@@ -275,7 +212,7 @@ class _Reader:
             least, most = int(sign == "+"), 1 if sign == "?" else None
         else:
             return part
-        if not _least(part):
+        if not least_of(part):
             self.refuse("what may be empty is not repeated. Leave out the outer repetition.")
         if max(least, most or 0) > _TIMES or (most is not None and least > most):
             self.refuse(f"a repetition is counted from a smaller number to a larger one, up to {_TIMES}.")
@@ -370,160 +307,3 @@ class _Reader:
                 if max(low, first) <= min(high, last):
                     both.append((max(low, first) + by, min(high, last) + by))
         return chars(both)
-
-
-def _size(tree: Part) -> int:
-    """The characters and places of a pattern that is written out."""
-    match tree:
-        case Chain(parts) | Choice(parts):
-            return sum(map(_size, parts))
-        case Repeat(part):
-            return _size(part) * max(tree.least + 1, tree.most or 0)
-        case Group(part):
-            return _size(part)
-    return 1
-
-
-def _least(tree: Part) -> int:
-    """The fewest characters of a match."""
-    match tree:
-        case Chain(parts):
-            return sum(map(_least, parts))
-        case Choice(parts):
-            return min(map(_least, parts))
-        case Repeat(part):
-            return _least(part) * tree.least
-        case Group(part):
-            return _least(part)
-    return int(isinstance(tree, Chars))
-
-
-_Place = tuple[int, Chars]  # a set at its place in a pattern
-
-
-@dataclass(frozen=True)
-class _Places:
-    """Where a match of a part begins and ends, and whether it may be empty."""
-
-    empty: bool
-    first: list[_Place]
-    last: list[_Place]
-
-
-def _places(tree: Part, beside: dict[int, list[_Place]]) -> _Places | None:
-    """The places of a part; None if it asks for the shorter of two matches.
-
-    Input:  beside: for each place those that may come next, to which the part adds its own
-    """
-    match tree:
-        case Mark():
-            return _Places(True, [], [])
-        case Chars():
-            place = (len(beside), tree)
-            beside[place[0]] = []
-            return _Places(False, [place], [place])
-        case Group(part):
-            return _places(part, beside)
-        case Repeat(part, least, most, lazy):
-            inner = None if lazy else _places(part, beside)
-            if inner is not None and most != 1:
-                _join(inner, inner, beside)
-            return inner and _Places(inner.empty or not least, inner.first, inner.last)
-    several = [_places(part, beside) for part in tree.parts]
-    if None in several or (isinstance(tree, Choice) and any(part.empty for part in several if part)):
-        return None
-    return reduce(partial(_behind if isinstance(tree, Chain) else _either, beside), filter(None, several))
-
-
-def _join(one: _Places, other: _Places, beside: dict[int, list[_Place]]) -> None:
-    for number, _ in one.last:
-        beside[number] += other.first  # twice the same place is a choice too: to repeat a part, or what it stands in
-
-
-def _behind(beside: dict[int, list[_Place]], one: _Places, other: _Places) -> _Places:
-    _join(one, other, beside)
-    first = one.first + other.first * one.empty
-    return _Places(one.empty and other.empty, first, other.last + one.last * other.empty)
-
-
-def _either(_: dict[int, list[_Place]], one: _Places, other: _Places) -> _Places:
-    return _Places(False, one.first + other.first, one.last + other.last)
-
-
-def _apart(places: Sequence[_Place]) -> bool:
-    """Whether no character belongs to two of some sets."""
-    spans = sorted(span for _, one in places for span in one.spans)
-    return all(high < low for (_, high), (low, _) in pairwise(spans))
-
-
-def _sure(tree: Part) -> frozenset[int]:
-    """The groups that are in every match once."""
-    match tree:
-        case Chain(parts):
-            return frozenset().union(*map(_sure, parts))
-        case Group(part, number):
-            return _sure(part) | {number}
-    return frozenset()
-
-
-def _group(tree: Part, number: int) -> Part:
-    """The part of a pattern whose text is asked for by a number."""
-    pending = [tree]
-    while number and pending:
-        part = pending.pop()
-        if isinstance(part, Group) and part.number == number:
-            return part.part
-        pending += part.parts if isinstance(part, (Chain, Choice)) else [part.part] if hasattr(part, "part") else []
-    return tree
-
-
-def _written(tree: Part, word: str) -> str:
-    match tree:
-        case Chars():
-            return _set(tree)
-        case Mark():
-            return word if tree is Mark.WORD else tree.value
-        case Chain(parts):
-            return "".join(f"(?:{_written(p, word)})" if isinstance(p, Choice) else _written(p, word) for p in parts)
-        case Choice(parts):
-            return "|".join(_written(part, word) for part in parts)
-        case Group(part):
-            return f"({_written(part, word)})"
-    most = "" if tree.most is None else tree.most
-    return f"(?:{_written(tree.part, word)}){{{tree.least},{most}}}{'?' * tree.lazy}"
-
-
-def _set(one: Chars) -> str:
-    """A set that lists its characters, or those that do not belong to it."""
-    spans, opposite = one.spans, ""
-    if spans[-1][1] == _LAST:
-        spans, opposite = chars(spans, opposite=True).spans, "^"
-    if not spans:
-        return "(?:[a]|[^a])"
-    listed = "".join(_sign(low) if low == high else f"{_sign(low)}-{_sign(high)}" for low, high in spans)
-    return f"[{opposite}{listed}]"
-
-
-def _sign(code: int) -> str:
-    return f"\\{chr(code)}" if chr(code) in _IN_SETS else chr(code)
-
-
-def _of_text(dtype: nw.dtypes.DType, bounds: Bounds | None = None, *, missing: bool = False) -> Rule:
-    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-        need(call, args[0], "string")
-        return ColumnDomain(dtype, missing or args[0].nullable, bounds)
-
-    return rule
-
-
-OF_PATTERNS: Mapping[str, Operation] = {
-    "str.matches": Operation("{0}.str.contains({pattern!r}, regex=True)", _of_text(nw.Boolean(), Bounds(0, 1))),
-    "str.extract": Operation("{0}.str.extract({pattern!r}, {group})", _of_text(nw.String(), missing=True)),
-    "str.count_matches": Operation("{0}.str.count_matches({pattern!r})", _of_text(nw.Int64()), depth=4, size=5),
-    "str.replace_matches": Operation(
-        "{0}.str.replace({pattern!r}, {new!r}, regex=True, every={every})", _of_text(nw.String(), missing=True)
-    ),
-    "str.strip_chars": Operation("{0}.str.strip_chars{ends}({characters!r})", _of_text(nw.String())),
-    "str.strip_prefix": Operation("{0}.str.strip_prefix({literal!r})", _of_text(nw.String()), depth=2, size=3),
-    "str.strip_suffix": Operation("{0}.str.strip_suffix({literal!r})", _of_text(nw.String()), depth=2, size=3),
-}

@@ -13,10 +13,10 @@ from dpframe.plan.operations.rules import Operation, Options, Rule, need
 from dpframe.plan.types import check_text
 
 
-def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None) -> Rule:
+def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None, *, missing: bool = False) -> Rule:
     def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
         need(call, args[0], "string")
-        return ColumnDomain(dtype, args[0].nullable, bounds)
+        return ColumnDomain(dtype, missing or args[0].nullable, bounds)
 
     return rule
 
@@ -125,4 +125,17 @@ OF_PARTS: Mapping[str, Operation] = {
     "dt.ordinal_day": Operation("{0}.dt.ordinal_day()", _calendar(Bounds(1, 366), *_DAYS)),
     "dt.hour": Operation("{0}.dt.hour()", _calendar(Bounds(0, 23), *_TIMES)),
     "dt.minute": Operation("{0}.dt.minute()", _calendar(Bounds(0, 59), *_TIMES)),
+}
+
+
+OF_PATTERNS: Mapping[str, Operation] = {
+    "str.matches": Operation("{0}.str.contains({pattern!r}, regex=True)", _text(nw.Boolean(), Bounds(0, 1))),
+    "str.extract": Operation("{0}.str.extract({pattern!r}, {group})", _text(nw.String(), missing=True)),
+    "str.count_matches": Operation("{0}.str.count_matches({pattern!r})", _text(nw.Int64()), depth=4, size=5),
+    "str.replace_matches": Operation(
+        "{0}.str.replace({pattern!r}, {new!r}, regex=True, every={every})", _text(nw.String(), missing=True)
+    ),
+    "str.strip_chars": Operation("{0}.str.strip_chars{ends}({characters!r})", _text(nw.String())),
+    "str.strip_prefix": Operation("{0}.str.strip_prefix({literal!r})", _text(nw.String()), depth=2, size=3),
+    "str.strip_suffix": Operation("{0}.str.strip_suffix({literal!r})", _text(nw.String()), depth=2, size=3),
 }

@@ -19,6 +19,7 @@ from dpframe.plan.steps.combine import (
 )
 from dpframe.plan.steps.features import (
     Feature,
+    PerUnit,
     Pick,
     small,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "Filter",
     "FirstPeriods",
     "PartitionPart",
+    "PerUnit",
     "Pick",
     "Rows",
     "Source",

@@ -19,62 +19,11 @@ from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation,
 from dpframe.plan import declared
 from dpframe.plan.columns import Bounds, Column, ColumnDefaults, ColumnDomain, Limits, Table
 from dpframe.plan.possible import Possible
-from dpframe.plan.statistics import Aggregate
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
-from dpframe.plan.steps.features import Feature, Pick, feature
 from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.plan.types import Kind, Scalar, kind, show
 
 How = Literal["inner", "left"]
-
-
-@dataclass(frozen=True, eq=False)
-class PerUnit(Step):
-    """One row for each unit that has a row, made of that unit's rows alone.
-
-    Neighbours: tables that differ in the rows of one unit
-    Changes:    that unit's one row
-    Bound:      at most one row of a unit. Under "replace", exactly one row takes the place of one row, if no earlier
-                step could remove a unit's last row: neighbours then have equal numbers of units
-    Why:        rows with one identifier are one unit. A feature reads no row of another unit. It does not depend on the
-                order of rows: sums are exact, and ties are broken by value
-    Source:     the definition of user-level neighbours
-    """
-
-    effect = "per_unit"
-
-    before: Step
-    features: tuple[tuple[str, Aggregate], ...]
-
-    @cached_property
-    def made(self) -> dict[str, Feature]:
-        """Each feature, resolved."""
-        return {name: feature(name, aggregate, self.before.table) for name, aggregate in self.features}
-
-    @cached_property
-    def table(self) -> Table:
-        table = self.before.table
-        if not table.unit:
-            raise UnsupportedOperation(
-                "per_unit: with dp.Rows(k) nobody can tell which rows are one person's. Protect the table with "
-                "unit='...' to take one row for each."
-            )
-        units = {name: column for name, column in table.columns.items() if column.is_unit}
-        for name in self.made:
-            if name in units:
-                raise InvalidArgument(f"per_unit({name}=...): {name!r} says whose row it is; choose another name.")
-        table = replace(table, columns=units, single=True, limits=table.limits.and_also(Limits(max_rows=1)))
-        origins = {name: f"per_unit({name}={aggregate.typed})" for name, aggregate in self.features}
-        picked = {name: pick.column for name, pick in self.features if isinstance(pick, Pick)}
-        before = self.before.table.columns
-        return table.with_versions(
-            (name, replace(f.domain, origin=origins[name] if f.domain.bounds else f.domain.origin))
-            for name, f in self.made.items()
-        ).with_defaults({name: before[column].defaults for name, column in picked.items()})
-
-    @property
-    def typed(self) -> str:
-        return f"per_unit({', '.join(f'{name}={aggregate.typed}' for name, aggregate in self.features)})"
 
 
 def key_types(

@@ -1,19 +1,21 @@
-"""Features of one unit, computed from its rows for its one row: totals, extremes, first and last values."""
+"""One row for each unit: features computed from its rows, such as totals, extremes, first and last values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import narwhals as nw
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import nodes
-from dpframe.plan.columns import Auto, Bounds, ColumnDomain, Table
+from dpframe.plan.columns import Auto, Bounds, ColumnDomain, Limits, Table
 from dpframe.plan.nodes import Call, Name, Node
 from dpframe.plan.operations import at_least, clip_domain
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quantile, ReleasedColumn, Sum
+from dpframe.plan.steps.basic import Step
 from dpframe.plan.types import TIMES, Kind, cast_first, cast_to, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
 
@@ -162,3 +164,52 @@ def small(domain: ColumnDomain) -> bool:
     if domain.bounds is not None and domain.bounds.magnitude <= 2**31:
         return True
     return isinstance(domain.dtype, (nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16))
+
+
+@dataclass(frozen=True, eq=False)
+class PerUnit(Step):
+    """One row for each unit that has a row, made of that unit's rows alone.
+
+    Neighbours: tables that differ in the rows of one unit
+    Changes:    that unit's one row
+    Bound:      at most one row of a unit. Under "replace", exactly one row takes the place of one row, if no earlier
+                step could remove a unit's last row: neighbours then have equal numbers of units
+    Why:        rows with one identifier are one unit. A feature reads no row of another unit. It does not depend on the
+                order of rows: sums are exact, and ties are broken by value
+    Source:     the definition of user-level neighbours
+    """
+
+    effect = "per_unit"
+
+    before: Step
+    features: tuple[tuple[str, Aggregate], ...]
+
+    @cached_property
+    def made(self) -> dict[str, Feature]:
+        """Each feature, resolved."""
+        return {name: feature(name, aggregate, self.before.table) for name, aggregate in self.features}
+
+    @cached_property
+    def table(self) -> Table:
+        table = self.before.table
+        if not table.unit:
+            raise UnsupportedOperation(
+                "per_unit: with dp.Rows(k) nobody can tell which rows are one person's. Protect the table with "
+                "unit='...' to take one row for each."
+            )
+        units = {name: column for name, column in table.columns.items() if column.is_unit}
+        for name in self.made:
+            if name in units:
+                raise InvalidArgument(f"per_unit({name}=...): {name!r} says whose row it is; choose another name.")
+        table = replace(table, columns=units, single=True, limits=table.limits.and_also(Limits(max_rows=1)))
+        origins = {name: f"per_unit({name}={aggregate.typed})" for name, aggregate in self.features}
+        picked = {name: pick.column for name, pick in self.features if isinstance(pick, Pick)}
+        before = self.before.table.columns
+        return table.with_versions(
+            (name, replace(f.domain, origin=origins[name] if f.domain.bounds else f.domain.origin))
+            for name, f in self.made.items()
+        ).with_defaults({name: before[column].defaults for name, column in picked.items()})
+
+    @property
+    def typed(self) -> str:
+        return f"per_unit({', '.join(f'{name}={aggregate.typed}' for name, aggregate in self.features)})"
