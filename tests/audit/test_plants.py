@@ -64,7 +64,8 @@ from dpframe.errors import (
     WrongType,
 )
 from dpframe.noise import bits, correlated, cube_noises, family_tail, window_noise
-from dpframe.plan import allotments, columns, declared, grid, moments, operations, types
+from dpframe.plan import allotments, columns, declared, grid, moments, operations
+from dpframe.plan.keys import check_key
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine, rewrites
@@ -2228,7 +2229,7 @@ PLANTS = [
     ),
     Plant(
         "a type that pandas has not makes keys",
-        types.check_key,
+        check_key,
         "(nw.Int128, nw.UInt128)",
         "nw.UInt128",
         keys_are_paid_for_and_lost,

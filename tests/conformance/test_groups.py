@@ -23,9 +23,9 @@ from suite import TALLY, refused
 
 import dpframe as dp
 from dpframe import engine as asked
-from dpframe.api.questions import intervals_of
 from dpframe.errors import DpFrameError
 from dpframe.plan import Intervals
+from dpframe.plan.bins import intervals_of
 from dpframe.plan.types import kind
 
 ROWS = list(range(1, 200))  # of one unit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self, Unpack
 
@@ -33,37 +32,19 @@ from dpframe.plan import (
     Aggregate,
     Auto,
     Formula,
-    Intervals,
     Key,
     Keys,
     Layout,
     Question,
     check_choice,
-    number,
     read_keys,
     read_other,
 )
+from dpframe.plan.bins import intervals_of
 from dpframe.plan.declared import check_levels, limits_of, min_units_of
 from dpframe.plan.statistics import Several
 from dpframe.plan.steps import basic as steps
-from dpframe.usage import check_flags, explains
-
-
-def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, call: str) -> Intervals:
-    """The intervals of a histogram, with one below the edges (`underflow`) and one above (`overflow`)."""
-    check_flags(f"{call}: underflow= and overflow= are True or False.", underflow, overflow)
-    inner = Intervals.of(bins, right=False, closed_ends=not overflow, call=call)
-    if not underflow and not overflow:
-        return inner
-    first, last = inner.edges[0], inner.edges[-1]
-    if not isinstance(first, (int, float)):
-        raise InvalidArgument(f"{call}: underflow= and overflow= go with bins of numbers.")
-    edges, labels = inner.edges, inner.labels
-    if underflow:
-        edges, labels = (-math.inf, *edges), (f"< {number(first)}", *labels)
-    if overflow:
-        edges, labels = (*edges, math.inf), (*labels, f"≥ {number(last)}")
-    return Intervals(edges, labels, right=False, closed_ends=True)
+from dpframe.usage import explains
 
 
 def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:

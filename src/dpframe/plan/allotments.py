@@ -8,11 +8,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.plan.columns import Limits
 from dpframe.plan.statistics import Aggregate, Mean, ReleasedColumn, Sum
-from dpframe.plan.totals import Total, TotalKind, total_of_pair
+from dpframe.plan.totals import Total, TotalKind, row_total, total_of_pair
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.error import margin_shares
-from dpframe.theory.formulas.sensitivity import Contribution, OneSigned, Relation, merged, pair_gains, row_places
+from dpframe.theory.formulas.sensitivity import (
+    Contribution,
+    OneSigned,
+    Relation,
+    joint_l1,
+    merged,
+    pair_gains,
+    row_places,
+)
 
 TotalKey = tuple[object, ...]  # see `Total.key`
 
@@ -247,3 +256,36 @@ def with_margins(read: tuple[Allotment, ...], shape: tuple[int, int]) -> tuple[A
         if normal[source] or pure[source]
     ]
     return (replace(cells, share=normal["cells"], pure=pure["cells"]), *margins)
+
+
+def with_rows(
+    read: tuple[Allotment, ...],
+    outputs: Iterable[tuple[ReleasedColumn, tuple[Limits | None, UnitLimits]]],
+    threshold: Total | None,
+    verb: str,
+) -> tuple[Allotment, ...]:
+    """Pairs of a sum and a count of values, with what may share their price beside them.
+
+    That is a sum that follows from the pair, and for the first pair also the number of rows. The latter must be
+    released as it is. A number that finds the keys, or that another statistic needs, is measured by itself.
+    """
+    limited, by_key = list(outputs), {allotment.total.key: allotment for allotment in read}
+    apart = {total.key for output, _ in limited if not output.single for _, total in output.totals}
+    apart |= {threshold.key} if threshold is not None else set()
+    for output, (_, unit_limits) in limited:
+        pair = by_key[output.totals[0][1].key]
+        count = pair.beside.total if pair.beside is not None and pair.rows is None and pair.sum is None else None
+        if count is None:
+            continue
+        following = (p for p in read if p.total.follows == (pair.total, count))
+        pair = by_key[pair.total.key] = replace(pair, sum=next(following, None))
+        key = replace(row_total(unit_limits, verb), limits=count.limits).key
+        rows = by_key.get(key)
+        if rows is None or key in apart or not rows.total.sensitivity.l0 or count.kind is not TotalKind.VALUES:
+            continue
+        if count.columns == (pair.total.column,):
+            limits, one_row = unit_limits.contribution(verb), Fraction(2**count.fraction)
+            moved = joint_l1(limits, unit_limits.table.relation, one_row, unit_limits.cells)
+            by_key[pair.total.key] = replace(pair, rows=rows, joint=moved)
+            apart.add(key)
+    return tuple(by_key.values())

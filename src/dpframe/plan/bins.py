@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,6 +28,7 @@ from dpframe.plan.types import (
     show,
     ticks,
 )
+from dpframe.usage import check_flags
 
 
 @dataclass(frozen=True)
@@ -149,3 +151,20 @@ def check_interval(lower: object, upper: object, what: str) -> tuple[Any, Any]:
     if low is not None and high is not None and low > high:
         raise InvalidBounds(f"{what}: the lower bound {number(low)} is above the upper bound {number(high)}.")
     return low, high
+
+
+def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, call: str) -> Intervals:
+    """The intervals of a histogram, with one below the edges (`underflow`) and one above (`overflow`)."""
+    check_flags(f"{call}: underflow= and overflow= are True or False.", underflow, overflow)
+    inner = Intervals.of(bins, right=False, closed_ends=not overflow, call=call)
+    if not underflow and not overflow:
+        return inner
+    first, last = inner.edges[0], inner.edges[-1]
+    if not isinstance(first, (int, float)):
+        raise InvalidArgument(f"{call}: underflow= and overflow= go with bins of numbers.")
+    edges, labels = inner.edges, inner.labels
+    if underflow:
+        edges, labels = (-math.inf, *edges), (f"< {number(first)}", *labels)
+    if overflow:
+        edges, labels = (*edges, math.inf), (*labels, f"≥ {number(last)}")
+    return Intervals(edges, labels, right=False, closed_ends=True)

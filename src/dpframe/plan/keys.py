@@ -13,6 +13,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import ColumnDomain, Table
@@ -351,3 +352,16 @@ def _frame_rows(frame: Any, by: Sequence[str], call: str) -> object:
     wide = len(table.columns) > len(set(by))
     rows = list((table.select(*by).unique(maintain_order=True) if wide else table.select(*by)).iter_rows())
     return [row[0] for row in rows] if len(by) == 1 else rows
+
+
+def check_key(dtype: DType, name: str, what: str) -> None:
+    """Refuse a key column of 128-bit integers: no released table can hold them, since pandas has no type for them.
+
+    The type alone decides, never a cell. In DuckDB, sums of whole numbers have this type (HUGEINT). It is allowed for
+    values, units and conditions. Errors: WrongType
+    """
+    if isinstance(dtype, (nw.Int128, nw.UInt128)):
+        raise WrongType(
+            f"{what}: a column of type {show(dtype)} cannot be a key, since a released table holds whole numbers of 64 "
+            f"bits at most. First: .cast({name!r}, 'int64'), which is null where a number does not fit."
+        )

@@ -14,9 +14,8 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.errors import DpFrameError, InvalidArgument
-from dpframe.plan.columns import Bounds, ColumnDomain, Table
+from dpframe.plan.columns import Bounds, ColumnDomain, Possible, Table
 from dpframe.plan.operations import OPERATIONS, imaged
-from dpframe.plan.possible import Possible
 from dpframe.plan.types import Null, Scalar, kind_of_scalar, listed
 
 

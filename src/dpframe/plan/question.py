@@ -22,17 +22,18 @@ from dpframe.plan.allotments import (
     sums_of_pairs,
     with_margins,
     with_pairs,
+    with_rows,
 )
 from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_names, shares_of_bounds
-from dpframe.plan.keys import Key, Keys
+from dpframe.plan.keys import Key, Keys, check_key
 from dpframe.plan.layout import Layout, measured_shape
 from dpframe.plan.moments import Covers, share_of, with_moments
 from dpframe.plan.statistics import Aggregate, Formula, Mode, ReleasedColumn, cut_at_points
 from dpframe.plan.steps import Step
-from dpframe.plan.totals import Total, TotalKind, row_total, units_total, weights_total
-from dpframe.plan.types import Kind, check_key, kind, show
+from dpframe.plan.totals import Total, units_total, weights_total
+from dpframe.plan.types import Kind, kind, show
 from dpframe.plan.unit_limits import UnitLimits
-from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, joint_l1
+from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,34 +379,9 @@ class Question:
             read = one_signed_of_single_groups(read, self.outputs, self.cells, self.table.relation)
         if self.layout.form != "crosstab" and not self.undecided and self.other is None:
             read = moved_in_step(read, zip(self.outputs, self._limited, strict=True), self.threshold, self.verb)
-        return self._joined(read) if self.other is None else (*read, *self._rest_totals(read))
-
-    def _joined(self, read: tuple[Allotment, ...]) -> tuple[Allotment, ...]:
-        """Pairs of a sum and a count of values, with what may share their price beside them.
-
-        That is a sum that follows from the pair, and for the first pair also the number of rows. The latter must be
-        released as it is. A number that finds the keys, or that another statistic needs, is measured by itself.
-        """
-        by_key = {allotment.total.key: allotment for allotment in read}
-        apart = {total.key for output in self.outputs if not output.single for _, total in output.totals}
-        apart |= {self.threshold.key} if self.threshold is not None else set()
-        for output, (_, unit_limits) in zip(self.outputs, self._limited, strict=True):
-            pair = by_key[output.totals[0][1].key]
-            count = pair.beside.total if pair.beside is not None and pair.rows is None and pair.sum is None else None
-            if count is None:
-                continue
-            following = (p for p in read if p.total.follows == (pair.total, count))
-            pair = by_key[pair.total.key] = replace(pair, sum=next(following, None))
-            key = replace(row_total(unit_limits, self.verb), limits=count.limits).key
-            rows = by_key.get(key)
-            if rows is None or key in apart or not rows.total.sensitivity.l0 or count.kind is not TotalKind.VALUES:
-                continue
-            if count.columns == (pair.total.column,):
-                limits, one_row = unit_limits.contribution(self.verb), Fraction(2**count.fraction)
-                moved = joint_l1(limits, self.table.relation, one_row, self.cells)
-                by_key[pair.total.key] = replace(pair, rows=rows, joint=moved)
-                apart.add(key)
-        return tuple(by_key.values())
+        if self.other is not None:
+            return (*read, *self._rest_totals(read))
+        return with_rows(read, zip(self.outputs, self._limited, strict=True), self.threshold, self.verb)
 
     def with_followed(self, values: Sequence[Any]) -> list[tuple[Allotment, Any]]:
         """Each total that rows are `read` for with its exact values, and each that follows from two of them."""

@@ -387,19 +387,6 @@ def check_choice(value: object, choices: tuple[str, ...], what: str) -> None:
         raise InvalidArgument(f"{text}: choose {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}.")
 
 
-def check_key(dtype: DType, name: str, what: str) -> None:
-    """Refuse a key column of 128-bit integers: no released table can hold them, since pandas has no type for them.
-
-    The type alone decides, never a cell. In DuckDB, sums of whole numbers have this type (HUGEINT). It is allowed for
-    values, units and conditions. Errors: WrongType
-    """
-    if isinstance(dtype, (nw.Int128, nw.UInt128)):
-        raise WrongType(
-            f"{what}: a column of type {show(dtype)} cannot be a key, since a released table holds whole numbers of 64 "
-            f"bits at most. First: .cast({name!r}, 'int64'), which is null where a number does not fit."
-        )
-
-
 def counted(number: int, noun: str) -> str:
     """A number of things in words.
 

@@ -1,4 +1,4 @@
-"""The values that each row operation can give: see `dpframe.plan.possible.Possible`.
+"""The values that each row operation can give: see `dpframe.plan.columns.Possible`.
 
 Bounds of a result are held beside it, so only what they do not say is here. An operation without a rule may give any
 value of its type. Each rule may be too wide, and never too narrow: a value that it refuses is the result of no row.
@@ -15,7 +15,7 @@ from typing import Any
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.plan.columns import ColumnDomain
+from dpframe.plan.columns import ColumnDomain, Possible
 from dpframe.plan.operations.elementary import rounded
 from dpframe.plan.operations.images_of_texts import (
     as_text,
@@ -43,7 +43,6 @@ from dpframe.plan.operations.images_of_times import (
 )
 from dpframe.plan.operations.rules import Image, Options
 from dpframe.plan.operations.windows import is_local
-from dpframe.plan.possible import Possible
 from dpframe.plan.types import TIMES, Kind, as_held, integer_range, kind
 
 _EXACT = 2**50  # whole numbers below this in size are exact in floats, also after a rounded product

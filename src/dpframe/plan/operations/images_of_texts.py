@@ -8,10 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpframe.plan.columns import ColumnDomain
+from dpframe.plan.columns import ColumnDomain, Possible
 from dpframe.plan.operations.patterns import Pattern
 from dpframe.plan.operations.rules import Image, Options
-from dpframe.plan.possible import Possible
 from dpframe.plan.types import Kind, kind
 
 _LONG_KEY = 1_000  # characters; a longer text is not held against a pattern

@@ -13,10 +13,9 @@ from typing import Any
 
 from narwhals.dtypes import DType
 
-from dpframe.plan.columns import ColumnDomain
+from dpframe.plan.columns import ColumnDomain, Possible
 from dpframe.plan.operations.rules import Image, Options
 from dpframe.plan.operations.windows import Every, Window, is_local
-from dpframe.plan.possible import Possible
 from dpframe.plan.types import Kind, kind, ticks_of_a_second
 
 _EPOCH, _MONDAY, _DAY = dt.datetime(1970, 1, 1), dt.datetime(1970, 1, 5), dt.timedelta(days=1)

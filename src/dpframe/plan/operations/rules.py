@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.errors import WrongType
-from dpframe.plan.columns import Bounds, ColumnDomain
-from dpframe.plan.possible import Possible
+from dpframe.plan.columns import Bounds, ColumnDomain, Possible
 from dpframe.plan.types import Kind, cast_first, cast_to, kind, show
 
 Options = Mapping[str, Any]

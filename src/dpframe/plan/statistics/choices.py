@@ -9,10 +9,10 @@ from fractions import Fraction
 from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
 from dpframe.plan.columns import Auto, Bounds
 from dpframe.plan.grid import FEW
-from dpframe.plan.keys import read_keys
+from dpframe.plan.keys import check_key, read_keys
 from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, time_type, typed_bounds
 from dpframe.plan.totals import bounds_of, candidates_of, in_ticks, mode_total, number_column, rank_total, tree_total
-from dpframe.plan.types import TIMES, Kind, Scalar, check_key, kind, show
+from dpframe.plan.types import TIMES, Kind, Scalar, kind, show
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.rank_trees import tree_is_better
 

@@ -17,8 +17,7 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, WrongType
 from dpframe.plan import declared
-from dpframe.plan.columns import Bounds, Column, ColumnDefaults, ColumnDomain, Limits, Table
-from dpframe.plan.possible import Possible
+from dpframe.plan.columns import Bounds, Column, ColumnDefaults, ColumnDomain, Limits, Possible, Table
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
 from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.plan.types import Kind, Scalar, kind, show

@@ -383,8 +383,7 @@ _PLAIN: dict[type, np.dtype[Any]] = {
     float: np.dtype(np.float64),
     str: np.dtype(object),
 }
-# Names with the number of bits, as OpenDP and Polars write them.
-_NAMES: dict[str, Any] = {
+_NAMES: dict[str, Any] = {  # with the number of bits, as OpenDP and Polars write them
     "bool": bool,
     "int": int,
     "float": float,
