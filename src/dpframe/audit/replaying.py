@@ -174,7 +174,7 @@ class _Given:
     def __len__(self) -> int:
         return 0  # nothing in it is large
 
-    def astype(self, _: Any, *, copy: bool = True) -> _Given:
+    def astype(self, _: object, *, copy: bool = True) -> _Given:
         return self
 
     def __radd__(self, exact: Any) -> Array:
@@ -404,7 +404,7 @@ def _run(release: Callable[[Any], Any], table: Any, seed: int) -> tuple[Any, Tra
         return result, said
 
 
-def _seen(result: Any) -> tuple[list[Any], tuple[str, float, float]]:
+def _seen(result: object) -> tuple[list[Any], tuple[str, float, float]]:
     """All that results show, and what was charged for them together: its terms, its size, its δ."""
     results = result if isinstance(result, (list, tuple)) else [result]
     charges = {_entry(one): one.cost for one in results if hasattr(one, "cost")}
@@ -427,7 +427,7 @@ def _entry(result: Any) -> object:
     return result.certificate()["ledger"]["hash"] if certified else id(result)
 
 
-def _text(result: Any) -> str:
+def _text(result: object) -> str:
     return repr(vars(result) if hasattr(result, "__dict__") else result)
 
 

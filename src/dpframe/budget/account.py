@@ -153,12 +153,11 @@ class Budget(BudgetState):
             body |= self._payer.described(page.role)
             self._check_subject(page.subject, subject)
             earlier = known(page, body)
-            if earlier is not None:
-                again = refresh or (retry and page.result(earlier.number) is None)
-                answer = None if again else stored_answer(page, earlier, self._left(page.spent))
-                if answer is not None:
-                    return answer
-                loss = loss if within is None else within.again(loss)
+            answer = None if earlier is None else self._answered(page, earlier, refresh=refresh, retry=retry)
+            if answer is not None:
+                return answer
+            if earlier is not None and within is not None:
+                loss = within.again(loss)
             lost = retry and earlier is not None and is_pending(page, earlier.number)
             check_failures(page.failures)
             price = loss
@@ -175,6 +174,11 @@ class Budget(BudgetState):
         standing = self._standing(total, loss, normal) if self.terms is Terms.EITHER else None
         again, chain = earlier is not None, (entry.hash, previous)
         return Receipt(entry.number, entry.when, loss, self._left(total), None, failures, again, standing, *chain)
+
+    def _answered(self, page: Page, earlier: Entry, *, refresh: bool, retry: bool) -> Receipt | None:
+        """The stored answer of a name; None where it is paid again."""
+        again = refresh or (retry and page.result(earlier.number) is None)
+        return None if again else stored_answer(page, earlier, self._left(page.spent))
 
     def _enter(
         self,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from dpframe.budget import account
 from dpframe.budget.allowance.pace import Record
@@ -77,7 +76,7 @@ def _move(
     page: Page,
     record: Record,
     amount: Loss,
-    receives: dict[str, Any],
+    receives: dict[str, object],
     change: Loss,
 ) -> None:
     """Add both entries. Input: receives: the body of the second one; change: of what the budget counts as spent."""
