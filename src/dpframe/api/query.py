@@ -188,8 +188,7 @@ class Query(NoNumber, Expects[Table_co]):
         >>> out = query.release(epsilon=0.5, name="users")
         >>> out.table.shape, out.cost
         ((1, 1), Loss(epsilon=0.5, delta=0.0))
-        >>> again = query.release(epsilon=0.5, name="users")  # the stored table, for free
-        >>> again.table.equals(out.table)
+        >>> query.release(epsilon=0.5, name="users").table.equals(out.table)  # the stored table, for free
         True
         """
         budget, question = resolve_budget(self._budget, spender, purpose), self._covering(ci, covers, data)
