@@ -125,8 +125,6 @@ def protect(
     >>> frame.sum("spend").sensitivity["spend"].l1, frame.sum("spend", bounds=(0, 50)).sensitivity["spend"].l1
     (20, 100)
     """
-    if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
-        raise InvalidArgument("This frame is protected already.")
     people, file = read_people(declared.pop("people", None)), None if policy is None else Policy.read(policy)
     unit, neighbors, people = (unit, neighbors, people) if file is None else file.whose(unit, neighbors, people)
     source = replace(_source(frame, unit, neighbors, data), people=people)
@@ -185,6 +183,8 @@ _FACTS = ("bounds", "keys")
 
 def _source(frame: Any, unit: Unit, neighbors: str | None, data: Any) -> Source:
     """The table of whose rows a plan is, with its unit. Errors: those of `protect`."""
+    if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
+        raise InvalidArgument("This frame is protected already.")
     neighbors = "add-remove" if neighbors is None else neighbors
     check_choice(neighbors, ("add-remove", "replace"), "neighbors")
     held, origin = engine.adopt(frame), engine.read_origin(data)
