@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import polars as pl
@@ -12,7 +12,7 @@ import polars as pl
 from dpframe.budget import Budget, Loss, is_text, offered
 from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.release.shown import Exports, Release, Report
+from dpframe.release.shown import Exports, Release, Report, in_decimals
 from dpframe.release.stored import unpacked
 
 _MARGINS = (("every column", "shown where the question is released again under this name, for free"),)
@@ -56,25 +56,34 @@ def said_of(corrects: Correction | None) -> dict[str, str]:
     return {} if corrects is None else {"corrects": f"Takes the place of {corrects.name!r}: {corrects.because}"}
 
 
-def missing_of(release: object) -> dict[str, list[int]]:
-    """The rows of each column that are missing since noise hides their numbers, see `Release.fill`.
+class Shown(TypedDict, total=False):
+    """How a stored table is shown: rows of columns that are missing, see `Release.fill`, and decimals in files."""
 
-    They are kept with an answer: who reads it by name alone has neither the question nor the noise that they follow
-    from. They follow from released numbers, so keeping them tells nothing more.
+    missing: Mapping[str, Sequence[int]]
+    decimals: Mapping[str, int]
+
+
+def shown_of(release: object) -> Shown:
+    """What is kept with an answer of how it is shown; {} for kinds that hide no number.
+
+    Who reads it by name alone has neither the question nor the noise that this follows from. It follows from released
+    numbers, so keeping it tells nothing more.
     """
-    if not isinstance(release, Release):  # other kinds hide no number
+    if not isinstance(release, Release):
         return {}
-    return {name: np.flatnonzero(cells).tolist() for name, cells in release._numbers.empty.items() if cells.any()}
+    hidden = release._numbers.empty.items()
+    missing = {name: np.flatnonzero(cells).tolist() for name, cells in hidden if cells.any()}
+    return {"missing": missing, "decimals": dict(release._decimals)}
 
 
 class KeptAnswer(Exports):
     """A stored answer: its table, the time at which it was stored, and its privacy statement."""
 
     def __init__(
-        self, name: str, long: pl.DataFrame, when: dt.datetime, cost: Loss, statement: Mapping[str, Any]
+        self, name: str, long: pl.DataFrame, when: dt.datetime, cost: Loss, statement: Mapping[str, Any], shown: Shown
     ) -> None:
         self.name, self.when, self.cost = name, when, cost
-        self._long, self._statement = long, statement
+        self._long, self._statement, self._shown = _without(long, shown.get("missing", {})), statement, shown
 
     @property
     def table(self) -> pl.DataFrame:
@@ -83,6 +92,13 @@ class KeptAnswer(Exports):
 
     def _in_kind(self, kind: Kind) -> Any:
         return as_kind(self._long, kind)
+
+    def _marked(self, kind: Kind) -> Any:
+        return as_kind(in_decimals(self._long, self._decimals), kind)
+
+    @property
+    def _decimals(self) -> Mapping[str, int]:
+        return self._shown.get("decimals", {})
 
     def report(self) -> Report:
         """The privacy statement."""
@@ -113,15 +129,15 @@ def answer(budget: Budget, name: object) -> Any:
     later = [line.name for line in budget.entries() if _corrected(line.body) == name]
     note = {"superseded": f"{later[-1]!r} has taken the place of this release."} if later else {}
     statements = kept.statement["releases"]
-    missing = kept.statement.get("missing", [{}] * len(statements))  # earlier versions kept none
+    shown: Sequence[Shown] = kept.statement.get("shown", [{}] * len(statements))  # earlier versions kept none
     answers = [
-        KeptAnswer(str(name), _shown(one.long, rows), kept.when, receipt.loss, {**statement, **note})
-        for one, statement, rows in zip(unpacked(kept.data), statements, missing, strict=True)
+        KeptAnswer(str(name), one.long, kept.when, receipt.loss, {**statement, **note}, how)
+        for one, statement, how in zip(unpacked(kept.data), statements, shown, strict=True)
     ]
     return answers[0] if len(answers) == 1 else answers
 
 
-def _shown(long: pl.DataFrame, missing: Mapping[str, Sequence[int]]) -> pl.DataFrame:
+def _without(long: pl.DataFrame, missing: Mapping[str, Sequence[int]]) -> pl.DataFrame:
     """A stored table without the numbers that noise hides."""
     row = pl.int_range(pl.len())
     return long.with_columns(

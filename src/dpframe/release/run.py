@@ -36,7 +36,7 @@ from dpframe.release.answer import (
 )
 from dpframe.release.auto import Seen, check_choice, choose, restored
 from dpframe.release.certificate import certified, charged_facts
-from dpframe.release.kept_answers import Correction, described_correction, missing_of, said_of
+from dpframe.release.kept_answers import Correction, described_correction, said_of, shown_of
 from dpframe.release.kinds import Record, answer_kind
 from dpframe.release.left_out import left_out
 from dpframe.release.paying import (
@@ -161,7 +161,7 @@ def settled(
         stated = {"releases": statements, "certificate": {**certificate, **entry}, "run": ran_by(asked_for)}
         if name is not None:
             made = zip(questions, reasons, answers, statements, strict=True)
-            stated["missing"] = [missing_of(_release(*one[:3], receipt, one[3], Filed())) for one in made]
+            stated["shown"] = [shown_of(_release(*one[:3], receipt, one[3], Filed())) for one in made]
         record = keep(account, receipt, name, data, stated)
     else:
         record = receipt.stored

@@ -20,7 +20,7 @@ from dpframe.release.shown.error_tables import (
     noise_rows,
     noise_table,
 )
-from dpframe.release.shown.files import check_installed, whole
+from dpframe.release.shown.files import check_installed, in_decimals, whole
 from dpframe.release.shown.ledger_page import cap_words, charge_rows, ledger_page
 from dpframe.release.shown.left_out import bias_words
 from dpframe.release.shown.release import Release
@@ -52,6 +52,7 @@ __all__ = [
     "errors_together",
     "forecast_chart",
     "grouped_chart",
+    "in_decimals",
     "in_words",
     "largest_error",
     "largest_errors",
