@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.columns import Limits
 from dpframe.plan.statistics import Aggregate, Mean, ReleasedColumn, Sum
 from dpframe.plan.totals import Total, TotalKind, row_total, total_of_pair
@@ -101,6 +101,22 @@ def one_signed_of_single_groups(
     vector = OneSigned(cells, 2 if relation == "replace" else 1)
     apart = {total.key for output in outputs if not output.single for _, total in output.totals}
     return tuple(replace(p, one_signed=vector) if p.total.one_signed and p.total.key not in apart else p for p in read)
+
+
+def check_apart(allotments: Iterable[Allotment]) -> None:
+    """Check that no name is that of two totals, or twice that of one: sensitivities and errors are looked up by it.
+
+    Errors: InvalidArgument where a column has the name of a part of another, such as 'n.sum' beside the mean 'n'
+    """
+    seen: set[str] = set()
+    for name in (name for allotment in allotments for name in allotment.names):
+        if name in seen:
+            raise InvalidArgument(
+                f"Two totals would have the name {name!r}: parts are named after their columns, as in 'n.sum', and "
+                f"tables after their keys, as in 'a × b'. Name one otherwise, with agg(**{{'{name}_': ...}}) or "
+                f"rename({{{name!r}: '{name}_'}}) before."
+            )
+        seen.add(name)
 
 
 def in_step(total: Total, unit_limits: UnitLimits, what: str, *, alone: bool) -> InStep | None:

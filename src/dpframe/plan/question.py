@@ -17,6 +17,7 @@ from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, 
 from dpframe.plan.allotments import (
     Allotment,
     added_up,
+    check_apart,
     moved_in_step,
     one_signed_of_single_groups,
     sums_of_pairs,
@@ -55,7 +56,8 @@ class Question:
 
     def __post_init__(self) -> None:
         check_names(name for name, _ in self.aggregates)
-        _ = self.allotments, self.read  # every refusal comes now, not at release
+        _ = self.read  # every refusal comes now, not at release
+        check_apart(self.allotments)
 
     def apart(self) -> Question:
         """The question with totals of its own: a batch in which it is listed twice has noise for each."""

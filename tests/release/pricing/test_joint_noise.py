@@ -250,6 +250,15 @@ def test_certificates_are_proved_and_the_theory_has_the_same_price(relation, lim
     assert ("window, cube: numbers of one group" in out.report()) is bool(shared)
 
 
+@pytest.mark.parametrize("order", [("s", "m", "n"), ("n", "s", "m"), ("m", "s", "n")])
+@pytest.mark.parametrize("limits", [{"max_rows": 2}, {"max_groups": 1, "max_rows": 2}])
+def test_certificates_are_proved_in_any_order_of_columns(order, limits):
+    """The sum of a mean's values follows from the mean's totals, which may be asked for after it."""
+    columns = {"s": dp.sum("y", bounds=(0, 4)), "m": dp.mean("y", bounds=(0, 4)), "n": dp.count()}
+    check = Check(asked({name: columns[name] for name in order}, **limits).release(epsilon=1).certificate())
+    assert check.verdict == "PROVED", check.text
+
+
 def _changed(certificate, name, **changes):
     mechanisms = [{**one, **changes} if one["id"] == name else one for one in certificate["mechanisms"]]
     return {**certificate, "mechanisms": mechanisms}

@@ -45,6 +45,9 @@ def certified(
     Input:  questions with their noise; what all of them cost; what the account knows besides; chosen: what choices of
             limits and bounds read
     Bound:  it is a function of the questions, the price and, with `dp.Auto()`, of noisy answers: of no row
+    Order:  a total refers only to totals before it, of its own question. Margins stand after their cells, and products
+            after the sums and counts of their column that bound them. Either stands in questions in which no total
+            follows from two others. What follows refers to totals that do not, and so it stands last
     """
     pairs = [*asked_for, *(() if chosen is None else chosen.asked)]
     questions, plans = [question for question, _ in pairs], [plan for _, plan in pairs]
@@ -52,6 +55,7 @@ def certified(
     mechanisms: list[Stated] = []
     for number, (question, plan) in enumerate(pairs):
         stated = [noise.allotment for noise in plan.noises if not noise.allotment.total.collects]
+        stated.sort(key=lambda one: one.total.follows is not None)  # see Order
         names: Ids = {one.total.key: f"t{len(totals) + i}" for i, one in enumerate(stated)}
         totals += [total_facts(question, one, number, names) for one in stated]
         mechanisms += stated_mechanisms(plan, names)
