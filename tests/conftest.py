@@ -17,7 +17,7 @@ from postgres_server import running_server, server_programs, why_not
 from strategies import KINDS
 from tiers import out_of_turn, thin_out
 
-pytest_plugins = ["dpframe.testing.plugin"]  # in a module, it may come after a doctest has imported it
+pytest_plugins = ["dpframe.testing.plugin", "steady_noise"]  # in a module, it may come after a doctest has imported it
 
 # The same examples in each run, as Hypothesis does by itself under CI, and no clock: a loaded machine is no failure.
 settings.register_profile("dpframe", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
+import random
 from types import SimpleNamespace
 
 import pytest
 
+from dpframe.noise.bits import random_words
 from tiers import MOST, out_of_turn, thin_out
 
 
@@ -68,3 +71,17 @@ def test_turns_together_ask_every_long_case_and_each_one_every_value(engines):
 def test_a_test_of_few_long_cases_has_one_turn():
     assert out_of_turn(long_cases(name=range(MOST)), 0) == []
     assert len(out_of_turn(long_cases(name=range(MOST + 1)), 0)) == MOST // 2
+
+
+@pytest.mark.skipif(os.environ.get("DPFRAME_NOISE") == "new", reason="asked for new noise")
+def test_quick_tests_have_the_same_noise_in_each_run(request, monkeypatch):
+    words = random.Random(request.node.nodeid)
+    assert random_words(3).tobytes() == words.randbytes(24)
+    assert random_words(1).tobytes() == words.randbytes(8)
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    assert random_words(1).tobytes() != words.randbytes(8), "a child of a fork has its own noise"
+
+
+@pytest.mark.long
+def test_long_tests_have_new_noise(request):
+    assert random_words(1).tobytes() != random.Random(request.node.nodeid).randbytes(8)
