@@ -50,8 +50,8 @@ def test_quantiles_are_those_of_polars_up_to_the_grid_of_candidates(frame, q):
 def test_extremes_are_near_the_ends(frame):
     out = frame.agg(low=dp.min("n", (-100, 100)), high=dp.max("n", (-100, 100)), max_rows=50).release(epsilon=CERTAIN)
     assert out.table.row(0) == (0, 49)
-    near = [frame.max("n", (-1000, 1000), max_rows=10).release(epsilon=5).value for _ in range(100)]
-    assert 30 < np.median(near) < 60  # one in five is far above, wherever up to 1000: half of a hundred once in 10^9
+    near = [frame.max("n", (-1000, 1000), max_rows=10).release(epsilon=5).value for _ in range(40)]
+    assert 30 < np.median(near) < 60  # one in five is far above, wherever up to 1000
 
 
 def test_several_quantiles_are_named_by_rank(frame):

@@ -95,14 +95,14 @@ def test_a_share_has_the_noise_of_a_few_numbers(table):
     """A tree of 1,024 values is off by 7 rows at ε = 1."""
     query = protect(table).cdf("x", [10, 20, 50], bounds=(0, 200), max_rows=1)
     true = [np.mean(table["x"] <= point) for point in (10, 20, 50)]
-    off = [np.subtract(query.release(epsilon=1).table.row(0), true) for _ in range(60)]
-    assert np.sqrt(np.mean(np.square(off))) * len(table["x"]) < 3  # 1.3 in the mean, with a deviation of 0.1
+    off = [np.subtract(query.release(epsilon=1).table.row(0), true) for _ in range(20)]
+    assert np.sqrt(np.mean(np.square(off))) * len(table["x"]) < 3  # 1.3 in the mean
 
 
 def test_a_group_that_noise_hides_has_the_shares_of_values_that_are_spread_evenly(table):
     empty = protect(pl.DataFrame(table).head(0)).cdf("x", [50, 100], bounds=(0, 200), max_rows=1)
-    found = [empty.release(epsilon=0.1).table.row(0) for _ in range(60)]
-    assert (0.25, 0.5) in found  # half of the time there is nobody: none in 60 once in 10^18
+    found = [empty.release(epsilon=0.1).table.row(0) for _ in range(20)]
+    assert (0.25, 0.5) in found  # half of the time there is nobody: none in 20 once in 10^6
 
 
 def mean_rank_error(values, ranks, releases, mechanism):
