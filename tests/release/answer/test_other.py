@@ -27,7 +27,7 @@ GROUPS = ("a", "b", "c")
 
 def protect(rows, unit="u", **options):
     table = pl.DataFrame(rows, SCHEMA, orient="row") if isinstance(rows, list) else rows
-    return dp.protect(table, unit=unit, budget=dp.Budget(epsilon=1e13, delta=0.9), **options)
+    return dp.protect(table, unit=unit, budget=dp.Budget(epsilon=1e12, delta=0.9), **options)
 
 
 # The bound

@@ -23,7 +23,7 @@ CERTAIN = 1e12
 def asked(values, **options):
     """Means by group, each group with the same few values, one from each unit."""
     rows = pl.DataFrame({"g": np.repeat(np.arange(GROUPS), len(values)), "x": np.tile(np.array(values, float), GROUPS)})
-    frame = dp.protect(rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e15, delta=0.1))
+    frame = dp.protect(rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.1))
     groups = frame.group_by("g", keys=list(range(GROUPS)), max_groups=1, max_rows_per_group=1)
     return groups.agg(mean=dp.mean("x", bounds=(0, 100)), **options)
 

@@ -28,7 +28,7 @@ SCHEMA = {"u": pl.Int64, "g": pl.Int64, "x": pl.Int64}
 
 
 def protect(rows, **options):
-    return dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e13, delta=0.5), **options)
+    return dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e12, delta=0.5), **options)
 
 
 # The law

@@ -37,7 +37,7 @@ def grouped(groups, **asked):
     """The same 300 rows in each group, one from each unit."""
     columns = {name: np.tile(values, groups) for name, values in (("x", X), ("y", Y), ("w", W))}
     rows = pl.DataFrame({"g": np.repeat(np.arange(groups), len(X)), **columns})
-    frame = dp.protect(rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e15, delta=0.1))
+    frame = dp.protect(rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.1))
     return frame.group_by("g", keys=list(range(groups)), max_groups=1, max_rows_per_group=1).agg(**asked)
 
 

@@ -20,7 +20,7 @@ CERTAIN = 1e9
 
 
 def protect(rows, **options):
-    return dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e13, delta=0.5), **options)
+    return dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5), **options)
 
 
 @pytest.fixture

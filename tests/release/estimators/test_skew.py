@@ -36,7 +36,7 @@ BOUNDS = [(0, 100), (-3, 10), (-1e6, 1e12), (1e-3, 2e-3), (-1e88, 1e88), (0, 1e-
 def grouped(values, groups=GROUPS):
     """Skewness by group, each group with the same values, one from each unit."""
     rows = pl.DataFrame({"g": np.repeat(np.arange(groups), len(values)), "x": np.tile(np.array(values, float), groups)})
-    frame = dp.protect(rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e15, delta=0.1))
+    frame = dp.protect(rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.1))
     limited = frame.group_by("g", keys=list(range(groups)), max_groups=1, max_rows_per_group=1)
     return limited.skew("x", bounds=(0, 100))
 

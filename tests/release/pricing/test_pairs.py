@@ -159,7 +159,7 @@ def test_a_batch_pays_for_a_pair_once():
 def test_suppressed_groups_are_a_pair_too():
     """What 40 groups of one unit each are together: the noise of one group, on the sum and on the count."""
     rows = pl.DataFrame({"id": range(40), "g": range(40), "x": [3.0] * 40})
-    frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e15, delta=0.5))
+    frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5))
     query = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=-1).agg(mean=dp.mean("x", bounds=(-5, 5)))
     plan = noise_plan(query._question, Price(Fraction(2), Fraction(1, 10**9)), "laplace")
     families = {d.allotment.names[0]: (d.label, d.mechanism) for d in plan.noises}
@@ -294,7 +294,7 @@ def test_the_noise_of_rows_has_the_law_that_is_stated():
 
 def test_a_release_with_rows_beside_a_pair_says_so_and_is_right():
     rows = pl.DataFrame({"id": range(60), "g": ["a", "b", "b"] * 20, "x": [3.0, None, 1.0] * 20})
-    frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e15, delta=0.5))
+    frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5))
     query = frame.group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1).agg(**WITH_ROWS)
     out = query.release(epsilon=1e9, ci=0.95)
     assert out.table.select("g", "n").rows() == [("a", 20), ("b", 40)]

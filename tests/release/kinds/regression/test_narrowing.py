@@ -31,7 +31,7 @@ ROWS = rows_of()
 
 
 def asked(rows=ROWS, narrow=True, inputs=("x", "n"), budget=None, **more):
-    frame = dp.protect(rows, unit="u", budget=budget or dp.Budget(epsilon=1e15, delta=0.1), **more)
+    frame = dp.protect(rows, unit="u", budget=budget or dp.Budget(epsilon=1e12, delta=0.1), **more)
     bounds = {name: BOUNDS[name] for name in (*inputs, "y")}
     return frame.ols(y="y", x=list(inputs), bounds=bounds, max_rows=2, narrow=narrow)
 

@@ -42,7 +42,7 @@ ROWS = rows_of(np.random.default_rng(3))
 
 
 def protected(rows=ROWS):
-    return dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e15, delta=0.1))
+    return dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e15))
 
 
 def asked(rows=ROWS, each=1):
