@@ -199,15 +199,6 @@ def test_many_processes_cannot_overspend(spenders, place):
     _hold_processes(spenders, place, 32, 1000, 4000)
 
 
-@pytest.mark.long
-def test_spends_are_at_least_a_fifth_as_fast_as_bare_transactions(spenders, tmp_path):
-    """32 processes, every spend granted, beside as many bare inserts, each in a synced transaction."""
-    raw = spenders("raw", tmp_path / "raw.sqlite", 32, 300)
-    said = spenders("spend", tmp_path / "study.sqlite", 32, 300, 10**5)
-    assert (raw["errors"], said["errors"], said["refused"], said["charges"]) == ([], [], 0, 9600)
-    assert raw["seconds"] / said["seconds"] >= 0.2
-
-
 def test_random_splits_are_exact():
     _hold_splits(10_000)
 

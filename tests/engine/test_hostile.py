@@ -386,7 +386,7 @@ def test_no_cell_takes_long_because_of_its_exponent(written):
     for dtype in (pl.Int64(), pl.Boolean(), pl.Decimal(38, 2), pl.Float64()):
         (read,) = each(value_for(dtype), [cell])
         assert read == (float(written) if dtype == pl.Float64() else None if cell else 0)
-    assert time.perf_counter() - started < 5  # it is some milliseconds
+    assert time.perf_counter() - started < 60  # it is some milliseconds, and was without end
 
 
 def test_numbers_that_no_float_holds_are_apart():
