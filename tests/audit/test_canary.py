@@ -239,6 +239,7 @@ def test_no_public_call_shows_a_cell(kind, every, tmp_path, monkeypatch):
 
 SYNTHESES = [
     lambda f: f.synthesize(["city", "x", "day"], keys={"city": KEYS["city"]}, bounds=ENDS, nulls=["x"], max_rows=2),
+    lambda f: f.synthesize(["city", "x"], keys={"city": KEYS["city"]}, bounds={"x": (0, 9)}, max_rows=2, per_unit=True),
     lambda f: f.synthesize(["n", "shop"], keys={"shop": ["a", None]}, bounds={"n": (0, 5)}, rows=9, max_rows=1),
 ]
 ENDS = {"x": (0, 9), "day": SPAN}
@@ -250,6 +251,7 @@ def released_rows(out):
     yield from (str(out.table), str(out.accuracy()), str(out.noise), str(out.derivation), pickle.dumps(out.to_polars()))
     yield from map(str, out.marginals.values())
     yield str(out.plot().to_dict())
+    yield str(out.sample(5))
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", pytest.param("lazy", marks=pytest.mark.long)])

@@ -190,6 +190,7 @@ CALLS = {
             "nulls": ["city"],
             "for_model": "yes",
             "max_rows": 1,
+            "per_unit": ["city"],
         },
     ),
     "group_by with others": (

@@ -65,7 +65,7 @@ CLASSES = {
         "released": f"{RELEASED} get items keys levels noise nonnegative plot round suppress values with_ci"
     },
     SynthesisQuery: {"facts": "explain sensitivity", "pays": "release"},
-    dp.SyntheticRelease: {"released": f"{RELEASED} marginals noise plot"},
+    dp.SyntheticRelease: {"released": f"{RELEASED} marginals noise plot sample"},
     FrameAccessor: {
         "pays": f"agg crosstab describe hierarchy histogram marginals ols synthesize top_k {ASKED}",
     },

@@ -151,6 +151,9 @@ QUESTIONS = {
         lambda f: f.hierarchy(["g"], KEYS["g"], "x", "sum", by={"c": ["a", "b"]}, bounds=(-1, 3), max_rows=2)
     ),
     "synthetic rows": alone(lambda f: f.synthesize(["g", "c"], 5, keys=KEYS, max_rows=2)),
+    "synthetic rows of units": alone(
+        lambda f: f.synthesize(["g", "x"], 5, keys={"g": KEYS["g"]}, bounds={"x": (-9, 9)}, per_unit=["g"], max_rows=2)
+    ),
     "synthetic rows with bins": alone(
         lambda f: f.synthesize(
             ["c", "x", "n"], keys={"c": KEYS["c"]}, bounds={"x": (-9, 9), "n": (0, 2)}, nulls=["n"], max_rows=3
@@ -287,7 +290,7 @@ def held(name, terms, relation, pairs, *, choosing=False):
 
 def cases(name):
     """Every price and relation that a question can be asked with."""
-    pure, tables = ("epsilon",), ("marginals", "synthetic rows", "synthetic rows with bins")
+    pure, tables = ("epsilon",), ("marginals", "synthetic rows", "synthetic rows of units", "synthetic rows with bins")
     without = dict.fromkeys(tables, pure) | {"tune": ("delta", "gaussian"), "noise that groups share": pure}
     terms = [t for t in PRICES if t not in without.get(name, ())]
     terms = [t for t in terms if t == "epsilon" or name not in ("noise that columns share", "noise that moments share")]

@@ -427,7 +427,8 @@ def _synthesize(rng: random.Random, side: Side, limits: dict[str, Any]) -> Calla
         else:
             bounds[name] = _bounds(rng, columns[name])
     rows, nulls = rng.choice(["auto", 1, 20]), [name for name in names if rng.random() < 0.3]
-    return lambda to: to.frame.synthesize(names, rows, keys=keys, bins=bins, bounds=bounds, nulls=nulls, **limits)
+    said = {"keys": keys, "bins": bins, "bounds": bounds, "nulls": nulls, "per_unit": rng.random() < 0.2}
+    return lambda to: to.frame.synthesize(names, rows, **said, **limits)
 
 
 QUESTIONS = (

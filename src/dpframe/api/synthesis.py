@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any, Generic, Unpack
 
+import narwhals as nw
+
 from dpframe.api.arguments import Options, read_bounds, read_limits, read_mapping, read_name, read_names
 from dpframe.api.marginals import workload_of
 from dpframe.api.query import AskedThrough, Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
-from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
+from dpframe.errors import InvalidArgument, InvalidBounds, UnboundedContribution, UnsupportedOperation
 from dpframe.plan import (
     SYNTHETIC_QUERY,
     TIMES,
@@ -23,19 +25,25 @@ from dpframe.plan import (
     Key,
     Keys,
     Kind,
+    LinkedRows,
     Synthesis,
     SyntheticColumn,
     Table,
+    col,
     integer_range,
     kind,
     moment,
     plain,
     read_keys,
     ticks,
+    when,
 )
 from dpframe.plan.declared import check_fact, limits_of
-from dpframe.plan.steps import Step, rewrites, source_of
+from dpframe.plan.statistics import Count
+from dpframe.plan.steps import Step, combine, rewrites, source_of
 from dpframe.plan.steps import basic as steps
+from dpframe.plan.steps.features import PerUnit
+from dpframe.plan.tables.synthesis import precisions
 from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.safe_text import visible
 from dpframe.usage import PRICED, explains, is_integer
@@ -43,6 +51,7 @@ from dpframe.usage import PRICED, explains, is_integer
 _BINS = 16  # of a column with bounds alone
 _SINGLE = 32  # with at most so many whole numbers between its bounds, each is a bin of its own
 _MOST_COLUMNS = 40
+_MOST_LINKED = 100  # rows of a unit, each number of which is a key
 _NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, *TIMES)
 
 
@@ -98,6 +107,7 @@ class FrameSynthesis(AskedFrame[Table_co]):
         nulls: Sequence[str] = (),
         for_model: str | None = None,
         max_rows: int | None = None,
+        per_unit: bool | Sequence[str] = False,
     ) -> SynthesisQuery[Table_co]:
         """Synthetic rows with the columns and types of this table, from noisy tables of few columns each.
 
@@ -110,10 +120,13 @@ class FrameSynthesis(AskedFrame[Table_co]):
                 count. A value outside of bins or bounds counts in the nearest bin. nulls: the columns in which null is
                 one more value, beside those whose keys= list None. In any other column a row with null does not count,
                 and no synthetic row has null. for_model: a column that a model is to predict; its tables get four times
-                the weight. max_rows: how many rows of one unit count
+                the weight. max_rows: how many rows of one unit count, at most 100 with per_unit=. per_unit: True links
+                rows: they get the column of the unit, with made-up units. A noisy histogram says how many rows these
+                have. A list names the columns that are the same in all rows of a unit, such as ["sex"]
         Output: a query whose release has the rows, `out.table`, and the noisy tables, `out.marginals`
         Bound:  tables are chosen in rounds by the exponential mechanism and measured with Gaussian noise. Their costs
-                in ρ add up to that of the release: see `dpframe.release.kinds.synthesis.rounds`
+                in ρ add up to that of the release: see `dpframe.release.kinds.synthesis.rounds`. How finely values
+                are given, and rows per unit, are tables among them: see `dpframe.plan.tables.synthesis.Synthesis`
         Source: AIM: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677, for the rounds; GReM: Mullins et al.
                 2024, arXiv:2410.01091, for tables that agree
         Errors: UnsupportedOperation, with the line to add for each column that needs one; UnboundedContribution,
@@ -129,21 +142,28 @@ class FrameSynthesis(AskedFrame[Table_co]):
         """
         names = self._columns(columns)
         typed = _Typed.read(names, keys, bins, bounds, nulls).completed(self._step.table)
-        step, synthetic, levels = _coded(self._step, names, typed)
+        limits = limits_of(read_limits(max_rows), self._step.table)
+        same = _same(per_unit, names)
+        step, added, linked = self._step, dict[str, Key](), None
+        if same is not None:
+            step, name, numbers = _with_rows_per_unit(step, typed, limits.max_rows)
+            added, linked = {name: numbers}, LinkedRows(name, _ids(self._step), same)
+        step, synthetic, levels, hints = _coded(step, self._step, names, typed)
         target = None if for_model is None else read_name(for_model, "synthesize: for_model=")
         if target is not None and target not in names:
             raise InvalidArgument(f"synthesize: for_model= names {target!r}, which is none of {', '.join(names)}.")
         question = Synthesis(
             step,
-            names,
-            Keys(levels),
-            limits_of(read_limits(max_rows), step.table),
+            (*names, *added, *hints),
+            Keys((*levels, *added.values(), *hints.values())),
+            limits,
             (),
             verb=f"synthesize([{', '.join(map(repr, names))}], {{limit}})",
-            workload=_workload(workload, names, target),
+            workload=_workload(workload, (*names, *added), target),
             columns=synthetic,
             target=target,
             rows=_read_rows(rows),
+            linked=linked,
         )
         return SynthesisQuery(Query(question, self._budget))
 
@@ -235,11 +255,79 @@ def _workload(workload: object, names: tuple[str, ...], target: str | None) -> t
     return tuple(sorted(tables | {(i,) for i in range(len(names))}))
 
 
+def _same(per_unit: object, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The columns that are the same in all rows of a unit; None if rows are not linked."""
+    if isinstance(per_unit, bool):
+        return () if per_unit else None
+    same = read_names([per_unit], "synthesize: per_unit=", names)
+    if unknown := [name for name in same if name not in names]:
+        raise InvalidArgument(f"synthesize: per_unit= names {unknown[0]!r}, which is none of {', '.join(names)}.")
+    return same
+
+
+def _with_rows_per_unit(step: Step, typed: _Typed, most: int | None) -> tuple[Step, str, Key]:
+    """The table with the number of rows of each row's unit, at most the limit, the name of this column, and its keys.
+
+    Bound:  the number is computed from the rows of one unit, and is joined to rows of this unit by the identifier. See
+            `PerUnit` and `JoinProtected`
+    """
+    units = tuple(name for name, column in step.table.columns.items() if column.is_unit)
+    if not units:
+        raise UnsupportedOperation(
+            "synthesize: per_unit= needs to know which rows are one unit's. Protect the table with unit='...', and "
+            "keep this column; or leave per_unit= out."
+        )
+    if most is None or most > _MOST_LINKED:
+        raise UnboundedContribution(
+            f"synthesize: per_unit= needs a limit of {_MOST_LINKED} rows of one {units[0]!r} or fewer. Say how many: "
+            "synthesize(..., per_unit=True, max_rows=5)."
+        )
+    name = _new_name(step, f"rows of {units[0]}")
+    complete = tuple(one for one in typed.names if one not in typed.nulls and None not in typed.keys.get(one, ()))
+    counted = PerUnit(steps.DropNulls(step, complete) if complete else step, ((name, Count()),))
+    joined = rewrites.Clip(combine.JoinProtected(step, counted, units, "inner"), name, 1, most)
+    return joined, name, tuple(range(1, most + 1))
+
+
+def _ids(step: Step) -> tuple[SyntheticColumn, ...]:
+    """The columns of made-up units: whole numbers, or texts of them."""
+    ids = []
+    for name, column in step.table.columns.items():
+        if column.is_unit:
+            held = column.domain.dtype
+            own = isinstance(held, nw.String) or (kind(held) == Kind.INTEGER and integer_range(held)[1] >= 2**31 - 1)
+            dtype = held if own else nw.Int64()
+            ids.append(SyntheticColumn(name, dtype, own=_own_type(step, name) if own else None))
+    return tuple(ids)
+
+
+def _new_name(step: Step, name: str) -> str:
+    while name in step.table.columns:
+        name = f"{name}'"
+    return name
+
+
+def _precision(step: Step, name: str) -> Step | None:
+    """How finely each value of a column is given, as a whole number; None for a type of which this is not asked."""
+    value = col(name)
+    ways = precisions(step.table.columns[name].domain.dtype)
+    if not ways:
+        return None
+    coarse = [value == (value.round(way) if isinstance(way, int) else value.dt.truncate(way)) for way in ways]
+    choice = when(value.is_null() | coarse[0]).then(0)
+    for place, given in enumerate(coarse[1:], 1):
+        choice = choice.when(given).then(place)
+    return rewrites.WithColumns(step, ((_new_name(step, f"precision of {name}"), choice.otherwise(len(ways))),))
+
+
 def _coded(
-    step: Step, names: tuple[str, ...], typed: _Typed
-) -> tuple[Step, tuple[SyntheticColumn, ...], tuple[Key, ...]]:
-    """The table with bins in place of numbers, how values are drawn from each column's keys, and the keys."""
-    first, columns, levels, missing = step, [], [], []
+    step: Step, first: Step, names: tuple[str, ...], typed: _Typed
+) -> tuple[Step, tuple[SyntheticColumn, ...], tuple[Key, ...], dict[str, Key]]:
+    """The table with bins in place of numbers, how values are drawn from each column's keys, and the keys.
+
+    Output: the last are columns that say how finely values are given, with their keys
+    """
+    columns, levels, missing, hints = [], [], [], dict[str, Key]()
     for name in names:
         domain = step.table.column(name, "synthesize").domain
         edges = _edges(name, domain, typed)
@@ -254,7 +342,11 @@ def _coded(
             intervals = Intervals.of(points, right=False, closed_ends=True, call=f"synthesize: bins of {name!r}")
             spans = _spans(intervals, ends, domain, name)
             lows, highs = zip(*spans, strict=True)
-            columns.append(SyntheticColumn(name, domain.dtype, lows, highs, _own_type(first, name)))
+            precise, finest = _precision(step, name), None
+            if precise is not None:
+                step, (*_, finest) = precise, precise.table.columns
+                hints[finest] = tuple(range(len(precisions(domain.dtype)) + 1))
+            columns.append(SyntheticColumn(name, domain.dtype, lows, highs, _own_type(first, name), finest))
             step = steps.Cut(rewrites.Clip(step, name, *ends), name, intervals, name)
             level = intervals.labels
         levels.append((*level, None) if name in typed.nulls and None not in level else tuple(level))
@@ -262,7 +354,7 @@ def _coded(
         raise UnsupportedOperation(
             f"synthesize: say what values columns may have, without looking at the data: {_lines(missing)}."
         )
-    return step, tuple(columns), tuple(levels)
+    return step, tuple(columns), tuple(levels), hints
 
 
 def _own_type(step: Step, name: str) -> Any:

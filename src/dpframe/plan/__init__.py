@@ -121,6 +121,7 @@ from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
 from dpframe.plan.tables import (
     COUNT,
     Hierarchy,
+    LinkedRows,
     Marginals,
     Synthesis,
     SyntheticColumn,
@@ -201,6 +202,7 @@ __all__ = [
     "Kind",
     "Layout",
     "Limits",
+    "LinkedRows",
     "Literal",
     "Marginals",
     "Mark",

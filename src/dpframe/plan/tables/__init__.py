@@ -13,6 +13,7 @@ from dpframe.plan.tables.marginals import (
 )
 from dpframe.plan.tables.synthesis import (
     LARGEST_TABLE,
+    LinkedRows,
     Synthesis,
     SyntheticColumn,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "COUNT",
     "LARGEST_TABLE",
     "Hierarchy",
+    "LinkedRows",
     "Marginals",
     "Synthesis",
     "SyntheticColumn",

@@ -18,6 +18,7 @@ from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.statistics import ReleasedColumn
 from dpframe.plan.tables.marginals import Marginals
 from dpframe.plan.totals import Total, TotalKind
+from dpframe.plan.types import Kind, counted, kind
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
@@ -31,7 +32,8 @@ class SyntheticColumn:
 
     `dtype` is its type. Where it has bins, its values are drawn evenly between the ends of a bin: `lows` and `highs`,
     both included, in the unit in which the engine holds the column (ticks for times). Else its keys are its values.
-    `own` is its type in the user's table, where that says more and the column was not rewritten.
+    `own` is its type in the user's table, where that says more and the column was not rewritten. `precision` is the
+    column of the question that says how finely each value is given: 0 for the first of `precisions`, and so on.
     """
 
     name: str
@@ -39,6 +41,42 @@ class SyntheticColumn:
     lows: tuple[float, ...] = ()
     highs: tuple[float, ...] = ()
     own: Any = None
+    precision: str | None = None
+
+    @property
+    def precisions(self) -> tuple[Any, ...]:
+        """How finely values may be given, from coarse to fine: windows of time, or decimals. Finer values come last."""
+        return precisions(self.dtype)
+
+
+def precisions(dtype: DType) -> tuple[Any, ...]:
+    """How finely the values of a type may be given, besides as they are; empty where this is not asked.
+
+    >>> import narwhals as nw
+    >>> precisions(nw.Date()), precisions(nw.Float64()), precisions(nw.Int64())
+    (('1mo',), (0, 1, 2, 3, 4), ())
+    """
+    match kind(dtype):
+        case Kind.DATE:
+            return ("1mo",)
+        case Kind.DATETIME:
+            return ("1mo", "1d", "1h", "1m", "1s")
+        case Kind.FLOAT | Kind.DECIMAL:
+            return (0, 1, 2, 3, 4)
+    return ()
+
+
+@dataclass(frozen=True)
+class LinkedRows:
+    """How synthetic rows belong to synthetic units.
+
+    `rows` is the column of the question with the number of rows of a row's unit. `ids` are the columns that say whose
+    row it is. Columns in `same` have one value in all rows of a unit.
+    """
+
+    rows: str
+    ids: tuple[SyntheticColumn, ...]
+    same: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,30 +85,49 @@ class Synthesis(Marginals):
 
     `workload` are the sets of columns whose tables shall be right; they and their subsets are the candidates. `columns`
     are those of the rows, in order; `target` is the column that a model shall predict; `rows` the number of rows, None
-    for the noisy one. At most `max_rows` rows of one unit count; a unit with more has a smaller weight on each.
+    for the noisy one; `linked` says how rows belong to units, and is None where each row stands alone. At most
+    `max_rows` rows of one unit count; a unit with more has a smaller weight on each.
+
+    Two kinds of columns are added to those of the rows. All are computed from rows of one unit, so the bound of
+    `one_table` holds for their tables too:
+
+    - how finely a value is given, from its own row;
+    - the number of rows of a row's unit, at most `max_rows`, from the unit's rows alone. A unit with k rows moves one
+      cell of the table of this column, by k rows, and no other cell: the histogram of rows per unit, in rows.
     """
 
     columns: tuple[SyntheticColumn, ...] = ()
     target: str | None = None
     rows: int | None = None
+    linked: LinkedRows | None = None
+
+    @cached_property
+    def hints(self) -> Attributes:
+        """The columns that say how finely values are given. Each is measured alone."""
+        names = {column.precision for column in self.columns}
+        return tuple(i for i, name in enumerate(self.by) if name in names)
 
     @property
     def tables_in_words(self) -> str:
         """How synthetic rows come about."""
         rows = "the noisy number of rows" if self.rows is None else f"{self.rows:,}"
         target = "" if self.target is None else f" Tables that have {self.target!r} count four times as much."
+        added = f" How finely values are given is measured for {counted(len(self.hints), 'column')}." * bool(self.hints)
+        if self.linked is not None:
+            added += " The number of rows of a unit is one more column, so synthetic rows are linked by unit."
         return (
-            f"Keys are public: {len(self.by)} columns with their listed keys, whatever the data holds. A row counts if "
-            "it has a listed key in every column. First the table of each column is measured. Then, in rounds, one of "
-            f"{len(self.candidates)} tables of some columns is chosen by the exponential mechanism, and measured with "
-            f"Gaussian noise; all costs add up.{target} Synthetic rows are drawn from a model of the noisy "
-            f"tables. Their number: {rows}."
+            f"Keys are public: {len(self.columns)} columns with their listed keys, whatever the data holds. A row "
+            f"counts if it has a listed key in every column. First the table of each column is measured.{added} "
+            f"Then, in rounds, one of {len(self.candidates)} tables of some columns is chosen by the exponential "
+            f"mechanism, and measured with Gaussian noise; all costs add up.{target} Synthetic rows are drawn from a "
+            f"model of the noisy tables. Their number: {rows}."
         )
 
     @property
     def tables_asked(self) -> Mapping[str, Any]:
         """The part of a question's description that is about its tables; no data."""
-        return {**super().tables_asked, "rows": self.rows, "target": self.target}
+        linked = {} if self.linked is None else {"per_unit": list(self.linked.same)}
+        return {**super().tables_asked, "rows": self.rows, "target": self.target, **linked}
 
     @cached_property
     def one_table(self) -> Total:

@@ -88,6 +88,19 @@ def test_tables_that_cannot_be_met_together_leave_probabilities(seed):
         assert table.sum() == pytest.approx(1)
 
 
+@pytest.mark.parametrize("given", [{0: 1}, {3: 0}, {1: 1, 3: 1}, {0: 0, 1: 1, 2: 0, 3: 1}])
+def test_rows_with_a_given_key_have_the_conditional_distribution(given):
+    parts = [(0, 1), (1, 2), (2, 3)]
+    fit, model = fitted(SIZES, tables(parts), 200), closed_form(parts)
+    held = np.zeros_like(model)
+    cells = tuple(given.get(i, slice(None)) for i in range(len(SIZES)))
+    held[cells] = model[cells]
+    codes = drawn_rows(fit.beliefs.given(given), 20_000, np.random.default_rng(3))
+    counts = np.zeros(SIZES)
+    np.add.at(counts, tuple(codes.T), 1)
+    assert np.abs(counts / len(codes) - held / held.sum()).sum() < 0.05
+
+
 def test_rows_are_nearer_to_the_model_than_independent_ones():
     parts = [(0, 1), (1, 2), (2, 3)]
     fit = fitted(SIZES, tables(parts), 50)

@@ -25,7 +25,7 @@ from dpframe.errors import (
     WrongType,
 )
 from dpframe.noise import bits
-from dpframe.release.kinds.synthesis import release as module
+from dpframe.release.kinds.synthesis import rows as rows_of_model
 from dpframe.release.kinds.synthesis.rounds import _Purse
 from strategies import bring
 
@@ -145,7 +145,7 @@ def test_no_null_is_made_up(kind):
         assert sum(out.to_polars().null_count().row(0)) == 0
         assert all(None not in level for level in out._tables.levels)
     asked = protected(bring(rows, kind)).synthesize(**ways[0], nulls=["real", "text"], max_rows=1)
-    levels = dict(zip(columns, asked._query._question.keys.levels, strict=True))
+    levels = dict(zip(columns, asked._query._question.keys.levels, strict=False))
     assert [name for name, level in levels.items() if None in level] == ["real", "text"]
 
 
@@ -247,14 +247,14 @@ def test_rows_are_drawn_when_the_raw_tables_are_gone(monkeypatch):
         expected = query.release(**PRICE).table
     raw = []
     monkeypatch.setattr(engine, "contingency", lambda *a, read=engine.contingency: raw.append(read(*a)) or raw[0])
-    drawn = module.drawn_rows
+    drawn = rows_of_model.drawn_rows
 
     def later(*args, **options):
         object.__setattr__(raw[0], "codes", np.zeros_like(raw[0].codes))
         object.__setattr__(raw[0], "weights", np.full_like(raw[0].weights, 10**9))
         return drawn(*args, **options)
 
-    monkeypatch.setattr(module, "drawn_rows", later)
+    monkeypatch.setattr(rows_of_model, "drawn_rows", later)
     monkeypatch.setattr("dpframe.release.run.engine.contingency", engine.contingency)
     with bits.replay(words):
         assert query.release(**PRICE).table.equals(expected)
@@ -265,6 +265,7 @@ def test_rows_are_drawn_when_the_raw_tables_are_gone(monkeypatch):
 
 
 UNITS = {
+    "rows that are linked": ("u", {"max_rows": 2, "per_unit": ["g"]}),
     "a unit of several rows": ("u", {"max_rows": 2}),
     "one row": (dp.Rows(1), {}),
     "two rows": (dp.Rows(2), {}),
@@ -277,7 +278,8 @@ def tables_of(rows, unit, limits, relation):
     )
     query = frame.synthesize(["g", "n"], keys={"g": ["a", "b"]}, bounds={"n": (0, 1)}, **limits)
     raw = engine.contingency(query._query._question, 3)
-    return query.sensitivity["each table"], [raw.table(p) * 0.5**raw.fraction for p in ((0,), (1,), (0, 1))]
+    parts = [*((i,) for i in range(len(raw.sizes))), (0, 1)]
+    return query.sensitivity["each table"], [raw.table(p) * 0.5**raw.fraction for p in parts]
 
 
 def neighbours(unit, relation):
@@ -294,7 +296,7 @@ def neighbours(unit, relation):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("name", [*list(UNITS)[1:], pytest.param("rows that are linked", marks=pytest.mark.long)])
 def test_no_neighbour_moves_a_table_by_more_than_is_claimed_and_one_does(name, relation):
     unit, limits = UNITS[name]
     most = np.zeros(3)
@@ -334,6 +336,8 @@ REFUSED = {
     "rows that are no number": (InvalidArgument, "rows=", {**SAID, "rows": -1}),
     "no rows": (InvalidArgument, "from 1 on", {**SAID, "rows": 0}),
     "a workload of too many columns": (InvalidArgument, "workload=", {**SAID, "workload": "9-way"}),
+    "linked rows without a limit": (UnboundedContribution, "max_rows=5", {**SAID, "max_rows": 101, "per_unit": True}),
+    "one value a unit in no column": (InvalidArgument, "per_unit= names", {**SAID, "per_unit": ["nope"]}),
     "a model of no column": (InvalidArgument, "for_model=", {**SAID, "for_model": "nope"}),
 }
 
@@ -343,6 +347,11 @@ def test_what_cannot_be_is_refused_with_the_line_to_type(name):
     error, words, said = REFUSED[name]
     with pytest.raises(error, match=words):
         protected().synthesize(**said)
+
+
+def test_rows_of_nobody_are_not_linked():
+    with pytest.raises(UnsupportedOperation, match="per_unit="):
+        protected(unit=dp.Rows(1)).synthesize(**{**SAID, "max_rows": None}, per_unit=True)
 
 
 def test_a_noisy_table_that_is_not_there_is_answered_with_those_that_are():

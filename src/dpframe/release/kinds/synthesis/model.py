@@ -3,26 +3,22 @@
 Everything here is computed from noisy tables and public numbers of keys. Junction trees follow from sets of columns and
 numbers of keys.
 
-Keys of synthetic rows are drawn evenly, so that tables of the rows are near the model. Then values are put in the place
-of keys: listed keys stand for themselves, and a value of a bin is drawn evenly within it. The rows are drawn from the
+Keys of synthetic rows are drawn evenly, so that tables of the rows are near the model. The rows are drawn from the
 model alone. Their randomness hides nothing and need not be secret.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.arrays import Floats
-from dpframe.engine import polars_dtype
-from dpframe.plan import TIMES, Key, Kind, SyntheticColumn, kind
 from dpframe.theory.formulas.error import Attributes
 
 
@@ -143,6 +139,26 @@ class Beliefs:
         home = self.tree.home(part, self.sizes)
         return None if home is None else summed(self.tables[home], self.tree.cliques[home], part)
 
+    def given(self, places: Mapping[int, int]) -> Beliefs:
+        """The model of the rows that have one key in some columns: each column with the place of its key.
+
+        Other cells become 0. Then each clique, from the leaves on, tells its parent by how much the cells of what they
+        share became less likely. So rows that are drawn from the roots on have the conditional distribution.
+        """
+        tables = []
+        for table, clique in zip(self.tables, self.tree.cliques, strict=True):
+            held = np.zeros_like(table)
+            cells = tuple(places.get(i, slice(None)) for i in clique)
+            held[cells] = table[cells]
+            tables.append(held)
+        for i in reversed(range(len(tables))):
+            clique, separator, parent = self.tree.cliques[i], self.tree.separators[i], self.tree.parents[i]
+            if parent >= 0:
+                before = summed(self.tables[i], clique, separator)
+                ratio = summed(tables[i], clique, separator) / np.where(before > 0, before, 1)
+                tables[parent] = tables[parent] * expanded(ratio, separator, self.tree.cliques[parent])
+        return replace(self, tables=tuple(tables))
+
     @cached_property
     def conditionals(self) -> tuple[Floats, ...]:
         """For each clique its probabilities, with the separator's axes first and as one axis, and the others as one."""
@@ -209,34 +225,3 @@ def _chosen(table: Floats, given: NDArray[np.int64], points: Floats) -> NDArray[
     flat = (ends + np.arange(len(ends))[:, None]).ravel()
     at = np.searchsorted(flat, given + points, side="right")
     return np.asarray(np.clip(at - given * width, 0, width - 1))
-
-
-def values_of(
-    column: SyntheticColumn,
-    levels: Key,
-    places: NDArray[np.int32],
-    draw: np.random.Generator,
-) -> pl.Series:
-    """A column of synthetic values in its type, from the places of its keys.
-
-    Input:  the column; its keys, of which a last one may be null; the place of each row's key
-    Output: whole numbers and times are drawn evenly among those of the bin, floats between its ends
-    """
-    dtype = polars_dtype(column.dtype)
-    if not column.lows:
-        return pl.Series(column.name, list(levels), dtype=dtype, strict=False).gather(places)
-    missing = places >= len(column.lows)
-    at = np.where(missing, 0, places)
-    if kind(column.dtype) in (Kind.INTEGER, *TIMES):
-        lows, highs = [int(low) for low in column.lows], [int(high) for high in column.highs]
-        steps = np.array([high - low + 1 for low, high in zip(lows, highs, strict=True)], np.float64)[at]
-        offsets = np.minimum(np.floor(draw.random(len(at)) * steps), steps - 1)
-        if max(map(abs, (*lows, *highs))) < 2**62:
-            series = pl.Series(column.name, np.array(lows)[at] + offsets.astype(np.int64))
-        else:
-            numbers = [min(lows[i] + int(k), highs[i]) for i, k in zip(at, offsets, strict=True)]
-            series = pl.Series(column.name, numbers, dtype=dtype if kind(column.dtype) == Kind.INTEGER else pl.Int64)
-    else:
-        low, high = np.array(column.lows)[at], np.array(column.highs)[at]
-        series = pl.Series(column.name, np.minimum(low + draw.random(len(at)) * (high - low), high))
-    return series.cast(dtype).zip_with(pl.Series(~missing), pl.Series([None], dtype=dtype).new_from_index(0, len(at)))

@@ -19,19 +19,21 @@ from dpframe import engine
 from dpframe.arrays import Floats
 from dpframe.budget import Terms
 from dpframe.engine import Contingency, Kind, Table_co, as_kind, in_own_types
-from dpframe.errors import DeltaRequired, UnknownColumn, UnsupportedOperation
+from dpframe.errors import DeltaRequired, InvalidArgument, UnknownColumn, UnsupportedOperation
 from dpframe.noise import bits
-from dpframe.plan import COUNT, SYNTHETIC, Allotment, Synthesis, SyntheticColumn, Tables, render_html, titled
+from dpframe.plan import COUNT, SYNTHETIC, Allotment, Synthesis, Tables, plain, render_html, titled
 from dpframe.release.answer import Numbers
 from dpframe.release.kinds.answers import AnswerKind
-from dpframe.release.kinds.synthesis.fit import Fit, Measured, together
-from dpframe.release.kinds.synthesis.model import drawn_rows, summed, values_of
-from dpframe.release.kinds.synthesis.rounds import Exact, TableRounds, measured_and_fitted
+from dpframe.release.kinds.synthesis.fit import Measured, fitted, together
+from dpframe.release.kinds.synthesis.model import summed
+from dpframe.release.kinds.synthesis.rounds import Exact, Settings, TableRounds, measured_and_fitted
+from dpframe.release.kinds.synthesis.rows import RowLayout
 from dpframe.release.pricing import EpsilonFromRho, Gaussian, Noise, NoisePlan, Price, Rule, check_shared
 from dpframe.release.shown import Record, Release, Released, distances_chart, error_table, read_look
 from dpframe.release.stored import Answer
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.loss import gaussian_scale_rho, rho_within
+from dpframe.usage import is_integer
 
 _SHOWN = 8  # rows in a notebook
 _WAYS = 3  # the largest number of columns of a table that the rows are held against
@@ -51,34 +53,29 @@ def synthetic_answer(
     assert isinstance(noise.mechanism, TableRounds)
     bound = noise.allotment.total.sensitivity
     exact = Exact(raw.table, raw.fraction, int(bound.exact_l1), int(bound.l2_squared))
+    sizes, price = question.tables.sizes, noise.mechanism.price
     measured, fit = measured_and_fitted(
-        exact, question.tables.sizes, question.candidates, noise.mechanism.price, _public_numbers()
+        exact, sizes, question.candidates, price, _public_numbers(), hints=question.hints
     )
     del raw, exact
-    return _rows(question, fit, measured, _public_numbers())
+    number = min(round(fit.rows), MOST_ROWS) if question.rows is None else question.rows
+    tables = together(measured)
+    masks = [np.full(one.values.size, sum(1 << i for i in one.part), np.int64) for one in tables]
+    return layout_of(question).drawn(fit, tables, number, _public_numbers()), {
+        "columns": np.concatenate(masks),
+        "value": np.concatenate([one.values.ravel() for one in tables]),
+        "deviation": np.concatenate([np.full(one.values.size, one.deviation) for one in tables]),
+    }
+
+
+def layout_of(question: Synthesis) -> RowLayout:
+    """What the rows of a question are made of."""
+    return RowLayout(question.tables, question.columns, question.linked)
 
 
 def _public_numbers() -> np.random.Generator:
     """Random numbers that are independent of the data and need not be secret."""
     return np.random.default_rng([int(word) for word in bits.random_words(2)])
-
-
-def _rows(
-    question: Synthesis, fit: Fit, measured: list[Measured], draw: np.random.Generator
-) -> tuple[pl.DataFrame, dict[str, NDArray[Any]]]:
-    number = min(round(fit.rows), MOST_ROWS) if question.rows is None else question.rows
-    codes = drawn_rows(fit.beliefs, number, draw)
-    levels = dict(zip(question.by, question.tables.levels, strict=True))
-    place = {name: i for i, name in enumerate(question.by)}
-    columns = [values_of(c, levels[c.name], codes[:, place[c.name]], draw) for c in question.columns]
-    rows = pl.DataFrame([*columns, *(pl.Series(f"{i} place", codes[:, i]) for i in range(codes.shape[1]))])
-    tables = together(measured)
-    masks = [np.full(one.values.size, sum(1 << i for i in one.part), np.int64) for one in tables]
-    return rows, {
-        "columns": np.concatenate(masks),
-        "value": np.concatenate([one.values.ravel() for one in tables]),
-        "deviation": np.concatenate([np.full(one.values.size, one.deviation) for one in tables]),
-    }
 
 
 class _Marginals(dict[tuple[str, ...], Release[Any]]):
@@ -118,20 +115,50 @@ class SyntheticRelease(Released[Table_co]):
 
     _long: pl.DataFrame
     _parts: Mapping[str, NDArray[Any]]
-    _tables: Tables
-    _columns: tuple[SyntheticColumn, ...]
+    _layout: RowLayout
+
+    @property
+    def _tables(self) -> Tables:
+        return self._layout.tables
 
     # The rows
 
     def _in_kind(self, kind: Kind) -> Any:
         """The rows as a kind of table; in the user's own types, if it is the user's kind."""
-        table = as_kind(self._long.select(self._long.columns[: -len(self._tables.by)]), kind)
+        return self._typed(self._long, kind)
+
+    def _typed(self, rows: pl.DataFrame, kind: Kind) -> Any:
+        table = as_kind(rows.select(rows.columns[: -len(self._tables.by)]), kind)
         if kind != self._kind:
             return table
-        levels = dict(zip(self._tables.by, self._tables.levels, strict=True))
-        types = {one.name: one.own for one in self._columns if one.own is not None}
-        listed = [one.name for one in self._columns if not one.lows]
-        return in_own_types(table, types, {name: [key for key in levels[name] if key is not None] for name in listed})
+        layout = self._layout
+        types = {one.name: one.own for one in (*layout.ids, *layout.columns) if one.own is not None}
+        listed = [one.name for one in layout.columns if not one.lows]
+        keys = {name: [key for key in layout.level(name) if key is not None] for name in listed}
+        return in_own_types(table, types, keys)
+
+    def sample(self, rows: int, given: Mapping[str, Any] | None = None) -> Any:
+        """More synthetic rows from the same noisy tables, which costs nothing: `sample(1000, given={"sex": "F"})`.
+
+        Input:  rows: how many. given: columns with the value that all rows have; the other columns go with it as in the
+                model. A value of a column with bins stands for the rows of its bin
+        Output: a table like `.table`, of other rows each time
+        Bound:  post-processing of the noisy tables
+        Errors: InvalidArgument, UnknownColumn
+        """
+        if not is_integer(rows, 1, MOST_ROWS):
+            raise InvalidArgument(f"sample: rows is a whole number from 1 to {MOST_ROWS:,}, such as sample(1000).")
+        given = {} if given is None else given
+        if not isinstance(given, Mapping):
+            raise InvalidArgument("sample: given= is a dict of columns with a value each, such as {'sex': 'F'}.")
+        names = [column.name for column in self._layout.columns]
+        if unknown := [name for name in given if name not in names]:
+            raise UnknownColumn(f"sample: given= names {unknown[0]!r}, which is none of {', '.join(names)}.")
+        fit = fitted(self._tables.sizes, self._measured, Settings().last)
+        drawn = self._layout.drawn(
+            fit, self._measured, rows, _public_numbers(), {k: plain(v) for k, v in given.items()}
+        )
+        return self._typed(drawn, self._kind)
 
     # The noisy tables
 
@@ -143,7 +170,7 @@ class SyntheticRelease(Released[Table_co]):
         cell (rows, may be negative). `synthetic` is the number of synthetic rows, scaled to the number of rows that the
         noisy tables have.
         """
-        return _Marginals((self._tables.names(one.part), self._marginal(one)) for one in self._measured)
+        return _Marginals((self._tables.names(one.part), self._marginal(one)) for one in self._shown)
 
     def _marginal(self, one: Measured) -> Release[Table_co]:
         levels = [self._tables.levels[i] for i in one.part]
@@ -164,6 +191,12 @@ class SyntheticRelease(Released[Table_co]):
         )
         synthetic = pl.Series("synthetic", self._share(one.part).ravel() * self._rows)
         return NoisyTable(self._record, numbers, _synthetic=synthetic)
+
+    @property
+    def _shown(self) -> list[Measured]:
+        """The measured tables that rows can be held against."""
+        shown = set(self._layout.shown)
+        return [one for one in self._measured if shown >= set(one.part)]
 
     @cached_property
     def _measured(self) -> list[Measured]:
@@ -221,7 +254,7 @@ class SyntheticRelease(Released[Table_co]):
     @cached_property
     def _distances(self) -> pl.DataFrame:
         rows = []
-        places = range(len(self._tables.by))
+        places = self._layout.shown
         for part in (part for ways in range(1, _WAYS + 1) for part in combinations(places, ways)):
             values, deviation = self._estimated(part)
             distance = noise = None
@@ -276,9 +309,10 @@ class SyntheticRelease(Released[Table_co]):
 
     @property
     def _words(self) -> str:
-        tables = ", ".join(titled(self._tables.names(one.part)) for one in self._measured)
+        tables = ", ".join(titled(self._tables.names(one.part)) for one in self._shown)
         return (
-            f"{len(self._codes):,} synthetic rows of {len(self._tables.by)} columns, from noisy tables: {tables}.\n\n"
+            f"{len(self._codes):,} synthetic rows of {len(self._layout.columns)} columns, "
+            f"from noisy tables: {tables}.\n\n"
             f"Released at {self.cost}. Read them: .table, .marginals, .accuracy(), .report()"
         )
 
@@ -328,4 +362,4 @@ class SyntheticAnswer(AnswerKind[Synthesis]):
 
     def released(self, question: Synthesis, plan: NoisePlan, answer: Answer, record: Record) -> SyntheticRelease[Any]:
         """A `SyntheticRelease`."""
-        return SyntheticRelease(record, answer.long, answer.parts, question.tables, question.columns)
+        return SyntheticRelease(record, answer.long, answer.parts, layout_of(question))

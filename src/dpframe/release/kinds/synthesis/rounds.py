@@ -50,6 +50,7 @@ class Settings:
     """Public settings of the rounds: how the price is split, and how large the model may become."""
 
     first: Fraction = Fraction(1, 10)  # share of ρ for the tables of single columns
+    hint: Fraction = Fraction(1, 4)  # share of a table that is measured alone, as part of what other columns have
     choosing: Fraction = Fraction(1, 10)  # share of a round's ρ for its choice
     rounds: int = 4  # for each column, if every measured table is worth its price
     cells: int = 300_000  # of the model's cliques together
@@ -99,18 +100,21 @@ def measured_and_fitted(
     rho: Fraction,
     draw: np.random.Generator,
     settings: Settings = Settings(),
+    hints: Attributes = (),
 ) -> tuple[list[Measured], Fit]:
     """Noisy tables, and the model that fits them.
 
     Input:  exact: the tables of all single columns and of all candidates; sizes: the number of keys of each column;
             weights: the candidates, each with its weight of 1 or more; rho: the price of all rounds together; draw:
-            random numbers for rows of the model, which tell nothing new about the data
+            random numbers for rows of the model, which tell nothing new about the data; hints: columns of which little
+            is asked, and which are no candidates
     """
     purse = _Purse(rho)
-    measured = [_measure(exact, (i,), rho * settings.first / len(sizes), purse) for i in range(len(sizes))]
+    parts = [settings.hint if i in hints else Fraction(1) for i in range(len(sizes))]
+    measured = [_measure(exact, (i,), rho * settings.first * part / sum(parts), purse) for i, part in enumerate(parts)]
     fit = fitted(sizes, measured, settings.sweeps)
     model = _Model(fit, settings, draw)
-    step = purse.left / (settings.rounds * len(sizes))
+    step = purse.left / (settings.rounds * (len(sizes) - len(hints)))
     while purse.left > 0:
         step = min(step, purse.left)
         if purse.left < 2 * step:
