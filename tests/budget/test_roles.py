@@ -75,6 +75,23 @@ def test_a_spender_is_whom_the_database_names(urls):
     Ledger(urls["bo"]).verify()
 
 
+def test_nobody_looks_at_failures_in_the_name_of_another(urls):
+    steward, ana, bo = (opened(urls, name) for name in ("steward", "ana", "bo"))
+    charge = Loss.charged(Fraction(1, 10), Fraction(0)), WHO, "count()"
+    for name in ("one", "two", "three"):
+        bo.charge(*charge, name=name, plan={})
+    bo.fail(bo.charge(*charge))
+    for call in (lambda: ana.acknowledge_failures(by="bo"), lambda: ana.resolve("one", by="bo")):
+        with pytest.raises(errors.BudgetMismatch, match="'ana' is here, and by='bo' was typed"):
+            call()
+    ana.acknowledge_failures()
+    ana.resolve("one")
+    ana.charge(*charge, name="two", plan={}, retry=True)
+    steward.resolve("three", by="bo")
+    looked = [entry for entry in steward.entries() if entry.kind in ("acknowledgement", "lost")]
+    assert [entry.body["by"] for entry in looked] == ["ana", "ana", "ana", "bo"]
+
+
 @pytest.mark.parametrize("who", ["ana", pytest.param("steward", marks=pytest.mark.long)])
 def test_who_makes_budgets(urls, tmp_path, who):
     ledger = Ledger(urls[who])

@@ -337,3 +337,25 @@ def test_verify_finds_a_move_that_was_made_up(tmp_path):
             pay(ana, "0.01")
         with pytest.raises(errors.LedgerDamaged, match=r"gave|gives"):
             ledger.verify()
+
+
+@pytest.mark.parametrize("kept", ["memory", "ledger"])
+def test_an_allowance_in_rho_is_returned_to_its_spender_as_it_was_paid(tmp_path, clock, kept):
+    """Its releases count ρ, and the budget and the spender's sum count ε and δ: no ρ is taken off either of them."""
+    limit, ledger = {"epsilon": 5, "delta": 1e-4}, Ledger(tmp_path / "a.sqlite")
+    budget = ledger.budget("b", **limit) if kept == "ledger" else dp.Budget(**limit)
+    paid = price("epsilon", 2) + Loss(0, Fraction("1e-5"))
+    for name, spent, left in (("untouched", False, Loss.none()), ("used", True, paid)):
+        purse = budget.for_spender(name).allocate(name=name, nights=90, epsilon=2, delta=1e-5)
+        assert (purse.terms, budget.spenders[name]) == ("rho", paid)
+        if spent:
+            pay(purse, "1/1000")
+        purse.close()
+        assert budget.spenders[name] == left
+    if kept == "ledger":
+        assert ledger.verify() == {"b": len(ledger.entries("b"))}
+        ledger.change_caps("b", {"spender": {"rho": 0.01}}, by="Ada")
+        bo = budget.for_spender("untouched")
+        bo.charge(price("rho", "0.01"), WHO, "count()")
+        with pytest.raises(errors.CapExceeded):
+            bo.charge(price("rho", "0.001"), WHO, "count()")

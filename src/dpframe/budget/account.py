@@ -23,7 +23,7 @@ from dpframe.budget.entries import (
 from dpframe.budget.exceeded import another_subject, exceeded, is_misnamed, second_budget, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
-from dpframe.budget.names import Payer, body_of, fingerprint, is_text, user_name
+from dpframe.budget.names import Payer, body_of, fingerprint, is_text, looked
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
 from dpframe.budget.standing import BudgetState
@@ -168,7 +168,7 @@ class Budget(BudgetState):
             total = self._enter(page, body, charged, loss, at, part)
             page.subject = subject
             if lost and earlier is not None:
-                page.append("lost", {"about": earlier.number, "by": user_name()}, at)
+                page.append("lost", {"about": earlier.number, "by": looked(None, page.role)}, at)
             previous, failures = page.head, page.failures
             entry = page.append("charge", body, at)
         standing = self._standing(total, loss, normal) if self.terms is Terms.EITHER else None
@@ -335,7 +335,7 @@ class Budget(BudgetState):
         with self._book.write() as page:
             if not is_pending(page, earlier.number):
                 raise InvalidArgument(f"resolve: release {release!r} is not pending; see history().")
-            page.append("lost", {"about": earlier.number, "by": by or user_name()}, now())
+            page.append("lost", {"about": earlier.number, "by": looked(by, page.role)}, now())
         return line_of(earlier, "lost")
 
     def acknowledge_failures(self, by: str | None = None) -> int:
@@ -350,9 +350,8 @@ class Budget(BudgetState):
         """
         if by is not None and not is_text(by):
             raise InvalidArgument("by= is the name of whoever acknowledges: budget.acknowledge_failures(by='Ada').")
-        who = user_name() if by is None else by
         with self._book.write() as page:
-            failed, unacknowledged = page.failures
+            who, (failed, unacknowledged) = looked(by, page.role), page.failures
             if unacknowledged:
                 page.failures = Failures(failed, 0)
                 page.append("acknowledgement", {"failures": unacknowledged, "failed": failed, "by": who}, now())

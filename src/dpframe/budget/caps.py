@@ -181,12 +181,13 @@ def spender_price(body: Mapping[str, Any]) -> Loss:
     second one.
     """
     within = body.get("within", {})
+    held = within.get("held")
     if "nights" in body.get("opens", {}):
         return price_of(body)
-    if ("gives" in body or "from" in body) and within.get("held"):
-        amount = loss_of(within["loss"])
+    if ("gives" in body or "from" in body) and held:
+        amount = loss_of(within["loss"] if held is True else held)
         return amount if "from" in body else Loss.none() - amount
-    return Loss.none() if within.get("held") else own_price(body)
+    return Loss.none() if held else own_price(body)
 
 
 class Cap(NamedTuple):

@@ -178,6 +178,17 @@ def user_name() -> str:
         return "unknown"
 
 
+def looked(by: str | None, role: str | None) -> str:
+    """Who marks a release as lost, or looked at failures, by default the user of this machine.
+
+    Input:  by: as typed; role: who the database says is here
+    Errors: BudgetMismatch for somebody else
+    """
+    if role is not None and by not in (None, role):
+        raise BudgetMismatch(f"The database says that {role!r} is here, and by={by!r} was typed. Leave by= out.")
+    return role or by or user_name()
+
+
 class Payer(NamedTuple):
     """Who spends what is charged, for caps, and what for; None where nobody said it.
 

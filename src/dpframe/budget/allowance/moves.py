@@ -2,17 +2,20 @@
 
 A move is two entries of one transaction: a charge within the allowance that gives, and a transfer to the one that
 receives or to the budget. Versions of dpframe that do not know transfers spend less by the first and ignore the second.
+Only of a closed allowance with nights they would spend what later nights have, so the page about upgrades says that all
+who charge a ledger have this version before an allowance is closed.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from dpframe.budget import account
 from dpframe.budget.allowance.pace import Record
 from dpframe.budget.caps import enter
-from dpframe.budget.entries import Entry, texts_of
+from dpframe.budget.entries import Entry, price_of, texts_of
 from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho
 from dpframe.budget.names import body_of
 from dpframe.budget.parts import Share, moved
@@ -66,8 +69,12 @@ def close(budget: account.Budget, opening: Entry) -> Loss:
         record = Record.on(page, opening)
         if record.closed is not None:
             raise UnsupportedOperation(f"close: it was closed at {record.closed:%Y-%m-%d %H:%M} UTC.")
-        change = _share(budget, record).closed(page.spent)
-        _move(budget, page, record, record.limit - record.spent, {"about": opening.number}, change)
+        share = _share(budget, record)
+        change, amount = share.closed(page.spent), record.limit - record.spent
+        counts = None
+        if share.mixed:  # its spender is charged what was paid for it: ε and δ, of which spent ρ is no part
+            counts = Loss.none() if record.releases else price_of(opening.body)
+        _move(budget, page, record, amount, {"about": opening.number}, change, counts)
     return replace(Loss.none(in_rho=budget.terms is Terms.RHO) - change, mu_squared=None, simple=None)
 
 
@@ -78,13 +85,19 @@ def _move(
     amount: Loss,
     receives: dict[str, object],
     change: Loss,
+    counts: Loss | None = None,
 ) -> None:
-    """Add both entries. Input: receives: the body of the second one; change: of what the budget counts as spent."""
+    """Add both entries.
+
+    Input:  receives: the body of the second one; change: of what the budget counts as spent; counts: what is taken off
+            the sum of the spender who gives, if it is not the amount
+    """
     at, who, one = account.now(), budget._payer.described(page.role), record.opening
     words = f"{'a transfer from' if 'within' in receives else 'the end of'} {one.name}"
     holder_of(one, page.role or budget._payer.spender)
-    body = body_of(Loss.none(in_rho=amount.exact_rho is not None), page.subject or "", words, None, None, ())
+    body = body_of(Loss.none(in_rho=budget.terms is Terms.RHO), page.subject or "", words, None, None, ())
     held = {} if one.spender == receives.get("spender") else _held(one)  # nobody's sum changes within one hand
+    held = {"held": texts_of(counts)} if held and counts is not None else held
     within = {"loss": texts_of(amount), "night": record.pace.night(at), **held}
     body |= {"about": one.number, "within": within, "gives": True, **who, **_spender(one)}
     slack = budget._limit.exact_delta if budget.terms is Terms.EITHER else Fraction(0)
@@ -104,7 +117,7 @@ def _share(budget: account.Budget, record: Record) -> Share:
     return share
 
 
-def _held(opening: Entry) -> dict[str, bool]:
+def _held(opening: Entry) -> dict[str, Any]:
     """Whether an allowance counts for whoever took it, as the place of a charge records it."""
     return {} if opening.spender is None else {"held": True}
 
