@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe import errors
 from questions import TABLE, exact
 
 POLICY = """
@@ -43,6 +45,10 @@ QUESTIONS = {
     ),
     "keys": lambda f: f.group_by("city", max_groups=4, max_rows=9).count(),
     "keys of files": lambda f: f.group_by("s", "n", max_groups=4, max_rows=9).count(),
+    "all other keys": lambda f: f.group_by("city", other="else", max_groups=4, max_rows=9).count(),
+    "all but some of the keys": lambda f: f.group_by(
+        "city", "yes", keys={"city": ["Bonn"]}, other=("else", None), max_groups=4, max_rows=9
+    ).count(),
     "other keys are missing": lambda f: f.with_columns(m=c("s").is_null(), o=c("city").is_null(), k=c("yes")).agg(
         max_rows=9, m=dp.sum("m"), o=dp.sum("o"), k=dp.count("k"), n=dp.sum("n", bounds=(-9, 9))
     ),
@@ -76,3 +82,17 @@ def test_what_these_questions_find_differs_without_the_policy(policy):
     for name in ("sums of columns that are made of them", "nobody is beyond", "other keys are missing"):
         ask = QUESTIONS[name]
         assert exact(ask(dp.protect(TABLE, policy=policy))) != exact(ask(dp.protect(TABLE, unit="u")))
+
+
+def test_other_counts_what_the_file_does_not_list_and_no_call_lists_more(policy):
+    """Cells that the file does not list are missing before any step, and rows without a key are in `other=` too."""
+    rows = dp.protect(TABLE.with_columns(u=pl.int_range(pl.len())), policy=policy)
+    listed = {"Bonn": 0, "Düren": 0, "": 0, "else": 0}
+    for city in TABLE["city"]:
+        listed[city if city in listed else "else"] += 1
+    (groups,) = exact(rows.group_by("city", other="else", max_groups=1, max_rows=1).count()).values()
+    assert {key: count for (key,), count in groups.items()} == listed
+    (fewer,) = exact(rows.group_by("city", keys=["Bonn"], other="else", max_groups=1, max_rows=1).count()).values()
+    assert fewer == {("Bonn",): listed["Bonn"], ("else",): sum(listed.values()) - listed["Bonn"]}
+    with pytest.raises(errors.PolicyExceeded, match="no call may add keys"):
+        rows.group_by("city", keys=["Bonn", "Kiel"], other="else", max_groups=2)
