@@ -66,7 +66,8 @@ class Changes(Released[Table_co]):
                 of their noise, and the bounds: no row
         Source: Efron, Morris 1973, JASA 68; Armstrong, Kolesár, Plagborg-Møller 2022, Econometrica 90(6), for the
                 intervals. See `dpframe.theory.formulas.error.shrinkage`
-        Errors: UnsupportedOperation where no column can be meant; InvalidArgument for a column that was not released
+        Errors: UnsupportedOperation where no column can be meant, and beside suppressed groups; InvalidArgument for a
+                column that was not released
 
         >>> import polars as pl, dpframe as dp
         >>> table = pl.DataFrame({"shop": list("abcd"), "price": [1.0, 2.0, 3.0, 4.0]})
@@ -80,6 +81,11 @@ class Changes(Released[Table_co]):
             raise UnsupportedOperation(
                 "shrink(): its intervals are about the noise alone, and those of this release are about the "
                 "population. Release with covers='noise' to shrink."
+            )
+        if numbers.hidden.any():
+            raise UnsupportedOperation(
+                "shrink(): the common value is that of hidden groups too, and readers could learn these from it. Type "
+                "shrink() before suppress()."
             )
         check_column(column, [output.name for output in numbers.outputs], "shrink")
         meant = [o for o in numbers.outputs if column in (None, o.name) and estimator_of(o).shrinks]
@@ -101,7 +107,7 @@ class Changes(Released[Table_co]):
     @property
     def _noisy(self) -> list[str]:
         """A sentence for columns whose groups differ by less than their noise, where shrinking is offered."""
-        if self._numbers.covers is Covers.POPULATION:
+        if self._numbers.covers is Covers.POPULATION or self._numbers.hidden.any():
             return []
         names = [output.name for output in self._numbers.outputs if has_noisy_differences(self._numbers, output)]
         return [_NOISY.format(names=", ".join(names))] if names else []
@@ -171,12 +177,14 @@ class Changes(Released[Table_co]):
                 a single hidden cell of a row is the margin less the others; `secondary` hides more, the smallest
                 numbers that are enough. Of numbers that were rounded to 5 or 10, the limit has to be above that. After
                 `nonnegative()` it also leaves out intervals and what limits leave out, since they would tell the
-                numbers before that step; `out.accuracy()` before `suppress` has them
+                numbers before that step; `out.accuracy()` before `suppress` has them. `nonnegative()` and `round()`
+                after `suppress` change hidden numbers too, as before it: publish one of both tables
         Bound:  with `secondary`, readers who know the limit, the marks, and that numbers are whole and not negative
-                (where they are) find no hidden number of the table within less than half of the limit: the largest and
-                the smallest value that it may have are at least below // 2 apart, and at least 1; below / 2 where
-                numbers are not whole. For means, this holds for their counts. If two marks would tell more, all hidden
-                numbers have the second one. What other tables say is not looked at. See
+                (where they are) find no hidden cell or margin within less than half of the limit: the largest and the
+                smallest value that it may have are at least below // 2 apart, and at least 1; below / 2 where numbers
+                are not whole. For means, this holds for their counts. If two marks would tell more, all hidden numbers
+                have the second one. Subtotals are no part of the promise: one of hidden cells is hidden, and may follow
+                from others and the margin. What other tables say is not looked at. See
                 `dpframe.release.answer.suppression`
         Errors: InvalidArgument; UnsupportedOperation if no number was released
 

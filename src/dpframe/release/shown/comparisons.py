@@ -113,10 +113,10 @@ class Compares(Released[Table_co]):
         numbers = self._numbers
         if numbers.layout.form != "crosstab" or numbers.outputs[0].formula is not Formula.COUNT:
             raise UnsupportedOperation("independence(): this is no crosstab of counts: frame.crosstab('a', 'b').")
-        if numbers.protects:
+        if numbers.hidden.any():
             raise UnsupportedOperation(
                 "independence(): the test reads hidden numbers too, and readers could learn these from it. Test before "
-                "suppress(secondary=True)."
+                "suppress()."
             )
         if numbers.noise.reconciled or numbers.factor != 1:
             raise UnsupportedOperation(

@@ -50,7 +50,7 @@ def hidden_codes(numbers: Numbers) -> NDArray[np.int64] | None:
     """Why cells, subtotals and margins of a crosstab are hidden; None where nothing is: see `Numbers.hidden_grid`.
 
     Bound:  where hidden numbers are protected, a subtotal of a hidden number is hidden, and others are sums of shown
-            numbers. So subtotals tell nothing about hidden numbers. Without protection small subtotals are hidden
+            numbers. So subtotals tell nothing about hidden cells. Without protection small subtotals are hidden
     """
     if numbers.hidden_grid is None or numbers.suppression is None:
         return None
