@@ -37,7 +37,7 @@ def test_a_column_with_the_name_of_a_part_of_another_is_refused(statistic, asked
     names = {name for one in made._question.allotments for name in one.names}
     assert {"apart"} <= names - set(made._question.by)
     for name in (name for name in names if name.startswith("n.")):
-        with pytest.raises(InvalidArgument, match=f"{name}'.*agg"):
+        with pytest.raises(InvalidArgument, match=rf"{name}'.*agg"):
             asked(**beside(columns, name))
 
 
@@ -50,7 +50,7 @@ def test_a_column_with_the_name_of_a_second_moment_is_refused_with_intervals_for
         return
     alone = {name for one in asked(**columns)._question.allotments for name in one.names}
     for name in {name for one in made.allotments for name in one.names} - alone:
-        with pytest.raises(InvalidArgument, match=f"{name}'.*agg"):
+        with pytest.raises(InvalidArgument, match=rf"{name}'.*agg"):
             asked(**beside(columns, name))._question.covering(Covers.POPULATION)
 
 
@@ -61,7 +61,7 @@ def test_parts_of_crosstabs_and_columns_of_marginals_are_told_apart(part):
     crosstab = frame.crosstab(*keys, keys=keys, max_groups=1, margins="measured")
     assert len(crosstab.sensitivity) == 4
     if part == "total":
-        with pytest.raises(InvalidArgument, match="'total'.*rename"):
+        with pytest.raises(InvalidArgument, match=r"'total'.*rename"):
             frame.marginals([*keys], [(part,), tuple(keys)], keys=keys, max_rows=1)
 
 
