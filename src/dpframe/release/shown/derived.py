@@ -16,7 +16,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import ReleasedColumn, real
 from dpframe.release.accuracy import Combinations, check_alpha
 from dpframe.release.answer import adds_up, keys_beside, known_nonnegative
-from dpframe.release.shown.charts import Grouped, check_label, grouped_chart, in_words, read_look, title_of
+from dpframe.release.shown.charts import Grouped, grouped_chart, in_words, read_look, title_of
 from dpframe.release.shown.comparisons import Compares
 from dpframe.release.shown.error_tables import largest_error
 from dpframe.release.shown.released import Released
@@ -74,10 +74,9 @@ class Derived(Released[Table_co]):
         rows = self._ends.filter(pl.col("value").is_not_null())
         rows = rows.with_columns(largest_error(), column=pl.lit(self._name))
         errors = rows.select(*keys_beside(self._by), "column", "value", "error", "lower", "upper")
-        check_label(label)
-        words = label or self._name.strip("_").replace("_", " ").capitalize()  # the axis has no room for the title
+        words = label or self._title.partition(":")[0]
         grouped = Grouped(self._by, errors, pl.Float64(), words, alpha=self._alpha)
-        return grouped_chart(grouped, self._heading(label or self._title), read_look(title, width, height, sort))
+        return grouped_chart(grouped, self._heading(label or self._title), read_look(title, width, height, sort, label))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.charts import (
     Grouped,
     Look,
-    check_label,
     grouped_chart,
     heatmap,
     in_words,
@@ -73,9 +72,8 @@ class Draws(Released[Table_co]):
         Errors: UnsupportedOperation without the extra `charts`, for a single number, and if no group was released;
                 InvalidArgument for a column that was not released, and for other values of the arguments
         """
-        numbers, look = self._numbers, read_look(title, width, height, sort)
+        numbers, look = self._numbers, read_look(title, width, height, sort, label)
         names = self._drawable(column)
-        check_label(label)
         if kind is not None:
             return self._heatmap(kind, look, label)
         (output_shown,) = [output for output in numbers.outputs if output.name == (column or names[0])]
@@ -151,9 +149,10 @@ class Draws(Released[Table_co]):
         )
         rows, columns = numbers.long.select(numbers.by).rows(), [(output.name,) for output in outputs]
         sizes = height, len(outputs)
-        grid = Crosstab(numbers.by, ("column",), rows, columns, values, lower, upper, sizes, whole=False)
-        words = label or "Released number"
-        heading = self._heading(title_of(self.derivation, label or ", ".join(o.name for o in outputs), numbers.by))
+        grid = Crosstab(numbers.by, ("",), rows, columns, values, lower, upper, sizes, whole=False)
+        words = label or "Released numbers"
+        named = words if label or len(outputs) > 3 else ", ".join(output.name for output in outputs)
+        heading = self._heading(title_of(self.derivation, named, numbers.by))
         signed = not all(_never_negative(output) for output in outputs)
         return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers)
 

@@ -361,6 +361,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         width: int | None = None,
         height: int | None = None,
         sort: str | None = None,
+        label: str | None = None,
     ) -> Any:
         """A chart of one level with 95% margins of error (Altair), as `Release.plot` draws it; no row is read for it.
 
@@ -371,7 +372,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
                 without the extra `charts`; InvalidArgument
         """
         place = _drawn_level(self._tree) if level is None else self._place(level)
-        look = read_look(title, width, height, sort)
+        look = read_look(title, width, height, sort, label)
         if not self._tree.by(place):
             raise UnsupportedOperation(
                 "plot(): the total is one number: type out['total'].value, or plot another level."
@@ -381,7 +382,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         numbers = self[self.levels[place]]._numbers
         errors = error_table(numbers, 0.05).select("column", "value", "error", "lower", "upper")
         errors = pl.concat([named, errors], how="horizontal")
-        words = in_words(self.derivation, self._value)
+        words = look.words or in_words(self.derivation, self._value)
         heading = self._heading(title_of(self.derivation, words, by))
         return grouped_chart(Grouped(by, errors, numbers.shown.schema[self._value], words), heading, look)
 

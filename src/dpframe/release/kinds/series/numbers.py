@@ -71,15 +71,16 @@ class SeriesNumbers(Exports):
         width: int | None = None,
         height: int | None = None,
         sort: str | None = None,
+        label: str | None = None,
     ) -> Any:
         """A chart (Altair): a line over the periods in the band of its errors, one for each group.
 
         Input:  column: a column of numbers, such as "count_total" or "count_7d"; by default the number of each period;
-                title, width, height, sort: as in `Release.plot`
+                title, width, height, sort, label: as in `Release.plot`
         Errors: UnsupportedOperation without the extra `charts`, and if the table has no column of periods;
                 InvalidArgument for an unknown column, and for other values of the arguments
         """
-        names, look = self._names, read_look(title, width, height, sort)
+        names, look = self._names, read_look(title, width, height, sort, label)
         check_column(column, names, "plot")
         chosen = names[0] if column is None else column
         if not self._period:
@@ -96,7 +97,7 @@ class SeriesNumbers(Exports):
             (pl.col(chosen) - error).alias("lower"),
             (pl.col(chosen) + error).alias("upper"),
         )
-        words = self._words_of(chosen)
+        words = look.words or self._words_of(chosen)
         question = f"{self.title.rpartition(': ')[0]}: {words}{f' by {of}' if keys else ''}"
         price = loss_words(self.statement["guarantee"])
         under = f"Released at {price} for all periods; protected: {self.statement['unit_of_privacy']}."

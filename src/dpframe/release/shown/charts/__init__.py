@@ -20,7 +20,6 @@ from dpframe.release.shown.charts.heatmap import (
 from dpframe.release.shown.charts.look import (
     Heading,
     Look,
-    check_label,
     in_words,
     read_look,
     title_of,
@@ -39,7 +38,6 @@ __all__ = [
     "Grouped",
     "Heading",
     "Look",
-    "check_label",
     "decimals",
     "distances_chart",
     "forecast_chart",

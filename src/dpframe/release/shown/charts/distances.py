@@ -20,14 +20,14 @@ def distances_chart(distances: pl.DataFrame, look: Look) -> Chart:
     shown = distances.drop_nulls("distance").head(_MOST)
     place = alt.Y("table:N", sort=shown["table"].to_list(), title=None, axis=alt.Axis(labelLimit=look.label))
     base = alt.Chart(alt.InlineData(values=shown.to_dicts()))
-    axis = alt.X("distance:Q", title="total variation", axis=alt.Axis(format=".1%"))
+    axis = alt.X("distance:Q", title="part of the rows", axis=alt.Axis(format="~%", tickCount=5))
     bars = base.mark_bar(color=SERIES[0], height=9).encode(x=axis, y=place)
     ticks = base.mark_tick(color=SERIES[1], thickness=3, size=13).encode(x="noise:Q", y=place)
     heading = Heading(
         "Synthetic rows and noisy tables",
         (
-            "Bar: total variation between the synthetic rows and the noisy table.",
-            "Tick: the mean distance that the noise of the table makes by itself.",
+            "Bar: the part of the synthetic rows that would have to change to agree with the noisy table.",
+            "Tick: as much as the noise of the table makes by itself.",
         ),
     )
     return drawn(bars + ticks, heading, look, {"width": look.width, "height": look.high or alt.Step(_BAR)})

@@ -91,7 +91,7 @@ def _panels(
         unknown = sorted(set(every) - set(names))
         notes.append(f"Not known without the data: {', '.join(unknown)}; assume_rows= assumes a number of values.")
     chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=14)
-    return drawn(chart, heading.also(" ".join(notes)), look, {}, fit=False)
+    return drawn(chart, heading.also(" ".join(notes)), look, {}, inner=look.width)
 
 
 def _panel(rows: pl.DataFrame, words: str, symbol: str, dtype: pl.DataType | None, look: Look, panels: int) -> Chart:

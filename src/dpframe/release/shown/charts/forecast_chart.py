@@ -50,5 +50,5 @@ def forecast_chart(forecast: Forecast) -> Chart:
         Heading("What is spent, and how long it lasts", _LINES),
         look,
         {},
-        fit=False,
+        inner=look.width,
     )

@@ -100,7 +100,8 @@ def heatmap(
     size = {"width": alt.Step(sheet.width), "height": alt.Step(sheet.height)}
     chart = alt.layer(*layers, data=alt.InlineData(values=rows))
     heading = heading.also(*meanings, " ".join(sheet.notes))
-    return drawn(chart, heading, look, size, fit=False)
+    beside = _LETTER * max(len(line) for label in sheet.down for line in label.split("\n"))
+    return drawn(chart, heading, look, size, inner=int(beside) + sheet.width * len(sheet.across))
 
 
 # The table
@@ -216,7 +217,7 @@ def _without_numbers(grid: Crosstab, look: Look, room: int, tall: int) -> _Sheet
     high = min(max(tall // len(part.rows), _BARE[1]), max(26, 14 * lines + 4))
     row_labels = labels_of(part.rows, min(look.label, 220), max(high // 14, 1))
     top, angle = labels_of(part.columns, 1000), 0
-    step = min(room // len(top), 34)
+    step = min(room // len(top), 1000 if look.wide else 34)
     if max(len(label) for label in top) * 7 + 4 > step:
         top, angle = _turned(part.columns, step)
         step = max(min(step, (room - _overhang(top, angle)) // len(top)), 1)
@@ -279,10 +280,10 @@ def _axes(sheet: _Sheet) -> tuple[Chart, Chart]:
         turned = {"labelAngle": -50, "labelAlign": "left", "labelPadding": _above(9), "labelOffset": _above(-5, 0)}
     if sheet.angle == -90:
         turned = {"labelAngle": -90, "labelAlign": "left", "labelPadding": 5, "labelOffset": _above(-7, 0)}
-    top = {"orient": "top", "titleAnchor": "start", **lines_of_labels(centred=False), **turned}
+    top = {"orient": "top", "titleAnchor": "start", **lines_of_labels(sheet.across, centred=False), **turned}
     beside = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -8, "labelPadding": 6}
     across = alt.Axis(title=", ".join(grid.across), **top)
-    down = alt.Axis(title=", ".join(grid.down), **beside, **lines_of_labels(centred=True))
+    down = alt.Axis(title=", ".join(grid.down), **beside, **lines_of_labels(sheet.down, centred=True))
     between = alt.Scale(paddingInner=0.03 if sheet.numbers else 0.0, paddingOuter=0)
     x = alt.X("across:N", sort=sheet.across, axis=across, scale=between)
     rows = [sheet.down[i] for i in grid.order]

@@ -25,7 +25,7 @@ BAND = 0.45
 
 MOST = 800  # the largest default width and height of a chart (pixels)
 _WIDTH = 640  # the default width (pixels)
-_LETTER = 6.6  # width of a letter in a label of 12 pixels (pixels)
+_LETTER = 6.8  # width of a letter in a label of 12 pixels, in a wide font (pixels)
 _LINES = 12  # the largest number of lines of a label
 _PARTS = {"": "", "index": ", in % of the row", "columns": ", in % of the column", "all": ", in % of all"}
 
@@ -46,6 +46,7 @@ class Look:
     wide: int | None = None
     high: int | None = None
     order: Order | None = None
+    words: str | None = None  # of the user for the numbers
 
     @property
     def width(self) -> int:
@@ -83,7 +84,7 @@ def title_of(why: Derivation, words: str, by: Sequence[str], normalize: str = ""
     return f"{words}{f' by {keys}' if keys else ''}{_PARTS[normalize]}{where}"
 
 
-def read_look(title: object, width: object, height: object, sort: object) -> Look:
+def read_look(title: object, width: object, height: object, sort: object, label: object = None) -> Look:
     """The arguments of `plot()`, checked. Errors: InvalidArgument."""
     if title is not None and not isinstance(title, str):
         raise InvalidArgument("plot: title= is a text; an empty one, title='', leaves the title out.")
@@ -96,13 +97,9 @@ def read_look(title: object, width: object, height: object, sort: object) -> Loo
     orders = [order.value for order in Order]
     if sort is not None and (not isinstance(sort, str) or sort not in orders):
         raise InvalidArgument(f"plot: sort= is {', '.join(map(repr, orders[:-1]))} or {orders[-1]!r}.")
-    return Look(title, sizes["width"], sizes["height"], None if sort is None else Order(sort))
-
-
-def check_label(label: object) -> None:
-    """Check the user's words for the numbers of a chart. Errors: InvalidArgument."""
     if label is not None and (not isinstance(label, str) or not label.strip()):
         raise InvalidArgument("plot: label= is a text, such as label='people per day'.")
+    return Look(title, sizes["width"], sizes["height"], None if sort is None else Order(sort), label)
 
 
 # Texts
@@ -137,27 +134,33 @@ def labels_of(keys: Sequence[Iterable[Any]], pixels: float, lines: int = _LINES)
     return list(labels)
 
 
-def lines_of_labels(*, centred: bool) -> Entries:
-    """The settings of an axis for labels of several lines; `centred` (vertical axes) centres them at their tick."""
+def lines_of_labels(labels: Sequence[str], *, centred: bool) -> Entries:
+    """The settings of an axis for labels of several lines; `centred` (vertical axes) centres them at their tick.
+
+    Beside a vertical axis there is room for the labels in the widest of the usual fonts, since the font of a reader is
+    not known.
+    """
     lines = "split(datum.label, '\\n')"
     plain = {"labelExpr": lines, "labelLimit": 0, "labelLineHeight": 14, "ticks": False, "domain": False}
-    return {**plain, "labelOffset": {"expr": f"-7 * (length({lines}) - 1)"}} if centred else plain
+    room = _LETTER * max((len(line) for label in labels for line in label.split("\n")), default=0) + 8
+    centre = {"labelOffset": {"expr": f"-7 * (length({lines}) - 1)"}, "minExtent": room}
+    return {**plain, **centre} if centred else plain
 
 
 # The frame
 
 
-def drawn(chart: Chart, heading: Heading, look: Look, size: Entries, *, fit: bool = True) -> Chart:
+def drawn(chart: Chart, heading: Heading, look: Look, size: Entries, *, inner: int | None = None) -> Chart:
     """A chart with its title, its size and the colours of its axes.
 
-    Input:  chart; heading; look; size: its width and height in Altair's form; fit: whether numbers in `size` are for
-            the whole picture, with labels and title
+    Input:  chart; heading; look; size: its width and height in Altair's form, numbers for the whole picture, with
+            labels and title; inner: where the size is that of the marks, their width with labels (pixels)
     """
     alt = altair()
     title = heading.title if look.title is None else look.title
     wide = size["width"] if isinstance(size.get("width"), int) else look.width
-    lines = [part for line in heading.lines for part in wrapped(line, wide - 10, 6.1)]
-    heads = wrapped(title, wide - 10, 8.6) if title else []
+    lines = [part for line in heading.lines for part in wrapped(line, wide - 10, 6.7)]
+    heads = wrapped(title, wide - 10, 9.6) if title else []
     text = alt.TitleParams(
         text=heads or [" "],
         subtitle=lines,
@@ -173,13 +176,23 @@ def drawn(chart: Chart, heading: Heading, look: Look, size: Entries, *, fit: boo
         offset=12,
     )
     kind = "fit" if isinstance(size.get("height"), int) else "fit-x"
-    autosize = {"autosize": alt.AutoSizeParams(type=kind, contains="padding")} if fit else {}
-    chart = chart.properties(title=text, background="transparent", **size, **autosize)
+    frame: Entries = {"autosize": alt.AutoSizeParams(type=kind, contains="padding")}
+    if inner is not None:  # a reader's font may be wider than the one that the picture is measured with
+        text_width = 6.7 * max(map(len, lines), default=0)
+        more = max(min(text_width / 10, text_width - inner), 0)
+        frame = {"padding": {"left": 5, "top": 5, "bottom": 5, "right": 5 + int(more)}}
+    chart = chart.properties(title=text, background="transparent", **size, **frame)
     words = {"labelColor": GREY, "titleColor": GREY, "labelFontSize": 12, "titleFontSize": 12}
     chart = (
         chart.configure_view(stroke=None)
         .configure_axis(
-            **words, titleFontWeight="normal", gridColor=FAINT, gridWidth=0.5, domainColor=FAINT, tickColor=FAINT
+            **words,
+            titleFontWeight="normal",
+            gridColor=FAINT,
+            gridWidth=0.5,
+            domainColor=FAINT,
+            tickColor=FAINT,
+            labelSeparation=10,
         )
         .configure_legend(**words, titleFontWeight="normal", labelLimit=0, titleLimit=0, symbolOpacity=1)
     )
