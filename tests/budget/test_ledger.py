@@ -426,6 +426,34 @@ def test_export_and_command_line(tmp_path, capsys):
         ledger.export("xml")
 
 
+def test_an_export_of_what_is_new(tmp_path, monkeypatch):
+    """Two budgets, an entry an hour; `since` takes a time in UTC or in another zone."""
+    hour = [0]
+
+    def now():
+        hour[0] += 1
+        return dt.datetime(2026, 1, 1, hour[0], tzinfo=dt.UTC)
+
+    monkeypatch.setattr(account, "now", now)
+    ledger = Ledger(tmp_path / "a.sqlite")
+    for name in ("north", "south"):
+        paid(ledger.budget(name, epsilon=1, create=True), 0.1, name="nightly", plan={})
+    every = [json.loads(line) for line in ledger.export("jsonl").splitlines()]
+    assert [line["kind"] for line in every] == ["open", "charge", "result"] * 2
+    for since in (every[3]["at"], dt.datetime.fromisoformat(every[3]["at"]), every[3]["at"][:19]):
+        new = [json.loads(line) for line in ledger.export("jsonl", since).splitlines()]
+        assert new == every[3:]
+        assert {line["budget"] for line in new} == {"south"}
+        assert json.loads(ledger.export("json", since))["north"]["entries"] == []
+        assert [line.split(",")[0] for line in ledger.export("csv", since).splitlines()] == ["budget", "south"]
+    shifted = dt.datetime.fromisoformat(every[3]["at"]).astimezone(dt.timezone(dt.timedelta(hours=5))).isoformat()
+    assert len(ledger.export("jsonl", shifted).splitlines()) == 3
+    assert ledger.export("jsonl", "2027-01-01") == ""
+    for wrong in ("yesterday", 2026, dt.date(2026, 1, 1)):
+        with pytest.raises(errors.InvalidArgument, match="since= is a time"):
+            ledger.export(since=wrong)
+
+
 def test_the_clock_may_not_be_far_behind_the_last_entry(place, monkeypatch):
     budget = Ledger(place).budget("visits", epsilon=1)
     paid(budget, 0.1)

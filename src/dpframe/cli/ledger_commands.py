@@ -24,7 +24,8 @@ def add_to(verbs: Any) -> None:
     )
     add_for_ledger(verbs, "verify", "go over every entry: hashes, sums, limits, stored tables, the witness", _verify)
     export = add_for_ledger(verbs, "export", "everything as JSON, CSV or dp-accounting events", _export)
-    export.add_argument("--format", choices=["json", "csv", "dp_accounting"], default="json")
+    export.add_argument("--format", choices=["json", "jsonl", "csv", "dp_accounting"], default="json")
+    export.add_argument("--since", metavar="TIME", help="only entries from this time on (UTC), such as 2026-01-31")
     about = "one HTML page: budgets, what was spent when and on what, what is left, forecasts"
     report = add_for_ledger(verbs, "report", about, _report)
     report.add_argument("--html", metavar="FILE", help="where the page is written; by default it is printed")
@@ -96,8 +97,8 @@ def _verify(ledger: Ledger, _: Any) -> Said:
 
 
 def _export(ledger: Ledger, asked: Any) -> Said:
-    text = ledger.export(asked.format).rstrip("\n")
-    return Said(text, text if asked.format == "csv" or not asked.json else json.loads(text))
+    text = ledger.export(asked.format, asked.since).rstrip("\n")
+    return Said(text, json.loads(text) if asked.json and asked.format in ("json", "dp_accounting") else text)
 
 
 def _report(ledger: Ledger, asked: Any) -> Said:

@@ -1,8 +1,9 @@
-"""Export of a ledger as text: JSON, CSV, and the events of Google's dp-accounting."""
+"""Export of a ledger as text: JSON, lines of JSON, CSV, and the events of Google's dp-accounting."""
 
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,12 @@ COLUMNS = ("budget", "number", "when", "name", "query", "epsilon", "delta", "rho
 def exported(books: Mapping[str, tuple[Budget, Sequence[Entry]]], form: str) -> str:
     """Budgets with their entries as text.
 
-    Input:  books: by name, the budget and its entries; form: "json", "csv" or "dp_accounting"
+    Input:  books: by name, the budget and its entries; form: "json", "jsonl", "csv" or "dp_accounting"
     Errors: InvalidArgument for another form
     """
+    if form == "jsonl":
+        lines = [{"budget": name, **_line(entry)} for name, (_, entries) in books.items() for entry in entries]
+        return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
     if form == "json":
         return json.dumps({name: _as_json(*book) for name, book in books.items()}, indent=2, ensure_ascii=False)
     if form == "csv":
@@ -31,7 +35,18 @@ def exported(books: Mapping[str, tuple[Budget, Sequence[Entry]]], form: str) -> 
     if form == "dp_accounting":
         events = {name: _composed(_charges(entries)) for name, (_, entries) in books.items()}
         return json.dumps(events, indent=2, ensure_ascii=False)
-    raise InvalidArgument(f"export({form!r}): choose 'json', 'csv' or 'dp_accounting'.")
+    raise InvalidArgument(f"export({form!r}): choose 'json', 'jsonl', 'csv' or 'dp_accounting'.")
+
+
+def read_since(typed: object) -> dt.datetime | None:
+    """A time in UTC, or in the zone that it says; None for none. Errors: InvalidArgument."""
+    try:
+        time = dt.datetime.fromisoformat(typed) if isinstance(typed, str) else typed
+    except ValueError:
+        time = typed
+    if time is None or isinstance(time, dt.datetime):
+        return time if time is None or time.tzinfo is not None else time.replace(tzinfo=dt.UTC)
+    raise InvalidArgument("export: since= is a time, in UTC where it has no zone: since='2026-01-31 06:00'.")
 
 
 def _charges(entries: Sequence[Entry]) -> list[Entry]:
@@ -72,7 +87,9 @@ def _as_csv(books: Mapping[str, tuple[Budget, Sequence[Entry]]]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for name, (budget, entries) in books.items():
-        for charge, entry in zip(budget.history(), _charges(entries), strict=False):
+        numbers = {entry.number: entry for entry in _charges(entries)}
+        for charge in (line for line in budget.history() if line.number in numbers):
+            entry = numbers[charge.number]
             cells = (charge.epsilon, charge.delta, "" if charge.rho is None else charge.rho, charge.status)
             texts = (for_spreadsheets(charge.name or ""), for_spreadsheets(charge.query))
             row = (for_spreadsheets(name), charge.number, charge.when.isoformat(), *texts, *cells)

@@ -16,7 +16,7 @@ from dpframe.budget.accountants import accountant_named, read_limit
 from dpframe.budget.caps import begun, changed, read_caps, replaced
 from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, sealed, texts_of
 from dpframe.budget.exceeded import read_min_units, warn_of_weak
-from dpframe.budget.ledger.export import exported
+from dpframe.budget.ledger.export import exported, read_since
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.names import Payer, check_plain, is_near, is_text
@@ -272,15 +272,19 @@ class Ledger(Hints):
         """Mark a pending release of a budget as lost, so that its name may be paid again; see `Budget.resolve`."""
         return self.budget(budget).resolve(release, by)
 
-    def export(self, form: str = "json") -> str:
+    def export(self, form: str = "json", since: str | dt.datetime | None = None) -> str:
         """All budgets and their entries as text.
 
-        Input:  form: "json" (everything except the tables), "csv" (a line for each charge), or "dp_accounting" (JSON
-                with the mechanisms of each budget as one composed event, in the fields of dp-accounting's named tuples;
-                the δ of keys that come from the data is not an event, and is in the charges)
+        Input:  form: "json" (everything except the tables), "jsonl" (of that, a line for each entry), "csv" (a line for
+                each charge), or "dp_accounting" (JSON with the mechanisms of each budget as one composed event, in the
+                fields of dp-accounting's named tuples; the δ of keys that come from the data is not an event, and is in
+                the charges); since: only entries from this time on, in UTC where it has no zone
         """
-        budgets = {name: self.budget(name) for name in self.budgets()}
-        return exported({name: (budget, budget._book.entries()) for name, budget in budgets.items()}, form)
+        first = read_since(since)
+        books = {name: (budget, budget._book.entries()) for name in self.budgets() for budget in [self.budget(name)]}
+        if first is not None:
+            books = {name: (one, [e for e in entries if e.when >= first]) for name, (one, entries) in books.items()}
+        return exported(books, form)
 
     @property
     def is_test(self) -> bool:
