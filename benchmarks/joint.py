@@ -108,10 +108,14 @@ def main():
     """Print a table of errors, divided and together."""
     reader = argparse.ArgumentParser()
     reader.add_argument("--releases", type=int, default=300)
-    number = reader.parse_args().releases
+    reader.add_argument("--only", default="", help="a part of the questions' names")
+    arguments = reader.parse_args()
+    number = arguments.releases
     warnings.simplefilter("ignore", dp.errors.DpFrameWarning)
     print(f"{'question':44} {'column':8} {'divided':>10} {'together':>10} {'ratio':>6}")
     for name, ask, columns in cases():
+        if arguments.only not in name:
+            continue
         exact = values(ask, columns, epsilon=1e9)
         squares = {True: [], False: []}
         for _ in range(number):

@@ -164,7 +164,7 @@ def test_a_number_that_finds_the_keys_and_suppressed_groups_have_noise_of_their_
 
 
 def test_everything_else_keeps_at_least_its_part():
-    """No total has more noise than at its own part of ε; a median gets what is left over."""
+    """No total has more noise than at its own part of ε."""
     for aggregates in (ONE_SIGN, EITHER, {**ONE_SIGN, **EITHER, "q": dp.median("y", (0, 4))}, {**UNITS, **EITHER}):
         for relation in ("add-remove", "replace"):
             query = asked(aggregates, relation, **LIMITS["weights"])
@@ -172,6 +172,22 @@ def test_everything_else_keeps_at_least_its_part():
             for noise in together.noises:
                 before = apart.of(noise.allotment.total)
                 assert noise.mechanism.deviation <= before.mechanism.deviation * (1 + 1e-9)
+
+
+def test_what_a_set_saves_makes_all_noise_smaller_alike():
+    """Moments of a regression and the influences beside them; so slopes gain what the moments do."""
+    frame = dp.protect(UNIVERSE, "id", budget=dp.Budget(epsilon=1))
+    query = frame.ols("y ~ x", bounds={"x": (-5, 5), "y": (0, 4)}, max_rows=1)._query
+    apart, together = plan_of(query, noise="laplace"), plan_of(query)
+    shared, influences = list[float](), list[float]()
+    for noise in together.noises:
+        ratio = noise.mechanism.deviation / apart.of(noise.allotment.total).mechanism.deviation
+        (shared if noise.mechanism.together else influences).append(ratio)
+    *moments, square = shared
+    assert len(influences) == 2
+    assert max(influences) < 0.7
+    assert max(moments + influences) < (1 + 1e-6) * min(moments + influences)
+    assert square < min(moments)  # it had a quarter of the price of the others
 
 
 # The law

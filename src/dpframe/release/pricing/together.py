@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from dpframe.plan import Allotment
+from dpframe.plan import Allotment, TotalKind
 from dpframe.release.pricing.bought_noise import ALONE, PricedTotal, Together, joint_laplaces_of, laplaces_of
 from dpframe.release.pricing.joint_noise import joint_noises
 from dpframe.release.pricing.noise import Noise
@@ -28,7 +28,8 @@ def measured_together(
     Bound:  first a sum, its count and numbers beside them share a part (`_joint_laplaces_of`), then totals that one
             unit moves in step. They need the part at which each has the noise that its own part buys, which is less
             than their parts together. What is left over goes to what then has the least for its share (`filled`), so
-            nothing has more noise than without this. All of it follows from the question and the price alone
+            nothing has more noise than without this. Second moments of people, which only intervals need, become larger
+            by the factor that there is for all. All of it follows from the question and the price alone
     """
     shares = _Shares([p for p in numbers if p.epsilon], list(selections), epsilon, one_of)
     shares.join_pairs()
@@ -57,6 +58,7 @@ class _Shares:
     def __post_init__(self) -> None:
         self.parts = {id(p.allotment): p.epsilon for p in (*self.bought, *self.choices)}
         self.asked = dict(self.parts)
+        self.of_people = {id(p.allotment) for p in self.bought if p.allotment.total.kind is TotalKind.MOMENT}
 
     def priced(self, totals: Sequence[PricedTotal]) -> list[PricedTotal]:
         """The totals with their new parts."""
@@ -80,7 +82,10 @@ class _Shares:
         for question in {p.question for p in self.bought}:
             of = [id(p.allotment) for p in (*self.bought, *self.choices) if p.question == question]
             whole = sum((self.parts[one] for one in of), Fraction(0))
-            spread = filled({one: (least[one], wanted[one]) for one in of if least[one]}, whole)
+            factor = whole / sum((least[one] for one in of), Fraction(0))
+            spread = {one: factor * least[one] for one in of if one in self.of_people}
+            rest = whole - sum(spread.values(), Fraction(0))
+            spread |= filled({one: (least[one], wanted[one]) for one in of if least[one] and one not in spread}, rest)
             self.parts |= {one: spread.get(one, Fraction(0)) for one in of}
 
     def join_pairs(self) -> None:
