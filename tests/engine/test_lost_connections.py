@@ -1,6 +1,7 @@
 """A lost connection is told apart before the charge alone: no row is read there."""
 
 import importlib
+import os
 
 import duckdb
 import polars as pl
@@ -116,3 +117,23 @@ def test_which_errors_say_that_a_connection_is_lost(error, lost):
             assert isinstance(caught.value, errors.EngineUnavailable) is (lost and before)
             assert "31337" not in str(caught.value)
             assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_a_file_that_was_written_meanwhile_is_told_alike_whether_or_not_a_cell_fails(tmp_path, monkeypatch):
+    """More faults, on every engine with files, are in `test_faults_after_charge`."""
+    path, read, told = tmp_path / "rows.parquet", totals._read, set()
+    for cell in ("1", "a"):
+        pl.DataFrame({"id": [1, 2], "s": ["1", cell]}).write_parquet(path)
+        rows = pl.scan_parquet(path).select("id", x=pl.col("s").cast(pl.Int64))
+        query = asked(rows, dp.Budget(epsilon=5))
+
+        def touched(*arguments):
+            os.utime(path, (1, 1))
+            return read(*arguments)
+
+        monkeypatch.setattr(totals, "_read", touched)
+        with pytest.raises(errors.EngineError, match="were written after") as caught:
+            query.release(epsilon=0.5)
+        told.add(str(caught.value))
+        monkeypatch.undo()
+    assert len(told) == 1

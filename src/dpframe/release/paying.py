@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypedDict, TypeVar
 
 from dpframe import engine
 from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, canonical, read_delta, read_epsilon, user_name
-from dpframe.errors import InvalidArgument, PolicyExceeded, StoredAnswerWarning, UnsupportedOperation
+from dpframe.errors import EngineError, InvalidArgument, PolicyExceeded, StoredAnswerWarning, UnsupportedOperation
 from dpframe.plan import Question, Table, unit_words
 from dpframe.plan.columns import Lock
 from dpframe.plan.steps import source_of, sources_of
@@ -210,7 +210,7 @@ def recorded(
     """Read the rows of questions and draw noise for a charge. An error is recorded with the charge, and raised again.
 
     Files that were written meanwhile are an error too, see `engine.check_unchanged`, which is also called before the
-    charge.
+    charge. It is raised whether the rows were read or not: else its words would tell that no cell failed.
 
     The user's own steps before `protect` (a strict cast, a query) may raise on a cell, and running out of memory may
     depend on the rows. If the failure cannot be recorded, the ledger's error is raised in place of the first one. An
@@ -220,16 +220,20 @@ def recorded(
     """
     words = "measured again, which costs" if receipt.again else "charged"
     announce("charged", account, receipt, name, f"{words} {receipt.loss}")
+    problem: BaseException | None = None
     try:
         with waited("reading rows and drawing noise"):
             result = answer()
-        for question in questions:
-            engine.check_unchanged(question.step)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # also panics of Polars
         problem = error
-    else:
+    try:
+        for question in questions:
+            engine.check_unchanged(question.step)
+    except EngineError as error:
+        problem = error
+    if problem is None:
         return result
     account.fail(receipt)  # outside of the handler, so that the first error is not the context of the ledger's
     announce("failed", account, receipt, name, "failed after the charge")
