@@ -58,11 +58,11 @@ CLASSES = {
     SeriesNumbers: {"released": f"{WRITTEN} cost error plot statement stored table title value"},
     Allowance: {
         "facts": "accountant charge check_subject close fail for_spender forecast history limit name pace part "
-        "remaining share spent store terms tonight transfer"
+        "protects remaining share spent store terms tonight transfer"
     },
     dp.MarginalsRelease: {"released": f"{RELEASED} get items keys noise nonnegative round values"},
     dp.HierarchyRelease: {
-        "released": f"{RELEASED} get items keys levels noise nonnegative plot round suppress values with_ci"
+        "released": f"{RELEASED} get items keys levels noise nonnegative plot round suppress to_sdmx values with_ci"
     },
     SynthesisQuery: {"facts": "explain sensitivity", "pays": "release"},
     dp.SyntheticRelease: {"released": f"{RELEASED} marginals noise plot sample"},

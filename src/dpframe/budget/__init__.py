@@ -9,7 +9,7 @@ from dpframe.budget.caps import Cap, Caps
 from dpframe.budget.entries import Charge, Entry, canonical
 from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
-from dpframe.budget.lengths import later, read_length
+from dpframe.budget.lengths import Periods, read_length
 from dpframe.budget.losses import (
     Loss,
     Terms,
@@ -38,6 +38,7 @@ __all__ = [
     "Normal",
     "Page",
     "PartBudget",
+    "Periods",
     "Receipt",
     "Standing",
     "Stored",
@@ -45,7 +46,6 @@ __all__ = [
     "canonical",
     "fingerprint",
     "is_text",
-    "later",
     "offered",
     "read_delta",
     "read_epsilon",

@@ -365,6 +365,11 @@ class Budget(BudgetState):
                 return None
             return stored_answer(page, earlier, self._left(page.spent))
 
+    @property
+    def protects(self) -> str | None:
+        """Whose privacy the limit is about, such as "unit 'id', add-remove"; None before the first release."""
+        return self._book.subjects("")[0] or None
+
     def check_subject(self, subject: str) -> None:
         """Check the name of the units of a table before it is asked; all else that does not fit, a release refuses.
 

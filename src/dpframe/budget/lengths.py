@@ -87,10 +87,10 @@ class Periods:
         length = dt.timedelta() if match else read_length(text, name)
         return cls(start, length, int(match[1]) if match else 0, None if zone is None else read_zone(zone))
 
-    def begins(self, number: int) -> dt.datetime:
+    def begins(self, number: int, what: str = "allocate") -> dt.datetime:
         """The time at which a period begins, in UTC. Errors: InvalidArgument outside of the years 1 to 9999."""
         if not self.months and (self.zone is None or self.length % dt.timedelta(days=1)):
-            return later(self.start, number, self.length, "allocate")
+            return later(self.start, number, self.length, what)
         zone = self.zone or dt.UTC
         clock = self.start.astimezone(zone).replace(tzinfo=None)
         try:
@@ -102,7 +102,7 @@ class Periods:
                 clock += number * self.length
             return clock.replace(tzinfo=zone).astimezone(dt.UTC)
         except (OverflowError, ValueError, IndexError):
-            return later(self.start, 10**9, dt.timedelta(days=1), "allocate")  # which is refused
+            return later(self.start, 10**9, dt.timedelta(days=1), what)  # which is refused
 
     def number(self, when: dt.datetime) -> int:
         """The number of the period at a time, from 0; negative before the start."""

@@ -207,8 +207,9 @@ class Verbs(Hints):
     ) -> Totals:
         """Open a series: totals of consecutive periods, with running totals and windows. A known name reopens it.
 
-        Input:  name; every: the length of a period, "1d", "12h", "1w"; horizon: the number of periods, None for no end;
-                epsilon and delta, or rho: the loss of all periods together, charged with the first period;
+        Input:  name; every: the length of a period, "1d", "12h", "1w", "1mo" (of a calendar); horizon: the number of
+                periods, None for no end; epsilon and delta, or rho: the loss of all periods together, charged with the
+                first period;
                 unit_periods: the largest number of periods in which one unit is counted, a declaration of yours;
                 enforce: count each unit in the first `unit_periods` periods in which it has rows and in no other, so
                 that nothing rests on a declaration about units; start: when the first period begins, by default the

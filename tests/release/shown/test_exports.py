@@ -217,3 +217,32 @@ def test_suppressed_cells_of_a_crosstab_stay_with_their_marks(crosstab):
     assert len(texts) == 4 * 3
     assert {texts["Kiel", column] for column in ("2026-01-01", "2026-01-02")} <= {"<10", "*"}
     assert "<10" in json.dumps(hidden.plot(sort="descending").to_dict()["title"], ensure_ascii=False)
+
+
+def test_sdmx_of_a_hierarchy_has_totals_in_the_levels_below(frame):
+    people = protect_tree()
+    rows = check_sdmx(people.to_sdmx())
+    assert [(row["REGION"], row["TOWN"]) for row in rows] == [
+        *[("_T", "_T"), ("n", "_T"), ("s", "_T")],
+        *[("n", "Husum"), ("n", "Kiel"), ("s", "Ulm")],
+    ]
+    assert people.to_sdmx(level="region").splitlines()[1:] != people.to_sdmx().splitlines()[1:]
+
+
+def protect_tree():
+    table = pl.DataFrame({"region": ["n", "n", "s"] * 30, "town": ["Kiel", "Husum", "Ulm"] * 30})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=100))
+    return frame.hierarchy(["region", "town"], keys=[("n", "Husum"), ("n", "Kiel"), ("s", "Ulm")]).release(epsilon=9)
+
+
+def test_a_dash_stands_for_a_suppressed_number_where_people_read(out, crosstab, tmp_path):
+    for released in (out, crosstab, protect_tree()):
+        hidden = released.suppress(1000)
+        assert "<td>\N{EN DASH}</td>" in hidden.to_html()
+        assert "\N{EN DASH}: no number is released." in hidden.to_latex()
+        hidden.to_excel(tmp_path / "table.xlsx")
+        sheet = openpyxl.load_workbook(tmp_path / "table.xlsx").worksheets[0]
+        assert "\N{EN DASH}" in [cell for row in sheet.iter_rows(values_only=True) for cell in row]
+        assert "\N{EN DASH}" not in hidden.to_csv()
+    assert "\N{EN DASH}" not in protect_tree().to_html()
+    assert "few" in out.suppress(1000, marker="few").to_html(notes=False)

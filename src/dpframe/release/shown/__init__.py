@@ -31,6 +31,7 @@ from dpframe.release.shown.report import (
     loss_words,
     statement,
 )
+from dpframe.release.shown.sdmx import write_sdmx
 from dpframe.release.shown.usefulness import warn_hopeless
 
 __all__ = [
@@ -69,4 +70,5 @@ __all__ = [
     "warn_hopeless",
     "whole",
     "with_every_key",
+    "write_sdmx",
 ]

@@ -57,6 +57,8 @@ def _section(name: str, budget: Budget) -> str:
     history = budget.history()
     shown = history[-_LINES:]
     earlier = f"<p>The latest {_LINES:,} of {len(history):,} charges.</p>" if len(history) > len(shown) else ""
+    protects = budget.protects
+    subject = "" if protects is None else f" Protected: {protects}."
     drawings = "".join(
         f"<h3>{escape(of)}</h3>{drawing(table)}"
         for (of,), table in told.table.group_by("of", maintain_order=True)
@@ -65,7 +67,7 @@ def _section(name: str, budget: Budget) -> str:
     standing = f"<p>{escape(budget.standing.words)}</p>" if budget.terms is Terms.EITHER else ""
     return (
         f"<h2>{escape(name)}</h2><p>{escape(str(budget.spent))} spent of {escape(str(budget.limit))}, "
-        f"{escape(str(budget.remaining))} left; accountant {escape(budget.accountant)}.</p>{standing}"
+        f"{escape(str(budget.remaining))} left; accountant {escape(budget.accountant)}.{escape(subject)}</p>{standing}"
         f"<div class='bar'><i style='width:{100 * part:.1f}%'></i></div>{warned}"
         f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in (*told.words, *cap_words(budget)))}</ul>{drawings}"
         f"<h3>Charges</h3>{earlier}<div class='wide'>{_charges(shown)}</div>"

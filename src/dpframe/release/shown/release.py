@@ -38,10 +38,10 @@ from dpframe.release.shown.crosstab import (
 )
 from dpframe.release.shown.derived import Derives
 from dpframe.release.shown.error_tables import crosstab, error_table, largest_errors, noise_table
-from dpframe.release.shown.files import grid_html, in_decimals, long_html, write_csv
+from dpframe.release.shown.files import grid_html, in_decimals, long_html
 from dpframe.release.shown.left_out import scope, with_left_out
 from dpframe.release.shown.pictures import Draws
-from dpframe.release.shown.sdmx import check_structure, sdmx_table
+from dpframe.release.shown.sdmx import write_sdmx
 from dpframe.release.shown.usefulness import HIDDEN, mostly_noise
 from dpframe.usage import RELEASED, NoNumber, explains
 
@@ -170,7 +170,7 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         >>> print(out.to_sdmx().splitlines()[0])
         STRUCTURE,STRUCTURE_ID,ACTION,CITY,MEASURE,OBS_VALUE,LOWER,UPPER,DECIMALS,OBS_STATUS,CONF_STATUS
         """
-        return write_csv(sdmx_table(self._numbers, check_structure(structure)), path)
+        return write_sdmx([self._numbers], path, structure)
 
     @property
     def _indexed(self) -> bool:
@@ -182,11 +182,9 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
             sheets["95% intervals"] = as_kind(error_table(self._numbers, 0.05), "pandas"), False
         return sheets
 
-    def _to_text(self) -> Any:
-        """The pandas table with a mark, or an empty text, for each number that is not shown."""
-        table, numbers = self._marked("pandas"), self._numbers
-        missing = numbers.below is not None or any(cells.any() for cells in numbers.empty.values())
-        return table.astype(object).where(table.notna(), "") if missing else table
+    @property
+    def _hides(self) -> bool:
+        return self._numbers.below is not None or any(cells.any() for cells in self._numbers.empty.values())
 
     # Intervals beside the numbers
 

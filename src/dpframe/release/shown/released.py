@@ -17,7 +17,7 @@ from dpframe.budget import Loss, canonical
 from dpframe.engine import Kind, Table_co
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Derivation
-from dpframe.release.shown.charts import Heading
+from dpframe.release.shown.charts import MISSING, Heading
 from dpframe.release.shown.files import (
     check_beside,
     formats,
@@ -177,12 +177,12 @@ class Exports(Hints):
 
         Errors: UnsupportedOperation without it, and for a table with more rows than a sheet can hold
         """
-        lines = [*self._footnotes, "", *self.report().splitlines()[1:]]
+        lines = [*self._below, "", *self.report().splitlines()[1:]]
         write_excel(self._sheets(), path, lines, self._decimals, numbered=self._numbered)
 
     def _sheets(self) -> dict[str, tuple[Any, bool]]:
         """The sheets of an Excel file by name: a pandas table, and whether its index is written."""
-        return {"table": (self._marked("pandas"), self._indexed)}
+        return {"table": (self._to_text(), self._indexed)}
 
     def to_latex(self, path: Any = None, *, notes: bool = True, **options: Any) -> str | None:
         """The released table in LaTeX: a text, or a file where a path is given; needs the extra `latex`.
@@ -195,7 +195,7 @@ class Exports(Hints):
         """
         table = self._to_text()
         more = {**self._formats(table, options), **options}
-        return write_latex(table, path, self._indexed, more, self._footnotes if notes else ())
+        return write_latex(table, path, self._indexed, more, self._below if notes else ())
 
     def to_html(self, path: Any = None, *, notes: bool = True, **options: Any) -> str | None:
         """The released table in plain HTML: a text, or a file where a path is given.
@@ -207,7 +207,7 @@ class Exports(Hints):
         """
         table = self._to_text()
         more = {"index": self._indexed, **self._formats(table, options), **options}
-        below = "".join(f"\n<p>{escape(note)}</p>" for note in self._footnotes) if notes else ""
+        below = "".join(f"\n<p>{escape(note)}</p>" for note in self._below) if notes else ""
         text = table.to_html(**more) + below
         return write_text(lambda beside: text if beside is None else written(text, beside), path)
 
@@ -232,8 +232,22 @@ class Exports(Hints):
         write_sql(keyed, table, connection, if_exists, self.report().to_dict().get("name"))
 
     def _to_text(self) -> Any:
-        """The pandas table that LaTeX and HTML are written from."""
-        return self._marked("pandas")
+        """The pandas table that pages, LaTeX and Excel are written from: a dash for a number that is not shown."""
+        table = self._marked("pandas")
+        if not self._hides:
+            return table
+        keys = [isinstance(name, str) and name in self._row_keys for name in table.columns]
+        return table.astype(object).where(table.notna() | keys, MISSING)
+
+    @property
+    def _hides(self) -> bool:
+        """Whether there may be numbers that are not shown."""
+        return False
+
+    @property
+    def _below(self) -> list[str]:
+        """The footnotes of a table for readers."""
+        return [*self._footnotes, *([f"{MISSING}: no number is released."] if self._hides else [])]
 
     def __repr__(self) -> str:
         return visible("\n".join([self._words, *self._notes]), keep="\n")

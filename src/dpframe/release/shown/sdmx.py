@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,20 +15,27 @@ from dpframe.release.answer import OTHER, Numbers
 from dpframe.release.shown.charts import decimals
 from dpframe.release.shown.crosstab import as_text, unlike
 from dpframe.release.shown.error_tables import crosstab, error_table, hidden_codes
+from dpframe.release.shown.files import write_csv
 
 _STRUCTURE = re.compile(r"[A-Za-z][A-Za-z0-9_\-.]*:[A-Za-z0-9_@$\-]+\(\d+\.\d+(\.\d+)?\)")
 _TAKEN = {"STRUCTURE", "STRUCTURE_ID", "ACTION", "MEASURE", "OBS_VALUE", "LOWER", "UPPER", "DECIMALS"}
 _TAKEN |= {"OBS_STATUS", "CONF_STATUS"}
 
 
-def check_structure(structure: object) -> str:
-    """The identity of a data flow, as typed. Errors: InvalidArgument."""
+def write_sdmx(tables: Sequence[Numbers], path: Any, structure: object) -> str | None:
+    """Released numbers in SDMX-CSV: a text, or a file if there is a path. The last table has the dimensions of all.
+
+    Errors: InvalidArgument for a structure that names no data flow
+    """
     if not isinstance(structure, str) or not _STRUCTURE.fullmatch(structure):
         raise InvalidArgument("to_sdmx: structure= is AGENCY:ID(VERSION), such as structure='DESTATIS:WAGES(1.0.0)'.")
-    return structure
+    lines = [_sdmx_table(numbers, structure) for numbers in tables]
+    dimensions = [name for name in lines[-1].columns if any(name not in table.columns for table in lines)]
+    together = pl.concat(lines, how="diagonal").select(lines[-1].columns)
+    return write_csv(together.with_columns(pl.col(dimensions).fill_null("_T")), path)
 
 
-def sdmx_table(numbers: Numbers, structure: str) -> pl.DataFrame:
+def _sdmx_table(numbers: Numbers, structure: str) -> pl.DataFrame:
     """One row per released number: dimensions, measure, value, interval, and why a value is missing."""
     errors = error_table(numbers, 0.05)
     by = errors.columns[: len(numbers.by)]

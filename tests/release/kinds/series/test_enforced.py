@@ -295,3 +295,26 @@ def test_nights_that_an_earlier_version_added_are_not_counted_by_guess():
     del budget.entries()[-2].body["within"]["asked"]
     with pytest.raises(errors.ReleaseMismatch, match="added by a version that stored no question"):
         series.add(frame.count(max_rows=1), day(1))
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_months_of_a_calendar_are_periods(most):
+    """Person k comes in the months k % 4 to 3: each is counted in its first months, whichever of 28 to 31 days."""
+    begins = [dt.date(2026, month, 1) for month in range(1, 6)]
+    days = [(k, month, day) for k in range(40) for month in range(1 + k % 4, 5) for day in (1, 28)]
+    table = pl.DataFrame({"u": [k for k, *_ in days], "on": [dt.date(2026, month, day) for _, month, day in days]})
+    budget = dp.Budget(epsilon=1e6)
+    said = {"every": "1mo", "horizon": 12, "epsilon": 1e5, "unit_periods": most, "enforce": True, "on": "on"}
+    series = budget.series("months", **said)
+    query = table.dp(unit="u", budget=budget).count_units()
+    for begin in begins[:4]:
+        series.add(query, period=begin)
+    rows = series.table("2mo").table
+    assert rows["period"].to_list() == begins[:4]
+    first = [10, 20, 20, 20] if most == 2 else [10, 10, 10, 10]
+    assert rows["count_units"].round().to_list() == first
+    assert rows["count_units_2mo"].round().to_list()[1:] == [sum(first[i - 1 : i + 1]) for i in (1, 2, 3)]
+    with pytest.raises(errors.InvalidArgument, match="one begins at 2026-02-01"):
+        series.add(query, period="2026-02-15")
+    with pytest.raises(errors.InvalidArgument, match="calendar month"):
+        series.table("7d")

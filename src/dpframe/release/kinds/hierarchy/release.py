@@ -49,6 +49,7 @@ from dpframe.release.shown import (
     title_of,
     unlike,
     with_every_key,
+    write_sdmx,
 )
 from dpframe.release.stored import Answer
 from dpframe.usage import RELEASED, explains
@@ -251,7 +252,29 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         return super().to_html(path, **options) if level is None else self[level].to_html(path, **options)
 
     def _sheets(self) -> dict[str, tuple[Any, bool]]:
-        return {name: (self[name]._marked("pandas"), False) for name in self}
+        return {name: (self[name]._to_text(), False) for name in self}
+
+    @property
+    def _row_keys(self) -> tuple[str, ...]:
+        return ("level", *self._by)
+
+    @property
+    def _hides(self) -> bool:
+        return self._suppression is not None
+
+    def to_sdmx(
+        self, path: Any = None, level: str | None = None, *, structure: str = "DPFRAME:TABLE(1.0.0)"
+    ) -> str | None:
+        """A level, or all of them together, in SDMX-CSV 2.0: see `Release.to_sdmx`.
+
+        A number of a higher level has the code "_T", for a total, in the dimensions of the levels below it.
+
+        Input:  path: the file; level: its name; structure: the data flow, as AGENCY:ID(VERSION)
+        Errors: InvalidArgument for another structure
+        """
+        if level is not None:
+            return self[level].to_sdmx(path, structure=structure)
+        return write_sdmx([self[name]._numbers for name in self], path, structure)
 
     def _repr_html_(self) -> str:
         parts = []

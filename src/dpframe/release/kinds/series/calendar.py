@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.budget import later, read_length
+from dpframe.budget import Periods
 from dpframe.errors import InvalidArgument
 
 
@@ -31,27 +31,48 @@ def _moment(value: Any, name: str) -> dt.datetime:
 
 @dataclass(frozen=True)
 class Calendar:
-    """Consecutive periods of one length, numbered from 0.
+    """Consecutive periods of one length, numbered from 0. Months are those of a calendar.
+
+    A row is in one period, whose number is all that a series knows of it: units are promised a number of periods. So
+    nothing of the privacy of a series depends on how long periods are, nor on whether they are equally long.
 
     >>> nights = Calendar.read("1d", "2026-01-01")
     >>> nights.number("2026-01-31"), nights.label(30), nights.window("7d")
     (30, '2026-01-31', 7)
+    >>> months = Calendar.read("1mo", "2026-01-01")
+    >>> months.number("2026-03-01"), months.label(1), months.window("3mo")
+    (2, '2026-02-01', 3)
     """
 
-    every: dt.timedelta
-    start: dt.datetime
+    periods: Periods
 
     @classmethod
     def read(cls, every: object, start: object) -> Calendar:
         """A calendar from what was typed. Errors: InvalidArgument."""
-        return cls(read_length(every, "every"), _moment(start, "start"))
+        begin = _moment(start, "start").replace(tzinfo=dt.UTC)
+        return cls(Periods.of(begin, every, None, "every"))
+
+    @property
+    def start(self) -> dt.datetime:
+        """The time at which the first period begins."""
+        return self.moment(0)
+
+    @property
+    def at_midnight(self) -> bool:
+        """Whether all periods begin at midnight."""
+        return self.periods.length % dt.timedelta(days=1) == dt.timedelta(0) and self.start.time() == dt.time()
+
+    @property
+    def is_daily(self) -> bool:
+        """Whether each day is one period."""
+        return self.periods.length == dt.timedelta(days=1) and self.at_midnight
 
     def number(self, period: object) -> int:
         """The number of a period. Errors: InvalidArgument if no period begins then, or if it is before the first."""
         moment = _moment(period, "period")
-        number, offset = divmod(moment - self.start, self.every)
-        if offset:
-            near = self.label(number) if number >= 0 else self.label(0)
+        number = self.periods.number(moment.replace(tzinfo=dt.UTC))
+        if self.moment(number) != moment:
+            near = self.label(max(number, 0))
             raise InvalidArgument(f"period: no period of this series begins then; one begins at {near}.")
         if number < 0:
             raise InvalidArgument(
@@ -62,17 +83,25 @@ class Calendar:
 
     def moment(self, number: int) -> dt.datetime:
         """The time at which a period begins. Errors: InvalidArgument beyond the year 9999."""
-        return later(self.start, number, self.every, "period")
+        return self.periods.begins(number, "period").replace(tzinfo=None)
 
     def label(self, number: int) -> str:
         """The label of a period: its day, with the time of day if periods do not begin at midnight."""
         moment = self.moment(number)
-        days = self.every % dt.timedelta(days=1) == dt.timedelta(0) and moment.time() == dt.time()
-        return moment.date().isoformat() if days else moment.isoformat(timespec="minutes")
+        return moment.date().isoformat() if self.at_midnight else moment.isoformat(timespec="minutes")
 
     def window(self, length: object) -> int:
         """The number of periods in a length of time. Errors: InvalidArgument if it is not a whole number."""
-        number, remainder = divmod(read_length(length, "window"), self.every)
+        window = Periods.of(self.periods.start, length, None, "window")
+        if self.periods.months:
+            number, remainder = divmod(window.months, self.periods.months)
+        else:
+            number, rest = divmod(window.length, self.periods.length)
+            remainder = bool(rest)
         if remainder or not number:
-            raise InvalidArgument(f"window={length!r}: give a whole number of periods, each of {self.every}.")
+            raise InvalidArgument(f"window={length!r}: give a whole number of periods, each of {self}.")
         return number
+
+    def __str__(self) -> str:
+        months = self.periods.months
+        return f"{months} calendar month{'s' * (months > 1)}" if months else str(self.periods.length)

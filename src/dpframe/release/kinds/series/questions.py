@@ -72,8 +72,9 @@ class PeriodQuery(Hints):
         after = question.step.table.columns.get(self.on)
         if after is None or after.id != before.id:
             return False
-        day = calendar.every == dt.timedelta(days=1) and calendar.start.time() == dt.time()
-        return kind(before.domain.dtype) is Kind.STRING or (kind(before.domain.dtype) is Kind.DATE and day)
+        return kind(before.domain.dtype) is Kind.STRING or (
+            kind(before.domain.dtype) is Kind.DATE and calendar.is_daily
+        )
 
     def _called(self, label: str) -> Any:
         """The query that the function returns for a period. Errors: InvalidArgument if it takes no argument."""

@@ -411,9 +411,8 @@ class Series(Hints):
 def _column(calendar: Calendar, begins: Sequence[dt.datetime], keys: Sequence[str], groups: int) -> pl.DataFrame:
     """The column of periods: days, or times if periods do not begin at midnight."""
     repeated = [moment for moment in begins for _ in range(groups)]
-    days = calendar.every % dt.timedelta(days=1) == dt.timedelta(0) and calendar.start.time() == dt.time()
     moments = pl.Series("period" if "period" not in keys else "period_", repeated, dtype=pl.Datetime("us"))
-    return (moments.cast(pl.Date) if days else moments).to_frame()
+    return (moments.cast(pl.Date) if calendar.at_midnight else moments).to_frame()
 
 
 def _opening(name: str) -> str:

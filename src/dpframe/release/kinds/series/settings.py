@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpframe.budget import Budget, Loss, Terms, read_length, typed_number
+from dpframe.budget import Budget, Loss, Terms, typed_number
 from dpframe.errors import InvalidArgument, InvalidPrice, ReleaseMismatch
 from dpframe.plan import Question, derivation, unit_words
 from dpframe.plan.steps import check_limit, source_of
@@ -48,7 +48,7 @@ class Settings:
         **price: object,
     ) -> Settings:
         """The settings from the arguments of `Budget.series`. Errors: InvalidArgument, InvalidPrice."""
-        read_length(every, "every")
+        Calendar.read(every, dt.date(2000, 1, 1))
         if horizon is not None:
             horizon = check_limit(horizon, "horizon")
             if horizon > LONGEST:
@@ -110,7 +110,7 @@ def kept(
     price, change = settings.price(budget.terms), UnitChange.of(question, settings.periods)
     noise = planned_noise(question, change, price, settings.horizon, alone=alone)
     cost = price.loss(delta=noise.normal)
-    calendar = Calendar(read_length(settings.every, "every"), start)
+    calendar = Calendar.read(settings.every, start)
     words = promise(settings, question, cost, noise, calendar, alone=alone)
     return cost, {
         "series": name,

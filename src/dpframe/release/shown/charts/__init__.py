@@ -25,6 +25,7 @@ from dpframe.release.shown.charts.look import (
     title_of,
 )
 from dpframe.release.shown.charts.numbers import (
+    MISSING,
     decimals,
     margin,
     margins,
@@ -35,6 +36,7 @@ from dpframe.release.shown.charts.places import (
 )
 
 __all__ = [
+    "MISSING",
     "Grouped",
     "Heading",
     "Look",

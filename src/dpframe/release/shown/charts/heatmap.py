@@ -24,7 +24,7 @@ from dpframe.release.shown.charts.look import (
     labels_of,
     lines_of_labels,
 )
-from dpframe.release.shown.charts.numbers import margin, margins, shown
+from dpframe.release.shown.charts.numbers import MISSING, margin, margins, shown
 from dpframe.release.shown.crosstab import Crosstab
 
 # Cells are opaque, so that their numbers are readable on dark and on light pages.
@@ -32,7 +32,6 @@ _SHADES = ("#eaf1f8", "#1f5a92")
 _BELOW, _ZERO = "#a8481c", "#f4f2ee"
 _PLAIN = "#e4e4e4"  # the colour under the hatching of a cell that is no larger than its margin of error
 _HATCH, _INK, _PAPER = "#c4c4c4", "#22303c", "#ffffff"
-_MISSING = "–"
 _CELL = (50, 34)  # the smallest width and height of a cell with a number (pixels)
 _BARE = (14, 14)  # the smallest width and height of a cell without a number (pixels)
 _UPRIGHT = 24  # the width (pixels) below which the label of a column is vertical
@@ -234,7 +233,7 @@ def _text(grid: Crosstab, i: int, j: int) -> str:
     if grid.values[i, j] is not None:
         return shown(grid.values[i, j], grid.errors[i, j].item())
     mark = None if grid.marks is None else grid.marks[i, j]
-    return _MISSING if not mark else str(mark)
+    return MISSING if not mark else str(mark)
 
 
 def _rows(sheet: _Sheet) -> tuple[list[Entries], str | None]:

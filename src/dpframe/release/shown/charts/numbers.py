@@ -12,6 +12,7 @@ _TIMES = (DAY, "days"), (3_600, "hours"), (60, "minutes")
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 _FULL = 1e15  # from here on, numbers are written with an exponent
 _TINY = 1e-9
+MISSING = "–"  # in place of a number that is not shown
 
 
 def shown(value: float, error: float | None = None) -> str:
