@@ -1575,7 +1575,7 @@ PLANTS = [
     ),
     Plant(
         "the hash leaves the unit out",
-        on_polars._hash_of,
+        on_polars.hash_of,
         "list(columns)",
         '[c for c in columns if c[0] != "u"]',
         everybody_keeps_the_same_groups,
@@ -1655,7 +1655,7 @@ PLANTS = [
     ),
     Plant(
         "two passes choose differently",
-        on_polars._hash_of,
+        on_polars.hash_of,
         ".hash(salt).hash(salt)",
         ".hash(__import__('secrets').randbits(60))",
         passes_differ,
@@ -1663,7 +1663,7 @@ PLANTS = [
     ),
     Plant(
         "fractions are hashed as whole numbers",
-        on_polars._hash_of,
+        on_polars.hash_of,
         "pl.struct(list(columns))",
         "pl.struct(pl.col(list(columns)).cast(pl.Int64, strict=False))",
         fractions_tie,

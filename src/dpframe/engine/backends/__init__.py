@@ -11,9 +11,36 @@ from importlib import import_module
 
 import narwhals as nw
 
-from dpframe.engine.backends.base import Backend, Frame, Selection, Work
+from dpframe.engine.backends.base import (
+    Backend,
+    Cased,
+    CellFunction,
+    Frame,
+    Parsed,
+    Part,
+    Piece,
+    Replaced,
+    Selection,
+    Stripped,
+    Work,
+)
 
-__all__ = ["Backend", "Frame", "Selection", "Work", "backend_named", "backend_of", "backend_taking"]
+__all__ = [
+    "Backend",
+    "Cased",
+    "CellFunction",
+    "Frame",
+    "Parsed",
+    "Part",
+    "Piece",
+    "Replaced",
+    "Selection",
+    "Stripped",
+    "Work",
+    "backend_named",
+    "backend_of",
+    "backend_taking",
+]
 
 _LAYER: Mapping[nw.Implementation, str] = {  # from narwhals' implementation to our module
     nw.Implementation.POLARS: "polars",

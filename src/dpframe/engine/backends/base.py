@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -40,6 +41,73 @@ class Reached(NamedTuple):
 
     name: str
     connection: int | None = None
+
+
+# Functions of a cell that narwhals does not have, or that differ between engines. Each is total.
+
+
+class _OfText:
+    result: ClassVar[str] = "string"  # the type of the result, by its name in Ibis
+
+
+@dataclass(frozen=True)
+class Cased(_OfText):
+    """A text in capital or in small letters, by the table of `dpframe.engine.letters`."""
+
+    capital: bool
+
+
+@dataclass(frozen=True)
+class Replaced(_OfText):
+    """A text with `new` in place of `old`, which is not empty: each time, or the first time."""
+
+    old: str
+    new: str
+    every: bool
+
+
+@dataclass(frozen=True)
+class Piece(_OfText):
+    """The piece of a text between separators, by its number from 0, or from -1 at the end; null where none is."""
+
+    by: str
+    index: int
+
+
+@dataclass(frozen=True)
+class Stripped(_OfText):
+    """A text without some characters at its ends."""
+
+    characters: str
+    ends: Ends
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a date or time: "year" to "minute" or "days" since 1970 as Int64, or the "text" of a date.
+
+    Of a time with a zone, also the "offset": the seconds that its clock is ahead of UTC.
+    """
+
+    dtype: DType
+    part: str
+
+    @property
+    def result(self) -> str:
+        """The type of the result, by its name in Ibis."""
+        return "string" if self.part == "text" else "int64"
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A text converted to a number, date or time; null where it is not one."""
+
+    dtype: DType
+
+
+# Of a `Search`, the time of an engine's own regular expressions must not grow faster than the text, and no text makes
+# them fail. Of matches at one place, it is the one that is tried first. `against_search` has been asked before.
+CellFunction = Cased | Replaced | Piece | Stripped | Part | Parsed | Search
 
 
 class Backend(ABC):
@@ -250,43 +318,12 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
-        """Add a column of texts converted to numbers, dates or times; null where a text is not one."""
-
-    @abstractmethod
-    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        """Add a part of a date or time: "year" to "minute" or "days" since 1970 as Int64, or the "text" of a date.
-
-        Of a time with a zone, also the "offset": the seconds that its clock is ahead of UTC.
-        """
-
-    @abstractmethod
-    def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
-        """Add the texts of a column in capital or in small letters, by the table of `dpframe.engine.letters`."""
-
-    @abstractmethod
-    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
-        """Text with the second of two texts in place of the first, each time or the first time; the first is not ""."""
-
-    @abstractmethod
-    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
-        """The piece of a text between separators, by its number from 0, or from -1 at the end; null where none is."""
-
-    @abstractmethod
-    def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
-        """Add what is asked of the matches of a pattern in the texts of a column: a Boolean, a number or a text.
-
-        The time of an engine's own regular expressions must not grow faster than the text, and no text makes them fail.
-        Of matches at one place, it is the one that is tried first. `against_search` has been asked before.
-        """
+    def apply(self, frame: Frame, column: str, function: CellFunction, into: str) -> Frame:
+        """Add what a function makes of the cells of a column."""
 
     def against_search(self, rows: Any, task: Task, pattern: Pattern) -> str:
         """Why a pattern is not searched here, or an empty text. Input: rows: the native table without its rows."""
         return ""
-
-    @abstractmethod
-    def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
-        """Add the texts of a column without some characters at their ends."""
 
     def ending(self, frame: Frame, column: str, offset: int, length: int, into: str) -> Frame:
         """Characters of a text from a place at its end on, -1 being the last; places before the first one count."""

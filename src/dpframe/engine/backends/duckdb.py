@@ -13,7 +13,7 @@ from duckdb import ColumnExpression, DuckDBPyRelation, SQLExpression
 from narwhals.dtypes import DType
 
 from dpframe.engine.attended import attended
-from dpframe.engine.backends.base import Frame
+from dpframe.engine.backends.base import Cased, CellFunction, Frame, Parsed
 from dpframe.engine.backends.sql import (
     MOST_ROWS,
     TextSqlBackend,
@@ -158,24 +158,24 @@ class _DuckDB(TextSqlBackend):
         texts = ", ".join(f"length({text}), {text}" for text in values)
         return self.computed(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
 
-    def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
-        if isinstance(dtype, nw.Date):
-            return self.computed(frame, f"CAST(TRY_CAST({column} AS DATE) - {_DAY} AS BIGINT)", into)
-        if isinstance(dtype, nw.Datetime):
-            return self.computed(frame, f"epoch_us(TRY_CAST(left({column}, 26) AS TIMESTAMP))", into)
-        return self.computed(frame, f"TRY_CAST({column} AS {_TYPES.get(str(dtype), 'DOUBLE')})", into)
-
-    def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
-        """Use DuckDB's `upper` and `lower` for most texts: its `translate` reads the table of letters for each text."""
-        have, want = letters(capital=capital)
-        own = f"replace(upper({column}), 'ẞ', 'ß')" if capital else f"lower({column})"
-        alike = f"regexp_full_match({column}, '{ALIKE}')"
-        return self.computed(
-            frame, f"CASE WHEN {alike} THEN {own} ELSE translate({column}, '{have}', '{want}') END", into
-        )
-
-    def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
-        return self.computed(frame, searched_of(column, search), into)
+    def sql_of(self, column: str, function: CellFunction) -> str:
+        """Of letters, use DuckDB's `upper` and `lower` for most texts: `translate` reads the table for each text."""
+        match function:
+            case Parsed(nw.Date()):
+                return f"CAST(TRY_CAST({column} AS DATE) - {_DAY} AS BIGINT)"
+            case Parsed(nw.Datetime()):
+                return f"epoch_us(TRY_CAST(left({column}, 26) AS TIMESTAMP))"
+            case Parsed(dtype):
+                return f"TRY_CAST({column} AS {_TYPES.get(str(dtype), 'DOUBLE')})"
+            case Cased(capital):
+                have, want = letters(capital=capital)
+                own = f"replace(upper({column}), 'ẞ', 'ß')" if capital else f"lower({column})"
+                alike = f"regexp_full_match({column}, '{ALIKE}')"
+                return f"CASE WHEN {alike} THEN {own} ELSE translate({column}, '{have}', '{want}') END"
+            case Search(task, pattern, group, new):
+                found = _text(pattern.written(r"\b"))
+                return _SEARCHES[task].format(text=column, pattern=found, value=_text(new), group=group)
+        return super().sql_of(column, function)
 
     def settled(self, frame: Frame) -> Frame:
         rows: DuckDBPyRelation = frame.to_native()
@@ -196,12 +196,6 @@ def _text(value: str) -> str:
     """SQL of a text, by its bytes: SQL has no zero byte."""
     digits = "".join(rf"\x{byte:02x}" for byte in value.encode())
     return f"decode('{digits}'::BLOB)"
-
-
-def searched_of(text: str, search: Search) -> str:
-    """SQL for what is asked of the matches of a pattern. Input: text: SQL of the text."""
-    pattern, value = _text(search.pattern.written(r"\b")), _text(search.value)
-    return _SEARCHES[search.task].format(text=text, pattern=pattern, value=value, group=search.group)
 
 
 def _check_macros(rows: DuckDBPyRelation) -> None:

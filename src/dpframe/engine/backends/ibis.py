@@ -12,16 +12,13 @@ import polars as pl
 from ibis.common.exceptions import OperationNotDefinedError
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.base import Frame, Reached
-from dpframe.engine.backends.ibis_checks import (
-    database_of,
-    fetched,
-)
+from dpframe.engine.backends.base import CellFunction, Frame, Reached
+from dpframe.engine.backends.ibis_checks import database_of, fetched
 from dpframe.engine.backends.ibis_dialect import Dialect, dialect_of
 from dpframe.engine.backends.sql import MOST_CONSTANTS, SqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import ColumnDomain, Ends, Kind, Pattern, Search, Task, kind
+from dpframe.plan import ColumnDomain, Kind, Pattern, Task, kind
 
 
 class _Ibis(SqlBackend):
@@ -141,23 +138,11 @@ class _Ibis(SqlBackend):
         rank = dialect_of(rows).rank(rows, hashes, units)
         return super().ranked(frame, hashes, units) if rank is None else nw.from_native(rows.mutate(r=rank))
 
-    def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
-        return _added(frame, into, lambda here, rows: here.parsed(rows, column, dtype))
-
-    def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
-        return _added(frame, into, lambda here, rows: here.cased(rows[column], capital=capital))
-
-    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
-        return _added(frame, into, lambda here, rows: here.replaced(rows[column], *change, every=every))
-
-    def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
-        return _added(frame, into, lambda here, rows: here.searched(rows[column], search))
+    def apply(self, frame: Frame, column: str, function: CellFunction, into: str) -> Frame:
+        return _added(frame, into, lambda here, rows: here.apply(rows[column], function))
 
     def against_search(self, rows: Any, task: Task, pattern: Pattern) -> str:
         return dialect_of(rows).against_search(task, pattern)
-
-    def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
-        return _added(frame, into, lambda here, rows: here.stripped(rows[column], characters, ends))
 
     def ending(self, frame: Frame, column: str, offset: int, length: int, into: str) -> Frame:
         return _added(frame, into, lambda here, rows: here.ending(rows[column], offset, length))
@@ -165,14 +150,6 @@ class _Ibis(SqlBackend):
     def settled(self, frame: Frame) -> Frame:
         rows = frame.to_native()
         return nw.from_native(dialect_of(rows).settled(rows))
-
-    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
-        return _added(frame, into, lambda here, rows: here.piece(rows[column], by, index))
-
-    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        if kind(dtype) == Kind.DATETIME:
-            frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
-        return _added(frame, into, lambda here, rows: here.part(rows[column], dtype, part))
 
     def real(self, value: float) -> nw.Expr:
         """A float constant, as a cast of a text: Ibis writes a plain 0.5, which SQL reads as a decimal."""

@@ -20,6 +20,7 @@ import polars as pl
 from ibis.expr.datatypes import DataType
 from narwhals.dtypes import DType
 
+from dpframe.engine.backends.base import Cased, CellFunction, Parsed, Part, Piece, Replaced, Stripped
 from dpframe.engine.backends.ibis_checks import (
     check_apart,
     check_numbers,
@@ -29,9 +30,9 @@ from dpframe.engine.backends.ibis_checks import (
     fetched,
     loose,
 )
-from dpframe.engine.backends.sql import texts_read
+from dpframe.engine.backends.sql import microseconds_in, texts_read
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Ends, Kind, Pattern, Search, Task, kind
+from dpframe.plan import Kind, Pattern, Task, kind
 
 # From Ibis' name of a database to the module of its dialect, in this folder.
 _DIALECTS: Mapping[str, str] = {
@@ -52,6 +53,11 @@ _PARTS = {
 }
 
 _BROUGHT = "dpframe_"  # the names of public tables in a database begin with it
+_IN_IBIS: Mapping[type, tuple[str, str]] = {
+    Replaced: ("str.replace", "table.s.replace('a', 'b')"),
+    Piece: ("str.split", "table.s.split(',')[0]"),
+    Stripped: ("str.strip_chars", "table.s.strip()"),
+}
 _UNTRIED = "{}: nobody has tried it on this database. Change the texts before they come to dpframe: table.mutate(s={})."
 
 
@@ -146,41 +152,28 @@ class Dialect:
         """The rank("max") of a hash within its unit; None where narwhals is to write it."""
         return None
 
-    def parsed(self, rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
-        """A text as a number, or as the ticks of a date or time; null where the text is not one."""
-        return _parsed(rows, column, dtype)
+    def apply(self, value: ibis.Value, function: CellFunction) -> ibis.Value:
+        """What a function makes of the cells of a column; see `Backend`.
 
-    def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
-        """A text in capital or in small letters, by the table of `dpframe.engine.letters`.
-
-        Errors: UnsupportedOperation for a database without a tested translation by this table
+        Errors: UnsupportedOperation for a function that nobody has tried on this database
         """
-        raise UnsupportedOperation(
-            "str.to_lowercase and str.to_uppercase: databases disagree on which letters have another case. Change the "
-            "texts before dp.protect(...), as in table.mutate(s=table.s.lower())."
-        )
-
-    def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
-        """A text with other characters in place of some. Errors: UnsupportedOperation where nobody has tried it."""
-        raise UnsupportedOperation(_UNTRIED.format("str.replace", "table.s.replace('a', 'b')"))
-
-    def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
-        """A piece of a text between separators. Errors: UnsupportedOperation where nobody has tried it."""
-        raise UnsupportedOperation(_UNTRIED.format("str.split", "table.s.split(',')[0]"))
+        match function:
+            case Parsed(dtype):
+                return _parsed(value, dtype)
+            case Part(dtype, part):
+                return _part(value, dtype, part)
+            case Cased():
+                raise UnsupportedOperation(
+                    "str.to_lowercase and str.to_uppercase: databases disagree on which letters have another case. "
+                    "Change the texts before dp.protect(...), as in table.mutate(s=table.s.lower())."
+                )
+        raise UnsupportedOperation(_UNTRIED.format(*_IN_IBIS[type(function)]))
 
     collates = False  # whether its search for a literal text follows a collation, so that it is `located`'s
 
     def against_search(self, task: Task, pattern: Pattern) -> str:
         """Why a pattern is not searched in this database, or an empty text."""
         return "nobody has tried it in this database"
-
-    def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
-        """What is asked of the matches of a pattern in a text; see `Backend`."""
-        raise NotImplementedError
-
-    def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
-        """A text without some characters at its ends. Errors: UnsupportedOperation where nobody has tried it."""
-        raise UnsupportedOperation(_UNTRIED.format("str.strip_chars", "table.s.strip()"))
 
     def ending(self, value: ibis.Value, offset: int, length: int) -> ibis.Value:
         """Characters of a text from a place at its end on."""
@@ -189,10 +182,6 @@ class Dialect:
     def settled(self, rows: ibis.Table) -> ibis.Table:
         """The rows behind a step that the database's planner does not look through; see `Backend.settled`."""
         return rows
-
-    def part(self, value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
-        """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
-        return _part(value, dtype, part)
 
     def planned(self, rows: ibis.Table) -> pl.DataFrame:
         """The table of a query with LIMIT 0."""
@@ -259,9 +248,14 @@ def _held(value: ibis.Value, dtype: DType) -> ibis.Value:
     return value.cast("string") if family == Kind.STRING else value
 
 
-def _parsed(rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
-    check_tries(rows)
-    text = rows[column]
+def microseconds_of(value: ibis.Value, dtype: DType) -> ibis.Value:
+    """A time in microseconds, from its ticks."""
+    scale = microseconds_in(dtype)
+    return value if scale == 1 else value * scale
+
+
+def _parsed(text: ibis.Value, dtype: DType) -> ibis.Value:
+    check_tries(text)
     if isinstance(dtype, nw.Date):
         return _held(text.try_cast("date"), dtype)
     if isinstance(dtype, nw.Datetime):
@@ -273,7 +267,7 @@ def _part(value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
     if kind(dtype) == Kind.DATE:
         value = ibis.date(1970, 1, 1) + value.as_interval("D")
     else:
-        value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + value.as_interval("us")
+        value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + microseconds_of(value, dtype).as_interval("us")
     return value.strftime("%Y-%m-%d") if part == "text" else _PARTS[part](value).cast("int64")
 
 

@@ -13,6 +13,7 @@ import sqlglot.expressions as sge
 from narwhals.dtypes import DType
 
 from dpframe.engine.attended import attended
+from dpframe.engine.backends.base import Cased, CellFunction, Piece, Replaced, Stripped
 from dpframe.engine.backends.duckdb import INFINITE, MAGNITUDE, check_macros, check_statistics
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_dialect import Dialect, forgotten
@@ -132,44 +133,30 @@ class _DuckDBDialect(Dialect):
                 return _ENDS(value, _text(literal))
         return _STARTS(value, _text(literal))
 
-    def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
-        """See `duckdb.cased`: DuckDB's own function for most texts, the table of letters for the others."""
-        own = value.upper().replace("ẞ", "ß") if capital else value.lower()
-        return _matches(value, ALIKE).ifelse(own, value.translate(*letters(capital=capital)))
-
-    def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
-        have, want = _text(old), _text(new)
-        if every:
-            return value.replace(have, want)
-        before = _PIECE(value, have, 1)
-        changed = before + want + value.substr(before.length() + len(old))
-        return _contains(value, old).ifelse(changed, value)
-
-    def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
-        """A piece is there if the text has enough separators before it, which are counted by what is lost."""
-        separator = _text(by)
-        many = (value.length() - value.replace(separator, _text("")).length()) // len(by)
-        number = ibis.literal(index + 1, "int64") if index >= 0 else many + (index + 2)
-        least = index if index >= 0 else -index - 1
-        return ibis.cases((many >= least, _PIECE(value, separator, number)))
-
-    def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
-        """See `duckdb.searched_of`."""
-        written = search.pattern.written(r"\b")
-        pattern = _text(written)
-        match search.task:
-            case Task.EXTRACT:
-                return ibis.cases((_matches(value, written), _EXTRACTED(value, pattern, search.group)))
-            case Task.COUNT:
-                return _ALL(value, pattern).length().cast("int64")
-            case Task.REPLACE:
-                return _FIRST_REPLACED(value, pattern, _text(search.value))
-            case Task.REPLACE_ALL:
-                return _REPLACED(value, pattern, _text(search.value), ibis.literal("g"))
-        return _matches(value, written)
-
-    def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
-        return _TRIMMED[ends](value, _text(characters))
+    def apply(self, value: ibis.Value, function: CellFunction) -> ibis.Value:
+        """As `sql_of` of `duckdb`, in Ibis' expressions."""
+        match function:
+            case Cased(capital):
+                own = value.upper().replace("ẞ", "ß") if capital else value.lower()
+                return _matches(value, ALIKE).ifelse(own, value.translate(*letters(capital=capital)))
+            case Replaced(old, new, every):
+                have, want = _text(old), _text(new)
+                if every:
+                    return value.replace(have, want)
+                before = _PIECE(value, have, 1)
+                changed = before + want + value.substr(before.length() + len(old))
+                return _contains(value, old).ifelse(changed, value)
+            case Piece(by, index):  # there if the text has enough separators before it, counted by what is lost
+                separator = _text(by)
+                many = (value.length() - value.replace(separator, _text("")).length()) // len(by)
+                number = ibis.literal(index + 1, "int64") if index >= 0 else many + (index + 2)
+                least = index if index >= 0 else -index - 1
+                return ibis.cases((many >= least, _PIECE(value, separator, number)))
+            case Stripped(characters, ends):
+                return _TRIMMED[ends](value, _text(characters))
+            case Search():
+                return _searched(value, function)
+        return super().apply(value, function)
 
     def ending(self, value: ibis.Value, offset: int, length: int) -> ibis.Value:
         start = value.length() + offset
@@ -195,6 +182,21 @@ def _check_macros(rows: ibis.Table) -> None:
     backend = database_of(rows)
     if backend is not None:
         check_macros(lambda sql: [name for (name,) in backend.raw_sql(sql).fetchall()])
+
+
+def _searched(value: ibis.Value, search: Search) -> ibis.Value:
+    written = search.pattern.written(r"\b")
+    pattern = _text(written)
+    match search.task:
+        case Task.EXTRACT:
+            return ibis.cases((_matches(value, written), _EXTRACTED(value, pattern, search.group)))
+        case Task.COUNT:
+            return _ALL(value, pattern).length().cast("int64")
+        case Task.REPLACE:
+            return _FIRST_REPLACED(value, pattern, _text(search.value))
+        case Task.REPLACE_ALL:
+            return _REPLACED(value, pattern, _text(search.value), ibis.literal("g"))
+    return _matches(value, written)
 
 
 def _number(value: ibis.Value) -> ibis.Value:

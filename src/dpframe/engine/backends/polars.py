@@ -15,12 +15,23 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.attended import attended
 from dpframe.engine.backends import lowest as sorting
-from dpframe.engine.backends.base import Backend, Frame, Selection
+from dpframe.engine.backends.base import (
+    Backend,
+    Cased,
+    CellFunction,
+    Frame,
+    Parsed,
+    Part,
+    Piece,
+    Replaced,
+    Selection,
+    Stripped,
+)
 from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of, versions
 from dpframe.engine.tables import Data, domain_of, polars_dtype, polars_types
-from dpframe.plan import ColumnDomain, Ends, Kind, Search, Task, Unread, kind
+from dpframe.plan import ColumnDomain, Kind, Search, Task, Unread, kind
 
 
 class PolarsBackend(Backend):
@@ -89,7 +100,7 @@ class PolarsBackend(Backend):
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """Hash twice: before Polars 2, a single hash of several columns gives some keys low values more often."""
         native: pl.LazyFrame = frame.to_native()
-        return nw.from_native(native.with_columns(_hash_of(columns, salt).alias(into)))
+        return nw.from_native(native.with_columns(hash_of(columns, salt).alias(into)))
 
     sifts = True
 
@@ -123,59 +134,9 @@ class PolarsBackend(Backend):
 
         return nw.from_native(native.map_batches(keep, schema=native.collect_schema()))
 
-    def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
+    def apply(self, frame: Frame, column: str, function: CellFunction, into: str) -> Frame:
         native: pl.LazyFrame = frame.to_native()
-        text = pl.col(column)
-        if isinstance(dtype, nw.Date):
-            value = text.str.to_date("%Y-%m-%d", strict=False)
-        elif isinstance(dtype, nw.Datetime):
-            unit = polars_dtype(dtype).time_unit
-            value = pl.coalesce(
-                text.str.to_datetime(form, time_unit=unit, strict=False)
-                for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
-            )
-        else:
-            value = text.cast(polars_dtype(dtype), strict=False)
-        return nw.from_native(native.with_columns(value.alias(into)))
-
-    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        zone = getattr(dtype, "time_zone", None)
-        if part == "offset":
-            moment = pl.col(column).dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-            ahead = (_clock(pl.col(column), str(zone)) - moment).dt.total_seconds()
-            return nw.from_native(frame.to_native().with_columns(ahead.alias(into)))
-        if zone is not None and part != "text":
-            native: pl.LazyFrame = frame.to_native()
-            frame = nw.from_native(native.with_columns(_clock(pl.col(column), zone).alias(column)))
-        value = nw.col(column)
-        wholes = {"text": value.cast(nw.String), "days": value.cast(nw.Date).cast(nw.Int64)}
-        number = wholes[part] if part in wholes else getattr(value.dt, part)().cast(nw.Int64)
-        return frame.with_columns(number.alias(into))
-
-    def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
-        native: pl.LazyFrame = frame.to_native()
-        have, want = map(list, letters(capital=capital))
-        return nw.from_native(native.with_columns(pl.col(column).str.replace_many(have, want).alias(into)))
-
-    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
-        native: pl.LazyFrame = frame.to_native()
-        text = pl.col(column).str
-        result = text.replace_all(*change, literal=True) if every else text.replace(*change, literal=True)
-        return nw.from_native(native.with_columns(result.alias(into)))
-
-    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
-        native: pl.LazyFrame = frame.to_native()
-        result = pl.col(column).str.split(by).list.get(index, null_on_oob=True)
-        return nw.from_native(native.with_columns(result.alias(into)))
-
-    def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
-        native: pl.LazyFrame = frame.to_native()
-        return nw.from_native(native.with_columns(searched_in(pl.col(column), search).alias(into)))
-
-    def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
-        native: pl.LazyFrame = frame.to_native()
-        strip = getattr(pl.col(column).str, f"strip_chars{ends}")
-        return nw.from_native(native.with_columns(strip(characters).alias(into)))
+        return nw.from_native(native.with_columns(applied(pl.col(column), function).alias(into)))
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         return frame.with_columns((nw.col(column) // by).alias(into))
@@ -227,20 +188,62 @@ class PolarsBackend(Backend):
 _PLAINLY: dict[str, Any] = {"engine": "in-memory", "optimizations": pl.QueryOptFlags.none()}
 
 
-def searched_in(value: pl.Expr, search: Search) -> pl.Expr:
-    """What is asked of the matches of a pattern in a text: a Boolean, a whole number or a text."""
-    text, pattern = value.str, search.pattern.written(r"(?-u:\b)")
-    match search.task:
+def applied(value: pl.Expr, function: CellFunction) -> pl.Expr:
+    """What a function makes of the cells of a column."""
+    text = value.str
+    match function:
+        case Cased(capital):
+            return text.replace_many(*map(list, letters(capital=capital)))
+        case Replaced(old, new, every):
+            return text.replace_all(old, new, literal=True) if every else text.replace(old, new, literal=True)
+        case Piece(by, index):
+            return text.split(by).list.get(index, null_on_oob=True)
+        case Stripped(characters, ends):
+            stripped: pl.Expr = getattr(text, f"strip_chars{ends}")(characters)
+            return stripped
+        case Part(dtype, part):
+            return _part(value, getattr(dtype, "time_zone", None), part)
+        case Parsed(dtype):
+            return _parsed(value, dtype)
+        case Search(task, pattern, group, new):
+            return _searched(value, task, pattern.written(r"(?-u:\b)"), group, new)
+
+
+def _part(value: pl.Expr, zone: str | None, part: str) -> pl.Expr:
+    if part == "offset":
+        moment = value.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return (_clock(value, str(zone)) - moment).dt.total_seconds()
+    if part == "text":
+        return value.cast(pl.String)
+    local = value if zone is None else _clock(value, zone)
+    number: pl.Expr = local.cast(pl.Date) if part == "days" else getattr(local.dt, part)()
+    return number.cast(pl.Int64)
+
+
+def _parsed(text: pl.Expr, dtype: DType) -> pl.Expr:
+    if isinstance(dtype, nw.Date):
+        return text.str.to_date("%Y-%m-%d", strict=False)
+    if isinstance(dtype, nw.Datetime):
+        unit = polars_dtype(dtype).time_unit
+        return pl.coalesce(
+            text.str.to_datetime(form, time_unit=unit, strict=False)
+            for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
+        )
+    return text.cast(polars_dtype(dtype), strict=False)
+
+
+def _searched(value: pl.Expr, task: Task, pattern: str, group: int, new: str) -> pl.Expr:
+    match task:
         case Task.CONTAINS:
-            return text.contains(pattern)
+            return value.str.contains(pattern)
         case Task.EXTRACT:
-            return text.extract(pattern, search.group)
+            return value.str.extract(pattern, group)
         case Task.COUNT:
-            return text.count_matches(pattern).cast(pl.Int64)
+            return value.str.count_matches(pattern).cast(pl.Int64)
         case Task.REPLACE:
-            return text.replace(pattern, search.value)
+            return value.str.replace(pattern, new)
         case Task.REPLACE_ALL:
-            return text.replace_all(pattern, search.value)
+            return value.str.replace_all(pattern, new)
 
 
 def plainly(frame: pl.LazyFrame) -> pl.DataFrame:
@@ -282,7 +285,8 @@ def _clock(time: pl.Expr, zone: str) -> pl.Expr:
     return clock.dt.replace_time_zone(None) + shift
 
 
-def _hash_of(columns: Sequence[str], salt: int) -> pl.Expr:
+def hash_of(columns: Sequence[str], salt: int) -> pl.Expr:
+    """A 64-bit hash of some columns, keyed by a salt."""
     return pl.struct(list(columns)).hash(salt).hash(salt)
 
 

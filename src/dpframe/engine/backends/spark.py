@@ -18,7 +18,7 @@ from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 
 from dpframe.engine.automaton import Automaton, automaton
-from dpframe.engine.backends.base import Frame, Reached, Work
+from dpframe.engine.backends.base import Cased, CellFunction, Frame, Parsed, Reached, Work
 from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
@@ -208,31 +208,31 @@ class _Spark(TextSqlBackend):
         texts = ", ".join(f"length(CAST({c} AS STRING)), CAST({c} AS STRING)" for c in columns)
         return self.computed(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
 
-    def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
-        if isinstance(dtype, nw.Date):
-            return self.computed(frame, f"CAST(unix_date(try_cast({column} AS DATE)) AS BIGINT)", into)
-        if isinstance(dtype, nw.Datetime):
-            return self.computed(frame, _micro(f"try_cast(substr({column}, 1, 26) AS TIMESTAMP_NTZ)"), into)
-        if kind(dtype) == Kind.FLOAT:
-            return self.computed(frame, f"try_cast({column} AS DOUBLE)", into)
-        low, high = integer_range(dtype)
-        whole = f"try_cast({column} AS BIGINT)"
-        inside = whole if high == 2**63 - 1 else f"CASE WHEN {whole} BETWEEN {low} AND {high} THEN {whole} END"
-        return self.computed(frame, inside, into)
-
-    def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
-        have, want = letters(capital=capital)
-        return self.computed(frame, f"translate({column}, '{have}', '{want}')", into)
-
-    def against_search(self, rows: Any, task: Task, pattern: Pattern) -> str:
-        return "" if task is Task.CONTAINS else "on a text, Spark could take forever, or fail"
-
-    def searched(self, frame: Frame, column: str, search: Search, into: str) -> Frame:
-        """A table of states, which is read once for each character.
+    def sql_of(self, column: str, function: CellFunction) -> str:
+        """Of a pattern, a table of states, which is read once for each character.
 
         Java's own regular expressions can take forever, and leave their stack on a long text, which fails the query.
         """
-        return self.computed(frame, self._found(column, automaton(search.pattern)), into)
+        match function:
+            case Parsed(nw.Date()):
+                return f"CAST(unix_date(try_cast({column} AS DATE)) AS BIGINT)"
+            case Parsed(nw.Datetime()):
+                return _micro(f"try_cast(substr({column}, 1, 26) AS TIMESTAMP_NTZ)")
+            case Parsed(dtype) if kind(dtype) == Kind.FLOAT:
+                return f"try_cast({column} AS DOUBLE)"
+            case Parsed(dtype):
+                low, high = integer_range(dtype)
+                whole = f"try_cast({column} AS BIGINT)"
+                return whole if high == 2**63 - 1 else f"CASE WHEN {whole} BETWEEN {low} AND {high} THEN {whole} END"
+            case Cased(capital):
+                have, want = letters(capital=capital)
+                return f"translate({column}, '{have}', '{want}')"
+            case Search(_, pattern):
+                return self._found(column, automaton(pattern))
+        return super().sql_of(column, function)
+
+    def against_search(self, rows: Any, task: Task, pattern: Pattern) -> str:
+        return "" if task is Task.CONTAINS else "on a text, Spark could take forever, or fail"
 
     def _found(self, text: str, table: Automaton) -> str:
         """SQL that begins in state 1, and puts each character's class into the row of the state. State 0 is a match.

@@ -22,7 +22,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.base import Backend, Frame
+from dpframe.engine.backends.base import Backend, CellFunction, Frame, Part, Piece, Replaced, Stripped
 from dpframe.engine.tables import domain_of
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, ColumnDomain, Ends, Kind, kind, show, ticks
@@ -34,6 +34,11 @@ _DAY = 86_400_000_000  # microseconds
 _SINGLE = 3.4028235677973366e38  # from this number on, the nearest 32-bit float is infinite
 # Microseconds in one tick of a unit; a column in seconds is held in milliseconds.
 _MICRO: Mapping[str, int] = {"ms": 1000, "s": 1000, "us": 1}
+
+
+def microseconds_in(dtype: DType) -> int:
+    """Microseconds in one tick of a type of times."""
+    return _MICRO[getattr(dtype, "time_unit", "us")]
 
 
 # Texts in SQL. What is looked for, of {size} characters, and what comes in its place are literals: {old}, {by}, {new}.
@@ -78,14 +83,14 @@ class SqlBackend(Backend):
         return self._microseconds(value, domain.dtype) if kind(domain.dtype) == Kind.DATETIME else value
 
     def _microseconds(self, value: nw.Expr, dtype: DType) -> nw.Expr:
-        scale = _MICRO[getattr(dtype, "time_unit", "us")]
+        scale = microseconds_in(dtype)
         return value if scale == 1 else value * scale
 
     def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
         if kind(target) == Kind.DATE:
             return value if kind(source) == Kind.DATE else self.quotient(self._microseconds(value, source), _DAY)
         micro = value * _DAY if kind(source) == Kind.DATE else self._microseconds(value, source)
-        scale = _MICRO[getattr(target, "time_unit", "us")]
+        scale = microseconds_in(target)
         return micro if scale == 1 else self.quotient(micro, scale)
 
     def whole(self, value: nw.Expr, dtype: DType) -> nw.Expr:
@@ -202,27 +207,34 @@ class TextSqlBackend(SqlBackend):
     def day_of(self, column: str) -> str:
         """SQL of a date from its days since 1970."""
 
-    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
-        old, new = map(self.text, change)
-        if every:
-            return self.computed(frame, f"replace({column}, {old}, {new})", into)
-        first = REPLACED.format(text=column, old=old, new=new, size=len(change[0]), find="instr")
-        return self.computed(frame, first, into)
+    def apply(self, frame: Frame, column: str, function: CellFunction, into: str) -> Frame:
+        return self.computed(frame, self.sql_of(column, function), into)
 
-    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
-        return self.computed(frame, piece_of(column, self.text(by), len(by), index, self.whole_division), into)
+    def sql_of(self, column: str, function: CellFunction) -> str:
+        """SQL of what a function makes of the cells of a column."""
+        match function:
+            case Replaced(old, new, every):
+                have, want = self.text(old), self.text(new)
+                if every:
+                    return f"replace({column}, {have}, {want})"
+                return REPLACED.format(text=column, old=have, new=want, size=len(old), find="instr")
+            case Piece(by, index):
+                return piece_of(column, self.text(by), len(by), index, self.whole_division)
+            case Stripped(characters, ends):
+                return stripped_of(column, self.text(characters), ends)
+            case Part(dtype, part):
+                return self._part_of(column, dtype, part)
+        raise NotImplementedError
 
-    def stripped(self, frame: Frame, column: str, characters: str, ends: Ends, into: str) -> Frame:
-        return self.computed(frame, stripped_of(column, self.text(characters), ends), into)
-
-    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
+    def _part_of(self, column: str, dtype: DType, part: str) -> str:
         if kind(dtype) == Kind.DATE:
             value = self.day_of(column)
         else:
-            frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
+            scale = microseconds_in(dtype)
+            column = column if scale == 1 else f"({column} * {scale})"
             value = self.moment_of(column, getattr(dtype, "time_zone", None))
         sql = self.parts[part].format(value, column)
-        return self.computed(frame, sql if part == "text" else f"CAST({sql} AS BIGINT)", into)
+        return sql if part == "text" else f"CAST({sql} AS BIGINT)"
 
 
 def our_names(names: Iterable[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends import Backend
+from dpframe.engine.backends import Backend, Cased, Piece, Replaced, Stripped
 from dpframe.engine.stages.coerced import TICKS, in_calendar, int64, not_nan, to_float, typed
 from dpframe.engine.stages.dates import CALENDAR
 from dpframe.engine.stages.functions import FUNCTIONS
@@ -307,31 +307,18 @@ def _growing(here: Columns, on: Operands, least: int) -> nw.Expr:
 
 def _replace(here: Columns, on: Operands) -> nw.Expr:
     old, new = on.options["old"], on.options["new"]
-    return here.held(here.replaced(_growing(here, on, len(old)), old, new, every=on.options["every"]))
+    return here.held(here.applied(_growing(here, on, len(old)), Replaced(old, new, on.options["every"])))
 
 
 def _replace_matches(here: Columns, on: Operands) -> nw.Expr:
     pattern, task = on.options["pattern"], Task.REPLACE_ALL if on.options["every"] else Task.REPLACE
     value = _growing(here, on, pattern.least)
-    return here.held(here.searched(value, Search(task, pattern, value=on.options["new"])))
+    return here.held(here.applied(value, Search(task, pattern, value=on.options["new"])))
 
 
-def _search(task: Task) -> Lower:
-    """A search whose result is no text."""
-    return lambda here, on: here.searched(here.read(on.value), Search(task, on.options["pattern"]))
-
-
-def _extract(here: Columns, on: Operands) -> nw.Expr:
-    search = Search(Task.EXTRACT, on.options["pattern"], on.options["group"])
-    return here.held(here.searched(here.read(on.value), search))
-
-
-def _strip(here: Columns, on: Operands) -> nw.Expr:
-    return here.held(here.stripped(here.read(on.value), on.options["characters"], on.options["ends"]))
-
-
-def _split(here: Columns, on: Operands) -> nw.Expr:
-    return here.held(here.piece(here.read(on.value), on.options["by"], on.options["index"]))
+def _own(function: Callable[[Mapping[str, Any]], Any]) -> Lower:
+    """A function of a text that the engine computes itself, by the options of the operation."""
+    return lambda here, on: here.of_text(on.value, function(on.options))
 
 
 LOWERED: Mapping[str, Lower] = {
@@ -363,8 +350,8 @@ LOWERED: Mapping[str, Lower] = {
     "clip": _clip,
     "cast": _cast,
     "case": _case,
-    "str.to_lowercase": lambda here, on: here.cased(on.value, capital=False),
-    "str.to_uppercase": lambda here, on: here.cased(on.value, capital=True),
+    "str.to_lowercase": _own(lambda o: Cased(capital=False)),
+    "str.to_uppercase": _own(lambda o: Cased(capital=True)),
     "str.len_chars": _of_text(lambda s, o: s.len_chars().cast(nw.Int64)),
     "str.contains": _located("contains", literal=True),
     "str.starts_with": _located("starts_with"),
@@ -372,12 +359,12 @@ LOWERED: Mapping[str, Lower] = {
     "str.slice": _slice,
     "concat": _concat,
     "str.replace": _replace,
-    "str.split": _split,
-    "str.matches": _search(Task.CONTAINS),
-    "str.count_matches": _search(Task.COUNT),
-    "str.extract": _extract,
+    "str.split": _own(lambda o: Piece(o["by"], o["index"])),
+    "str.matches": _own(lambda o: Search(Task.CONTAINS, o["pattern"])),
+    "str.count_matches": _own(lambda o: Search(Task.COUNT, o["pattern"])),
+    "str.extract": _own(lambda o: Search(Task.EXTRACT, o["pattern"], o["group"])),
     "str.replace_matches": _replace_matches,
-    "str.strip_chars": _strip,
+    "str.strip_chars": _own(lambda o: Stripped(o["characters"], o["ends"])),
     "str.head": _text(lambda s, o: s.head(o["n"])),
     "dt.year": _part("year"),
     "dt.month": _part("month"),

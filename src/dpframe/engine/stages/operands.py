@@ -9,9 +9,19 @@ from typing import Any, NamedTuple
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends import Frame, backend_of
+from dpframe.engine.backends import (
+    Cased,
+    CellFunction,
+    Frame,
+    Parsed,
+    Part,
+    Piece,
+    Replaced,
+    Stripped,
+    backend_of,
+)
 from dpframe.engine.stages.coerced import int64
-from dpframe.plan import ColumnDomain, Ends, Kind, Search, kind
+from dpframe.plan import ColumnDomain, Kind, Search, kind
 
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
 # Forms of the texts that can be converted, in the syntax that the regular expressions of all engines share: an
@@ -128,39 +138,26 @@ class Columns:
     def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         """A text converted to another type, null where it does not have that type's form (see `_FORMS`)."""
         forms = _UNSIGNED if dtype.is_unsigned_integer() else _FORMS[kind(dtype)]
-        form, value = forms, self.read(value)
-        return self._through(value, lambda frame, a, b: self.engine.parsed(frame, a, dtype, b), form)
+        return self.applied(self.read(value), Parsed(dtype), forms)
 
     def part(self, value: nw.Expr, dtype: DType, part: str) -> nw.Expr:
         """A part of a date or time, through the engine's own calendar."""
-        return self._through(value, lambda frame, a, b: self.engine.part(frame, a, dtype, part, b))
+        return self.applied(value, Part(dtype, part))
 
-    def cased(self, value: nw.Expr, *, capital: bool) -> nw.Expr:
-        """A text in capital or in small letters."""
-        text = self._through(self.read(value), lambda frame, a, b: self.engine.cased(frame, a, capital, b))
-        return self.held(text)
+    def of_text(self, value: nw.Expr, function: Cased | Replaced | Piece | Stripped | Search) -> nw.Expr:
+        """What a function makes of a text; a text in the form in which the rows hold texts."""
+        found = self.applied(self.read(value), function)
+        return self.held(found) if function.result == "string" else found
 
-    def replaced(self, value: nw.Expr, old: str, new: str, *, every: bool) -> nw.Expr:
-        """A text with other characters in place of some, through the engine's own function."""
-        return self._through(value, lambda frame, a, b: self.engine.replaced(frame, a, (old, new), every, b))
+    def applied(self, value: nw.Expr, function: CellFunction, form: tuple[str, str] | None = None) -> nw.Expr:
+        """What a function makes of a value. With `form`, a text that does not have the form is null."""
+        return self._through(value, lambda frame, a, b: self.engine.apply(frame, a, function, b), form)
 
     def located(self, value: nw.Expr, literal: str, place: str) -> nw.Expr | None:
         """Whether a text has a literal text in a place, through the engine; None where narwhals compares bytes."""
         if not self.engine.collates(self._frame):
             return None
         return self._through(value, lambda frame, a, b: self.engine.located(frame, a, literal, place, b))
-
-    def searched(self, value: nw.Expr, search: Search) -> nw.Expr:
-        """What is asked of the matches of a pattern, through the engine's own function."""
-        return self._through(value, lambda frame, a, b: self.engine.searched(frame, a, search, b))
-
-    def stripped(self, value: nw.Expr, characters: str, ends: Ends) -> nw.Expr:
-        """A text without some characters at its ends, through the engine's own function."""
-        return self._through(value, lambda frame, a, b: self.engine.stripped(frame, a, characters, ends, b))
-
-    def piece(self, value: nw.Expr, by: str, index: int) -> nw.Expr:
-        """A piece of a text between separators, through the engine's own function."""
-        return self._through(value, lambda frame, a, b: self.engine.piece(frame, a, by, index, b))
 
     def ending(self, value: nw.Expr, offset: int, length: int) -> nw.Expr:
         """Some of the last characters of a text."""

@@ -128,6 +128,11 @@ class Search:
     group: int = 0
     value: str = ""
 
+    @property
+    def result(self) -> str:
+        """The type of the result, by its name in Ibis."""
+        return {Task.CONTAINS: "boolean", Task.COUNT: "int64"}.get(self.task, "string")
+
 
 class Ends(StrEnum):
     """Where a text is stripped, as the end of the method's name."""

@@ -11,10 +11,12 @@ import polars as pl
 from ibis.expr.datatypes import DataType
 from narwhals.dtypes import DType
 
+from dpframe.engine.backends.base import CellFunction, Parsed, Part
 from dpframe.engine.backends.datafusion import session
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, called
+from dpframe.engine.backends.ibis_dialect import microseconds_of
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Ends, Kind, Pattern, Search, Task, kind
+from dpframe.plan import Kind, Pattern, Task, kind
 
 _DIGITS = sys.float_info.dig
 _HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64"}  # others are whole numbers
@@ -61,29 +63,13 @@ class _DataFusionDialect(CompiledDialect):
     def stable_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
         return called("stable_hash", [rows[column] for column in columns], "string", salt)
 
-    def parsed(self, rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
-        if isinstance(dtype, nw.UInt64):
+    def apply(self, value: ibis.Value, function: CellFunction) -> ibis.Value:
+        if not isinstance(function, Parsed):
+            value = microseconds_of(value, function.dtype) if isinstance(function, Part) else value
+            return called("applied", [value], function.result, function)
+        if isinstance(function.dtype, nw.UInt64):
             raise UnsupportedOperation("cast: DataFusion's uint64 is not held. Take 'int64', or 'float64'.")
-        return called("parsed", [rows[column]], _HELD_AS.get(kind(dtype), "int64"), dtype)
-
-    def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
-        return called("cased", [value], "string", capital)
-
-    def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
-        return called("replaced", [value], "string", (old, new), every)
-
-    def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
-        results = {Task.CONTAINS: "boolean", Task.COUNT: "int64"}
-        return called("searched", [value], results.get(search.task, "string"), search)
-
-    def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
-        return called("stripped", [value], "string", characters, ends)
-
-    def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
-        return called("piece", [value], "string", by, index)
-
-    def part(self, value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
-        return called("part", [value], "string" if part == "text" else "int64", dtype, part)
+        return called("parsed", [value], _HELD_AS.get(kind(function.dtype), "int64"), function)
 
     def planned(self, rows: ibis.Table) -> pl.DataFrame:
         return session.planned(rows)

@@ -14,10 +14,9 @@ import narwhals as nw
 import polars as pl
 import pyarrow as pa
 from ibis.expr.datatypes import DataType
-from narwhals.dtypes import DType
 
 from dpframe.engine.backends import polars as computed
-from dpframe.engine.backends.base import Frame, digest
+from dpframe.engine.backends.base import CellFunction, Parsed, Part, digest
 from dpframe.engine.intake import sound, views_are_read
 
 Expr = pl.Expr
@@ -151,37 +150,22 @@ def _turned(bits: Expr) -> Expr:
     return pl.when(bits < 0).then(bits ^ _MOST).otherwise(bits)
 
 
-# What the backend of Polars computes of a column by its name
+# As the backend of Polars computes it
 
 
-def _by_backend(step: Callable[..., Frame]) -> Callable[..., pl.Series]:
-    """A step of the backend of Polars as a function of a frame. It puts its result into the column "into"."""
-
-    def column(frame: pl.DataFrame, *options: object) -> pl.Series:
-        rows = step(nw.from_native(frame.lazy()), *options)
-        result: pl.DataFrame = rows.to_native().select("into").collect()
-        return result.to_series()
-
-    return column
+def _keyed_hash(frame: pl.DataFrame, salt: int) -> pl.Series:
+    return _one(frame, computed.hash_of(frame.columns, salt).reinterpret(signed=True))
 
 
-def _keyed_hash(frame: Frame, salt: int) -> Frame:
-    hashed = computed.BACKEND.keyed_hash(frame, frame.collect_schema().names(), salt, "into")
-    return nw.from_native(hashed.to_native().select(pl.col("into").reinterpret(signed=True)))
+def _parsed(value: Expr, function: Parsed) -> Expr:
+    found = computed.applied(value, function)
+    return (found.cast(pl.Datetime("us")) if isinstance(function.dtype, nw.Datetime) else found).to_physical()
 
 
-def _parsed(frame: Frame, dtype: DType) -> Frame:
-    rows = computed.BACKEND.parsed(frame, "a0", dtype, "into").to_native()
-    value = pl.col("into")
-    if isinstance(dtype, nw.Datetime):
-        value = value.cast(pl.Datetime("us"))
-    return nw.from_native(rows.select(value.to_physical()))
-
-
-def _part(frame: Frame, dtype: DType, part: str) -> Frame:
-    target = pl.Date if isinstance(dtype, nw.Date) else pl.Datetime("us")
-    rows = nw.from_native(frame.to_native().with_columns(pl.col("a0").cast(target)))
-    return computed.BACKEND.part(rows, "a0", dtype, part, "into")
+def _applied(value: Expr, function: CellFunction) -> Expr:
+    if isinstance(function, Part):
+        value = value.cast(pl.Date if isinstance(function.dtype, nw.Date) else pl.Datetime("us"))
+    return computed.applied(value, function)
 
 
 def _stable_hash(frame: pl.DataFrame, salt: str) -> pl.Series:
@@ -221,6 +205,8 @@ _OF_COLUMNS: Mapping[str, Callable[..., Expr]] = {
     "head": lambda a, start, length: a.str.slice(start, length),
     "matches": lambda a, pattern: a.str.contains(pattern),
     "joined": lambda *texts: pl.concat_str(texts),
+    "parsed": _parsed,
+    "applied": _applied,
 }
 _OF_FLOATS: Mapping[str, Callable[..., Expr]] = {
     "add": lambda a, b: a + b,
@@ -237,21 +223,11 @@ _OF_FLOATS: Mapping[str, Callable[..., Expr]] = {
     "root": lambda a: pl.when(a >= 0).then(a.sqrt()),
     "logarithm": lambda a, base: pl.when(a > 0).then(a.log(base)),
 }
-_OF_BACKEND: Mapping[str, Callable[..., Frame]] = {
-    "hash": _keyed_hash,
-    "parsed": _parsed,
-    "part": _part,
-    "cased": lambda frame, capital: computed.BACKEND.cased(frame, "a0", capital, "into"),
-    "replaced": lambda frame, change, every: computed.BACKEND.replaced(frame, "a0", change, every, "into"),
-    "searched": lambda frame, search: computed.BACKEND.searched(frame, "a0", search, "into"),
-    "stripped": lambda frame, characters, ends: computed.BACKEND.stripped(frame, "a0", characters, ends, "into"),
-    "piece": lambda frame, by, index: computed.BACKEND.piece(frame, "a0", by, index, "into"),
-}
 # From the name of a function to what it does with a frame whose columns are its operands, a0, a1, …, and its options.
 FUNCTIONS: Mapping[str, Callable[..., pl.Series]] = {
     **{name: _expression(function) for name, function in _OF_COLUMNS.items()},
     **{f"{name}_real": _expression(function, real=True) for name, function in _OF_FLOATS.items()},
-    **{name: _by_backend(step) for name, step in _OF_BACKEND.items()},
+    "hash": _keyed_hash,
     "stable_hash": _stable_hash,
     "rank": _rank,
     "unrank": _unrank,

@@ -17,15 +17,16 @@ import psycopg
 from ibis.backends import BaseBackend
 from narwhals.dtypes import DType
 
+from dpframe.engine.backends.base import Cased, CellFunction, Parsed, Part, Piece, Replaced, Stripped
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, table_of, written
-from dpframe.engine.backends.ibis_dialect import forgotten, is_wide
+from dpframe.engine.backends.ibis_dialect import forgotten, is_wide, microseconds_of
 from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres.compiler import Compiler, sendable
 from dpframe.engine.backends.sql import REPLACED, piece_of, stripped_of
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Ends, Kind, Pattern, Search, Task, integer_range, kind
+from dpframe.plan import Kind, Pattern, Search, Task, integer_range, kind
 
 
 @contextmanager
@@ -163,35 +164,25 @@ class _PostgresDialect(CompiledDialect):
         rows = super().brought(beside, table)
         return rows.mutate(**{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
 
-    def parsed(self, rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
-        text, family = rows[column], kind(dtype)
-        if family == Kind.DATE:
-            return written(text, sql.DATE, "int64")
-        if family == Kind.DATETIME:
-            return written(text, sql.TIME, "int64")
-        if family == Kind.FLOAT:
-            return written(text, sql.REAL, "decimal").cast("float64")
-        low, high = integer_range(dtype)
-        wide = written(text, sql.INTEGER, "decimal")
-        return written(wide, f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", str(dtype).lower())
-
-    def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
-        have, want = letters(capital=capital)
-        near_have, near_want = letters(capital=capital, most=0x17F)
-        text = sql.CASED.format(
-            function="UPPER" if capital else "LOWER",
-            near=NEAR,
-            near_have=near_have,
-            near_want=near_want,
-            have=have,
-            want=want,
-        )
-        return written(value, text, "string")
-
-    def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
-        have, want = sql.text(sendable(old)), sql.text(sendable(new))
-        first = REPLACED.format(text="a", old=have, new=want, size=len(old), find="STRPOS")
-        return written(value, f"REPLACE(a, {have}, {want})" if every else first, "string")
+    def apply(self, value: ibis.Value, function: CellFunction) -> ibis.Value:
+        match function:
+            case Parsed(dtype):
+                return _parsed(value, dtype)
+            case Cased(capital):
+                text = _cased(capital)
+            case Replaced(old, new, every):
+                have, want = sql.text(sendable(old)), sql.text(sendable(new))
+                first = REPLACED.format(text="a", old=have, new=want, size=len(old), find="STRPOS")
+                text = f"REPLACE(a, {have}, {want})" if every else first
+            case Piece(by, index):
+                text = piece_of("a", sql.text(sendable(by)), len(by), index, "/")
+            case Stripped(characters, ends):
+                text = stripped_of("a", sql.text(sendable(characters)), ends)
+            case Part(dtype, part):
+                value, text = microseconds_of(value, dtype), _part(dtype, part)
+            case Search():
+                text = _searched(function)
+        return written(value, text, function.result)
 
     def against_search(self, task: Task, pattern: Pattern) -> str:
         """PostgreSQL finds the longest match at a place, and other engines the one that is tried first."""
@@ -201,41 +192,6 @@ class _PostgresDialect(CompiledDialect):
             "PostgreSQL finds another match where a character could belong to two parts of it, or to none, as in a|ab, "
             "[a-z]+x or a+?"
         )
-
-    def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
-        pattern = search.pattern.written(sql.AT_WORD)
-        if search.task is Task.EXTRACT and not search.group:
-            pattern = f"({pattern})"
-        found, new = sql.text(sendable(pattern)), sql.text(sendable(search.value.replace("\\", "\\\\")))
-        number, many = max(search.group, 1), f"(SELECT COUNT(*) FROM REGEXP_MATCHES(a, {found}, 'g'))"
-        task, result = {
-            Task.CONTAINS: (f"a ~ {found}", "boolean"),
-            Task.EXTRACT: (f"(REGEXP_MATCH(a, {found}))[{number}]", "string"),
-            Task.COUNT: (f"CASE WHEN a IS NOT NULL THEN {many} END", "int64"),
-            Task.REPLACE: (f"REGEXP_REPLACE(a, {found}, {new})", "string"),
-            Task.REPLACE_ALL: (f"REGEXP_REPLACE(a, {found}, {new}, 'g')", "string"),
-        }[search.task]
-        return written(value, task, result)
-
-    def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
-        return written(value, stripped_of("a", sql.text(sendable(characters)), ends), "string")
-
-    def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
-        return written(value, piece_of("a", sql.text(sendable(by)), len(by), index, "/"), "string")
-
-    def part(self, value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
-        if kind(dtype) == Kind.DATE:
-            day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
-            expression = (
-                f"TO_CHAR(CAST({day} AS TIMESTAMP), 'YYYY-MM-DD')" if part == "text" else sql.OF_DAY[part].format(day)
-            )
-            return written(value, sql.ON_DAY.format(expression), "string" if part == "text" else "int64")
-        if part in sql.OF_CLOCK:
-            return written(value, sql.AT_TIME.format(sql.OF_CLOCK[part].replace("a", f"(a + {sql.YEARS})", 1)), "int64")
-        # Whole numbers are used because PostgreSQL multiplies an interval by a float: that would round the last
-        # microsecond of a day up to the next day.
-        day = f"(DATE '1970-01-01' + CAST((a + {sql.YEARS}) / 86400000000 - 730000 AS INTEGER))"
-        return written(value, sql.AT_TIME.format(sql.OF_DAY[part].format(day)), "int64")
 
     def read(self, rows: ibis.Table) -> pl.DataFrame:
         """The rows of a query, in the types that Ibis states. No table of ours stays in the session."""
@@ -249,6 +205,63 @@ class _PostgresDialect(CompiledDialect):
             finally:
                 forgotten(rows, lambda name: drop(backend, name))
         return table_of(rows, values)
+
+
+def _parsed(text: ibis.Value, dtype: DType) -> ibis.Value:
+    match kind(dtype):
+        case Kind.DATE:
+            return written(text, sql.DATE, "int64")
+        case Kind.DATETIME:
+            return written(text, sql.TIME, "int64")
+        case Kind.FLOAT:
+            return written(text, sql.REAL, "decimal").cast("float64")
+    low, high = integer_range(dtype)
+    wide = written(text, sql.INTEGER, "decimal")
+    return written(wide, f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", str(dtype).lower())
+
+
+def _cased(capital: bool) -> str:
+    have, want = letters(capital=capital)
+    near_have, near_want = letters(capital=capital, most=0x17F)
+    return sql.CASED.format(
+        function="UPPER" if capital else "LOWER",
+        near=NEAR,
+        near_have=near_have,
+        near_want=near_want,
+        have=have,
+        want=want,
+    )
+
+
+def _searched(search: Search) -> str:
+    pattern = search.pattern.written(sql.AT_WORD)
+    if search.task is Task.EXTRACT and not search.group:
+        pattern = f"({pattern})"
+    found, new = sql.text(sendable(pattern)), sql.text(sendable(search.value.replace("\\", "\\\\")))
+    number, many = max(search.group, 1), f"(SELECT COUNT(*) FROM REGEXP_MATCHES(a, {found}, 'g'))"
+    return {
+        Task.CONTAINS: f"a ~ {found}",
+        Task.EXTRACT: f"(REGEXP_MATCH(a, {found}))[{number}]",
+        Task.COUNT: f"CASE WHEN a IS NOT NULL THEN {many} END",
+        Task.REPLACE: f"REGEXP_REPLACE(a, {found}, {new})",
+        Task.REPLACE_ALL: f"REGEXP_REPLACE(a, {found}, {new}, 'g')",
+    }[search.task]
+
+
+def _part(dtype: DType, part: str) -> str:
+    """SQL of a part of a date in days, or of a time in microseconds.
+
+    Whole numbers are used because PostgreSQL multiplies an interval by a float: that would round the last microsecond
+    of a day up to the next day.
+    """
+    if kind(dtype) == Kind.DATE:
+        day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
+        text = f"TO_CHAR(CAST({day} AS TIMESTAMP), 'YYYY-MM-DD')"
+        return sql.ON_DAY.format(text if part == "text" else sql.OF_DAY[part].format(day))
+    if part in sql.OF_CLOCK:
+        return sql.AT_TIME.format(sql.OF_CLOCK[part].replace("a", f"(a + {sql.YEARS})", 1))
+    day = f"(DATE '1970-01-01' + CAST((a + {sql.YEARS}) / 86400000000 - 730000 AS INTEGER))"
+    return sql.AT_TIME.format(sql.OF_DAY[part].format(day))
 
 
 def _as_said(value: ibis.Value) -> ibis.Value:

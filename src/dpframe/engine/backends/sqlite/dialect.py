@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import ibis
 import ibis.expr.operations as ops
@@ -13,14 +14,15 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.automaton import automaton
-from dpframe.engine.backends.base import Cell
+from dpframe.engine.backends.base import Cased, Cell, CellFunction, Parsed, Part, Piece, Replaced, Stripped
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, called, table_of, whole_literal, written
+from dpframe.engine.backends.ibis_dialect import microseconds_of
 from dpframe.engine.backends.sqlite.compiler import Compiler
 from dpframe.engine.backends.sqlite.functions import FUNCTIONS
 from dpframe.engine.backends.sqlite.written import float_literal, text_literal
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Ends, Kind, Pattern, Search, Task, integer_range, kind
+from dpframe.plan import Kind, Pattern, Search, Task, integer_range, kind
 
 # SQLite's own functions that dpframe calls.
 NATIVE = ("abs", "coalesce", "count", "instr", "length", "max", "min", "nullif", "rank", "row_number", "substr", "sum")
@@ -175,47 +177,30 @@ class _SqliteDialect(CompiledDialect):
         schema = {name: _ibis_type(dtype) for name, dtype in table.schema.items()}
         return ops.SQLQueryResult(query, ibis.schema(schema), database_of(beside)).to_expr()
 
-    def parsed(self, rows: ibis.Table, column: str, dtype: DType) -> ibis.Value:
-        text, family = rows[column], kind(dtype)
-        if family == Kind.DATE:
-            return written(text, "dpframe_days(a)", "int64")
-        if family == Kind.DATETIME:
-            return written(text, "dpframe_micros(a, 0)", "int64")
-        if family == Kind.FLOAT:
-            return written(text, "dpframe_real(a)", "float64")
-        if isinstance(dtype, nw.UInt64):
-            raise UnsupportedOperation("cast: SQLite has no uint64. Take 'int64', or 'float64'.")
-        low, high = integer_range(dtype)
-        return written(text, f"dpframe_integer(a, {whole_literal(low)}, {high})", str(dtype).lower())
-
-    def cased(self, value: ibis.Value, *, capital: bool) -> ibis.Value:
-        return written(value, f"dpframe_cased(a, {int(capital)})", "string")
-
-    def replaced(self, value: ibis.Value, old: str, new: str, *, every: bool) -> ibis.Value:
-        change = ", ".join(map(text_literal, (old, new)))
-        return written(value, f"dpframe_replaced(a, {change}, {-1 if every else 1})", "string")
+    def apply(self, value: ibis.Value, function: CellFunction) -> ibis.Value:
+        match function:
+            case Parsed(dtype):
+                return _parsed(value, dtype)
+            case Cased(capital):
+                call: tuple[object, ...] = "cased", capital
+            case Replaced(old, new, every):
+                call = "replaced", old, new, -1 if every else 1
+            case Piece(by, index):
+                call = "piece", by, index
+            case Stripped(characters, ends):
+                call = "stripped", characters, ends
+            case Part(dtype, part):
+                value = microseconds_of(value, dtype)
+                call = "part", 1 if kind(dtype) == Kind.DATE else _DAY, part
+            case Search(Task.CONTAINS, pattern):
+                automaton(pattern)  # a pattern that needs too many states is refused here, before the charge
+                call = "found", pattern
+            case Search(task, pattern, group, new):
+                call = "searched", task, pattern, group, new
+        return _call(value, function.result, *call)
 
     def against_search(self, task: Task, pattern: Pattern) -> str:
         return ""
-
-    def searched(self, value: ibis.Value, search: Search) -> ibis.Value:
-        if search.task is Task.CONTAINS:
-            automaton(search.pattern)  # a pattern that needs too many states is refused here, before the charge
-            return written(value, f"dpframe_found(a, {text_literal(search.pattern)})", "boolean")
-        asked = f"{text_literal(search.task)}, {text_literal(search.pattern)}, {search.group}"
-        result = "int64" if search.task is Task.COUNT else "string"
-        return written(value, f"dpframe_searched(a, {asked}, {text_literal(search.value)})", result)
-
-    def stripped(self, value: ibis.Value, characters: str, ends: Ends) -> ibis.Value:
-        return written(value, f"dpframe_stripped(a, {text_literal(characters)}, {text_literal(ends)})", "string")
-
-    def piece(self, value: ibis.Value, by: str, index: int) -> ibis.Value:
-        return written(value, f"dpframe_piece(a, {text_literal(by)}, {index})", "string")
-
-    def part(self, value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
-        per_day = 1 if kind(dtype) == Kind.DATE else _DAY
-        name = text_literal(part)
-        return written(value, f"dpframe_part(a, {per_day}, {name})", "string" if part == "text" else "int64")
 
     def planned(self, rows: ibis.Table) -> pl.DataFrame:
         """The table of a query with LIMIT 0, which reads no row. The functions are those that the check was about."""
@@ -237,7 +222,25 @@ class _SqliteDialect(CompiledDialect):
         return table_of(rows, fetch_rows(database_of(rows).con, Compiler().written(rows)))
 
 
-def _constant(value: ibis.Value) -> str:
+def _call(value: ibis.Value, result: str, name: object, *options: object) -> ibis.Value:
+    """A call of one of dpframe's functions with constants."""
+    return written(value, f"dpframe_{name}({', '.join(['a', *map(_constant, options)])})", result)
+
+
+def _parsed(text: ibis.Value, dtype: DType) -> ibis.Value:
+    match kind(dtype):
+        case Kind.DATE:
+            return _call(text, "int64", "days")
+        case Kind.DATETIME:
+            return _call(text, "int64", "micros", 0)
+        case Kind.FLOAT:
+            return _call(text, "float64", "real")
+    if isinstance(dtype, nw.UInt64):
+        raise UnsupportedOperation("cast: SQLite has no uint64. Take 'int64', or 'float64'.")
+    return _call(text, str(dtype).lower(), "integer", *integer_range(dtype))
+
+
+def _constant(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):

@@ -18,7 +18,7 @@ import polars as pl
 
 from dpframe.engine.automaton import automaton
 from dpframe.engine.backends.base import Cell, digest
-from dpframe.engine.backends.polars import searched_in
+from dpframe.engine.backends.polars import applied
 from dpframe.engine.letters import letters
 from dpframe.plan import Ends, Pattern, Search, Task
 
@@ -104,7 +104,7 @@ def _found(text: bytes, pattern: bytes) -> bool:
 @functools.cache
 def _search(task: bytes, pattern: bytes, group: int, value: bytes) -> pl.Expr:
     search = Search(Task(task.decode()), Pattern(pattern.decode()), group, value.decode())
-    return searched_in(pl.col("a"), search)
+    return applied(pl.col("a"), search)
 
 
 def _searched(text: bytes, task: bytes, pattern: bytes, group: int, value: bytes) -> int | bytes | None:
