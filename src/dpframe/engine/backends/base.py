@@ -221,17 +221,6 @@ class Backend(ABC):
             return values
         return [value.encode() if isinstance(value, str) else value for value in values]
 
-    def collates(self, frame: Frame) -> bool:
-        """Whether narwhals' search for a literal text follows a collation here, so that it is `located`'s."""
-        return False
-
-    def located(self, frame: Frame, column: str, literal: str, place: str, into: str) -> Frame:
-        """Add whether the texts of a column have a literal text in a place, by their bytes.
-
-        Input:  place: "contains", "starts_with" or "ends_with"; "matches" for a pattern
-        """
-        raise NotImplementedError
-
     def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[object]) -> nw.Expr:
         """Whether a column of a frame is equal to one of the values."""
         return value.is_in(self.texts(frame, values))

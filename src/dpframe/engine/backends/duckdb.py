@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -74,7 +74,7 @@ class _DuckDB(TextSqlBackend):
             return None
         _check_macros(table)
         types = dict(nw.from_native(table).collect_schema())
-        check_statistics(types.values())
+        _check_statistics(types.values())
         texts = {name for name, dtype in zip(table.columns, table.types, strict=True) if str(dtype) == "UUID"}
         types |= dict.fromkeys(texts, nw.String())
         names = our_names(types)
@@ -199,22 +199,18 @@ def _text(value: str) -> str:
 
 
 def _check_macros(rows: DuckDBPyRelation) -> None:
-    def names(sql: str) -> list[str]:
-        catalog = rows.query("_dpframe_beside", sql)
-        return [] if catalog is None else [name for (name,) in catalog.fetchall()]
-
-    check_macros(names)
-
-
-def check_macros(names: Callable[[str], list[str]]) -> None:
     """Refuse a database in which a macro has the name of one of DuckDB's own functions and so replaces it.
 
     The limits rely on these functions: if `least(a, b)` is a macro that returns a, no sum is clipped. The check reads
     the catalog of the database and no row.
 
-    Input:  names: a function that runs a query of one column of texts and returns the texts
     Errors: UnsupportedOperation
     """
+
+    def names(sql: str) -> list[str]:
+        catalog = rows.query("_dpframe_beside", sql)
+        return [] if catalog is None else [name for (name,) in catalog.fetchall()]
+
     if not names(_MACROS):
         return
     wrong = ", ".join(sorted(names(_SHADOWS)))
@@ -232,11 +228,11 @@ WHERE NOT m.internal AND f.internal AND f.database_name = 'system'"""
 
 
 # NaN is a float whose bits, without the sign, are a larger number than those of infinity.
-MAGNITUDE, INFINITE = 2**63 - 1, 0x7FF0000000000000
+_MAGNITUDE, _INFINITE = 2**63 - 1, 0x7FF0000000000000
 _BITS = "CAST(CAST(CAST({0} AS DOUBLE) AS BIT) AS BIGINT)"
 
 
-def check_statistics(types: Iterable[DType]) -> None:
+def _check_statistics(types: Iterable[DType]) -> None:
     """Refuse a version of DuckDB that guesses from statistics whether a float is NaN, for a table with floats.
 
     DuckDB takes the smallest and the largest float of a Parquet file from the file's statistics, which leave out NaN.
@@ -266,7 +262,7 @@ def _statistics_pass() -> bool:
 
 
 def _is_number(value: str) -> str:
-    return f"({_BITS.format(value)} & {MAGNITUDE}) <= {INFINITE}"
+    return f"({_BITS.format(value)} & {_MAGNITUDE}) <= {_INFINITE}"
 
 
 def _quoted(name: str) -> str:
@@ -276,7 +272,7 @@ def _quoted(name: str) -> str:
 def _held(name: str, dtype: DType) -> str:
     """SQL for a column of the user's in the form in which dpframe holds it: a time as its ticks, a text as its bytes.
 
-    NaN becomes null here and not only later: see `check_statistics`.
+    NaN becomes null here and not only later: see `_check_statistics`.
 
     A text that is not valid UTF-8 becomes null. Arrow tables can contain such texts. DuckDB's functions would fail on
     them, and then the whole database fails.

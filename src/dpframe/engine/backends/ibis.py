@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 import ibis
@@ -29,6 +30,8 @@ class _Ibis(SqlBackend):
     def adopt(self, table: object) -> Data | None:
         if not isinstance(table, ibis.Table):
             return None
+        if getattr(database_of(table), "name", "") == "duckdb":
+            return import_module("dpframe.engine.backends.duckdb").BACKEND.adopt(_relation(table))
         dialect = dialect_of(table)
         types = dialect.types(table)
         names = our_names(types)
@@ -100,18 +103,6 @@ class _Ibis(SqlBackend):
         rows = frame.to_native()
         return dialect_of(rows).bytewise(rows)
 
-    def to_bytes(self, frame: Frame, column: str, into: str) -> Frame:
-        return _added(frame, into, lambda here, rows: here.to_bytes(rows[column]))
-
-    def to_text(self, frame: Frame, column: str, into: str) -> Frame:
-        return _added(frame, into, lambda here, rows: here.to_text(rows[column]))
-
-    def collates(self, frame: Frame) -> bool:
-        return dialect_of(frame.to_native()).collates
-
-    def located(self, frame: Frame, column: str, literal: str, place: str, into: str) -> Frame:
-        return _added(frame, into, lambda here, rows: here.located(rows[column], literal, place))
-
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
         """Write many constants at once, where the database can: Ibis makes an object of each value of a list."""
         rows = frame.to_native()
@@ -132,11 +123,6 @@ class _Ibis(SqlBackend):
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         return _added(frame, into, lambda here, rows: here.stable_hash(rows, columns, salt))
-
-    def ranked(self, frame: Frame, hashes: str, units: Sequence[str]) -> Frame:
-        rows = frame.to_native()
-        rank = dialect_of(rows).rank(rows, hashes, units)
-        return super().ranked(frame, hashes, units) if rank is None else nw.from_native(rows.mutate(r=rank))
 
     def apply(self, frame: Frame, column: str, function: CellFunction, into: str) -> Frame:
         return _added(frame, into, lambda here, rows: here.apply(rows[column], function))
@@ -164,6 +150,22 @@ class _Ibis(SqlBackend):
         if getattr(dtype, "time_zone", None) is not None:
             return "databases do not agree on zones: make it x AT TIME ZONE 'UTC' before dp.protect(...)"
         return super().reason_against(dtype)
+
+
+def _relation(table: ibis.Table) -> Any:
+    """A table of Ibis on DuckDB as DuckDB's own relation, on the same connection.
+
+    DuckDB's sums of whole numbers have 128 bits. Ibis states another type for them, in which they are read; null where
+    a number does not fit.
+    """
+    backend, schema = database_of(table), table.schema()
+    backend._run_pre_execute_hooks(table)
+    rows = backend.con.sql(str(backend.compile(table)))
+    wide = [name for name, dtype in zip(rows.columns, rows.types, strict=True) if str(dtype) == "HUGEINT"]
+    said = {name: "BIGINT" if schema[name].is_integer() else "DECIMAL(38, 0)" for name in wide}
+    quoted = {name: '"' + name.replace('"', '""') + '"' for name in wide}
+    casts = ", ".join(f"TRY_CAST({quoted[name]} AS {said[name]}) AS {quoted[name]}" for name in wide)
+    return rows.project(f"* REPLACE ({casts})") if wide else rows
 
 
 def _is_large(value: object) -> bool:

@@ -30,14 +30,13 @@ from dpframe.engine.backends.ibis_checks import (
     fetched,
     loose,
 )
-from dpframe.engine.backends.sql import microseconds_in, texts_read
+from dpframe.engine.backends.sql import microseconds_in
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, Pattern, Task, kind
 
 # From Ibis' name of a database to the module of its dialect, in this folder.
 _DIALECTS: Mapping[str, str] = {
     "postgres": "postgres",
-    "duckdb": "ibis_duckdb",
     "sqlite": "sqlite",
     "datafusion": "datafusion",
 }
@@ -113,24 +112,12 @@ class Dialect:
         return None
 
     def bytewise(self, rows: ibis.Table) -> bool:
-        """Whether texts are held as their bytes. If not, the database must tell different texts of a query apart.
+        """Whether texts are held as their bytes: they are not, so the database must tell different texts apart.
 
         Errors: UnsupportedOperation where it takes some different texts for equal
         """
         check_apart(rows)
         return False
-
-    def to_bytes(self, value: ibis.Value) -> ibis.Value:
-        """A text that the database computed, as its bytes in UTF-8."""
-        raise NotImplementedError
-
-    def to_text(self, value: ibis.Value) -> ibis.Value:
-        """The text with these bytes in UTF-8."""
-        raise NotImplementedError
-
-    def located(self, value: ibis.Value, literal: str, place: str) -> ibis.Value:
-        """Whether a text has a literal text in a place; see `Backend`."""
-        raise NotImplementedError
 
     def decimal(self, value: nw.Expr) -> nw.Expr:
         """A decimal as a float, by way of its text: some databases round twice in a direct cast."""
@@ -148,10 +135,6 @@ class Dialect:
         """A digest of a text, as a text."""
         return text.hexdigest("md5")
 
-    def rank(self, rows: ibis.Table, hashes: str, units: Sequence[str]) -> ibis.Value:
-        """The rank("max") of a hash within its unit; None where narwhals is to write it."""
-        return None
-
     def apply(self, value: ibis.Value, function: CellFunction) -> ibis.Value:
         """What a function makes of the cells of a column; see `Backend`.
 
@@ -168,8 +151,6 @@ class Dialect:
                     "Change the texts before dp.protect(...), as in table.mutate(s=table.s.lower())."
                 )
         raise UnsupportedOperation(_UNTRIED.format(*_IN_IBIS[type(function)]))
-
-    collates = False  # whether its search for a literal text follows a collation, so that it is `located`'s
 
     def against_search(self, task: Task, pattern: Pattern) -> str:
         """Why a pattern is not searched in this database, or an empty text."""
@@ -194,9 +175,7 @@ class Dialect:
     def read(self, rows: ibis.Table) -> pl.DataFrame:
         """The rows of a query. Booleans travel as numbers, as some settings give them a type that Arrow lacks."""
         truths = [name for name, dtype in rows.schema().items() if dtype.is_boolean()]
-        table = texts_read(
-            fetched(rows.mutate(**{name: rows[name].ifelse(1, 0) for name in truths}) if truths else rows)
-        )
+        table = fetched(rows.mutate(**{name: rows[name].ifelse(1, 0) for name in truths}) if truths else rows)
         return table.with_columns(pl.col(name).cast(pl.Boolean) for name in truths)
 
 
@@ -273,10 +252,9 @@ def _part(value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
 
 def _joined(rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
     """The values of some columns as one text. Different values give different texts."""
-    text, dialect = ibis.literal(salt), dialect_of(rows)
+    text = ibis.literal(salt)
     for column in columns:
-        value = rows[column]
-        value = dialect.to_text(value) if value.type().is_binary() else value.cast("string")
+        value = rows[column].cast("string")
         text = text + " " + value.length().cast("string") + " " + value
     return text
 

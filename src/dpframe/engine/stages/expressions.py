@@ -271,17 +271,6 @@ def _text(op: Texts) -> Lower:
     return lambda here, on: here.held(op(here.read(on.value).str, on.options))
 
 
-def _located(place: str, **options: bool) -> Lower:
-    """Whether a text has a literal text in a place, by the engine's own test where narwhals' is another one."""
-
-    def lower(here: Columns, on: Operands) -> nw.Expr:
-        text, literal = here.read(on.value), on.options["literal"]
-        own = here.located(text, literal, place)
-        return getattr(text.str, place)(literal, **options) if own is None else own
-
-    return lower
-
-
 def _slice(here: Columns, on: Operands) -> nw.Expr:
     offset, length = on.options["offset"], on.options["length"]
     most = -offset if offset < 0 else _LAST_LETTER - offset
@@ -353,9 +342,9 @@ LOWERED: Mapping[str, Lower] = {
     "str.to_lowercase": _own(lambda o: Cased(capital=False)),
     "str.to_uppercase": _own(lambda o: Cased(capital=True)),
     "str.len_chars": _of_text(lambda s, o: s.len_chars().cast(nw.Int64)),
-    "str.contains": _located("contains", literal=True),
-    "str.starts_with": _located("starts_with"),
-    "str.ends_with": _located("ends_with"),
+    "str.contains": _of_text(lambda s, o: s.contains(o["literal"], literal=True)),
+    "str.starts_with": _of_text(lambda s, o: s.starts_with(o["literal"])),
+    "str.ends_with": _of_text(lambda s, o: s.ends_with(o["literal"])),
     "str.slice": _slice,
     "concat": _concat,
     "str.replace": _replace,

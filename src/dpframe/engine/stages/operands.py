@@ -153,12 +153,6 @@ class Columns:
         """What a function makes of a value. With `form`, a text that does not have the form is null."""
         return self._through(value, lambda frame, a, b: self.engine.apply(frame, a, function, b), form)
 
-    def located(self, value: nw.Expr, literal: str, place: str) -> nw.Expr | None:
-        """Whether a text has a literal text in a place, through the engine; None where narwhals compares bytes."""
-        if not self.engine.collates(self._frame):
-            return None
-        return self._through(value, lambda frame, a, b: self.engine.located(frame, a, literal, place, b))
-
     def ending(self, value: nw.Expr, offset: int, length: int) -> nw.Expr:
         """Some of the last characters of a text."""
         return self._through(value, lambda frame, a, b: self.engine.ending(frame, a, offset, length, b))
@@ -175,12 +169,8 @@ class Columns:
         frame = self.frame.with_columns(value.alias(before))
         if form is not None:
             text = nw.col(before)
-            tests = [text.str.contains(pattern) for pattern in form]
-            if self.engine.collates(frame):
-                for place, pattern in enumerate(form):
-                    name = self._name()
-                    frame, tests[place] = self.engine.located(frame, before, pattern, "matches", name), nw.col(name)
-            fits = tests[0] & ~tests[1]
+            whole, beside = form
+            fits = text.str.contains(whole) & ~text.str.contains(beside)
             frame = frame.with_columns(nw.when(fits).then(text).alias(before))
         self._frame = compute(frame, before, after)
         self._names[after] = None
