@@ -120,7 +120,7 @@ def compiled(
         if question.in_rounds:
             ((limits, one),) = limited.items()
             assert one is not None
-            keys_in_all = question.unit_limits.groups("keys")
+            keys_in_all = question.unit_limits.groups
             limited = {limits: weighted_keys(one, units, groups, columns[0].units, keys_in_all, in_play)}
         frames = [frame for frame in limited.values() if frame is not None]
         mains = _mains(question, dict(zip(limited, frames, strict=True)), columns)

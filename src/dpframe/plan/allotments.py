@@ -119,7 +119,7 @@ def check_apart(allotments: Iterable[Allotment]) -> None:
         seen.add(name)
 
 
-def in_step(total: Total, unit_limits: UnitLimits, what: str, *, alone: bool) -> InStep | None:
+def in_step(total: Total, unit_limits: UnitLimits, *, alone: bool) -> InStep | None:
     """What totals with one noise need to know of a total; None for one that cannot share its noise.
 
     Bound:  in a table without groups, neighbouring tables differ in a total by at most its linf, whatever moves it. In
@@ -140,8 +140,8 @@ def in_step(total: Total, unit_limits: UnitLimits, what: str, *, alone: bool) ->
     of_units = total.kind in _OF_UNITS
     if total.follows is not None or not (of_units or total.kind in _OF_ROWS) or not total.grid.magnitude:
         return None
-    groups = unit_limits.groups(what)
-    limits = Contribution(groups, 1, groups) if of_units else unit_limits.contribution(what)
+    groups = unit_limits.groups
+    limits = Contribution(groups, 1, groups) if of_units else unit_limits.contribution
     rows = row_places(limits, unit_limits.table.relation, unit_limits.cells).exact_l1
     return InStep(total.grid.magnitude << total.fraction, rows, (of_units, total.limits), sign)
 
@@ -150,12 +150,11 @@ def moved_in_step(
     read: tuple[Allotment, ...],
     outputs: Iterable[tuple[ReleasedColumn, tuple[object, UnitLimits]]],
     finds: Total | None,
-    what: str,
 ) -> tuple[Allotment, ...]:
     """The totals, each with its `in_step` if it may share its noise with others of its group.
 
     Input:  the totals; the released columns with the limits of each; the number that finds the keys, which has noise of
-            its own; what was asked, for messages
+            its own
     """
     limited, apart = dict[TotalKey, UnitLimits](), set() if finds is None else {finds.key}
     several = set[TotalKey]()
@@ -163,7 +162,7 @@ def moved_in_step(
         limited |= {total.key: limits for _, total in output.totals}
         several |= set() if output.single else {total.key for _, total in output.totals}
     new = {
-        p.total.key: replace(p, in_step=in_step(p.total, limited[p.total.key], what, alone=p.total.key not in several))
+        p.total.key: replace(p, in_step=in_step(p.total, limited[p.total.key], alone=p.total.key not in several))
         for p in read
         if p.total.key in limited and p.total.key not in apart and p.total.sensitivity.l0
     }
@@ -178,7 +177,7 @@ _OF_UNITS = (TotalKind.UNITS, TotalKind.UNIT_SUM)
 
 
 def sums_of_pairs(
-    outputs: Sequence[ReleasedColumn], asked: Sequence[tuple[Aggregate, UnitLimits]], verb: str, *, listed: bool
+    outputs: Sequence[ReleasedColumn], asked: Sequence[tuple[Aggregate, UnitLimits]], *, listed: bool
 ) -> tuple[ReleasedColumn, ...]:
     """The released columns. A sum beside a mean of the same values is the sum and the count of the mean, added up.
 
@@ -198,7 +197,7 @@ def sums_of_pairs(
         ((name, total),) = outputs[i].totals
         pair = means.get((aggregate.column, aggregate.bounds, total.limits))
         if pair is not None and not (listed and total.sensitivity.l0 > 1):
-            together[i] = replace(outputs[i], totals=((name, total_of_pair(*pair, unit_limits, verb)),))
+            together[i] = replace(outputs[i], totals=((name, total_of_pair(*pair, unit_limits)),))
     return tuple(together)
 
 
@@ -278,7 +277,6 @@ def with_rows(
     read: tuple[Allotment, ...],
     outputs: Iterable[tuple[ReleasedColumn, tuple[Limits | None, UnitLimits]]],
     threshold: Total | None,
-    verb: str,
 ) -> tuple[Allotment, ...]:
     """Pairs of a sum and a count of values, with what may share their price beside them.
 
@@ -295,12 +293,12 @@ def with_rows(
             continue
         following = (p for p in read if p.total.follows == (pair.total, count))
         pair = by_key[pair.total.key] = replace(pair, sum=next(following, None))
-        key = replace(row_total(unit_limits, verb), limits=count.limits).key
+        key = replace(row_total(unit_limits), limits=count.limits).key
         rows = by_key.get(key)
         if rows is None or key in apart or not rows.total.sensitivity.l0 or count.kind is not TotalKind.VALUES:
             continue
         if count.columns == (pair.total.column,):
-            limits, one_row = unit_limits.contribution(verb), Fraction(2**count.fraction)
+            limits, one_row = unit_limits.contribution, Fraction(2**count.fraction)
             moved = joint_l1(limits, unit_limits.table.relation, one_row, unit_limits.cells)
             by_key[pair.total.key] = replace(pair, rows=rows, joint=moved)
             apart.add(key)

@@ -89,7 +89,7 @@ def share_of(total: Total) -> Fraction:
     return Fraction(1, 4) if total.moment.product is Product.SQUARE else Fraction(1, 8)
 
 
-def with_moments(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> ReleasedColumn:
+def with_moments(output: ReleasedColumn, unit_limits: UnitLimits) -> ReleasedColumn:
     """A released column with the second moments that its interval for the population needs.
 
     Errors: UnsupportedOperation for statistics without such an interval, with the line to type
@@ -98,11 +98,11 @@ def with_moments(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> 
     if statistic is None or output.totals[0][1].kind is TotalKind.DISTINCT:
         *nouns, last = (kind.plural for kind in _POPULATION.values())
         raise UnsupportedOperation(
-            f"{what}: no interval for the population is known here for this statistic. Ask for it by itself with "
-            f"release(..., covers='noise'); {', '.join(nouns)} and {last} have covers='population'."
+            f"{unit_limits.what}: no interval for the population is known here for this statistic. Ask for it by "
+            f"itself with release(..., covers='noise'); {', '.join(nouns)} and {last} have covers='population'."
         )
     name, _ = output.totals[-1] if output.formula is Formula.COUNT else output.totals[0]
-    moments = [*statistic.moments(output, unit_limits, what), *between_totals(output, unit_limits, what)]
+    moments = [*statistic.moments(output, unit_limits), *between_totals(output, unit_limits)]
     named = tuple((f"{name.removesuffix('.sum')}.{_word_of(m.moment)}", m) for m in moments if m.moment)
     return replace(output, moments=named)
 
@@ -112,30 +112,30 @@ def _word_of(moment: Moment) -> str:
     return f"{moment.product.value}{moment.place + 1}" if moment.product is Product.BETWEEN else moment.product.value
 
 
-def _limits(unit_limits: UnitLimits, what: str) -> Contribution:
+def _limits(unit_limits: UnitLimits) -> Contribution:
     """The limits on rows; with `dp.Rows(1)` one row each."""
-    return Contribution(1, 1, 1) if unit_limits.one_row_each else unit_limits.contribution(what)
+    return Contribution(1, 1, 1) if unit_limits.one_row_each else unit_limits.contribution
 
 
-def _whole_people(count: Total, unit_limits: UnitLimits, what: str) -> bool:
+def _whole_people(count: Total, unit_limits: UnitLimits) -> bool:
     """Whether each person surely has no row or one whole row in a group, so that N² = N.
 
     Rows have fractions where the limit in all is below what the groups allow. So do values that may be missing, since
     those that stay are the expected number of a random row.
     """
-    limits = _limits(unit_limits, what)
+    limits = _limits(unit_limits)
     whole = count.kind is TotalKind.ROWS or not unit_limits.weighted
     return whole and limits.rows_per_group == 1 and limits.rows == limits.groups
 
 
-def _of_count(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
+def _of_count(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Total]:
     _, count = output.totals[-1]
-    if count.kind is TotalKind.UNITS or _whole_people(count, unit_limits, what):
+    if count.kind is TotalKind.UNITS or _whole_people(count, unit_limits):
         return []
-    return [_row_spread(count, unit_limits, what)]
+    return [_row_spread(count, unit_limits)]
 
 
-def _of_mean(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
+def _of_mean(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Total]:
     """What the sampling variance of a mean needs: nothing where it is a rate and a person has one row in a group.
 
     Bound:  for a rate p, a person adds N <= 1 rows to a group and S of them with the value 1, 0 <= S <= N; both are
@@ -144,14 +144,14 @@ def _of_mean(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list
             of these rows. So p·(1 - p)·n is the variance if people have one row each, and more if they have many
     """
     (_, total), (_, count) = output.totals
-    single = _whole_people(count, unit_limits, what)
-    if not single and _is_compared(output, unit_limits, what):
-        return [_centred_square([total, count], unit_limits, what)]
+    single = _whole_people(count, unit_limits)
+    if not single and _is_compared(output, unit_limits):
+        return [_centred_square([total, count], unit_limits)]
     zero_or_one = total.is_exact and (total.grid.upper - total.grid.lower) * total.grid.step <= 1
-    if zero_or_one and _limits(unit_limits, what).rows_per_group == 1:
+    if zero_or_one and _limits(unit_limits).rows_per_group == 1:
         return []
-    square, cross = (_with_rows(kind, total, count, unit_limits, what) for kind in (Product.SQUARE, Product.CROSS))
-    return [square] if single else [square, cross, _row_spread(count, unit_limits, what)]
+    square, cross = (_with_rows(kind, total, count, unit_limits) for kind in (Product.SQUARE, Product.CROSS))
+    return [square] if single else [square, cross, _row_spread(count, unit_limits)]
 
 
 def _shifted(bound: int) -> int:
@@ -159,48 +159,46 @@ def _shifted(bound: int) -> int:
     return max(0, bound.bit_length() - _BITS)
 
 
-def _moment(
-    moment: Moment, total: Total, grid: ValueGrid, most: int | None, unit_limits: UnitLimits, what: str
-) -> Total:
+def _moment(moment: Moment, total: Total, grid: ValueGrid, most: int | None, unit_limits: UnitLimits) -> Total:
     """The total of a second moment: an integer of the grid for each person and group. Errors: InvalidBounds."""
     table, ends = unit_limits.table, (grid.lower, grid.upper)
-    _check_size(grid.step, ends, what)
+    _check_size(grid.step, ends, unit_limits)
     if unit_limits.one_row_each and not (total.column is not None and total.column.domain.nullable):
         bound, moment = maps.one_row_sum(*ends), replace(moment, one_row=True)
     else:
-        limits = unit_limits.contribution(what)
+        limits = unit_limits.contribution
         bound = maps.unit_products(limits, *ends, table.relation, unit_limits.cells, most)
         moment = replace(moment, most_groups=limits.groups, in_all=most)
     return Total(TotalKind.MOMENT, None, grid, 0, bound, moment=moment)
 
 
-def _check_size(unit: Fraction, ends: tuple[int, int], what: str) -> None:
+def _check_size(unit: Fraction, ends: tuple[int, int], unit_limits: UnitLimits) -> None:
     """Errors: InvalidBounds where squares of products of two sums are beyond floats."""
     if unit < Fraction(1, 10**150) or unit * max(-ends[0], ends[1]) > 10**140:
-        raise _beyond_floats(what)
+        raise _beyond_floats(unit_limits)
 
 
-def _beyond_floats(what: str) -> InvalidBounds:
+def _beyond_floats(unit_limits: UnitLimits) -> InvalidBounds:
     return InvalidBounds(
-        f"{what}: with covers='population', squares of products must be within floats. Give bounds between 1e-60 and "
-        "1e60 in size, such as bounds=(0, 100)."
+        f"{unit_limits.what}: with covers='population', squares of products must be within floats. Give bounds "
+        "between 1e-60 and 1e60 in size, such as bounds=(0, 100)."
     )
 
 
-def _row_spread(count: Total, unit_limits: UnitLimits, what: str) -> Total:
+def _row_spread(count: Total, unit_limits: UnitLimits) -> Total:
     """Σ N·(k - N) over people."""
-    limits = _limits(unit_limits, what)
+    limits = _limits(unit_limits)
     largest = limits.rows_per_group << count.fraction
     shift = _shifted(largest)
     rows, in_all = largest >> shift, (limits.rows << count.fraction) >> shift
     moment = Moment(Product.ROW_SPREAD, None, count.key, rows_shift=shift, most_rows=rows)
     grid = ValueGrid(Fraction(2**shift, 2**count.fraction) ** 2, Fraction(0), 0, rows**2 // 4)
-    return _moment(moment, count, grid, rows * in_all, unit_limits, what)
+    return _moment(moment, count, grid, rows * in_all, unit_limits)
 
 
-def _with_rows(product: Product, total: Total, count: Total, unit_limits: UnitLimits, what: str) -> Total:
+def _with_rows(product: Product, total: Total, count: Total, unit_limits: UnitLimits) -> Total:
     """Σ S² - k·h²·N/2, or Σ S·(k - N), over people, of a sum measured from the middle of its grid."""
-    limits, grid = _limits(unit_limits, what), total.grid
+    limits, grid = _limits(unit_limits), total.grid
     largest = (grid.magnitude * limits.rows_per_group) << total.fraction
     pre = 0 if largest.bit_length() <= _SAFE else largest.bit_length() - _BITS - 20
     tilt = 0 if pre else grid.lower + grid.upper
@@ -232,15 +230,15 @@ def _with_rows(product: Product, total: Total, count: Total, unit_limits: UnitLi
     )
     worth = unit**2 if product is Product.SQUARE else unit * rows_unit
     values = ValueGrid(worth, Fraction(0), -largest_product, largest_product)
-    return _moment(moment, total, values, cap * in_all, unit_limits, what)
+    return _moment(moment, total, values, cap * in_all, unit_limits)
 
 
-def _of_sum(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
+def _of_sum(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Total]:
     """Σ S² over people: by S·(most - S) where no value is negative, a quarter as large; else itself."""
     _, total = output.totals[0]
     per_unit = total.kind is TotalKind.UNIT_SUM
-    groups = unit_limits.groups(what) if not unit_limits.one_row_each else 1
-    limits = Contribution(groups, 1, groups) if per_unit else _limits(unit_limits, what)
+    groups = unit_limits.groups if not unit_limits.one_row_each else 1
+    limits = Contribution(groups, 1, groups) if per_unit else _limits(unit_limits)
     largest = (total.grid.magnitude * limits.rows_per_group) << total.fraction
     pre = 0 if largest.bit_length() <= _SAFE else largest.bit_length() - _BITS - 20
     doubled = 2 * (largest >> pre)
@@ -253,17 +251,17 @@ def _of_sum(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[
     unit = (Fraction(2**shift * 2**pre, 2) * total.unit) ** 2
     ends = (0, most**2 // 4) if positive else (0, most**2)
     if not per_unit:
-        return [_moment(moment, total, ValueGrid(unit, Fraction(0), *ends), in_all, unit_limits, what)]
-    _check_size(unit, ends, what)
-    return [_of_whole_people(moment, unit, ends, unit_limits, what)]
+        return [_moment(moment, total, ValueGrid(unit, Fraction(0), *ends), in_all, unit_limits)]
+    _check_size(unit, ends, unit_limits)
+    return [_of_whole_people(moment, unit, ends, unit_limits)]
 
 
-def _of_influence(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
+def _of_influence(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Total]:
     """Σ ψ² over people, with ψ the influence of a person on the statistic: see `influence_total`."""
-    return [influence_total([total for _, total in output.totals], unit_limits, what)]
+    return [influence_total([total for _, total in output.totals], unit_limits)]
 
 
-def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str, place: int = 0) -> Total:
+def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, place: int = 0) -> Total:
     """The sum over units of squared influences, each at most 1.
 
     An influence is how much one unit moves a released statistic, such as a ratio: a weighted sum of what the unit adds
@@ -281,22 +279,22 @@ def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str,
     Errors: InvalidBounds where squares of a total are beyond floats
     """
     if totals[-1].counts_rows:
-        return _centred_square(totals, unit_limits, what, place)
+        return _centred_square(totals, unit_limits, place)
     per_unit = all(total.of_units for total in totals)
-    moment = _influence(totals, 1 if per_unit else _limits(unit_limits, what).rows_per_group, place, what)
+    moment = _influence(totals, 1 if per_unit else _limits(unit_limits).rows_per_group, place, unit_limits)
     first = next((t for t in totals if t.column is not None and t.column.domain.nullable), totals[0])
     ends, unit = (0, INFLUENCE_MOST**2), Fraction(1, INFLUENCE_MOST**2)
     if not per_unit:
-        return _moment(moment, first, ValueGrid(unit, Fraction(0), *ends), None, unit_limits, what)
-    return _of_whole_people(moment, unit, ends, unit_limits, what)
+        return _moment(moment, first, ValueGrid(unit, Fraction(0), *ends), None, unit_limits)
+    return _of_whole_people(moment, unit, ends, unit_limits)
 
 
-def _influence(totals: Sequence[Total], rows: int, place: int, what: str) -> Moment:
+def _influence(totals: Sequence[Total], rows: int, place: int, unit_limits: UnitLimits) -> Moment:
     """How the influence of a unit with at most so many rows in a group is made. Errors: InvalidBounds."""
     for total in totals:
         largest = total.grid.magnitude * total.grid.step
         if largest and not Fraction(1, 10**120) <= largest <= 10**120:
-            raise _beyond_floats(what)
+            raise _beyond_floats(unit_limits)
     lifts = []
     for total in totals:
         each = 1 if total.of_units else rows
@@ -315,26 +313,26 @@ def _others(place: int, groups: int) -> int:
     return min(groups - 1, place)
 
 
-def _most_groups(unit_limits: UnitLimits, what: str) -> int:
+def _most_groups(unit_limits: UnitLimits) -> int:
     """The largest number of listed groups that a unit is in."""
     cells = unit_limits.cells or 0
-    return min(unit_limits.groups(what), cells, unit_limits.max_rows or cells)
+    return min(unit_limits.groups, cells, unit_limits.max_rows or cells)
 
 
-def _is_compared(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> bool:
+def _is_compared(output: ReleasedColumn, unit_limits: UnitLimits) -> bool:
     """Whether products between groups are paid for: see `between_totals`."""
     if output.formula not in _DIFFERENT or not unit_limits.grouped_by or not unit_limits.table.unit:
         return False
-    return 2 <= (unit_limits.cells or 0) <= MOST_COMPARED and _most_groups(unit_limits, what) > 1
+    return 2 <= (unit_limits.cells or 0) <= MOST_COMPARED and _most_groups(unit_limits) > 1
 
 
-def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, what: str, place: int = 0) -> Total:
+def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, place: int = 0) -> Total:
     """The sum over units of the squared influence on a statistic, less half of the largest square for each row.
 
     So it moves by half as much as the squares alone. For a mean it replaces Σ S², Σ S·N and Σ N² where influences are
     read anyway: one total, with the mean known.
 
-    Input:  totals: those that the statistic follows from, the number of rows last; unit_limits; what was asked
+    Input:  totals: those that the statistic follows from, the number of rows last; unit_limits
     Output: a total in units of the squared clip
     Bound:  with at most k rows in a group, let n be a unit's rows there and x its influence, an integer in [-M, M]
             whatever the weights are. The unit adds x² - s·n with s = M²/2k, clipped last to [-s·n, s·n] (rounded up),
@@ -345,8 +343,8 @@ def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, what: str,
     Errors: InvalidBounds where squares of a total are beyond floats
     """
     *_, count = totals
-    limits = _limits(unit_limits, what)
-    influence = _influence(totals, limits.rows_per_group, place, what)
+    limits = _limits(unit_limits)
+    influence = _influence(totals, limits.rows_per_group, place, unit_limits)
     shift = _shifted(limits.rows_per_group << count.fraction)
     rows, in_all = (limits.rows_per_group << count.fraction) >> shift, (limits.rows << count.fraction) >> shift
     slope = INFLUENCE_MOST**2 // (2 * rows)
@@ -354,13 +352,13 @@ def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, what: str,
     moment = replace(influence, counts=count.key, rows_shift=shift, most_counted=rows, slope=slope, cap=cap)
     first = next((t for t in totals if t.column is not None and t.column.domain.nullable), totals[0])
     grid = ValueGrid(Fraction(1, INFLUENCE_MOST**2), Fraction(0), -cap * rows, cap * rows)
-    return _moment(moment, first, grid, cap * in_all, unit_limits, what)
+    return _moment(moment, first, grid, cap * in_all, unit_limits)
 
 
-def between_totals(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
+def between_totals(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Total]:
     """The sums over units of the influence on one group times that on another, for each two of a few listed groups.
 
-    Input:  output: a released column; unit_limits; what was asked
+    Input:  output: a released column; unit_limits
     Output: for each group but the first a total that has a number for each group before it, in units of the product of
             both clips; the numbers of other groups are 0. Nothing where units are in at most one group, where groups
             are found in the data, and where more than five are listed
@@ -380,13 +378,13 @@ def between_totals(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -
     Source: as `influence_total`; Cochran 1977, "Sampling Techniques", chapter 6, for differences of ratios
     Errors: InvalidBounds where squares of a total are beyond floats
     """
-    if not _is_compared(output, unit_limits, what):
+    if not _is_compared(output, unit_limits):
         return []
-    cells, most_groups = unit_limits.cells or 0, _most_groups(unit_limits, what)
+    cells, most_groups = unit_limits.cells or 0, _most_groups(unit_limits)
     totals = [total for _, total in output.totals]
     per_unit = all(total.of_units for total in totals)
-    limits = Contribution(most_groups, 1, most_groups) if per_unit else unit_limits.contribution(what)
-    influence = _influence(totals, limits.rows_per_group, 0, what)
+    limits = Contribution(most_groups, 1, most_groups) if per_unit else unit_limits.contribution
+    influence = _influence(totals, limits.rows_per_group, 0, unit_limits)
     rows, both = min(limits.rows, 2 * limits.rows_per_group), 2 * limits.rows_per_group
     cap = (INFLUENCE_MOST * rows) ** 2 // both**2
     result = []
@@ -410,11 +408,9 @@ def between_totals(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -
     return result
 
 
-def _of_whole_people(
-    moment: Moment, unit: Fraction, ends: tuple[int, int], unit_limits: UnitLimits, what: str
-) -> Total:
+def _of_whole_people(moment: Moment, unit: Fraction, ends: tuple[int, int], unit_limits: UnitLimits) -> Total:
     """The total of a second moment where each person has one number in a group, whatever their rows are."""
-    groups = 1 if unit_limits.one_row_each else unit_limits.groups(what)
+    groups = 1 if unit_limits.one_row_each else unit_limits.groups
     limits = Contribution(groups, 1, groups)
     bound = maps.unit_products(limits, *ends, unit_limits.table.relation, unit_limits.cells)
     moment = replace(moment, most_groups=groups)
@@ -426,7 +422,7 @@ class _Population:
     """A statistic with an interval for the population: what people call it, and the second moments that it needs."""
 
     plural: str
-    moments: Callable[[ReleasedColumn, UnitLimits, str], list[Total]]
+    moments: Callable[[ReleasedColumn, UnitLimits], list[Total]]
 
 
 _POPULATION: Mapping[Formula, _Population] = {  # the one list of statistics with covers="population"

@@ -243,8 +243,8 @@ class Question:
             groups = moment.others if total.between_groups else max(moment.most_groups, 1)
             return {"limits": {"groups": groups}, "cells": moment.place if total.between_groups else self.cells}
         if total.of_units:
-            return {"limits": {"groups": under.groups(self.verb)}, "cells": self.cells}
-        return {"limits": under.contribution(self.verb).to_json(), "cells": self.cells}
+            return {"limits": {"groups": under.groups}, "cells": self.cells}
+        return {"limits": under.contribution.to_json(), "cells": self.cells}
 
     @property
     def takes_auto(self) -> bool:
@@ -262,6 +262,7 @@ class Question:
             limits.max_rows_per_group,
             limits.max_rows,
             self.verb or "{limit}",
+            self.verb,
             self.auto is None and 1 in (limits.max_rows, limits.max_rows_per_group),
             choosable=self.takes_auto,
             ci=self.ci,
@@ -283,13 +284,13 @@ class Question:
         if self.covers is not Covers.NOISE:
             self._check_population()
             return tuple(
-                with_moments(output, limits, aggregate.typed).under(own)
-                for output, ((_, aggregate), (own, limits)) in zip(outputs, asked, strict=True)
+                with_moments(output, limits).under(own)
+                for output, (_, (own, limits)) in zip(outputs, asked, strict=True)
             )
         if self.other is not None or self.undecided:
             return outputs
         under = [(aggregate, limits) for (_, aggregate), (_, limits) in asked]
-        return sums_of_pairs(outputs, under, self.verb, listed=self.keys is not None)
+        return sums_of_pairs(outputs, under, listed=self.keys is not None)
 
     @cached_property
     def sampled(self) -> frozenset[str]:
@@ -312,11 +313,12 @@ class Question:
         if self.auto and not self.private_keys and self.aggregates and all(a.limits.typed for _, a in self.aggregates):
             raise InvalidArgument("limits=dp.Auto(): each column has limits of its own. Leave limits= out.")
 
-        def limited(own: Limits) -> tuple[Limits | None, UnitLimits]:
-            limits, apart = self.limits_of(own), self.auto and own.typed
-            return (None, self.unit_limits) if limits == self.limits and not apart else (limits, self._under(limits))
+        def limited(aggregate: Aggregate) -> tuple[Limits | None, UnitLimits]:
+            limits, apart = self.limits_of(aggregate.limits), self.auto and aggregate.limits.typed
+            own = None if limits == self.limits and not apart else limits
+            return own, replace(self._under(limits), what=aggregate.typed)
 
-        return tuple(limited(aggregate.limits) for _, aggregate in self.aggregates)
+        return tuple(limited(aggregate) for _, aggregate in self.aggregates)
 
     def _check_population(self) -> None:
         """Errors: UnsupportedOperation where no interval for the population is known, with the line to type."""
@@ -356,7 +358,9 @@ class Question:
             return None
         if self.in_rounds:
             return weights_total()
-        return replace(units_total(self.unit_limits, "keys found in the data"), finds=self.other is not None)
+        return replace(
+            units_total(replace(self.unit_limits, what="keys found in the data")), finds=self.other is not None
+        )
 
     @cached_property
     def allotments(self) -> tuple[Allotment, ...]:
@@ -380,10 +384,10 @@ class Question:
         if self.cells and self.layout.is_long and self.covers is Covers.NOISE and not self.open_bounds:
             read = one_signed_of_single_groups(read, self.outputs, self.cells, self.table.relation)
         if self.layout.form != "crosstab" and not self.undecided and self.other is None:
-            read = moved_in_step(read, zip(self.outputs, self._limited, strict=True), self.threshold, self.verb)
+            read = moved_in_step(read, zip(self.outputs, self._limited, strict=True), self.threshold)
         if self.other is not None:
             return (*read, *self._rest_totals(read))
-        return with_rows(read, zip(self.outputs, self._limited, strict=True), self.threshold, self.verb)
+        return with_rows(read, zip(self.outputs, self._limited, strict=True), self.threshold)
 
     def with_followed(self, values: Sequence[Any]) -> list[tuple[Allotment, Any]]:
         """Each total that rows are `read` for with its exact values, and each that follows from two of them."""

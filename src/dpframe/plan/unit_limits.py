@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dpframe.errors import UnboundedContribution
 from dpframe.plan.columns import Table
+from dpframe.plan.grid import FRACTION_BITS
 from dpframe.theory.formulas.sensitivity import Contribution
 
 
@@ -23,32 +24,35 @@ class UnitLimits:
     max_rows_per_group: int | None
     max_rows: int | None
     verb: str
+    what: str  # the aggregate, for messages
     one_each: bool = False  # one unit has at most one row in a group, so a count of rows is a count of units
     choosable: bool = True  # dp.Auto() may choose limits here
     ci: float | None = None  # the confidence of quantiles' intervals, which are paid for
 
-    def contribution(self, what: str) -> Contribution:
+    @property
+    def contribution(self) -> Contribution:
         """The limits on rows. Errors: UnboundedContribution, which names the limit to type."""
-        groups = self.groups(what)
+        groups = self.groups
         if self.max_rows is None and self.max_rows_per_group is None:
             unit = _unit_words(self.table)
             where = f" by {_in_quotes(self.grouped_by)}" if self.grouped_by else ""
             line = f"max_groups={groups}, max_rows_per_group=2" if self.grouped_by else "max_rows=20"
             raise UnboundedContribution(
-                f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so "
-                f"no finite noise hides it. {self._advice(line)}"
+                f"{self.what}{where}: one {unit} may have any number of "
+                f"rows{' in a group' if self.grouped_by else ''}, so no finite noise hides it. {self._advice(line)}"
             )
         rows = self.max_rows if self.max_rows is not None else groups * (self.max_rows_per_group or 0)
         per_group = self.max_rows_per_group if self.max_rows_per_group is not None else rows
         return Contribution(groups, per_group, rows)
 
-    def groups(self, what: str) -> int:
+    @property
+    def groups(self) -> int:
         """The limit on groups. Errors: UnboundedContribution, which names the limit to type."""
         if self.max_groups is None:
             limits = f"max_groups=3, max_rows_per_group={self.max_rows_per_group or 2}"
             raise UnboundedContribution(
-                f"{what} by {_in_quotes(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
-                f"groups, so no finite noise hides it. {self._advice(limits)}"
+                f"{self.what} by {_in_quotes(self.grouped_by)}: one {_unit_words(self.table)} may appear in any "
+                f"number of groups, so no finite noise hides it. {self._advice(limits)}"
             )
         return self.max_groups
 
@@ -62,6 +66,11 @@ class UnitLimits:
     def weighted(self) -> bool:
         """Whether an identifier column enforces the limits: rows then have weights, and totals carry fraction bits."""
         return bool(self.table.unit)
+
+    @property
+    def fraction(self) -> int:
+        """The bits below the grid step that totals of weighted rows carry."""
+        return FRACTION_BITS if self.weighted else 0
 
     @property
     def one_row_each(self) -> bool:

@@ -346,7 +346,7 @@ class _Part:
         declared = self.question.table.declared
         if declared is not None:
             return float(declared), float(declared), float(declared)  # each row has its part of a unit's weight
-        most = float(self.question.unit_limits.contribution(self.output.name).rows)
+        most = float(self.question.unit_limits.contribution.rows)
         if "rows" not in units:
             return 1.0, math.sqrt(most), most
         cases = units["rows"].masses

@@ -106,7 +106,7 @@ class AskedGroups(NoNumber, Hints, Generic[Table_co]):
 
     def __init__(self, groups: Question, budget: Account | None, written: frozenset[str] = frozenset()) -> None:
         """`groups` is a question without aggregates; `written` are columns whose values a key has replaced."""
-        groups.unit_limits.groups("groups")  # columns, keys and the limit are checked as soon as they are named
+        _ = replace(groups.unit_limits, what="groups").groups  # columns, keys and the limit are checked here
         self._groups, self._budget, self._written = groups, budget, written
 
     def _examples(self) -> Examples:

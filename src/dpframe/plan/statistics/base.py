@@ -224,8 +224,8 @@ class BoundedStatistic(Aggregate):
 
     def read(self, unit_limits: UnitLimits, *times: str, other: str = "") -> tuple[Column, Bounds]:
         """The column and the bounds that its values are clipped to; see `number_column` and `bounds_of`."""
-        column = number_column(self.column, unit_limits, self.typed, *times, other=other)
-        return column, bounds_of(column, self.bounds, self.column, self.typed)
+        column = number_column(self.column, unit_limits, *times, other=other)
+        return column, bounds_of(column, self.bounds, self.column, unit_limits)
 
 
 @dataclass(frozen=True, repr=False)

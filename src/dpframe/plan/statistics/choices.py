@@ -42,13 +42,13 @@ class Quantile(Aggregate):
         return f"{named.get(self.q, f'quantile {float(self.q):g}')} of {self.column}"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        column = number_column(self.column, unit_limits, self.typed, *TIMES)
-        bounds = bounds_of(column, self.bounds, self.column, self.typed)
-        candidates = candidates_of(column, bounds, self.typed)
+        column = number_column(self.column, unit_limits, *TIMES)
+        bounds = bounds_of(column, self.bounds, self.column, unit_limits)
+        candidates = candidates_of(column, bounds, unit_limits)
         if self.q in self.beside and tree_is_better(self.beside, min(candidates.count, FEW)):
-            total = tree_total(column, bounds, unit_limits, self.typed)
+            total = tree_total(column, bounds, unit_limits)
         else:
-            total = rank_total(column, bounds, self.q, unit_limits, self.typed)
+            total = rank_total(column, bounds, self.q, unit_limits)
         whole = candidates.whole and (candidates.fits or time_type(column) is not None)
         return ReleasedColumn(
             name, Formula.QUANTILE, ((name, total),), whole, bounds, dtype=time_type(column), rank=self.q
@@ -77,15 +77,15 @@ class Cdf(Aggregate):
                 f"cdf({self.column!r}): bounds that are chosen from the data may leave points out. Type bounds=(low, "
                 "high) that hold all points, such as (0, 100)."
             )
-        column = number_column(self.column, unit_limits, self.typed, *TIMES)
-        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        column = number_column(self.column, unit_limits, *TIMES)
+        bounds = bounds_of(column, self.bounds, self.column, unit_limits)
         point = in_ticks(Bounds(self.point, self.point), column, self.typed).lower  # type: ignore[arg-type]
         if not bounds.lower <= point <= bounds.upper:
             raise InvalidBounds(
                 f"cdf({self.column!r}): points lie between the bounds, outside of which all values are clipped. Type "
                 f"points=[{self.point}] with bounds that hold them."
             )
-        total = tree_total(column, bounds, unit_limits, self.typed)
+        total = tree_total(column, bounds, unit_limits)
         return ReleasedColumn(name, Formula.CDF, ((name, total),), False, bounds, point=float(point))
 
 
@@ -150,5 +150,5 @@ class Mode(Aggregate):
         (values,) = keys.levels
         if self.most is not None and self.most > len(values):
             raise InvalidArgument(f"{self.typed}: only {len(values)} values are listed.")
-        total = mode_total(column, values, self.most or 1, unit_limits, self.typed)
+        total = mode_total(column, values, self.most or 1, unit_limits)
         return ReleasedColumn(name, Formula.MODE, ((name, total),), whole=False)

@@ -46,11 +46,11 @@ class Count(Aggregate):
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if self.column is None:
-            return ReleasedColumn(name, Formula.COUNT, ((name, row_total(unit_limits, self.typed)),))
+            return ReleasedColumn(name, Formula.COUNT, ((name, row_total(unit_limits)),))
         column = unit_limits.table.column(self.column, self.typed)
         if kind(column.domain.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
-        return ReleasedColumn(name, Formula.COUNT, ((name, value_total(column, unit_limits, self.typed)),))
+        return ReleasedColumn(name, Formula.COUNT, ((name, value_total(column, unit_limits)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +66,7 @@ class CountUnits(Aggregate):
         return "number of units"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        return ReleasedColumn(name, Formula.COUNT, ((name, units_total(unit_limits, self.typed)),))
+        return ReleasedColumn(name, Formula.COUNT, ((name, units_total(unit_limits)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,17 +82,17 @@ class Sum(BoundedStatistic):
         return f", unit_bounds={tuple(self.unit_bounds)}" if self.unit_bounds else ""
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        column = number_column(self.column, unit_limits, self.typed, "duration", other="mean")
+        column = number_column(self.column, unit_limits, "duration", other="mean")
         if self.unit_bounds is None:
-            bounds = bounds_of(column, self.bounds, self.column, self.typed)
-            total = sum_total(column, bounds, unit_limits, self.typed, centred=False)
+            bounds = bounds_of(column, self.bounds, self.column, unit_limits)
+            total = sum_total(column, bounds, unit_limits, centred=False)
         else:
             if not unit_limits.table.unit:
                 raise UnboundedContribution(
                     f"{self.typed}: unit_bounds clips each unit's total, and dp.Rows(k) does not say whose rows are "
                     "whose. Use bounds=, or protect the table with unit='...'."
                 )
-            total = unit_sum_total(column, in_ticks(self.unit_bounds, column, self.typed), unit_limits, self.typed)
+            total = unit_sum_total(column, in_ticks(self.unit_bounds, column, self.typed), unit_limits)
         return ReleasedColumn(name, Formula.SUM, ((name, total),), whole=total.is_exact, dtype=time_type(column))
 
 
@@ -105,8 +105,8 @@ class Mean(BoundedStatistic):
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column, bounds = self.read(unit_limits, *TIMES)
-        total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
-        count = value_total(column, unit_limits, self.typed)
+        total = sum_total(column, bounds, unit_limits, centred=True)
+        count = value_total(column, unit_limits)
         dtype, per = mean_type(column.domain.dtype)
         parts = ((f"{name}.sum", total), (f"{name}.count", count))
         return ReleasedColumn(name, Formula.MEAN, parts, False, bounds, dtype=dtype, ticks=per)
@@ -127,9 +127,9 @@ class Var(BoundedStatistic):
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column, bounds = self.read(unit_limits, *(TIMES if self.root else ()), other="std")
-        total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
-        squares = power_total(column, bounds, 2, unit_limits, self.typed)
-        count = value_total(column, unit_limits, self.typed)
+        total = sum_total(column, bounds, unit_limits, centred=True)
+        squares = power_total(column, bounds, 2, unit_limits)
+        count = value_total(column, unit_limits)
         parts = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.count", count))
         dtype, per = mean_type(column.domain.dtype)
         dtype = dtype and nw.Duration(getattr(dtype, "time_unit", "us"))
@@ -161,10 +161,10 @@ class StandardizedMoment(BoundedStatistic):
                 "Type bounds=(low, high), such as (0, 100)."
             )
         column, bounds = self.read(unit_limits)
-        powers = [power_total(column, bounds, power, unit_limits, self.typed) for power in range(self.power, 1, -1)]
-        total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
+        powers = [power_total(column, bounds, power, unit_limits) for power in range(self.power, 1, -1)]
+        total = sum_total(column, bounds, unit_limits, centred=True)
         named = [(f"{name}.{noun_of(power.factors).replace(' ', '_')}", power) for power in reversed(powers)]
-        count = value_total(column, unit_limits, self.typed)
+        count = value_total(column, unit_limits)
         totals = ((f"{name}.sum", total), *named, (f"{name}.count", count))
         return ReleasedColumn(name, self.formula, totals, False, bounds)
 
@@ -203,8 +203,8 @@ class GeometricMean(BoundedStatistic):
                 "Type bounds=(low, high) with low above 0, such as (1, 100)."
             )
         column, bounds = self.read(unit_limits, other="mean")
-        total = log_total(column, bounds, unit_limits, self.typed)
-        count = value_total(column, unit_limits, self.typed)
+        total = log_total(column, bounds, unit_limits)
+        count = value_total(column, unit_limits)
         parts = ((f"{name}.logs", total), (f"{name}.count", count))
         return ReleasedColumn(name, Formula.GEOMETRIC_MEAN, parts, False, bounds)
 
@@ -227,7 +227,7 @@ class CountDistinct(Aggregate):
         column = unit_limits.table.column(self.column, self.typed)
         if kind(column.domain.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
-        return ReleasedColumn(name, Formula.COUNT, ((name, distinct_total(column, unit_limits, self.typed)),))
+        return ReleasedColumn(name, Formula.COUNT, ((name, distinct_total(column, unit_limits)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -254,5 +254,5 @@ class Missing(Aggregate):
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = unit_limits.table.column(self.column, self.typed)
-        rows, values = row_total(unit_limits, self.typed), value_total(column, unit_limits, self.typed)
+        rows, values = row_total(unit_limits), value_total(column, unit_limits)
         return ReleasedColumn(name, Formula.MISSING, ((f"{name}.rows", rows), (f"{name}.values", values)))

@@ -32,15 +32,17 @@ def _typed(bounds: object, name: str) -> str:
     return "" if bounds is None else f", {name}={tuple(bounds) if isinstance(bounds, tuple) else bounds!r}"
 
 
-def _read(name: str, bounds: Bounds | Auto | None, unit_limits: UnitLimits, what: str) -> tuple[Column, Bounds]:
+def _read(name: str, bounds: Bounds | Auto | None, unit_limits: UnitLimits) -> tuple[Column, Bounds]:
     """A column of numbers and its bounds.
 
     Errors: InvalidBounds for bounds that are to be chosen from the data; those of `number_column` and `bounds_of`
     """
     if isinstance(bounds, Auto):
-        raise InvalidBounds(f"{what}: dp.Auto() does not choose bounds of two columns at once. Type them, as (0, 100).")
-    column = number_column(name, unit_limits, what)
-    return column, bounds_of(column, bounds, name, what)
+        raise InvalidBounds(
+            f"{unit_limits.what}: dp.Auto() does not choose bounds of two columns at once. Type them, as (0, 100)."
+        )
+    column = number_column(name, unit_limits)
+    return column, bounds_of(column, bounds, name, unit_limits)
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +64,7 @@ class Ratio(Aggregate):
         for part in (self.top, self.bottom):
             if isinstance(part.bounds, Auto):
                 raise InvalidBounds(f"{self.typed}: dp.Auto() chooses no bounds of a ratio. Type them, as (0, 100).")
-        top, bottom = (part.output(name, unit_limits) for part in (self.top, self.bottom))
+        top, bottom = (part.output(name, replace(unit_limits, what=part.typed)) for part in (self.top, self.bottom))
         if top.dtype is not None or bottom.dtype is not None:
             raise WrongType(
                 f"{self.typed}: needs numbers, not durations. Make numbers of them first: "
@@ -104,16 +106,14 @@ class WeightedMean(Aggregate):
         return f"mean of {self.column}, weighted by {self.weights}"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        column, bounds = _read(self.column, self.bounds, unit_limits, self.typed)
-        weights, reach = _read(self.weights, self.weight_bounds, unit_limits, self.typed)
+        column, bounds = _read(self.column, self.bounds, unit_limits)
+        weights, reach = _read(self.weights, self.weight_bounds, unit_limits)
         if reach.lower < 0:
             raise InvalidBounds(
                 f"{self.typed}: a weight is 0 or more. Give the weights bounds from 0 on: weight_bounds=(0, 100)."
             )
-        weighed = product_total(
-            (from_middle(column, bounds), Factor(weights, reach, Fraction(0))), unit_limits, self.typed
-        )
-        whole = sum_total(weights, reach, unit_limits, self.typed, centred=False, present=(column,))
+        weighed = product_total((from_middle(column, bounds), Factor(weights, reach, Fraction(0))), unit_limits)
+        whole = sum_total(weights, reach, unit_limits, centred=False, present=(column,))
         totals = ((f"{name}.sum", weighed), (f"{name}.weights", whole))
         return ReleasedColumn(name, Formula.RATIO, totals, False, bounds, about=middle_of(bounds))
 
@@ -175,7 +175,7 @@ def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: Uni
     """Sums of both columns, of their products and for a correlation of their squares, and a count, of the same rows."""
     lines = []
     for title, typed in ((pair.column, pair.bounds), (pair.beside, pair.bounds_beside)):
-        own = number_column(title, unit_limits, pair.typed).domain.bounds
+        own = number_column(title, unit_limits).domain.bounds
         if typed is None and own is None:
             lines.append(title)
     if lines:
@@ -185,27 +185,26 @@ def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: Uni
             " of both columns, with limits you know without the data: "
             f"bounds={{{pair.column!r}: (0, 100), {pair.beside!r}: (0, 100)}}.",
         )
-    x, bounds = _read(pair.column, pair.bounds, unit_limits, pair.typed)
-    y, beside = _read(pair.beside, pair.bounds_beside, unit_limits, pair.typed)
-    what = pair.typed
-    first = sum_total(x, bounds, unit_limits, what, centred=True, present=(y,))
-    second = sum_total(y, beside, unit_limits, what, centred=True, present=(x,))
-    product = product_total((from_middle(x, bounds), from_middle(y, beside)), unit_limits, what)
+    x, bounds = _read(pair.column, pair.bounds, unit_limits)
+    y, beside = _read(pair.beside, pair.bounds_beside, unit_limits)
+    first = sum_total(x, bounds, unit_limits, centred=True, present=(y,))
+    second = sum_total(y, beside, unit_limits, centred=True, present=(x,))
+    product = product_total((from_middle(x, bounds), from_middle(y, beside)), unit_limits)
     widths = [end.upper - end.lower for end in (bounds, beside)] if formula is Formula.CORR else []
     if any(width and not 1e-65 <= width <= 1e65 for width in widths):
         raise InvalidBounds(
-            f"{what}: products of squares of values this far apart, or this close together, are beyond floats. Give "
-            "bounds that are from 1e-65 to 1e65 apart."
+            f"{pair.typed}: products of squares of values this far apart, or this close together, are beyond floats. "
+            "Give bounds that are from 1e-65 to 1e65 apart."
         )
     squares = (
         (
-            (f"{name}.squares", power_total(x, bounds, 2, unit_limits, what, (y,))),
-            (f"{name}.squares_beside", power_total(y, beside, 2, unit_limits, what, (x,))),
+            (f"{name}.squares", power_total(x, bounds, 2, unit_limits, (y,))),
+            (f"{name}.squares_beside", power_total(y, beside, 2, unit_limits, (x,))),
         )
         if formula is Formula.CORR
         else ()
     )
-    count = value_total(x, unit_limits, what, (y,))
+    count = value_total(x, unit_limits, (y,))
     sums = ((f"{name}.sum", first), (f"{name}.sum_beside", second), (f"{name}.products", product))
     totals = (*sums, *squares, (f"{name}.count", count))
     return ReleasedColumn(name, formula, totals, False, bounds, ddof, bounds_beside=beside)
@@ -247,30 +246,29 @@ class Moment(Aggregate):
         return f"sum of {'·'.join(self.of)}" if self.of else "number of rows"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        what, unit_limits = unit_limits.verb.partition("(")[0], replace(unit_limits, choosable=False)
-        read = {title: _read(title, bounds, unit_limits, what) for title, bounds in self.among}
+        unit_limits = replace(unit_limits, choosable=False, what=unit_limits.verb.partition("(")[0])
+        read = {title: _read(title, bounds, unit_limits) for title, bounds in self.among}
         present = tuple(column for column, _ in read.values())
         if not self.of:
-            total = value_total(present[0], unit_limits, what, present[1:])
+            total = value_total(present[0], unit_limits, present[1:])
             rows = ReleasedColumn(name, Formula.SUM, ((name, total),), False)
             return self._with_influences(rows, unit_limits) if self.terms else rows
         (x, bounds), (y, beside) = read[self.of[0]], read[self.of[-1]]
         others = tuple(column for column in present if column.id not in (x.id, y.id))
         if len(self.of) == 1:
-            total = sum_total(x, bounds, unit_limits, what, centred=True, present=others)
+            total = sum_total(x, bounds, unit_limits, centred=True, present=others)
         elif x.id == y.id:
-            total = power_total(x, bounds, 2, unit_limits, what, others)
+            total = power_total(x, bounds, 2, unit_limits, others)
         else:
-            total = product_total((from_middle(x, bounds), from_middle(y, beside)), unit_limits, what, others)
+            total = product_total((from_middle(x, bounds), from_middle(y, beside)), unit_limits, others)
         return ReleasedColumn(name, Formula.SUM, ((name, total),), False, bounds, bounds_beside=beside)
 
     def _with_influences(self, rows: ReleasedColumn, unit_limits: UnitLimits) -> ReleasedColumn:
         """The number of rows with the squared influences of each coefficient beside it."""
         others = [pair for title, entry in self.entries for pair in entry.output(title, unit_limits).totals]
         entries = (*others, *rows.totals)
-        totals, what = [total for _, total in entries], unit_limits.verb.partition("(")[0]
+        totals = [total for _, total in entries]
         moments = tuple(
-            (f"{term}.influence", influence_total(totals, unit_limits, what, place))
-            for place, term in enumerate(self.terms)
+            (f"{term}.influence", influence_total(totals, unit_limits, place)) for place, term in enumerate(self.terms)
         )
         return replace(rows, moments=moments, regressors=Regressors(self.among, self.same, self.terms, entries))

@@ -129,7 +129,7 @@ class Hierarchy(Question):
             raise InvalidArgument(
                 f"hierarchy: the result would have two columns {name!r}; rename({{{name!r}: '{name}_key'}}) before."
             )
-        column = aggregate.output(name, self.unit_limits)
+        column = aggregate.output(name, replace(self.unit_limits, what=aggregate.typed))
         if column.dtype is not None:
             raise UnsupportedOperation(f"hierarchy: {name!r} is a column of times; a hierarchy has counts and sums.")
         return column
@@ -148,8 +148,7 @@ class Hierarchy(Question):
                 is the bound of a count or sum by group
         """
         ((_, total),) = self.leaf.totals
-        ((_, aggregate),) = self.aggregates
-        limits, relation, bounds = self.unit_limits.contribution(aggregate.typed), self.table.relation, []
+        limits, relation, bounds = self.unit_limits.contribution, self.table.relation, []
         shape = self.levels.shape
         for nodes, leaves in zip(shape.sizes, shape.most_leaves, strict=True):
             level, cells = node_limits(limits, leaves), nodes * self.levels.cells
@@ -162,8 +161,8 @@ class Hierarchy(Question):
 
     def limits_on(self, total: Total) -> dict[str, Any]:
         """The limits at a level, and how many leaves one of its nodes has, from which they follow."""
-        shape, ((_, aggregate),) = self.levels.shape, self.aggregates
-        level, limits = len(total.among) - 1 - len(self.levels.crossed), self.unit_limits.contribution(aggregate.typed)
+        shape = self.levels.shape
+        level, limits = len(total.among) - 1 - len(self.levels.crossed), self.unit_limits.contribution
         leaves, cells = shape.most_leaves[level], shape.sizes[level] * self.levels.cells
         return {"limits": node_limits(limits, leaves).to_json(), "cells": cells, "leaves": leaves}
 

@@ -18,40 +18,40 @@ from dpframe.theory.formulas.sensitivity import MOST_KEYS, key_weights
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
 
-def row_total(unit_limits: UnitLimits, what: str) -> Total:
+def row_total(unit_limits: UnitLimits) -> Total:
     """Rows per group. It is an integer; it has fraction bits only if the three limits can force weights."""
     if unit_limits.one_row_each:
         return Total(TotalKind.ROWS, None, UNIT_GRID, 0, maps.one_row_sum(1, 1))
-    limits = unit_limits.contribution(what)
+    limits = unit_limits.contribution
     fractional = unit_limits.weighted and limits.rows < limits.groups * limits.rows_per_group
     fraction = FRACTION_BITS if fractional else 0
     bound = maps.row_counts(limits, unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.ROWS, None, UNIT_GRID, fraction, bound.scaled(2**fraction))
 
 
-def value_total(column: Column, unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()) -> Total:
+def value_total(column: Column, unit_limits: UnitLimits, present: tuple[Column, ...] = ()) -> Total:
     """Values that are not missing, per group, in rows where the `present` ones are not missing either.
 
     If no value can be missing, these are the rows.
     """
     column, *others = [c for c in (column, *present) if c.domain.nullable] or [column]
     if not column.domain.nullable:
-        return row_total(unit_limits, what)
-    fraction = FRACTION_BITS if unit_limits.weighted else 0
-    bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
+        return row_total(unit_limits)
+    fraction = unit_limits.fraction
+    bound = maps.row_counts(unit_limits.contribution, unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.VALUES, column, UNIT_GRID, fraction, bound.scaled(2**fraction), present=tuple(others))
 
 
-def units_total(unit_limits: UnitLimits, what: str) -> Total:
+def units_total(unit_limits: UnitLimits) -> Total:
     """Units per group. It counts rows if one unit has at most one row in each group, and with `dp.Rows(k)`."""
     if not unit_limits.table.unit or unit_limits.one_row_each or unit_limits.one_each:
-        return row_total(unit_limits, what)
+        return row_total(unit_limits)
     return Total(
         TotalKind.UNITS,
         None,
         UNIT_GRID,
         0,
-        maps.unit_counts(unit_limits.groups(what), unit_limits.table.relation, unit_limits.cells),
+        maps.unit_counts(unit_limits.groups, unit_limits.table.relation, unit_limits.cells),
     )
 
 
@@ -61,14 +61,14 @@ def weights_total() -> Total:
     return Total(TotalKind.KEY_WEIGHTS, None, UNIT_GRID, FRACTION_BITS, key_weights(MOST_KEYS, one))
 
 
-def number_column(name: str, unit_limits: UnitLimits, what: str, *times: str, other: str = "") -> Column:
+def number_column(name: str, unit_limits: UnitLimits, *times: str, other: str = "") -> Column:
     """A column of numbers, or of the kinds of times that are allowed. Times are whole numbers of ticks.
 
-    Input:  name; the limits of one unit; what: the aggregate, for messages; times: the kinds of times that are allowed;
+    Input:  name; the limits of one unit; times: the kinds of times that are allowed;
             other: the aggregate that takes other times
     Errors: UnknownColumn, WrongType
     """
-    column = unit_limits.table.column(name, what)
+    column = unit_limits.table.column(name, unit_limits.what)
     family = kind(column.domain.dtype)
     if family not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.BOOLEAN, *times):
         dtype, besides = show(column.domain.dtype), "".join(f", {time}s" for time in times)
@@ -78,7 +78,9 @@ def number_column(name: str, unit_limits: UnitLimits, what: str, *times: str, ot
                 f" The share of rows with one text is the mean of a condition: with_columns(yes=dp.col({name!r}) == "
                 "'yes'), then mean('yes')."
             )
-        raise WrongType(f"{what}: needs numbers{besides} or true and false, not a column of type {dtype}.{instead}")
+        raise WrongType(
+            f"{unit_limits.what}: needs numbers{besides} or true and false, not a column of type {dtype}.{instead}"
+        )
     return column
 
 
@@ -114,7 +116,7 @@ def without_bounds(name: str, what: str, line: str) -> MissingBounds:
     )
 
 
-def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, what: str) -> Bounds:
+def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, unit_limits: UnitLimits) -> Bounds:
     """The bounds that values are clipped to: the typed ones, inside those of the column's domain.
 
     Errors: MissingBounds; InvalidArgument for bounds=dp.Auto() of a column of true and false
@@ -122,7 +124,7 @@ def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, what: str
     own = column.domain.bounds
     if isinstance(bounds, Auto):  # until they are chosen, bounds that any column could have
         if kind(column.domain.dtype) == Kind.BOOLEAN:
-            raise InvalidArgument(f"{what}: true and false lie between 0 and 1; leave bounds= out.")
+            raise InvalidArgument(f"{unit_limits.what}: true and false lie between 0 and 1; leave bounds= out.")
         return own or Bounds(0, 1)
     if bounds is None:
         if own is not None:
@@ -130,11 +132,11 @@ def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, what: str
         low, high = _EXAMPLES.get(kind(column.domain.dtype), ("0", "100"))
         raise without_bounds(
             name,
-            what,
+            unit_limits.what,
             f": clip({name!r}, {low}, {high}) before it, or bounds=({low}, {high}) in it, with limits you know without "
             "the data; or have them chosen privately inside the release: bounds=dp.Auto().",
         )
-    bounds = in_ticks(bounds, column, what)
+    bounds = in_ticks(bounds, column, unit_limits.what)
     return bounds if own is None else Bounds(bounds.clamp(own.lower), bounds.clamp(own.upper))
 
 
@@ -142,7 +144,6 @@ def sum_total(
     column: Column,
     bounds: Bounds,
     unit_limits: UnitLimits,
-    what: str,
     *,
     centred: bool,
     present: tuple[Column, ...] = (),
@@ -155,18 +156,18 @@ def sum_total(
     whole, present = is_whole(column), tuple(c for c in present if c.domain.nullable)
     if unit_limits.one_row_each and not column.domain.nullable and not present:
         grid = grid_for(bounds, whole=whole, centred=centred, limit=1)
-        fraction = FRACTION_BITS if unit_limits.weighted else 0
+        fraction = unit_limits.fraction
         return Total(
             TotalKind.SUM, column, grid, fraction, maps.one_row_sum(grid.lower, grid.upper).scaled(2**fraction)
         )
-    limits = unit_limits.contribution(what)
+    limits = unit_limits.contribution
     grid = grid_for(bounds, whole=whole, centred=centred, limit=limits.rows_per_group)
-    fraction = FRACTION_BITS if unit_limits.weighted else 0
+    fraction = unit_limits.fraction
     bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.SUM, column, grid, fraction, bound.scaled(2**fraction), present=present)
 
 
-def total_of_pair(total: Total, count: Total, unit_limits: UnitLimits, what: str) -> Total:
+def total_of_pair(total: Total, count: Total, unit_limits: UnitLimits) -> Total:
     """The sum of values measured from 0, as the sum S from the middle of the bounds and c times the count V.
 
     Input:  S and V, under the limits; c is the middle in units of S
@@ -179,7 +180,7 @@ def total_of_pair(total: Total, count: Total, unit_limits: UnitLimits, what: str
     """
     grid, centre = total.grid, int(total.grid.centre / total.grid.step)
     moved = ValueGrid(grid.step, Fraction(0), grid.lower + centre, grid.upper + centre)
-    limits, one = unit_limits.contribution(what), 2**total.fraction
+    limits, one = unit_limits.contribution, 2**total.fraction
     off = grid.magnitude + 1 + 2 * abs(centre) if total.fraction else 0
     k, width = limits.rows_per_group, max(moved.upper, 0) - min(moved.lower, 0)
     bound = maps.change(
@@ -194,10 +195,10 @@ def total_of_pair(total: Total, count: Total, unit_limits: UnitLimits, what: str
 
 
 def power_total(
-    column: Column, bounds: Bounds, power: int, unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()
+    column: Column, bounds: Bounds, power: int, unit_limits: UnitLimits, present: tuple[Column, ...] = ()
 ) -> Total:
     """Sum per group of a power of the distances from the middle of the bounds: see `product_total`."""
-    return product_total((from_middle(column, bounds),) * power, unit_limits, what, present)
+    return product_total((from_middle(column, bounds),) * power, unit_limits, present)
 
 
 _BEYOND = 270  # powers of ten that products of floats may reach
@@ -205,10 +206,10 @@ _SMALLEST = 1e-270  # of values whose logarithm is taken: its reciprocal is a fl
 _OCTAVES = 64  # between the bounds: each is two entries in a table that every engine searches
 
 
-def log_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
+def log_total(column: Column, bounds: Bounds, unit_limits: UnitLimits) -> Total:
     """Logarithms of the values per group, each clipped to those of the bounds and measured from their middle.
 
-    Input:  column; bounds (column unit), above 0; what was asked
+    Input:  column; bounds (column unit), above 0
     Output: a total whose integer is worth a step of its grid, a power of two that follows from the bounds alone
     Bound:  whatever an engine computes as a row's logarithm, its integer is clipped to [grid.lower, grid.upper]
             afterwards. So the total is a sum of values in known bounds, and `row_sums` (where each unit surely has one
@@ -218,23 +219,22 @@ def log_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str
     """
     if bounds.lower <= 0:
         raise InvalidBounds(
-            f"{what}: only numbers above 0 have a logarithm. Type bounds=(low, high) with low above 0, such as "
-            "bounds=(1, 100)."
+            f"{unit_limits.what}: only numbers above 0 have a logarithm. Type bounds=(low, high) with low above 0, "
+            "such as bounds=(1, 100)."
         )
     if bounds.lower < _SMALLEST or bounds.upper / bounds.lower > 2.0**_OCTAVES:
         raise InvalidBounds(
-            f"{what}: the lower bound is at least {_SMALLEST:g}, and the upper one at most 2^{_OCTAVES} (about 1.8e19) "
-            "times the lower one. Type narrower ones."
+            f"{unit_limits.what}: the lower bound is at least {_SMALLEST:g}, and the upper one at most 2^{_OCTAVES} "
+            "(about 1.8e19) times the lower one. Type narrower ones."
         )
     logs = Bounds(math.log(bounds.lower), math.log(bounds.upper))
-    return computed_total(column, logs, unit_limits, what)
+    return computed_total(column, logs, unit_limits)
 
 
 def computed_total(
     column: Column,
     span: Bounds,
     unit_limits: UnitLimits,
-    what: str,
     *,
     factors: tuple[Factor, ...] = (),
     present: tuple[Column, ...] = (),
@@ -250,10 +250,10 @@ def computed_total(
         grid = grid_for(span, whole=False, centred=True, limit=1)
         bound = maps.one_row_sum(grid.lower, grid.upper)
     else:
-        limits = unit_limits.contribution(what)
+        limits = unit_limits.contribution
         grid = grid_for(span, whole=False, centred=True, limit=limits.rows_per_group)
         bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
-    fraction = FRACTION_BITS if unit_limits.weighted else 0
+    fraction = unit_limits.fraction
     nullable = tuple(c for c in present if c.domain.nullable)
     computed = TotalKind.PRODUCT if factors else TotalKind.LOG
     return Total(computed, column, grid, fraction, bound.scaled(2**fraction), factors=factors, present=nullable)
@@ -269,12 +269,10 @@ def from_middle(column: Column, bounds: Bounds) -> Factor:
     return Factor(column, bounds, middle_of(bounds))
 
 
-def product_total(
-    factors: tuple[Factor, ...], unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()
-) -> Total:
+def product_total(factors: tuple[Factor, ...], unit_limits: UnitLimits, present: tuple[Column, ...] = ()) -> Total:
     """Sum per group of the products of clipped values, each measured from its own place, less the middle of its range.
 
-    Input:  the factors: two, or one repeated, for a power; what was asked; present: other columns whose value must not
+    Input:  the factors: two, or one repeated, for a power; present: other columns whose value must not
             be missing
     Output: a total whose integer is worth a step of its grid, a power of two that follows from the bounds alone
     Bound:  let two distances lie in [a, b] and [c, d]. Their product lies between the smallest and the largest of ac,
@@ -298,59 +296,57 @@ def product_total(
     if largest and not Fraction(1, 10**_BEYOND) <= largest <= 10**_BEYOND:
         most = _BEYOND // power - (5 if noun == "products" else 1)
         raise InvalidBounds(
-            f"{what}: {noun} of values this far apart, or this close together, are beyond floats. Give bounds that are "
-            f"from 1e-{most} to 1e{most} apart."
+            f"{unit_limits.what}: {noun} of values this far apart, or this close together, are beyond floats. Give "
+            f"bounds that are from 1e-{most} to 1e{most} apart."
         )
     span = Bounds(float(min(products)), float(max(products)))
-    return computed_total(factors[0].column, span, unit_limits, what, factors=factors, present=present)
+    return computed_total(factors[0].column, span, unit_limits, factors=factors, present=present)
 
 
-def unit_sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
+def unit_sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits) -> Total:
     """Each unit's total per group, clipped to the bounds and added up over the units."""
     whole = is_whole(column)
     grid = grid_for(bounds, whole=whole, centred=False, limit=1)
-    bound = maps.unit_sums(
-        unit_limits.groups(what), grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells
-    )
+    bound = maps.unit_sums(unit_limits.groups, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.UNIT_SUM, column, grid, 0, bound)
 
 
-def distinct_total(column: Column, unit_limits: UnitLimits, what: str) -> Total:
+def distinct_total(column: Column, unit_limits: UnitLimits) -> Total:
     """Number of different values per group. One unit moves it by at most k in a group, and by K in all groups."""
-    bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
+    bound = maps.row_counts(unit_limits.contribution, unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.DISTINCT, column, UNIT_GRID, 0, bound)
 
 
 # Scores and trees
 
 
-def candidates_of(column: Column, bounds: Bounds, what: str) -> Candidates:
+def candidates_of(column: Column, bounds: Bounds, unit_limits: UnitLimits) -> Candidates:
     """The candidates of a quantile. Errors: InvalidBounds if the distance between the bounds is too large."""
-    _check_width(bounds, what)
+    _check_width(bounds, unit_limits)
     return Candidates.between(bounds, whole=is_whole(column), second=ticks_of_a_second(column.domain.dtype))
 
 
-def _check_width(bounds: Bounds, what: str) -> None:
+def _check_width(bounds: Bounds, unit_limits: UnitLimits) -> None:
     if Fraction(bounds.upper) - Fraction(bounds.lower) > 10**300:
-        raise InvalidBounds(f"{what}: values this far apart are beyond floats; keep bounds 1e300 apart.")
+        raise InvalidBounds(f"{unit_limits.what}: values this far apart are beyond floats; keep bounds 1e300 apart.")
 
 
-def rank_total(column: Column, bounds: Bounds, rank: Fraction, unit_limits: UnitLimits, what: str) -> Total:
+def rank_total(column: Column, bounds: Bounds, rank: Fraction, unit_limits: UnitLimits) -> Total:
     """The rows below and above each candidate, per group, for the choice of a quantile.
 
     Errors: InvalidBounds if the distance between the bounds is too large for a float
     """
-    candidates = candidates_of(column, bounds, what)
-    fraction = FRACTION_BITS if unit_limits.weighted else 0
-    bound = maps.row_places(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
+    candidates = candidates_of(column, bounds, unit_limits)
+    fraction = unit_limits.fraction
+    bound = maps.row_places(unit_limits.contribution, unit_limits.table.relation, unit_limits.cells)
     bound, ci = bound.scaled(2**fraction), unit_limits.ci if 0 < rank < 1 else None
     return Total(TotalKind.RANKS, column, UNIT_GRID, fraction, bound, candidates=candidates, rank=rank, ci=ci)
 
 
-def tree_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
+def tree_total(column: Column, bounds: Bounds, unit_limits: UnitLimits) -> Total:
     """The rows in each block of a tree over the candidates, per group, for quantiles and distribution functions.
 
-    Input:  column; bounds (column unit); what was asked
+    Input:  column; bounds (column unit)
     Output: a total whose sensitivity is that of one level of the tree; see `theory.formulas.rank_trees.RankTree` for
             all of them
     Bound:  the blocks of one level are disjoint, so a group's rows are divided over them. Under add-remove one unit
@@ -360,18 +356,16 @@ def tree_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: st
     Source: `dpframe.theory.formulas.sensitivity.grouped.row_counts`, without a number of cells
     Errors: InvalidBounds if the distance between the bounds is too large for a float
     """
-    fraction = FRACTION_BITS if unit_limits.weighted else 0
-    bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation).scaled(2**fraction)
+    fraction = unit_limits.fraction
+    bound = maps.row_counts(unit_limits.contribution, unit_limits.table.relation).scaled(2**fraction)
     bound = replace(bound, l0=bound.l0 if unit_limits.cells is None else min(bound.l0, unit_limits.cells))
-    _check_width(bounds, what)
+    _check_width(bounds, unit_limits)
     candidates = Candidates.leaves(bounds, whole=is_whole(column))
     return Total(TotalKind.TREE, column, UNIT_GRID, fraction, bound, candidates=candidates)
 
 
-def mode_total(
-    column: Column, values: tuple[Scalar | None, ...], rounds: int, unit_limits: UnitLimits, what: str
-) -> Total:
+def mode_total(column: Column, values: tuple[Scalar | None, ...], rounds: int, unit_limits: UnitLimits) -> Total:
     """The rows at each listed value, per group, for the choice of the most frequent ones."""
-    fraction = FRACTION_BITS if unit_limits.weighted else 0
-    bound = maps.row_places(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
+    fraction = unit_limits.fraction
+    bound = maps.row_places(unit_limits.contribution, unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.MODES, column, UNIT_GRID, fraction, bound.scaled(2**fraction), values=values, rounds=rounds)

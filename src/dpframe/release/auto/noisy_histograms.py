@@ -81,7 +81,7 @@ def noisy_values(price: Price, question: Question, seen: Seen | None = None) -> 
     numbers = [
         v.sum() for allotment, v in zip(question.read, raw.values, strict=True) if allotment.total.of_different_values
     ]
-    most = question.unit_limits.contribution("n_unique").rows
+    most = question.unit_limits.contribution.rows
     scale = price.laplace_scale(most)
     (seen or Seen()).reads.append(Read("count_of_pairs", 1, most, scale))
     (noisy,) = np.asarray(np.array(numbers) + rounded_laplace(scale, 1), np.float64)
