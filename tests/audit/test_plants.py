@@ -987,8 +987,10 @@ def a_budget_of_the_same_looks():
 def days_of_one_engine_alone_are_units():
     days = pl.DataFrame({"u": pl.Series([0, 2932897], dtype=pl.Int32).cast(pl.Date)})  # 1970, and 10000
     relation = duckdb.sql("SELECT DATE '1970-01-01' + n AS u FROM (VALUES (0), (2932897)) AS v(n)")
-    other = ibis.duckdb.connect()
-    other.raw_sql("CREATE TABLE t AS SELECT DATE '1970-01-01' + n AS u FROM (VALUES (0), (2932897)) AS v(n)")
+    other = ibis.sqlite.connect()
+    for day in ("1970-01-01", "10000-01-01"):
+        other.raw_sql("CREATE TABLE IF NOT EXISTS t (u DATE)")
+        other.raw_sql(f"INSERT INTO t VALUES ('{day}')")
     tables = (days, relation, other.table("t"))
     return len({str(exact(dp.protect(table, unit="u").count_units())) for table in tables}) > 1
 
@@ -996,10 +998,10 @@ def days_of_one_engine_alone_are_units():
 def a_sum_of_the_users_own_fails():
     """Ibis says that a sum of whole numbers has 64 bits, and DuckDB makes one of 128."""
     connection = ibis.duckdb.connect()
-    connection.raw_sql(f"CREATE TABLE t AS SELECT 1 AS u, {2**62} AS i FROM range(4)")
+    connection.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 2 AS i FROM range(4)")
     rows = connection.table("t")
-    frame = dp.protect(rows.group_by("u").agg(z=rows.i.sum()), unit="u").with_columns(w=dp.col("z") // 7)
-    return raises(Exception, lambda: exact(frame.sum("w", (0, 9), max_rows=1)))
+    frame = dp.protect(rows.group_by("u").agg(z=rows.i.sum()), unit="u")
+    return raises(DpFrameError, lambda: exact(frame.histogram("z", keys=[8], max_groups=1)))
 
 
 def a_threshold_is_below_the_worst_spread():
@@ -2256,7 +2258,7 @@ PLANTS = [
     Plant(
         "a text ends where a pattern says so",
         operands.Columns._through,
-        "tests[0] & ~tests[1]",
+        "text.str.contains(whole) & ~text.str.contains(beside)",
         "tests[0]",
         lambda: line_ends_are_digits(),
     ),

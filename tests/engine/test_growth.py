@@ -209,7 +209,7 @@ STEPS = {
 
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_after_each_other_are_one_subquery(engine, name):
-    if engine.name not in ("sqlite", "ibis", "datafusion"):
+    if engine.name not in ("sqlite", "datafusion"):
         pytest.skip("its queries are not text")
     table = engine(PEOPLE)
     few, more = (guarded(lambda times=times: subqueries(table, name, times)) for times in (4, 48))
@@ -344,9 +344,7 @@ def test_clips_that_are_not_in_a_row_stay_apart():
 
 def test_clips_in_a_row_are_stated_once():
     """200 of them took 9 seconds through Ibis, for each was a query within the next."""
-    backend = ibis.duckdb.connect()
-    backend.con.execute("CREATE TABLE people (u BIGINT, f DOUBLE)")
-    table = backend.table("people")
+    table = ibis.table({"u": "int64", "f": "float64"}, name="people")
     queries = []
     for number in (1, 60):
         frame = dp.protect(table, unit="u")

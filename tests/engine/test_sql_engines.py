@@ -452,18 +452,28 @@ def test_no_table_of_the_user_takes_the_place_of_listed_keys():
     assert made.table["count_units"].tolist() == [17, 17]
 
 
-@pytest.mark.parametrize("setting", ["python_enable_replacements", "enable_external_access"])
-def test_a_connection_that_is_closed_to_python_says_so_before_the_charge(setting):
+def test_a_connection_that_is_closed_to_python_says_so_before_the_charge():
     connection = pytest.importorskip("duckdb").connect()
     connection.execute("CREATE TABLE t AS SELECT i AS id, 'c' || (i % 3) AS city FROM range(90) r(i)")
-    connection.execute(f"SET {setting} = false")
+    connection.execute("SET enable_external_access = false")
     budget = dp.Budget(epsilon=10**4)
     frame = dp.protect(connection.table("t"), unit="id", budget=budget)
     listed = frame.group_by("city", keys=["c0"], max_groups=1).count_units().release(epsilon=1000)
     assert listed.table["count_units"].tolist() == [30]
-    with pytest.raises(UnsupportedOperation, match="python_enable_replacements"):
+    with pytest.raises(UnsupportedOperation, match="enable_external_access"):
         frame.join({"city": ["c0"]}, on="city").count(max_rows=1).release(epsilon=1)
     assert budget.spent.epsilon == 1000
+
+
+def test_a_connection_finds_public_tables_and_no_other_variables_afterwards():
+    """As Ibis does, a user may switch off that a query reads the variables of Python."""
+    connection = pytest.importorskip("duckdb").connect()
+    connection.execute("CREATE TABLE t AS SELECT i AS id, 'c' || (i % 3) AS city FROM range(90) r(i)")
+    connection.execute("SET python_enable_replacements = false")
+    frame = dp.protect(connection.table("t"), unit="id", budget=dp.Budget(epsilon=10**4))
+    out = frame.join({"city": ["c0"]}, on="city").count(max_rows=1).release(epsilon=1000)
+    assert out.value == 30
+    assert connection.sql("SELECT current_setting('python_enable_replacements')").fetchall() == [(False,)]
 
 
 @pytest.mark.one_in(2)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 
 import duckdb
@@ -97,14 +97,14 @@ class _DuckDB(TextSqlBackend):
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
         _dpframe_public = plain_table(self, beside, table).to_arrow()  # DuckDB finds the variable by its name
+        rows: DuckDBPyRelation = beside.to_native()
         relation: DuckDBPyRelation | None = None
-        with suppress(duckdb.CatalogException):  # a connection without external access does not find the variable
-            relation = beside.to_native().query("_dpframe_beside", "SELECT * FROM _dpframe_public")
+        with suppress(duckdb.Error), _reading_python(rows):  # without external access the variable is not found
+            relation = rows.query("_dpframe_beside", "SELECT * FROM _dpframe_public")
         if relation is None:
             raise UnsupportedOperation(
                 "This question brings a public table or a list of keys to DuckDB, but this connection cannot read "
-                "tables of Python: SET python_enable_replacements = true, and open the connection without "
-                "enable_external_access = false."
+                "tables of Python: open it without enable_external_access = false and lock_configuration = true."
             )
         assert _dpframe_public is not None
         return nw.from_native(relation)
@@ -190,6 +190,20 @@ class _DuckDB(TextSqlBackend):
     def moment_of(self, column: str, zone: str | None) -> str:
         time = f"make_timestamp({column})"
         return time if zone is None else f"timezone('{zone}', timezone('UTC', {time}))"
+
+
+@contextmanager
+def _reading_python(rows: DuckDBPyRelation) -> Iterator[None]:
+    """Let a connection find tables of Python by their variables meanwhile: Ibis and some users switch it off."""
+    setting = "python_enable_replacements"
+    (off,) = rows.query("_dpframe_beside", f"SELECT NOT current_setting('{setting}')").fetchall()[0]
+    if off:
+        rows.query("_dpframe_beside", f"SET {setting} = true")
+    try:
+        yield
+    finally:
+        if off:
+            rows.query("_dpframe_beside", f"SET {setting} = false")
 
 
 def _text(value: str) -> str:
