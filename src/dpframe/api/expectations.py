@@ -15,13 +15,12 @@ from dpframe.engine import Table_co, as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan import (
     Question,
-    ReleasedColumn,
     real,
 )
 from dpframe.plan.steps import source_of
 from dpframe.release import Account, bought
 from dpframe.release.accuracy import check_alpha, check_column, check_rows, read_ci
-from dpframe.release.estimators import estimator_of
+from dpframe.release.estimators import NoisyColumn, estimator_of
 from dpframe.release.kinds import answer_kind
 from dpframe.release.pricing import NoisePlan, is_list, paid_price, read_price, read_prices
 from dpframe.release.shown import priced_chart, read_look, warn_hopeless
@@ -215,26 +214,25 @@ class Expects(Hints, Generic[Table_co]):
         alpha, values = check_alpha(alpha), None if rows is None else check_rows(rows)
         errors = []
         columns = self._noisy_columns(price, noise)
-        for name, output, part in (column for column in columns if of in (None, column[0])):
-            first = part.of(output.totals[0][1])
+        for name, output in (column for column in columns if of in (None, column[0])):
+            first = output.noise(output.totals[0][1])
             scale = first.scale * float(first.allotment.total.unit)
-            error = estimator_of(output).expected_error(output, part, alpha, values)
+            error = estimator_of(output).expected_error(output, alpha, values)
             errors.append((name, output.formula.value, first.label, scale, error))
         return errors
 
     def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
         """For each of these rows, the least group that an answer says something of: see `Estimator.useful_from`."""
         columns = self._noisy_columns(price, noise)
-        return [estimator_of(output).useful_from(output, part, alpha) for _, output, part in columns]
+        return [estimator_of(output).useful_from(output, alpha) for _, output in columns]
 
-    def _noisy_columns(
-        self, price: Mapping[str, float | None], noise: str
-    ) -> list[tuple[str, ReleasedColumn, NoisePlan]]:
-        """Name, column and noise of each column. The row that collects suppressed groups has "n.other" for n."""
+    def _noisy_columns(self, price: Mapping[str, float | None], noise: str) -> list[tuple[str, NoisyColumn]]:
+        """Name of each column, and the column with its noise. The row of suppressed groups has "n.other" for n."""
         self._known_limits("accuracy")
         plan = self._noise_plan(price, noise)
         plans = [(plan, ""), *([] if plan.collected is None else [(plan.collected, ".other")])]
-        return [(f"{output.name}{of}", output, part) for part, of in plans for output in self._question.outputs]
+        columns = [(output, part, of) for part, of in plans for output in self._question.outputs]
+        return [(f"{output.name}{of}", NoisyColumn.of(output, part)) for output, part, of in columns]
 
     def _with_ci(self, ci: float | None) -> Self:
         """The question with the intervals that are asked for."""

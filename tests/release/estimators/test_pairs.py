@@ -211,7 +211,7 @@ def test_draws_without_a_variance_widen_a_correlation_and_hide_it_where_they_are
         return [np.where(np.arange(times) < number, 1e6, 0.0) for number in numbers]
 
     monkeypatch.setattr(correlation, "simulated", noises)
-    (low,), (high,) = correlation._drawn_ends(output, numbers.noise, 0.05, numbers.parts, np.array([0.01]))
+    (low,), (high,) = correlation._drawn_ends(numbers.noisy(output), 0.05, np.array([0.01]))
     expected = np.corrcoef(rows["x"], rows["y"])[0, 1]
     if narrow:
         assert low == pytest.approx(expected, abs=0.05)

@@ -196,7 +196,8 @@ class _DuckDB(TextSqlBackend):
 def _reading_python(rows: DuckDBPyRelation) -> Iterator[None]:
     """Let a connection find tables of Python by their variables meanwhile: Ibis and some users switch it off."""
     setting = "python_enable_replacements"
-    (off,) = rows.query("_dpframe_beside", f"SELECT NOT current_setting('{setting}')").fetchall()[0]
+    found = rows.query("_dpframe_beside", f"SELECT current_setting('{setting}')")
+    off = found is not None and found.fetchall() == [(False,)]
     if off:
         rows.query("_dpframe_beside", f"SET {setting} = true")
     try:

@@ -226,11 +226,11 @@ def sampling_parts(
     """
     if not apart and not any(total.between_groups for _, total in output.moments):
         return None
-    estimator, plan, parts = estimator_of(output), numbers.noise, numbers.parts
+    estimator, noisy = estimator_of(output), numbers.noisy(output)
     values = numbers.drawn.get_column(output.name).to_physical().to_numpy().astype(np.float64)
     slopes = estimator.per_influence(values)
-    between = None if apart else covariances(output, plan, estimator.influence(output, plan, parts), parts)
-    sampled = estimator.sampled(output, plan, values, parts)
+    between = None if apart else covariances(noisy, estimator.influence(noisy))
+    sampled = estimator.sampled(noisy, values)
     one, other = list(pairs[0]), list(pairs[1])
     uppers = sampled.upper(alpha) * slopes**2
     first, second = uppers[one], uppers[other]

@@ -83,13 +83,13 @@ def intervals(
     value = numbers.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
     values = numbers.rows_of(output) if rows is None else np.full(len(value), rows)
     factor = numbers.factor_of(output)
-    estimator = estimator_of(output)
+    estimator, noisy = estimator_of(output), numbers.noisy(output)
     groups = picked_from(numbers)
     alpha = alpha_of_each(alpha, groups) if groups else alpha
     if (covers or numbers.covers) is Covers.POPULATION:
-        low, high = estimator.population(output, numbers.noise, alpha, value, numbers.parts)
+        low, high = estimator.population(noisy, alpha, value)
         return known(numbers, output, low), known(numbers, output, high)
-    low, high = estimator.interval(output, numbers.noise, alpha, value / factor, numbers.parts, values)
+    low, high = estimator.interval(noisy, alpha, value / factor, values)
     if groups:
         low = with_rare_groups(numbers, output, value, low, high)
     if factor > 1:
@@ -101,7 +101,7 @@ def intervals(
         )
     rest = numbers.interval_of_rest(output, alpha)
     if rest is not None:
-        ((low[-1],), (high[-1],)), _ = rest
+        _, ((low[-1],), (high[-1],)) = rest
     return known(numbers, output, low), known(numbers, output, high)
 
 

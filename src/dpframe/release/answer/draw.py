@@ -21,6 +21,7 @@ from dpframe.release.answer.selection import chosen, reached
 from dpframe.release.estimators import (
     Influence,
     Noisy,
+    NoisyColumn,
     adaptive_moments,
     end_names,
     estimator_of,
@@ -127,7 +128,7 @@ def _moved(
     table, parts = first
     columns = [o for o in question.outputs if adaptive_moments(o)]
     pairs = coefficient_influences(question.outputs, plan, table) or [
-        (o, estimator_of(o).influence(o, plan, parts)) for o in columns
+        (o, estimator_of(o).influence(NoisyColumn.of(o, plan, parts))) for o in columns
     ]
     return [(o, influence, name, total) for o, influence in pairs for name, total in adaptive_moments(o)]
 
@@ -202,7 +203,7 @@ def _columns(
             question.row_names[-1], np.tile(np.arange(1, question.rounds + 1), len(rows) // question.rounds)
         )
         keys = keys[rows].with_columns(places) if question.by else places.to_frame()
-    columns = [_column(o, estimator_of(o).value(o, noisy, plan)) for o in question.outputs]
+    columns = [_column(o, estimator_of(o).value(NoisyColumn.of(o, plan), noisy)) for o in question.outputs]
     parts = {name: real(m, noisy) for o in question.outputs for name, m in o.totals if o.derived}
     parts |= {name: real(m, noisy) for o in question.outputs for name, m in o.moments if not m.of_influence}
     return keys.hstack(columns) if question.row_names else pl.DataFrame({c.name: c for c in columns}), parts

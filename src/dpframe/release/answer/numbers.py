@@ -16,7 +16,7 @@ from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
 from dpframe.release.answer.postprocess import adds_up, known_nonnegative, spread, table_of
 from dpframe.release.answer.suppression import OTHER, SMALL, Reader, Suppression
 from dpframe.release.answer.upscaling import is_scaled
-from dpframe.release.estimators import Compared, Parts, Shrunk, estimator_of, in_ticks
+from dpframe.release.estimators import Compared, NoisyColumn, Shrunk, estimator_of, in_ticks
 from dpframe.release.pricing import NoisePlan
 
 COUNTED = ("rows", "values", "units")  # totals that serve as the number of values of a quantile
@@ -127,23 +127,29 @@ class Numbers:
             return np.zeros(self.long.height, np.bool_)
         numbers = self.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
         alpha = 0.05 if total.ci is None else max(0.05, 1 - total.ci)
-        interval = estimator.interval(output, self.noise, alpha, numbers, self.parts, rows)
-        missing = estimator.holds_all(output, interval, self.parts)
+        noisy = self.noisy(output)
+        missing = estimator.holds_all(noisy, estimator.interval(noisy, alpha, numbers, rows))
         if output.name in self.shrunk:
             missing = np.zeros_like(missing)
         rest = self.interval_of_rest(output, alpha)
         if rest is not None:  # it is not shrunk
-            missing[-1:] = estimator.holds_all(output, *rest)
+            missing[-1:] = estimator.holds_all(*rest)
         return missing
 
-    def interval_of_rest(self, output: ReleasedColumn, alpha: float) -> tuple[tuple[Floats, Floats], Parts] | None:
-        """The interval of the last row, with its totals, where it collects suppressed groups with noise of its own."""
+    def noisy(self, output: ReleasedColumn) -> NoisyColumn:
+        """A released column with its noise and its noisy totals."""
+        return NoisyColumn.of(output, self.noise, self.parts)
+
+    def interval_of_rest(
+        self, output: ReleasedColumn, alpha: float
+    ) -> tuple[NoisyColumn, tuple[Floats, Floats]] | None:
+        """The last row, where it collects suppressed groups with noise of its own, with its totals and its interval."""
         rest = self.noise.collected
         if rest is None:
             return None
         value = self.drawn.get_column(output.name)[-1:].cast(pl.Float64).to_numpy()
-        parts = {name: totals[-1:] for name, totals in self.parts.items()}
-        return estimator_of(output).interval(output, rest, alpha, value, parts, None), parts
+        noisy = NoisyColumn.of(output, rest, {name: totals[-1:] for name, totals in self.parts.items()})
+        return noisy, estimator_of(output).interval(noisy, alpha, value, None)
 
     def rows_of(self, output: ReleasedColumn) -> Floats | None:
         """The number of values in each group, as released: values of this column, else rows, else units.
@@ -279,10 +285,10 @@ def compared_groups(numbers: Numbers, output: ReleasedColumn) -> Compared | None
 
     The row that collects suppressed groups has noise of its own, and is no group.
     """
-    parts = _parts(numbers)
-    if output.name in numbers.shrunk or len(next(iter(parts.values()), ())) < _GROUPS:
+    groups = _groups(numbers, output)
+    if output.name in numbers.shrunk or len(next(iter(groups.parts.values()), ())) < _GROUPS:
         return None
-    return estimator_of(output).compared(output, numbers.noise, parts)
+    return estimator_of(output).compared(groups)
 
 
 def has_noisy_differences(numbers: Numbers, output: ReleasedColumn) -> bool:
@@ -299,13 +305,13 @@ def shrunk_numbers(numbers: Numbers, compared: Mapping[str, Compared]) -> Number
 
     Bound:  none is needed: `compared` follows from noisy totals, their noise and public bounds. No row is read
     """
-    changed, shrunk, parts = numbers.long, dict(numbers.shrunk), _parts(numbers)
+    changed, shrunk = numbers.long, dict(numbers.shrunk)
     for output in numbers.outputs:
         if output.name not in compared:
             continue
         shrunk[output.name] = compared[output.name].shrunk()
         column = numbers.long.get_column(output.name)
-        values = estimator_of(output).from_ratio(output, shrunk[output.name].values, parts)
+        values = estimator_of(output).from_ratio(_groups(numbers, output), shrunk[output.name].values)
         moved = values if output.dtype is None else in_ticks(output, values)
         whole = column.to_physical().to_numpy().copy()
         whole[: len(moved)] = moved
@@ -315,16 +321,15 @@ def shrunk_numbers(numbers: Numbers, compared: Mapping[str, Compared]) -> Number
 
 def shrunk_interval(numbers: Numbers, output: ReleasedColumn, alpha: float) -> tuple[Floats, Floats]:
     """Intervals of a shrunk column, right on average over groups (unit of the column, times in ticks)."""
-    parts, estimator = _parts(numbers), estimator_of(output)
+    groups, estimator = _groups(numbers, output), estimator_of(output)
     low, high = (
-        estimator.from_ratio(output, end, parts) * output.ticks for end in numbers.shrunk[output.name].interval(alpha)
+        estimator.from_ratio(groups, end) * output.ticks for end in numbers.shrunk[output.name].interval(alpha)
     )
     values = numbers.long.get_column(output.name).to_physical().cast(pl.Float64).to_numpy()[: len(low)]
     return np.minimum(low, values), np.maximum(high, values)  # a time was rounded to a whole tick
 
 
-def _parts(numbers: Numbers) -> Mapping[str, Floats]:
-    """The noisy totals of groups, without the row that collects suppressed groups."""
-    if numbers.noise.collected is None:
-        return numbers.parts
-    return {name: totals[:-1] for name, totals in numbers.parts.items()}
+def _groups(numbers: Numbers, output: ReleasedColumn) -> NoisyColumn:
+    """A column with the noisy totals of groups, without the row that collects suppressed groups."""
+    last = None if numbers.noise.collected is None else -1
+    return NoisyColumn.of(output, numbers.noise, {name: totals[:last] for name, totals in numbers.parts.items()})

@@ -15,6 +15,7 @@ from dpframe.release.estimators.covariance import CovarianceEstimator
 from dpframe.release.estimators.geometric_mean import GeometricMeanEstimator
 from dpframe.release.estimators.influence import (
     Influence,
+    NoisyColumn,
     Parts,
     Sampled,
     adaptive_moments,
@@ -45,6 +46,7 @@ __all__ = [
     "Estimator",
     "Influence",
     "Noisy",
+    "NoisyColumn",
     "Parts",
     "Sampled",
     "Shrunk",

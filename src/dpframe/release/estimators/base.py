@@ -19,8 +19,7 @@ import numpy as np
 from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import Formula, ReleasedColumn, Total
 from dpframe.release.estimators.binned_values import BinnedValues
-from dpframe.release.estimators.influence import Influence, Parts, Sampled, sampled_influence
-from dpframe.release.pricing import NoisePlan
+from dpframe.release.estimators.influence import Influence, NoisyColumn, Sampled, sampled_influence
 from dpframe.theory.formulas.error import average_critical, group_spread, shrunk_differences
 
 _MOST_ROWS = 2**50  # of a group; no table has as many
@@ -95,12 +94,10 @@ class Estimator(ABC):
     shrinks: ClassVar[bool] = False
 
     @abstractmethod
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         """The released column (column unit), one value per group."""
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
+    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         """The interval of each group that holds the number without noise with probability 1 - alpha.
 
         Input:  the released numbers; the noisy totals that they follow from; rows: how many values each group has, None
@@ -109,54 +106,52 @@ class Estimator(ABC):
         """
         return np.full(numbers.shape, math.nan), np.full(numbers.shape, math.nan)
 
-    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+    def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
         """The least and the largest number that the statistic can be, of each group; None where nothing holds it.
 
         Output: in the unit of the released numbers: for a time its ticks
         """
         return None
 
-    def holds_all(self, output: ReleasedColumn, interval: tuple[Any, Any], parts: Parts) -> Booleans:
+    def holds_all(self, output: NoisyColumn, interval: tuple[Any, Any]) -> Booleans:
         """Of which groups an interval holds every number that the statistic can be, up to rounding."""
-        widest = self.widest(output, parts)
+        widest = self.widest(output)
         if widest is None:
             return np.zeros(np.shape(interval[0]), np.bool_)
         least, most = np.broadcast_arrays(*widest)
         rounding = np.where(np.isfinite(most - least), 1e-9 * (most - least), 0.0)
         return np.asarray((interval[0] <= least + rounding) & (interval[1] >= most - rounding) & (least < most))
 
-    def population(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
-    ) -> Interval:
+    def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
         """The interval of each group that covers noise and the sampling of people, with probability about 1 - alpha.
 
-        Input:  as `interval`; parts also hold the second moments of the column
+        Input:  as `interval`; the noisy totals also hold the second moments of the column
         Output: as `interval`
         """
         raise NotImplementedError
 
-    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+    def influence(self, output: NoisyColumn) -> Influence:
         """How far each person moves the statistic, where an interval for the population needs that."""
         raise NotImplementedError
 
-    def sampled(self, output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled:
+    def sampled(self, output: NoisyColumn, numbers: Floats) -> Sampled:
         """The sampling variance of the statistic as released: here from squared influences. Input: as `population`."""
-        return sampled_influence(output, plan, self.influence(output, plan, parts), parts)
+        return sampled_influence(output, self.influence(output))
 
     def per_influence(self, numbers: Floats) -> Floats:
         """How far the released number of each group moves where what `influence` is about moves by 1."""
         return np.ones_like(numbers)
 
-    def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared | None:
+    def compared(self, output: NoisyColumn) -> Compared | None:
         """The groups beside the value that they have in common; None for a statistic that cannot be shrunk."""
         return None
 
-    def from_ratio(self, output: ReleasedColumn, ratios: Floats, parts: Parts) -> Floats:
+    def from_ratio(self, output: NoisyColumn, ratios: Floats) -> Floats:
         """The statistic (column unit) from the ratio that `compared` is about."""
         return ratios
 
     @abstractmethod
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """An error that is exceeded with probability at most alpha, before a release (unit of the released column).
 
         Input:  rows: how many values each group is assumed to have; None without an assumption
@@ -170,7 +165,7 @@ class Estimator(ABC):
         """
         return None if output.bounds is None else half_width(output) * output.ticks
 
-    def useful_from(self, output: ReleasedColumn, plan: NoisePlan, alpha: float) -> int | None:
+    def useful_from(self, output: NoisyColumn, alpha: float) -> int | None:
         """The least number of rows in a group from which `expected_error` is below that of one constant.
 
         Where the error does not depend on rows, the constant is 0, and a total of fewer rows is below the error even if
@@ -178,17 +173,15 @@ class Estimator(ABC):
 
         Output: rows (units or distinct values, where the column counts these); None where no number of rows is known
         """
-        error = self.expected_error(output, plan, alpha, None)
+        error = self.expected_error(output, alpha, None)
         if error is not None:
             most = self.reach(output) * output.ticks
             return whole_rows(error / most) if most else None
         constant = self.constant_error(output)
-        return (
-            None if constant is None else _least_rows(lambda rows: self._is_below(constant, output, plan, alpha, rows))
-        )
+        return None if constant is None else _least_rows(lambda rows: self._is_below(constant, output, alpha, rows))
 
-    def _is_below(self, constant: float, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: int) -> bool:
-        error = self.expected_error(output, plan, alpha, float(rows))
+    def _is_below(self, constant: float, output: NoisyColumn, alpha: float, rows: int) -> bool:
+        error = self.expected_error(output, alpha, float(rows))
         return error is not None and error < constant
 
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:

@@ -13,10 +13,10 @@ from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.covariance import covariance_of, means_that_fit, moments_of, sides
 from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
-from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
+from dpframe.release.estimators.influence import Influence, NoisyColumn, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean
 from dpframe.release.estimators.variance import variance_interval
-from dpframe.release.pricing import NoisePlan, simulated
+from dpframe.release.pricing import simulated
 
 _DRAWS = 4000
 _SMALLEST = 1 / 200  # an alpha whose quantiles these draws tell
@@ -25,16 +25,14 @@ _SMALLEST = 1 / 200  # an alpha whose quantiles these draws tell
 class CorrelationEstimator(Estimator):
     """The covariance over both deviations, from -1 to 1; 0 where a variance is too small to tell from 0."""
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         number = np.maximum(real(output.totals[-1][1], noisy), 1.0)
         variances = [np.asarray(_variance(side, noisy, number)) for side in _spreads(output)]
         told = np.logical_and(*(v > _least(s) for v, s in zip(variances, _spreads(output), strict=True)))
         divisor = np.sqrt(np.where(told, variances[0] * variances[1], 1.0))
         return np.where(told, np.clip(covariance_of(output, noisy) / divisor, -1.0, 1.0), 0.0)
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
+    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         """The correlations that fit, widened to hold the released number.
 
         Bound:  let C be the covariance, U and V the variances, and t = √(U/V). For r = C/√(UV),
@@ -54,11 +52,9 @@ class CorrelationEstimator(Estimator):
                 and 1/t, or convex. A value r fits if for some such t the sum of noises reaches the left side with the
                 rest of alpha. The left side is linear in r, and the quantile convex: see `fieller`
         """
-        return _interval(output, plan, alpha, numbers, parts)
+        return _interval(output, alpha, numbers)
 
-    def population(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
-    ) -> Interval:
+    def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
         """The correlations that fit noise and sampling: a normal error is one more noise of the correlation.
 
         For alpha from 1/200 on they are quantiles of correlations that the true one may be: those of the noisy totals
@@ -67,25 +63,25 @@ class CorrelationEstimator(Estimator):
         widen the interval, and where they are more than a part alpha of all draws, every correlation fits. For a
         smaller alpha, the ends are those of `interval`.
         """
-        variance = sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts)
+        variance = sampling_variance(output, self.influence(output), alpha)
         if alpha < _SMALLEST:
-            return _interval(output, plan, alpha, numbers, parts, np.sqrt(variance))
-        return widened(_drawn_ends(output, plan, alpha, parts, np.sqrt(variance)), numbers)
+            return _interval(output, alpha, numbers, np.sqrt(variance))
+        return widened(_drawn_ends(output, alpha, np.sqrt(variance)), numbers)
 
-    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+    def influence(self, output: NoisyColumn) -> Influence:
         """(u·v - r/2·(u² + v²)) / n of a row, for the standardized values u and v.
 
         One row's part is largest at an end of the bounds, or near it: a few places are tried.
         """
         (first, _), (second, _), (products, _), (xx, _), (yy, _), (size, _) = output.totals
-        pair = moments_of(output, parts)
+        pair = moments_of(output)
         number, covariance = pair.number, pair.covariance
         (a, b), (g, h) = pair.means, (half or 1.0 for half in pair.halves)
         middles = [
             (float(total.grid.centre), _least(side)) for side in _spreads(output) for total in [side.totals[1][1]]
         ]
         u, v = (
-            np.clip(centre + parts[name] / number - mean**2, max(least, 1e-6 * half**2), half**2)
+            np.clip(centre + output[name] / number - mean**2, max(least, 1e-6 * half**2), half**2)
             for (centre, least), name, mean, half in zip(middles, (xx, yy), (a, b), (g, h), strict=True)
         )
         root = np.sqrt(u * v)
@@ -97,18 +93,18 @@ class CorrelationEstimator(Estimator):
             xx: -r / (2 * u * number),
             yy: -r / (2 * v * number),
         }
-        weights[size] = -sum((weights[name] * parts[name] for name in weights), np.zeros_like(number)) / number
+        weights[size] = -sum((weights[name] * output[name] for name in weights), np.zeros_like(number)) / number
         tried = np.linspace(-1.0, 1.0, 9)
         x, y = ((half * tried[:, None] - mean) / np.sqrt(spread) for mean, half, spread in ((a, g, u), (b, h, v)))
         places = x[:, None] * y[None] - r / 2 * (x[:, None] ** 2 + y[None] ** 2)
         rows = reach_of(output, output.totals[-1][1])[1]
         return Influence(weights, rows * np.abs(places).max(axis=(0, 1)) / number)
 
-    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+    def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
         """Between -1 and 1."""
         return -1.0, 1.0
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """2, the largest there is: values that hardly differ have a correlation that is all noise.
 
         After a release, the interval is far narrower where the values fill their bounds.
@@ -125,35 +121,31 @@ class CorrelationEstimator(Estimator):
 
 
 def _interval(
-    output: ReleasedColumn,
-    plan: NoisePlan,
+    output: NoisyColumn,
     alpha: float,
     numbers: Floats,
-    parts: Parts,
     sampling: Floats | None = None,
 ) -> Interval:
     """The correlations that fit, widened to hold the released number; see `CorrelationEstimator.interval`."""
-    number = parts[output.totals[-1][0]]
-    variances = [variance_interval(replace(side, ddof=0), plan, alpha * ASIDE, parts) for side in _spreads(output)]
+    number = output[output.totals[-1][0]]
+    variances = [variance_interval(replace(side, ddof=0), alpha * ASIDE) for side in _spreads(output)]
     told = np.logical_and(*(v[0] > _least(s) for v, s in zip(variances, _spreads(output), strict=True)))
     safe = [tuple(np.where(told, end, 1.0) for end in ends) for ends in variances]
     ratios = np.sqrt(safe[0][0] / safe[1][1]), np.sqrt(safe[0][1] / safe[1][0])
-    fits, start = _fits(output, plan, alpha, parts, ratios, sampling)
+    fits, start = _fits(output, alpha, ratios, sampling)
     start = np.where(told, np.clip(start, -1.0, 1.0), 0.0)
     return widened((np.where(told & (number >= 1), farthest(fits, start, end), end) for end in (-1.0, 1.0)), numbers)
 
 
-def _drawn_ends(
-    output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts, sampling: Floats
-) -> tuple[Floats, Floats]:
+def _drawn_ends(output: NoisyColumn, alpha: float, sampling: Floats) -> tuple[Floats, Floats]:
     """Quantiles of correlations that the true one of each group may be; see `CorrelationEstimator.population`."""
     rng, ends = np.random.default_rng(0), []
     centres = [float(side.totals[1][1].grid.centre) for side in _spreads(output)]
     shifts = [float(side.totals[0][1].grid.centre - side.totals[1][1].about) for side in _spreads(output)]
     for group, deviation in enumerate(sampling):
-        noises = simulated([plan.of(total) for _, total in output.totals], rng, _DRAWS)
+        noises = simulated([output.noise(total) for _, total in output.totals], rng, _DRAWS)
         x, y, products, xx, yy, number = (
-            parts[name][group] - noise for (name, _), noise in zip(output.totals, noises, strict=True)
+            output[name][group] - noise for (name, _), noise in zip(output.totals, noises, strict=True)
         )
         number = np.maximum(number, 1.0)
         a, b = x / number + shifts[0], y / number + shifts[1]
@@ -167,7 +159,7 @@ def _drawn_ends(
     return low, high
 
 
-def _spreads(output: ReleasedColumn) -> tuple[ReleasedColumn, ReleasedColumn]:
+def _spreads(output: NoisyColumn) -> tuple[NoisyColumn, NoisyColumn]:
     """Each column of a pair as a variance of its own: its sum, its squares, the count, and its bounds."""
     squares = output.totals[3:5]
     first, second = (
@@ -191,21 +183,19 @@ def _least(side: ReleasedColumn) -> float:
 
 
 def _fits(
-    output: ReleasedColumn,
-    plan: NoisePlan,
+    output: NoisyColumn,
     alpha: float,
-    parts: Parts,
     ratios: tuple[Floats, Floats],
     sampling: Floats | None,
 ) -> tuple[Any, Floats]:
     """Whether a correlation fits, and a correlation that does."""
     (_, first), (_, second), (products, product), (xx, squares), (yy, others), (size, count) = output.totals
-    number, least = parts[size], np.maximum(parts[size], 1.0)
-    fit = means_that_fit(output, plan, alpha * ASIDE, parts)
+    number, least = output[size], np.maximum(output[size], 1.0)
+    fit = means_that_fit(output, alpha * ASIDE)
     (m, n), (e, f), (a, b) = fit.ratios, fit.off, fit.widest
     centres = float(squares.grid.centre), float(others.grid.centre)
-    covariance = parts[products] / least - m * n
-    u, v = centres[0] + parts[xx] / least - m**2, centres[1] + parts[yy] / least - n**2
+    covariance = output[products] / least - m * n
+    u, v = centres[0] + output[xx] / least - m**2, centres[1] + output[yy] / least - n**2
     small, large = ratios
     ends = [u / t + v * t for t in ratios]
     between = np.sqrt(np.maximum(u / np.where(v > 0, v, 1.0), 0.0))
@@ -227,12 +217,12 @@ def _fits(
         away = [covariance - r * width for width in widths]
         distance = np.where(away[0] * away[1] <= 0, 0.0, np.minimum(*(np.abs(x) for x in away)))
         terms = [
-            (np.ones_like(r), plan.of(product)),
-            (size / 2 / small, plan.of(squares)),
-            (size / 2 * large, plan.of(others)),
-            (weights[0], plan.of(first)),
-            (weights[1], plan.of(second)),
-            (weights[2], plan.of(count)),
+            (np.ones_like(r), output.noise(product)),
+            (size / 2 / small, output.noise(squares)),
+            (size / 2 * large, output.noise(others)),
+            (weights[0], output.noise(first)),
+            (weights[1], output.noise(second)),
+            (weights[2], output.noise(count)),
         ]
         near = (distance - slack[0] - size * slack[1]) * number
         unclear: NDArray[np.bool_] = (number < 1) | (widths[0] <= 0)

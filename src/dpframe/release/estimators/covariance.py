@@ -12,21 +12,18 @@ from dpframe.arrays import Floats
 from dpframe.plan import Bounds, ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, real, widened
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
-from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
+from dpframe.release.estimators.influence import Influence, NoisyColumn, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean, mean_interval
-from dpframe.release.pricing import NoisePlan
 
 
 class CovarianceEstimator(Estimator):
     """E (x - a)(y - b) - E(x - a)·E(y - b), for the middles a and b, no larger than the bounds allow."""
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         count = np.maximum(real(output.totals[-1][1], noisy), 1.0)
         return covariance_of(output, noisy) * count / np.maximum(count - output.ddof, 1.0)
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
+    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         """The covariances that fit, widened to hold the released number.
 
         Bound:  write X + x, Y + y, P + p and N = n + w for the noisy sums of both columns and of products, measured
@@ -40,25 +37,23 @@ class CovarianceEstimator(Estimator):
                 of alpha, but for alpha/50 for the count in n/(n - 1), is for the sum of noises. Its quantile is a norm
                 of the weights and so convex in C: see `fieller`
         """
-        return self._interval(output, plan, alpha, numbers, parts)
+        return self._interval(output, alpha, numbers)
 
-    def population(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
-    ) -> Interval:
+    def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
         """The covariances that fit noise and sampling: a normal error is one more noise of the covariance."""
-        variance = sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts)
-        return self._interval(output, plan, alpha, numbers, parts, np.sqrt(variance))
+        variance = sampling_variance(output, self.influence(output), alpha)
+        return self._interval(output, alpha, numbers, np.sqrt(variance))
 
-    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+    def influence(self, output: NoisyColumn) -> Influence:
         """((x - a)·(y - b) - C) / n of a row, for the means a and b."""
         (first, _), (second, _), (products, _), *_, (size, _) = output.totals
-        pair = moments_of(output, parts)
+        pair = moments_of(output)
         (a, b), number = pair.means, pair.number
         weights = {
             products: 1 / number,
             first: -b / number,
             second: -a / number,
-            size: (b * parts[first] + a * parts[second] - parts[products]) / number**2,
+            size: (b * output[first] + a * output[second] - output[products]) / number**2,
         }
         (x, g), (y, h) = ((mean, half) for mean, half in zip(pair.means, pair.halves, strict=True))
         largest = ((np.abs(x) + g) * (np.abs(y) + h) + np.abs(pair.covariance)) / number
@@ -67,27 +62,25 @@ class CovarianceEstimator(Estimator):
 
     def _interval(
         self,
-        output: ReleasedColumn,
-        plan: NoisePlan,
+        output: NoisyColumn,
         alpha: float,
         numbers: Floats,
-        parts: Parts,
         sampling: Floats | None = None,
     ) -> Interval:
         (_, first), (_, second), (products, product_), *_, (size, count) = output.totals
-        number, most = parts[size], _most(output)
+        number, most = output[size], _most(output)
         sampled = None if sampling is None else sampling * np.maximum(number, 1.0)
-        fit = means_that_fit(output, plan, alpha * ASIDE, parts)
-        spread = parts[products] / np.maximum(number, 1.0) - fit.ratios[0] * fit.ratios[1]
+        fit = means_that_fit(output, alpha * ASIDE)
+        spread = output[products] / np.maximum(number, 1.0) - fit.ratios[0] * fit.ratios[1]
         rest = alpha * (1 - ASIDE * (3 if output.ddof else 2))
 
         def fits(covariance: Floats) -> NDArray[np.bool_]:
             weight = np.max([np.abs(a * b - covariance) for a, b in fit.corners], axis=0) + fit.beside
             terms = [
-                (np.ones_like(weight), plan.of(product_)),
-                (fit.widest[1], plan.of(first)),
-                (fit.widest[0], plan.of(second)),
-                (weight, plan.of(count)),
+                (np.ones_like(weight), output.noise(product_)),
+                (fit.widest[1], output.noise(first)),
+                (fit.widest[0], output.noise(second)),
+                (weight, output.noise(count)),
             ]
             return reaches((np.abs(covariance - spread) - fit.off[0] * fit.off[1]) * number, terms, rest, sampled) | (
                 number < 1
@@ -95,17 +88,17 @@ class CovarianceEstimator(Estimator):
 
         low, high = (np.clip(farthest(fits, spread, end), -most, most) for end in (-most, most))
         if output.ddof:
-            error = plan.of(count).error(alpha * ASIDE)
+            error = output.noise(count).error(alpha * ASIDE)
             least, largest = divisors(number - error, number + error)
             low = np.where(number < 1, -2 * most, low * np.where(low < 0, largest, least))
             high = np.where(number < 1, 2 * most, high * np.where(high > 0, largest, least))
         return widened((low, high), numbers)
 
-    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+    def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
         """The product of half of each width, either way."""
         return -_most(output), _most(output)
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """The error for any values inside their bounds, as for a variance."""
         if rows is None:
             return None
@@ -113,13 +106,13 @@ class CovarianceEstimator(Estimator):
         (_, g), (_, h) = ((side, _half(side.bounds)) for side in sides(output))
         most = g * h
         means = [
-            expected(plan, [(1.0, total)], count, half, rows, alpha * ASIDE, 2 * half)
+            expected(output, [(1.0, total)], count, half, rows, alpha * ASIDE, 2 * half)
             for total, half in ((first, g), (second, h))
         ]
         terms = [(1.0, product_), (h, first), (g, second)]
-        error = expected(plan, terms, count, 2 * most, rows, alpha * (1 - 3 * ASIDE), 2 * most) + means[0] * means[1]
+        error = expected(output, terms, count, 2 * most, rows, alpha * (1 - 3 * ASIDE), 2 * most) + means[0] * means[1]
         if output.ddof:
-            off = plan.of(count).error(alpha * ASIDE)
+            off = output.noise(count).error(alpha * ASIDE)
             least, largest = (float(x) for x in divisors(np.array(rows - off), np.array(rows + off)))
             error = error * largest + most * (largest - least)
         return min(error, 4 * most)
@@ -143,18 +136,18 @@ class PairMoments:
     halves: tuple[float, float]
 
 
-def moments_of(output: ReleasedColumn, parts: Parts) -> PairMoments:
+def moments_of(output: NoisyColumn) -> PairMoments:
     """What the noisy totals of a pair say."""
     (products, _), (size, _) = output.totals[2], output.totals[-1]
-    number = np.maximum(parts[size], 1.0)
+    number = np.maximum(output[size], 1.0)
     means, halves = [], []
     for side in sides(output):
         name, total = side.totals[0]
         half = _half(side.bounds)
-        means.append(np.clip(parts[name] / number + _shift(side.bounds, total), -half, half))
+        means.append(np.clip(output[name] / number + _shift(side.bounds, total), -half, half))
         halves.append(half)
     most = _most(output)
-    covariance = np.clip(parts[products] / number - means[0] * means[1], -most, most)
+    covariance = np.clip(output[products] / number - means[0] * means[1], -most, most)
     return PairMoments((means[0], means[1]), covariance, number, (halves[0], halves[1]))
 
 
@@ -177,7 +170,7 @@ class MeansThatFit:
         return self.widest[1] * abs(self.shifts[0]) + self.widest[0] * abs(self.shifts[1])
 
 
-def sides(output: ReleasedColumn) -> tuple[ReleasedColumn, ReleasedColumn]:
+def sides(output: NoisyColumn) -> tuple[NoisyColumn, NoisyColumn]:
     """Each column of a pair as a mean of its own: its sum, the count, and its bounds."""
     assert output.bounds_beside is not None
     count = output.totals[-1]
@@ -187,15 +180,15 @@ def sides(output: ReleasedColumn) -> tuple[ReleasedColumn, ReleasedColumn]:
     )
 
 
-def means_that_fit(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> MeansThatFit:
+def means_that_fit(output: NoisyColumn, alpha: float) -> MeansThatFit:
     """Where the means of both columns surely are, each but with probability alpha."""
-    number = np.maximum(parts[output.totals[-1][0]], 1.0)
+    number = np.maximum(output[output.totals[-1][0]], 1.0)
     ratios, off, widest, ends, shifts = [], [], [], [], []
     for side in sides(output):
         name, total = side.totals[0]
         middle, shift = _middle(side.bounds), _shift(side.bounds, total)
-        near, far = (end - middle for end in mean_interval(side, plan, alpha, parts))
-        ratio = parts[name] / number + shift
+        near, far = (end - middle for end in mean_interval(side, alpha))
+        ratio = output[name] / number + shift
         ratios.append(ratio)
         off.append(np.maximum(np.abs(ratio - near), np.abs(far - ratio)))
         widest.append(np.maximum(np.abs(near), np.abs(far)))
@@ -207,7 +200,7 @@ def means_that_fit(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts:
     )
 
 
-def covariance_of(output: ReleasedColumn, noisy: Noisy) -> Any:
+def covariance_of(output: NoisyColumn, noisy: Noisy) -> Any:
     """The covariance with divisor n from noisy totals, no larger in size than the bounds allow."""
     _, _, (_, products), *_, (_, count) = output.totals
     number = np.maximum(real(count, noisy), 1.0)

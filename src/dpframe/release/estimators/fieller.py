@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats
 from dpframe.plan import Total
 from dpframe.release.estimators.base import Interval
-from dpframe.release.pricing import Joint, Noise, NoisePlan
+from dpframe.release.estimators.influence import NoisyColumn
+from dpframe.release.pricing import Joint, Noise
 from dpframe.theory.formulas.error import (
     gaussian_sum_reaches,
     laplace_sum_reaches,
@@ -42,7 +43,7 @@ _TOGETHER = 2**13  # groups whose arrays stay in the processor's cache
 
 
 def expected(
-    plan: NoisePlan,
+    output: NoisyColumn,
     terms: Sequence[tuple[float, Total]],
     count: Total,
     weight: float,
@@ -57,9 +58,9 @@ def expected(
     """
 
     def fits(error: Floats) -> NDArray[np.bool_]:
-        parts = [(np.full_like(error, x), plan.of(total)) for x, total in terms]
+        parts = [(np.full_like(error, x), output.noise(total)) for x, total in terms]
         size = error * rows - pull * np.maximum(weight - error, 0.0)
-        return reaches(size, [*parts, (weight + error, plan.of(count))], alpha)
+        return reaches(size, [*parts, (weight + error, output.noise(count))], alpha)
 
     inside, outside = 0.0, most
     if fits(np.array([most])).item():

@@ -11,9 +11,8 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.plan import Bounds, ReleasedColumn
 from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, bounds_of, widened
-from dpframe.release.estimators.influence import Parts
+from dpframe.release.estimators.influence import NoisyColumn
 from dpframe.release.estimators.mean import MeanEstimator
-from dpframe.release.pricing import NoisePlan
 
 _LOGS = MeanEstimator()
 
@@ -23,29 +22,27 @@ class GeometricMeanEstimator(Estimator):
 
     shrinks = True
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
-        return _exponential(output, _LOGS.value(_of_logs(output), noisy, plan))
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
+        return _exponential(output, _LOGS.value(_of_logs(output), noisy))
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
+    def interval(self, output: NoisyColumn, alpha: float, released: Floats, rows: Floats | None) -> Interval:
         """Exponentials of the ends of the interval of the mean of logarithms; it holds as often, for they only grow."""
-        ends = _LOGS.interval(_of_logs(output), plan, alpha, np.log(released), parts, rows)
+        ends = _LOGS.interval(_of_logs(output), alpha, np.log(released), rows)
         return widened((_exponential(output, end) for end in ends), released)
 
-    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+    def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
         """The bounds."""
         return bounds_of(output)
 
-    def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
+    def compared(self, output: NoisyColumn) -> Compared:
         """Means of logarithms beside that of all groups together."""
-        return _LOGS.compared(_of_logs(output), plan, parts)
+        return _LOGS.compared(_of_logs(output))
 
-    def from_ratio(self, output: ReleasedColumn, ratios: Floats, parts: Parts) -> Floats:
+    def from_ratio(self, output: NoisyColumn, ratios: Floats) -> Floats:
         """The exponential of the mean of logarithms."""
         return np.asarray(_exponential(output, ratios))
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """Whatever the values in their bounds are.
 
         Bound:  let e bound the error of the mean of logarithms. Of the true and the released geometric mean, both in
@@ -53,14 +50,14 @@ class GeometricMeanEstimator(Estimator):
                 b·(1 - exp(-e)) <= high·(1 - exp(-e)) apart, and never more than the width of the bounds
         """
         assert output.bounds is not None
-        error = _LOGS.expected_error(_of_logs(output), plan, alpha, rows)
+        error = _LOGS.expected_error(_of_logs(output), alpha, rows)
         if error is None:
             return None
         low, high = float(output.bounds.lower), float(output.bounds.upper)
         return min(-high * math.expm1(-error), high - low)
 
 
-def _of_logs(output: ReleasedColumn) -> ReleasedColumn:
+def _of_logs(output: NoisyColumn) -> NoisyColumn:
     """The mean of logarithms that a geometric mean is made of."""
     assert output.bounds is not None
     return replace(output, bounds=Bounds(*(math.log(end) for end in output.bounds)))

@@ -16,17 +16,39 @@ narrow, the more so the less noise there is. What follows from noisy totals has 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 
 import numpy as np
 
 from dpframe.arrays import Floats, Integers
 from dpframe.plan import INFLUENCE_MOST, ReleasedColumn, Total
-from dpframe.release.pricing import NoisePlan
+from dpframe.release.pricing import Noise, NoisePlan
 from dpframe.theory.formulas.error import variance_allowance
 
 Parts = Mapping[str, Floats]  # noisy totals under a derived column, by name (column unit)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyColumn(ReleasedColumn):
+    """A released column with the noise of its totals, and the totals as they were drawn."""
+
+    plan: NoisePlan
+    parts: Parts = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, output: ReleasedColumn, plan: NoisePlan, parts: Parts | None = None) -> NoisyColumn:
+        """A released column with its noise."""
+        own = {part.name: getattr(output, part.name) for part in fields(ReleasedColumn)}
+        return cls(**own, plan=plan, parts=parts or {})
+
+    def __getitem__(self, name: str) -> Floats:
+        """A noisy total by its name (column unit)."""
+        return self.parts[name]
+
+    def noise(self, total: Total) -> Noise:
+        """The noise of a total."""
+        return self.plan.of(total)
 
 
 @dataclass(frozen=True)
@@ -98,30 +120,28 @@ def influence_weights(output: ReleasedColumn, total: Total, influence: Influence
     return np.rint(np.array(columns)).T.astype(np.int64)
 
 
-def sampling_variance(
-    output: ReleasedColumn, plan: NoisePlan, influence: Influence, alpha: float, parts: Parts
-) -> Floats:
+def sampling_variance(output: NoisyColumn, influence: Influence, alpha: float) -> Floats:
     """Σ ψ² over people with its allowance (square of the unit of the statistic): see `variance_allowance`."""
-    return sampled_influence(output, plan, influence, parts).upper(alpha)
+    return sampled_influence(output, influence).upper(alpha)
 
 
-def sampled_influence(output: ReleasedColumn, plan: NoisePlan, influence: Influence, parts: Parts) -> Sampled:
+def sampled_influence(output: NoisyColumn, influence: Influence) -> Sampled:
     """Σ ψ² over people as released, with its noise."""
     squared = influence_moment(output)
     assert squared is not None
     name, total = squared
     square, moment = influence.clip**2, total.moment
     assert moment is not None
-    value, deviation = parts[name], plan.of(total).deviation
+    value, deviation = output[name], output.noise(total).deviation
     if moment.counts is not None:  # half of the largest square was taken away for each row
         rows, count = output.totals[-1]
         per_row = float(moment.slope * total.unit * Fraction(2**count.fraction, 2**moment.rows_shift))
-        value = value + per_row * parts[rows]
-        deviation = float(np.hypot(deviation, per_row * plan.of(count).deviation))
-    return Sampled(value * square, square * deviation / np.sqrt(2), _noise_variance(output, plan, influence))
+        value = value + per_row * output[rows]
+        deviation = float(np.hypot(deviation, per_row * output.noise(count).deviation))
+    return Sampled(value * square, square * deviation / np.sqrt(2), _noise_variance(output, influence))
 
 
-def covariances(output: ReleasedColumn, plan: NoisePlan, influence: Influence, parts: Parts) -> tuple[Floats, Floats]:
+def covariances(output: NoisyColumn, influence: Influence) -> tuple[Floats, Floats]:
     """Σ ψ·ψ' over people for each two groups, and the scale of Laplace noise with the variance of the noise in it.
 
     Input:  a column whose release paid for them
@@ -135,12 +155,12 @@ def covariances(output: ReleasedColumn, plan: NoisePlan, influence: Influence, p
         assert total.moment is not None
         place, clip = total.moment.place, influence.clip
         worth = clip[:place] * clip[place]
-        values[:place, place] = values[place, :place] = parts[name][:place] * worth
-        scales[:place, place] = scales[place, :place] = plan.of(total).deviation / np.sqrt(2) * worth
+        values[:place, place] = values[place, :place] = output[name][:place] * worth
+        scales[:place, place] = scales[place, :place] = output.noise(total).deviation / np.sqrt(2) * worth
     return values, scales
 
 
-def _noise_variance(output: ReleasedColumn, plan: NoisePlan, influence: Influence) -> Floats:
+def _noise_variance(output: NoisyColumn, influence: Influence) -> Floats:
     """The variance that the noise of the totals gives to the statistic."""
-    terms = [(influence.weights[name] * plan.of(total).deviation) ** 2 for name, total in output.totals]
+    terms = [(influence.weights[name] * output.noise(total).deviation) ** 2 for name, total in output.totals]
     return np.asarray(np.sum(terms, axis=0))

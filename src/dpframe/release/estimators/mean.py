@@ -13,9 +13,9 @@ from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, bounds_of, half_width, real, widened
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, farthest_by_group, reaches, scales
-from dpframe.release.estimators.influence import Influence, Parts, Sampled
+from dpframe.release.estimators.influence import Influence, NoisyColumn, Sampled
 from dpframe.release.estimators.sampling import mean_influence, mean_population, sampled_mean
-from dpframe.release.pricing import Noise, NoisePlan
+from dpframe.release.pricing import Noise
 from dpframe.theory.formulas.error import sum_error
 
 
@@ -24,39 +24,35 @@ class MeanEstimator(Estimator):
 
     shrinks = True
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         (_, total), (_, count) = output.totals
-        return mean_of(output, real(total, noisy), real(count, noisy), plan.of(total).deviation)
+        return mean_of(output, real(total, noisy), real(count, noisy), output.noise(total).deviation)
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
+    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         """Fieller's set, widened to hold the released number, which may be shrunk towards the centre."""
-        return widened(mean_interval(output, plan, alpha, parts), numbers, output.ticks)
+        return widened(mean_interval(output, alpha), numbers, output.ticks)
 
-    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+    def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
         """The bounds."""
         return bounds_of(output)
 
-    def population(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
-    ) -> Interval:
+    def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
         """The means that fit noise and sampling, widened to hold the released number."""
-        return widened(mean_population(output, plan, alpha, parts), numbers, output.ticks)
+        return widened(mean_population(output, alpha), numbers, output.ticks)
 
-    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+    def influence(self, output: NoisyColumn) -> Influence:
         """(S_u - d·N_u) / n of a person, with d the distance of the mean from the middle."""
-        return mean_influence(output, parts)
+        return mean_influence(output)
 
-    def sampled(self, output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled:
+    def sampled(self, output: NoisyColumn, numbers: Floats) -> Sampled:
         """The sampling variance from second moments."""
-        return sampled_mean(output, plan, parts)
+        return sampled_mean(output)
 
-    def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
+    def compared(self, output: NoisyColumn) -> Compared:
         """Means beside the mean of all groups together: n·(m - μ) + z - (μ - centre)·w, with the noises z and w."""
-        return compared_means(output, plan, parts)
+        return compared_means(output)
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """The error for any values inside their bounds.
 
         Bound:  with n values known and N = n + w, |released mean - m| > e needs z - (m + e)·w > e·n or -z + (m - e)·w >
@@ -69,12 +65,12 @@ class MeanEstimator(Estimator):
             return None
         half = half_width(output)
         total, count = output.totals[0][1], output.totals[-1][1]
-        mean = expected(plan, [(1.0, total)], count, half, rows, alpha, 2 * half)
-        least = rows - plan.of(count).error(alpha * ASIDE)
+        mean = expected(output, [(1.0, total)], count, half, rows, alpha, 2 * half)
+        least = rows - output.noise(count).error(alpha * ASIDE)
         if least <= 0 or not half:
             return max(mean, half) * output.ticks
-        pull = (plan.of(total).deviation / half) ** 2 / least
-        pull_error = expected(plan, [(1.0, total)], count, half, rows, alpha * (1 - ASIDE), 2 * half, pull)
+        pull = (output.noise(total).deviation / half) ** 2 / least
+        pull_error = expected(output, [(1.0, total)], count, half, rows, alpha * (1 - ASIDE), 2 * half, pull)
         return min(pull_error, max(mean, half)) * output.ticks
 
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
@@ -85,29 +81,29 @@ class MeanEstimator(Estimator):
         return np.hypot(values.lost(low, high), noise * np.hypot((last - first) / 2, mean - (last + first) / 2))
 
 
-def compared_means(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
+def compared_means(output: NoisyColumn) -> Compared:
     """The means of groups beside the mean of all groups together, of a column whose totals begin with a sum."""
     assert output.bounds is not None
     (name, total), (size, count) = output.totals[0], output.totals[-1]
-    noise, sizes = plan.of(total).deviation, parts[size]
-    common = float(mean_of(output, parts[name].sum(), sizes.sum(), noise * len(sizes) ** 0.5))
+    noise, sizes = output.noise(total).deviation, output[size]
+    common = float(mean_of(output, output[name].sum(), sizes.sum(), noise * len(sizes) ** 0.5))
     distance = common - float(total.grid.centre)
-    deviation = float(np.hypot(noise, distance * plan.of(count).deviation))
+    deviation = float(np.hypot(noise, distance * output.noise(count).deviation))
     return Compared(
         common,
-        parts[name] - distance * sizes,
+        output[name] - distance * sizes,
         sizes,
         np.full(len(sizes), deviation),
         float(output.bounds.lower),
         float(output.bounds.upper),
         half_width(output),
-        heavy=is_heavy(plan, total, count),
+        heavy=is_heavy(output, total, count),
     )
 
 
-def is_heavy(plan: NoisePlan, *totals: Total) -> bool:
+def is_heavy(output: NoisyColumn, *totals: Total) -> bool:
     """Whether some noise has heavier tails than normal noise."""
-    return not all(noise.exact or noise.added.normal for noise in map(plan.of, totals))
+    return not all(noise.exact or noise.added.normal for noise in map(output.noise, totals))
 
 
 def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) -> Any:
@@ -136,13 +132,13 @@ def bounded_mean(output: ReleasedColumn, total: Any, count: Any, centre: float) 
     return np.clip(centre + total / np.maximum(count, 1.0), float(output.bounds.lower), float(output.bounds.upper))
 
 
-def mean_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+def mean_interval(output: NoisyColumn, alpha: float) -> Interval:
     """Fieller's set, inside the bounds."""
     assert output.bounds is not None
     (name, total), (size, count) = output.totals[0], output.totals[-1]
-    number, centre = parts[size], float(total.grid.centre)
-    ratio = parts[name] / np.maximum(number, 1.0)
-    sum_noise, count_noise = plan.of(total), plan.of(count)
+    number, centre = output[size], float(total.grid.centre)
+    ratio = output[name] / np.maximum(number, 1.0)
+    sum_noise, count_noise = output.noise(total), output.noise(count)
 
     def fits(mean: Floats, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
         terms = [(np.ones_like(mean), sum_noise), (np.abs(mean), count_noise)]
@@ -155,7 +151,7 @@ def mean_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: 
 
 
 def merged_mean_interval(
-    output: ReleasedColumn, plan: NoisePlan, alpha: float, total: float, number: float, groups: int
+    output: NoisyColumn, alpha: float, total: float, number: float, groups: int
 ) -> tuple[float, float]:
     """The interval that holds the mean over several groups with probability 1 - alpha (column unit).
 
@@ -177,7 +173,7 @@ def merged_mean_interval(
         (mean,) = means
         normal = 0.0
         terms: list[tuple[Floats, Noise]] = []
-        for weight, noise in ((1.0, plan.of(sum_part)), (abs(mean), plan.of(count_part))):
+        for weight, noise in ((1.0, output.noise(sum_part)), (abs(mean), output.noise(count_part))):
             unit = weight * float(noise.allotment.total.unit)
             terms.append((np.array([unit]), noise))
             normal += groups * sum((deviation * unit) ** 2 for deviation in noise.added.normals)

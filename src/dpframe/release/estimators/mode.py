@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Noisy
-from dpframe.release.pricing import NoisePlan
+from dpframe.release.estimators.influence import NoisyColumn
 
 
 class ModeEstimator(Estimator):
@@ -14,20 +13,20 @@ class ModeEstimator(Estimator):
 
     is_number = False
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         ((_, total),) = output.totals
         return noisy[total.key]
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """In rows: see `rows_fewer`."""
-        return rows_fewer(output, plan, alpha)
+        return rows_fewer(output, alpha)
 
 
-def rows_fewer(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
+def rows_fewer(output: NoisyColumn, alpha: float) -> float:
     """Rows (count) that a released value may lack beside the most frequent value not released before it.
 
     Bound:  exceeded with probability at most alpha, whatever the data: see `fewer_rows`
     """
     ((_, total),) = output.totals
-    noise = plan.of(total)
+    noise = output.noise(total)
     return 0.0 if noise.exact else noise.choice.rows_fewer(len(total.values), alpha, float(total.unit))

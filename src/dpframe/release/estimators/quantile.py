@@ -10,9 +10,8 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.plan import FEW, ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, bounds_of
-from dpframe.release.estimators.influence import Parts
+from dpframe.release.estimators.influence import NoisyColumn
 from dpframe.release.estimators.rank_tree import tree_expected_error, tree_interval, tree_values
-from dpframe.release.pricing import NoisePlan
 from dpframe.theory.formulas.loss import BEYOND, PRIOR, fade
 
 _WHOLE = (-(2.0**63), 2.0**63 - 1024)  # the ends of floats that are whole numbers of 64 bits: a time may round beyond
@@ -21,7 +20,7 @@ _WHOLE = (-(2.0**63), 2.0**63 - 1024)  # the ends of floats that are whole numbe
 class QuantileEstimator(Estimator):
     """The value of the chosen candidate."""
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         ((_, total),) = output.totals
         assert total.candidates is not None
         if total.is_tree:
@@ -30,9 +29,7 @@ class QuantileEstimator(Estimator):
             values = total.candidates.points(noisy[total.key])
         return np.clip(np.rint(values), *_WHOLE).astype(np.int64) if output.whole else values
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
+    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         """The interval that was paid for, see `formulas.error.quantile_interval`; else that of `_choice_error`.
 
         The interval of a tree is free, see `FittedRanks.reach`. The interval of `_choice_error` holds only for values
@@ -41,31 +38,31 @@ class QuantileEstimator(Estimator):
         """
         (least, most), total = bounds_of(output), output.totals[0][1]
         if total.is_tree:
-            return tree_interval(output, alpha, numbers, parts, (least, most))
+            return tree_interval(output, alpha, numbers, (least, most))
         if total.ci is None:
-            return _likely(output, plan, alpha, numbers, rows)
-        low, high = (np.clip(parts[name] * output.ticks, least, most) for name in end_names(output.name))
+            return _likely(output, alpha, numbers, rows)
+        low, high = (np.clip(output[name] * output.ticks, least, most) for name in end_names(output.name))
         if total.surely(alpha):
             return low, high
-        lower, upper = _likely(output, plan, alpha, numbers, rows)
+        lower, upper = _likely(output, alpha, numbers, rows)
         return np.minimum(low, lower), np.maximum(high, upper)
 
-    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+    def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
         """The bounds."""
         return bounds_of(output)
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """The error for values as dense as `_choice_error` assumes; for a tree, as dense as evenly spread values."""
         if rows is None:
             return None
         if output.totals[0][1].is_tree:
-            return tree_expected_error(output, plan, alpha, rows)
+            return tree_expected_error(output, alpha, rows)
         assert output.bounds is not None
         reach = float(output.bounds.upper - output.bounds.lower)
-        if rows <= _least_rows(output, plan, alpha):
+        if rows <= _least_rows(output, alpha):
             return reach * output.ticks
-        rank, shift = _public_shift(output, plan, np.array(rows))
-        error = _choice_error(output, plan, alpha, rows) + max(rank, 1 - rank) * reach * float(shift)
+        rank, shift = _public_shift(output, np.array(rows))
+        error = _choice_error(output, alpha, rows) + max(rank, 1 - rank) * reach * float(shift)
         error = min(error, reach)
         return (float(math.ceil(error)) if output.whole else error) * output.ticks
 
@@ -75,9 +72,7 @@ def end_names(name: str) -> tuple[str, str]:
     return f"{name}.low", f"{name}.high"
 
 
-def _likely(
-    output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, rows: Floats | None
-) -> tuple[Floats, Floats]:
+def _likely(output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> tuple[Floats, Floats]:
     """The interval of a quantile by `_choice_error`; the bounds if the number of values is unknown."""
     assert output.bounds is not None
     least, most = (float(end) * output.ticks for end in output.bounds)
@@ -88,13 +83,13 @@ def _likely(
     step = 10.0 ** (np.floor(np.log10(dense_rows)) - 1)
     # Round down to two digits, so that groups of about one size share a figure.
     dense_rows = np.floor(dense_rows / step) * step
-    by_rows = {n: _choice_error(output, plan, alpha, n) for n in np.unique(dense_rows)}
+    by_rows = {n: _choice_error(output, alpha, n) for n in np.unique(dense_rows)}
     errors = np.array([by_rows[n] for n in dense_rows], np.float64) * output.ticks
-    rank, shift = _public_shift(output, plan, dense_rows)
+    rank, shift = _public_shift(output, dense_rows)
     still = least + rank * (most - least)
     lower, upper = numbers - errors, numbers + errors
     lower, upper = lower - np.maximum(still - lower, 0) * shift, upper + np.maximum(upper - still, 0) * shift
-    enough = rows > _least_rows(output, plan, alpha)
+    enough = rows > _least_rows(output, alpha)
     return np.where(enough, np.maximum(lower, least), least), np.where(enough, np.minimum(upper, most), most)
 
 
@@ -111,7 +106,7 @@ def _sparser(output: ReleasedColumn, place: Floats) -> Floats:
         return np.asarray(np.minimum(rank / place, (1 - rank) / (1 - place)))
 
 
-def _public_shift(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tuple[float, Floats]:
+def _public_shift(output: NoisyColumn, rows: Floats) -> tuple[float, Floats]:
     """The rank of a quantile, and how far public rows added to a group move it at most.
 
     Output: the shift is relative to the distance from the choice to the point a part `rank` of the way between the
@@ -121,7 +116,7 @@ def _public_shift(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tupl
             differs by w·d rows from the choice for the group alone, and these rows lie within w·d/rows of it
     """
     ((_, total),) = output.totals
-    return float(total.rank or 0), _public_rows(total, plan.of(total).scale * float(total.unit), rows) / rows
+    return float(total.rank or 0), _public_rows(total, output.noise(total).scale * float(total.unit), rows) / rows
 
 
 def _public_rows(total: Total, scale: float, rows: Floats) -> Floats:
@@ -131,7 +126,7 @@ def _public_rows(total: Total, scale: float, rows: Floats) -> Floats:
     return np.maximum(PRIOR * scale - rows / fade(total.rank), 0)
 
 
-def _least_rows(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
+def _least_rows(output: NoisyColumn, alpha: float) -> float:
     """How many values a group must have so that its quantile is among them, not in an empty part of the bounds.
 
     Bound:  a candidate above all values splits them worse by 1 - q of the values, one below by q of them. Public rows
@@ -142,7 +137,7 @@ def _least_rows(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
             more than the number of values, in scales, which is below 1,024 wherever this limit matters
     """
     ((_, total),) = output.totals
-    rank, scale = float(total.rank or 0), plan.of(total).scale * float(total.unit)
+    rank, scale = float(total.rank or 0), output.noise(total).scale * float(total.unit)
     candidates = 1 if total.candidates is None else total.candidates.count
     if not total.between:
         return 0.0
@@ -150,7 +145,7 @@ def _least_rows(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
     return scale * max((beyond + PRIOR * rank) / (1 - rank), (beyond + PRIOR * (1 - rank)) / rank)
 
 
-def _choice_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float) -> float:
+def _choice_error(output: NoisyColumn, alpha: float, rows: float) -> float:
     """Error of a quantile if values around it are as dense as `rows` values spread evenly (column unit).
 
     Bound:  a mechanism's guarantee is about ranks: a candidate that splits the rows worse by `scale` more rows is e
@@ -168,7 +163,7 @@ def _choice_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: f
     last = candidates.count - 1
     if not last:
         return 0.0
-    scale = plan.of(total).scale * float(total.unit)  # in rows
+    scale = output.noise(total).scale * float(total.unit)  # in rows
     each = rows / last
     away = _distances(last)
     public = float(_public_rows(total, scale, np.array(rows))) / scale / last  # in scales
@@ -180,7 +175,7 @@ def _choice_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: f
     many = np.concatenate([[1.0], 2 * np.diff(away)])
     a_row = 1 / scale if candidates.count <= FEW else (1 / scale - math.expm1(-1 / scale)) / 2
     gaps = nearest * (each * a_row + public)
-    steps = plan.of(total).choice.error_among(gaps, away, alpha, many) + beyond / each + 1
+    steps = output.noise(total).choice.error_among(gaps, away, alpha, many) + beyond / each + 1
     error = min(steps, last) * float(candidates.step)
     return float(math.ceil(error)) if output.whole else error
 

@@ -11,8 +11,7 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.plan import Candidates, Formula, ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy
-from dpframe.release.estimators.influence import Parts
-from dpframe.release.pricing import NoisePlan
+from dpframe.release.estimators.influence import NoisyColumn
 from dpframe.theory.formulas.error import normal_error, unimodal_error
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
@@ -22,25 +21,23 @@ _ALPHAS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)  # intervals that are kept: a rele
 class CdfEstimator(Estimator):
     """The part of the values that are at most a point."""
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         assert output.point is not None
         assert output.bounds is not None
         low, high = float(output.bounds.lower), float(output.bounds.upper)
         even = (output.point - low) / (high - low) if high > low else 1.0
         return noisy[output.totals[0][1].key].shares(_place(output.totals[0][1], output.point), even)
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
-        return tree_interval(output, alpha, numbers, parts, (0.0, 1.0))
+    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
+        return tree_interval(output, alpha, numbers, (0.0, 1.0))
 
-    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+    def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
         """A share is between 0 and 1."""
         return 0.0, 1.0
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """The error of a share for this many values, at most 1."""
-        return None if rows is None else min(_rank_error(output, plan, alpha) / rows, 1.0)
+        return None if rows is None else min(_rank_error(output, alpha) / rows, 1.0)
 
     def constant_error(self, output: ReleasedColumn) -> float | None:
         """That of one half, since a share lies between 0 and 1."""
@@ -78,9 +75,7 @@ def tree_ends(output: ReleasedColumn, noisy: Noisy) -> dict[str, Floats]:
     return ends
 
 
-def tree_interval(
-    output: ReleasedColumn, alpha: float, numbers: Floats, parts: Parts, ends: tuple[float, float]
-) -> Interval:
+def tree_interval(output: NoisyColumn, alpha: float, numbers: Floats, ends: tuple[float, float]) -> Interval:
     """The kept interval of at least this confidence, inside the ends; all between these beyond the confidences kept.
 
     It is widened to the released number, which may be beside it, since that follows from other estimates too.
@@ -88,12 +83,12 @@ def tree_interval(
     least, most = ends
     kept = [tried for tried in _ALPHAS if tried <= alpha * (1 + 1e-9)]
     if kept:
-        low, high = (np.clip(parts[name] * output.ticks, least, most) for name in _names(output, kept[0]))
+        low, high = (np.clip(output[name] * output.ticks, least, most) for name in _names(output, kept[0]))
         return np.minimum(low, numbers), np.maximum(high, numbers)
     return np.full(numbers.shape, least), np.full(numbers.shape, most)
 
 
-def tree_expected_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float) -> float:
+def tree_expected_error(output: NoisyColumn, alpha: float, rows: float) -> float:
     """Error of a quantile for values that are at least as dense as `rows` values spread evenly (released unit).
 
     Bound:  a rank that is off by e rows is e/rows of the bounds away. One step of the candidates is added
@@ -102,17 +97,17 @@ def tree_expected_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, r
     ((_, total),) = output.totals
     assert total.candidates is not None
     reach = float(output.bounds.upper - output.bounds.lower)
-    error = min(_rank_error(output, plan, alpha) / rows * reach + float(total.candidates.step), reach)
+    error = min(_rank_error(output, alpha) / rows * reach + float(total.candidates.step), reach)
     return (float(math.ceil(error)) if output.whole else error) * output.ticks
 
 
-def _rank_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
+def _rank_error(output: NoisyColumn, alpha: float) -> float:
     """How many rows a rank is off with probability at most alpha, at the places where it is off the most.
 
     Bound:  the fit is off by this much at one border. The quantile is where the fit crosses its rank, so this is an
             expected error; intervals after the release do not stand on it
     """
-    noise = plan.of(output.totals[0][1])
+    noise = output.noise(output.totals[0][1])
     tree = noise.tree
     assert tree is not None
     deviation = noise.mechanism.deviation * float(noise.allotment.total.unit)

@@ -13,14 +13,13 @@ from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, bounds_of, half_width, real, widened
 from dpframe.release.estimators.fieller import expected, farthest, reaches
-from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
-from dpframe.release.pricing import NoisePlan
+from dpframe.release.estimators.influence import Influence, NoisyColumn, reach_of, sampling_variance
 
 
 class RatioEstimator(Estimator):
     """A sum over a sum that is 0 or more; with bounds, a weighted mean of values inside them."""
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         """S·T / (T² + c) with T = max(divisor, 0): where noise is all there is, it is 0 (the middle for a mean).
 
         For a ratio c is the variance of the divisor's noise: noise in T raises S/T by about that part. For a weighted
@@ -29,15 +28,13 @@ class RatioEstimator(Estimator):
         (_, over), (_, under) = output.totals
         total, whole = real(over, noisy), np.maximum(real(under, noisy), 0.0)
         if output.bounds is None:
-            ratio = _drawn(total, whole, plan.of(under).deviation)
+            ratio = _drawn(total, whole, output.noise(under).deviation)
             return ratio
         half = half_width(output)
-        ratio = _drawn(total, whole, plan.of(over).deviation / half if half else 0.0)
+        ratio = _drawn(total, whole, output.noise(over).deviation / half if half else 0.0)
         return np.clip(float(output.about) + ratio, float(output.bounds.lower), float(output.bounds.upper))
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
+    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         """Fieller's set, widened to hold the released number. Where the divisor may be 0, it has no end.
 
         Bound:  write S + z and T + w for the noisy sums, and R = S/T. Then S + z - R·(T + w) = z - R·w exactly. A ratio
@@ -47,15 +44,13 @@ class RatioEstimator(Estimator):
                 away from the released ratio leaves the set at most once, since the quantile is a norm: see `fieller`
         Source: Fieller 1954, Journal of the Royal Statistical Society B 16
         """
-        return _interval(output, plan, alpha, numbers, parts)
+        return _interval(output, alpha, numbers)
 
-    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+    def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
         """The bounds of a weighted mean; a ratio may be anything."""
         return (-np.inf, np.inf) if output.bounds is None else bounds_of(output)
 
-    def population(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
-    ) -> Interval:
+    def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
         """The ratios that fit noise and sampling.
 
         Bound:  for a ratio R beside the released r, the sampling error of S - R·T is about normal with the variance
@@ -64,16 +59,16 @@ class RatioEstimator(Estimator):
                 (Cochran 1977, "Sampling Techniques", chapter 6). So few people have wide intervals
         """
         (_, _), (divisor, under) = output.totals
-        whole = np.where(parts[divisor] > 0, parts[divisor], 1.0)  # where it is not, every ratio fits
-        variance = sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts)
+        whole = np.where(output[divisor] > 0, output[divisor], 1.0)  # where it is not, every ratio fits
+        variance = sampling_variance(output, self.influence(output), alpha)
         spread = np.sqrt(variance) * whole, np.sqrt(reach_of(output, under)[1] * whole)
-        return _interval(output, plan, alpha, numbers, parts, spread)
+        return _interval(output, alpha, numbers, spread)
 
-    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+    def influence(self, output: NoisyColumn) -> Influence:
         """(S_u - r·T_u) / T of a person, which is largest at a corner of what a person can add."""
         (name, over), (divisor, under) = output.totals
-        whole = np.maximum(parts[divisor], _largest(under) or 1.0)
-        ratio = parts[name] / whole
+        whole = np.maximum(output[divisor], _largest(under) or 1.0)
+        ratio = output[name] / whole
         if output.bounds is None:
             corners = [np.abs(s - ratio * t) for s in reach_of(output, over) for t in reach_of(output, under)]
         else:
@@ -83,7 +78,7 @@ class RatioEstimator(Estimator):
         largest = np.max(corners, axis=0) / whole
         return Influence({name: 1 / whole, divisor: -ratio / whole}, largest)
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """The error where the divisor's values are, on average, in the middle of their bounds.
 
         It is not known before a release how large the divisor is. That of n rows in the middle of the bounds [a, b] is
@@ -97,7 +92,7 @@ class RatioEstimator(Estimator):
         if not middle:
             return None
         most = size / middle if output.bounds is None else half_width(output)
-        return expected(plan, [(1.0, over)], under, most, rows * middle, alpha, 2 * most)
+        return expected(output, [(1.0, over)], under, most, rows * middle, alpha, 2 * most)
 
     def constant_error(self, output: ReleasedColumn) -> float | None:
         """Half the width of the bounds of a weighted mean; no bounds hold any other ratio."""
@@ -109,11 +104,9 @@ class RatioEstimator(Estimator):
 
 
 def _interval(
-    output: ReleasedColumn,
-    plan: NoisePlan,
+    output: NoisyColumn,
     alpha: float,
     numbers: Floats,
-    parts: Parts,
     spread: tuple[Floats, Floats] | None = None,
 ) -> Interval:
     """The ratios that fit, widened to hold the released number.
@@ -122,7 +115,7 @@ def _interval(
             each unit of |R - r|; None for the noise alone
     """
     (name, over), (divisor, under) = output.totals
-    total, whole, unit = parts[name], parts[divisor], _scale(output)
+    total, whole, unit = output[name], output[divisor], _scale(output)
     positive = np.where(whole > 0, whole, 1.0)  # where it is not, every ratio fits
     with np.errstate(over="ignore"):
         ratio = np.clip(total / positive, -1e300, 1e300)
@@ -131,7 +124,7 @@ def _interval(
     def fits(angle: Floats) -> NDArray[np.bool_]:
         one, slope = np.cos(angle), unit * np.sin(angle)
         sampled = None if spread is None else np.hypot(one * spread[0], (slope - one * ratio) * spread[1])
-        terms = [(np.abs(one), plan.of(over)), (np.abs(slope), plan.of(under))]
+        terms = [(np.abs(one), output.noise(over)), (np.abs(slope), output.noise(under))]
         return reaches(np.abs(one * total - slope * whole), terms, alpha, sampled) | (whole <= 0)
 
     ends = []

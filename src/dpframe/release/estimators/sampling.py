@@ -28,26 +28,25 @@ from dpframe.release.estimators.base import Interval
 from dpframe.release.estimators.fieller import Terms, farthest, reaches
 from dpframe.release.estimators.influence import (
     Influence,
-    Parts,
+    NoisyColumn,
     Sampled,
     adaptive_moments,
     influence_moment,
     sampled_influence,
 )
-from dpframe.release.pricing import NoisePlan
 
 
-def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+def mean_population(output: NoisyColumn, alpha: float) -> Interval:
     """The means that fit, inside the bounds (column unit)."""
     assert output.bounds is not None
     (name, total), (size, count) = output.totals
-    number, grid = parts[size], total.grid
+    number, grid = output[size], total.grid
     least, most = (float(Fraction(end) - grid.centre) for end in output.bounds)
-    ratio = _centred(output, parts)
+    ratio = _centred(output)
     ones, zeros = np.ones_like(number), np.zeros_like(number)
-    people = np.maximum(Sampled(number, _scale([(ones, plan.of(count))]), zeros).upper(alpha), 1.0)
+    people = np.maximum(Sampled(number, _scale([(ones, output.noise(count))]), zeros).upper(alpha), 1.0)
     ends = [float(end * grid.step) for end in (grid.lower, grid.upper)]
-    variance, rows = _mean_variance(output, plan, parts, ratio)
+    variance, rows = _mean_variance(output, ratio)
 
     known = zeros if variance is None else variance.upper(alpha)
 
@@ -56,25 +55,25 @@ def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts
             sampled = people * np.maximum((ends[1] - mean) * (mean - ends[0]), 0.0)
         else:
             sampled = known + (mean - ratio) ** 2 * rows * people
-        terms = [(ones, plan.of(total)), (np.abs(mean), plan.of(count))]
-        return reaches(np.abs(parts[name] - mean * number), terms, alpha, np.sqrt(sampled)) | (number < 1)
+        terms = [(ones, output.noise(total)), (np.abs(mean), output.noise(count))]
+        return reaches(np.abs(output[name] - mean * number), terms, alpha, np.sqrt(sampled)) | (number < 1)
 
     low, high = (np.clip(farthest(fits, ratio, end), least, most) for end in (least, most))
     return low + float(grid.centre), high + float(grid.centre)
 
 
-def _centred(output: ReleasedColumn, parts: Parts) -> Floats:
+def _centred(output: NoisyColumn) -> Floats:
     """The distance of a mean from the centre of its grid, by the noisy totals, inside the bounds (column unit)."""
     assert output.bounds is not None
     (name, total), (size, _) = output.totals
     least, most = (float(Fraction(end) - total.grid.centre) for end in output.bounds)
-    return np.clip(parts[name] / np.maximum(parts[size], 1.0), least, most)
+    return np.clip(output[name] / np.maximum(output[size], 1.0), least, most)
 
 
-def mean_influence(output: ReleasedColumn, parts: Parts) -> Influence:
+def mean_influence(output: NoisyColumn) -> Influence:
     """(S_u - d·N_u) / n of a person, with d the distance of the mean from the middle; it is largest at a bound."""
     (name, total), (size, _) = output.totals
-    distance, number = _centred(output, parts), np.maximum(parts[size], 1.0)
+    distance, number = _centred(output), np.maximum(output[size], 1.0)
     ends = [np.abs(float(end * total.grid.step) - distance) for end in (total.grid.lower, total.grid.upper)]
     moment = adaptive_moments(output)[0][1].moment
     assert moment is not None
@@ -82,22 +81,20 @@ def mean_influence(output: ReleasedColumn, parts: Parts) -> Influence:
     return Influence({name: 1 / number, size: -distance / number}, largest)
 
 
-def sampled_mean(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Sampled:
+def sampled_mean(output: NoisyColumn) -> Sampled:
     """The sampling variance of a mean, as released; of a rate p, p·(1 - p)/n."""
     (_, total), (size, count) = output.totals
-    ratio, number = _centred(output, parts), np.maximum(parts[size], 1.0)
-    variance, _ = _mean_variance(output, plan, parts, ratio)
+    ratio, number = _centred(output), np.maximum(output[size], 1.0)
+    variance, _ = _mean_variance(output, ratio)
     if variance is None:
         low, high = (float(end * total.grid.step) for end in (total.grid.lower, total.grid.upper))
         of_rate = np.maximum((high - ratio) * (ratio - low), 0.0) / number
-        known = _variance([(np.ones_like(ratio), plan.of(total)), (ratio, plan.of(count))]) / number**2
+        known = _variance([(np.ones_like(ratio), output.noise(total)), (ratio, output.noise(count))]) / number**2
         return Sampled(of_rate, np.zeros_like(ratio), known)
     return Sampled(*(part / number**2 for part in (variance.value, variance.scale, variance.known)))
 
 
-def _mean_variance(
-    output: ReleasedColumn, plan: NoisePlan, parts: Parts, ratio: Floats
-) -> tuple[Sampled | None, float]:
+def _mean_variance(output: NoisyColumn, ratio: Floats) -> tuple[Sampled | None, float]:
     """Σ (S - d·N)² over people as released, None for a rate, and the largest number of rows of a person.
 
     It is A - 2d·B + d²·C in the noisy totals that are released; see `dpframe.plan.moments`. Their noises are added with
@@ -107,8 +104,8 @@ def _mean_variance(
     squared = influence_moment(output)
     if squared is not None and squared[1].moment is not None:
         of_mean, whole = (
-            sampled_influence(output, plan, mean_influence(output, parts), parts),
-            np.maximum(parts[size], 1.0),
+            sampled_influence(output, mean_influence(output)),
+            np.maximum(output[size], 1.0),
         )
         sums = Sampled(*(part * whole**2 for part in (of_mean.value, of_mean.scale, of_mean.known)))
         return sums, squared[1].moment.most_rows
@@ -116,28 +113,28 @@ def _mean_variance(
     if Product.SQUARE not in moments:
         return None, 1.0
     key, square, how = moments[Product.SQUARE]
-    number, middle = parts[size], how.tilt * float(total.grid.step) / 2
+    number, middle = output[size], how.tilt * float(total.grid.step) / 2
     rows = how.most_rows * 2.0**how.rows_shift / 2.0**count.fraction
     per_row = float(how.slope * square.unit * Fraction(2**count.fraction, 2**how.rows_shift))
     d, ones = ratio - middle, np.ones_like(ratio)
-    value = parts[key] + per_row * number - 2 * d * rows * (parts[name] - middle * number) + d**2 * rows * number
+    value = output[key] + per_row * number - 2 * d * rows * (output[name] - middle * number) + d**2 * rows * number
     terms = [
-        (ones, plan.of(square)),
-        (2 * d * rows, plan.of(total)),
-        (per_row + d**2 * rows + 2 * d * rows * middle, plan.of(count)),
+        (ones, output.noise(square)),
+        (2 * d * rows, output.noise(total)),
+        (per_row + d**2 * rows + 2 * d * rows * middle, output.noise(count)),
     ]
     if Product.CROSS in moments:
         (cross_key, cross, _), (spread_key, spread, _) = moments[Product.CROSS], moments[Product.ROW_SPREAD]
-        value = value + 2 * d * parts[cross_key] - d**2 * parts[spread_key]
-        terms += [(2 * d, plan.of(cross)), (d**2, plan.of(spread))]
-    known = _variance([(ones, plan.of(total)), (ratio, plan.of(count))])
+        value = value + 2 * d * output[cross_key] - d**2 * output[spread_key]
+        terms += [(2 * d, output.noise(cross)), (d**2, output.noise(spread))]
+    known = _variance([(ones, output.noise(total)), (ratio, output.noise(count))])
     return Sampled(value, _scale(terms), known), rows
 
 
-def total_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts) -> Interval:
+def total_population(output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
     """The counts or sums that fit."""
     ((_, total),) = output.totals
-    noise, sampled_people = plan.of(total), _total_variance(output, plan, numbers, parts)
+    noise, sampled_people = output.noise(total), _total_variance(output, numbers)
     variance = None if sampled_people is None else sampled_people.upper(alpha)
     rounding = 0.5 if output.whole and total.fraction else 0.0
     largest = max(float(np.max(numbers if variance is None else variance, initial=0.0)), 0.0)
@@ -151,15 +148,15 @@ def total_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, numb
     return numbers - low, numbers + high
 
 
-def sampled_total(output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled:
+def sampled_total(output: NoisyColumn, numbers: Floats) -> Sampled:
     """The sampling variance of a count or sum, as released; of a number of people, that number."""
     ((_, total),) = output.totals
-    variance = _total_variance(output, plan, numbers, parts)
-    known = _variance([(np.ones_like(numbers), plan.of(total))])
+    variance = _total_variance(output, numbers)
+    known = _variance([(np.ones_like(numbers), output.noise(total))])
     return Sampled(np.maximum(numbers, 0.0), np.zeros_like(numbers), known) if variance is None else variance
 
 
-def _total_variance(output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled | None:
+def _total_variance(output: NoisyColumn, numbers: Floats) -> Sampled | None:
     """Σ S² over people as released; None where it is the total itself, since each person counts as 0 or 1."""
     moments = _by_product(output)
     if not moments:
@@ -167,15 +164,15 @@ def _total_variance(output: ReleasedColumn, plan: NoisePlan, numbers: Floats, pa
     ((_, total),), ((key, moment, _),) = output.totals, moments.values()
     how, ones = moment.moment, np.ones_like(numbers)
     assert how is not None
-    known = _variance([(ones, plan.of(total))])
+    known = _variance([(ones, output.noise(total))])
     if how.product is Product.SQUARE:
-        return Sampled(parts[key], _scale([(ones, plan.of(moment))]), known)
+        return Sampled(output[key], _scale([(ones, output.noise(moment))]), known)
     if how.product is Product.ROW_SPREAD:
         most = how.most_rows * 2.0**how.rows_shift / 2.0**total.fraction
     else:
         most = how.most * math.sqrt(moment.unit)
-    terms = [(ones, plan.of(moment)), (most * ones, plan.of(total))]
-    return Sampled(most * numbers - parts[key], _scale(terms), known)
+    terms = [(ones, output.noise(moment)), (most * ones, output.noise(total))]
+    return Sampled(most * numbers - output[key], _scale(terms), known)
 
 
 def _by_product(output: ReleasedColumn) -> Mapping[Product, tuple[str, Total, Moment]]:

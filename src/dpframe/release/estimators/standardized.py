@@ -14,10 +14,9 @@ from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
-from dpframe.release.estimators.influence import Parts
+from dpframe.release.estimators.influence import NoisyColumn
 from dpframe.release.estimators.mean import mean_interval
 from dpframe.release.estimators.variance import variance_interval
-from dpframe.release.pricing import NoisePlan
 
 
 class StandardizedEstimator(Estimator):
@@ -33,7 +32,7 @@ class StandardizedEstimator(Estimator):
     def range(self, number: Any) -> tuple[Any, Any]:
         """The least and the largest value of the statistic for a number of values."""
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         *sums, (_, count) = output.totals
         half, number = half_width(output), np.maximum(real(count, noisy), 1.0)
         ratios = []
@@ -45,9 +44,7 @@ class StandardizedEstimator(Estimator):
         shape = np.where(told, moment / np.where(told, variance, 1.0) ** (self.power / 2) - self.normal, 0.0)
         return np.clip(shape, *self.range(number))
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
+    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         """The ratios of central moments and variances that fit.
 
         Bound:  half of alpha is for the variance, and alpha/50 for the range of as many values as there may be. The
@@ -55,28 +52,28 @@ class StandardizedEstimator(Estimator):
                 extreme at their ends. Where the variance may be too small to tell, any value of the range fits
         """
         sums, count = output.totals[:2], output.totals[-1]
-        variances = variance_interval(replace(output, totals=(*sums, count), ddof=0), plan, alpha / 2, parts)
-        low, high = _central_moments(output, plan, alpha * (1 / 2 - ASIDE), parts)
+        variances = variance_interval(replace(output, totals=(*sums, count), ddof=0), alpha / 2)
+        low, high = _central_moments(output, alpha * (1 / 2 - ASIDE))
         small, large = (variance ** (self.power / 2) for variance in variances)
-        least, most = self.range(parts[count[0]] + plan.of(count[1]).error(alpha * ASIDE))
+        least, most = self.range(output[count[0]] + output.noise(count[1]).error(alpha * ASIDE))
         told = variances[0] > _least_variance(output)
         with np.errstate(divide="ignore", invalid="ignore"):
             lower = np.where(told, low / np.where(low < 0, small, large) - self.normal, least)
             upper = np.where(told, high / np.where(high > 0, small, large) - self.normal, most)
         return widened((np.clip(end, least, most) for end in (lower, upper)), numbers)
 
-    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+    def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
         """What as many values can have, or three where they are fewer."""
-        return self.range(np.maximum(parts[output.totals[-1][0]], 3.0))
+        return self.range(np.maximum(output[output.totals[-1][0]], 3.0))
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """The width of the range of as many values: values that hardly differ have a statistic that is all noise.
 
         After a release, the interval is far narrower where the values fill their bounds.
         """
         if rows is None:
             return None
-        error = plan.of(output.totals[-1][1]).error(alpha)
+        error = output.noise(output.totals[-1][1]).error(alpha)
         (low, high), (least, most) = self.range(np.array(rows)), self.range(np.array(rows + error))
         return float(max(most - low, high - least))
 
@@ -114,7 +111,7 @@ def _about_mean(ratios: list[Any], power: int) -> Any:
     return moment + (-1) ** power * (1 - power) * mean**power
 
 
-def _central_moments(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+def _central_moments(output: NoisyColumn, alpha: float) -> Interval:
     """The central moments that fit, for any mean in its own interval (a power of the column unit).
 
     Let p be the power of the moment. Write A_k + x_k for the noisy sum of the k-th powers of distances from the middle,
@@ -133,12 +130,12 @@ def _central_moments(output: ReleasedColumn, plan: NoisePlan, alpha: float, part
     """
     *sums, (size, count) = output.totals
     power, half, about = len(sums), half_width(output), float(output.totals[1][1].about)
-    number = parts[size]
+    number = output[size]
     centres = [_centre(output, k) for k in range(1, power + 1)]
     divisor = np.maximum(number, 1.0)
-    ratios = [parts[name] / divisor + centre for (name, _), centre in zip(sums, centres, strict=True)]
+    ratios = [output[name] / divisor + centre for (name, _), centre in zip(sums, centres, strict=True)]
     moments = [1.0, 0.0, *(_about_mean(ratios, k) for k in range(2, power + 1))]
-    near, far = (end - about for end in mean_interval(output, plan, alpha * ASIDE, parts))
+    near, far = (end - about for end in mean_interval(output, alpha * ASIDE))
     away = np.maximum(np.abs(ratios[0] - near), np.abs(far - ratios[0]))
     off = sum(comb(power, j) * away**j * np.abs(moments[power - j]) for j in range(1, power + 1))
     widest = np.maximum(np.abs(near), np.abs(far))
@@ -146,8 +143,8 @@ def _central_moments(output: ReleasedColumn, plan: NoisePlan, alpha: float, part
     weight = widest**power + sum(w * abs(centre) for w, centre in zip(weights, centres, strict=True))
 
     def fits(moment: Floats) -> NDArray[np.bool_]:
-        terms = [(w * np.ones_like(moment), plan.of(total)) for w, (_, total) in zip(weights, sums, strict=True)]
-        terms.append((weight + np.abs(moment), plan.of(count)))
+        terms = [(w * np.ones_like(moment), output.noise(total)) for w, (_, total) in zip(weights, sums, strict=True)]
+        terms.append((weight + np.abs(moment), output.noise(count)))
         return reaches((np.abs(moment - moments[-1]) - off) * number, terms, alpha * (1 - ASIDE)) | (number < 1)
 
     least, most = 0.0 if power % 2 == 0 else -(half**power), half**power

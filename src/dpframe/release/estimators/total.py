@@ -12,7 +12,7 @@ from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, real
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.fieller import farthest, reaches
-from dpframe.release.estimators.influence import Influence, Parts, Sampled, adaptive_moments, reach_of
+from dpframe.release.estimators.influence import Influence, NoisyColumn, Sampled, adaptive_moments, reach_of
 from dpframe.release.estimators.sampling import sampled_total, total_population
 from dpframe.release.pricing import Noise, NoisePlan
 from dpframe.theory.formulas.error import Source, estimators, laplace_total_error, sum_error, whole_total_error
@@ -27,24 +27,20 @@ class SumEstimator(Estimator):
 
     adds_up = True
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         ((_, total),) = output.totals
         return _whole(total, noisy) if output.whole else real(total, noisy)
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
+    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         """By the tails of the noise, exactly."""
-        error = _direct_error(output, plan, alpha) * output.ticks
+        error = _direct_error(output, alpha) * output.ticks
         return numbers - error, numbers + error
 
-    def population(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
-    ) -> Interval:
+    def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
         """The totals that fit noise and the sampling of people, whose number is random too."""
-        return total_population(output, plan, alpha, numbers, parts)
+        return total_population(output, alpha, numbers)
 
-    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+    def influence(self, output: NoisyColumn) -> Influence:
         """Contribution of a person to the total."""
         ((name, total),) = output.totals
         moment = adaptive_moments(output)[0][1].moment
@@ -53,13 +49,13 @@ class SumEstimator(Estimator):
         largest = max(map(abs, reach_of(output, total)))
         return Influence({name: ones}, largest * ones)
 
-    def sampled(self, output: ReleasedColumn, plan: NoisePlan, numbers: Floats, parts: Parts) -> Sampled:
+    def sampled(self, output: NoisyColumn, numbers: Floats) -> Sampled:
         """The sampling variance from a second moment, or from the number itself."""
-        return sampled_total(output, plan, numbers, parts)
+        return sampled_total(output, numbers)
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """The error before and after a release: it does not depend on the data."""
-        return float(np.max(_direct_error(output, plan, alpha))) * output.ticks
+        return float(np.max(_direct_error(output, alpha))) * output.ticks
 
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
         most = np.maximum(np.abs(values.edges[low]), np.abs(values.highs[high]))
@@ -76,20 +72,18 @@ class MissingEstimator(Estimator):
 
     adds_up = True
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         (_, rows), (_, values) = output.totals
         return np.clip(np.rint(real(rows, noisy) - real(values, noisy)), *_WHOLE).astype(np.int64)
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
+    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         """By the law of the difference of both noises."""
-        error = _difference_error(output, plan, alpha)
+        error = _difference_error(output, alpha)
         return numbers - error, numbers + error
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """The error before and after a release: it does not depend on the data."""
-        return _difference_error(output, plan, alpha)
+        return _difference_error(output, alpha)
 
     def reach(self, output: ReleasedColumn) -> float:
         """One row."""
@@ -117,24 +111,24 @@ def _whole(total: Total, noisy: Noisy) -> Any:
     return values
 
 
-def _direct_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float | Floats:
+def _direct_error(output: NoisyColumn, alpha: float) -> float | Floats:
     """The error of a count or sum, or of each (column unit). A total with fraction bits is rounded after the noise."""
     ((_, total),) = output.totals
-    if plan.reconciled:
-        return error_of_part(output, plan, "cell", alpha)
+    if output.plan.reconciled:
+        return error_of_part(output, "cell", alpha)
     if output.whole and total.per_one > 1:
-        return plan.of(total).added.rounded_error(total.per_one, alpha)
-    return plan.of(total).error(alpha)
+        return output.noise(total).added.rounded_error(total.per_one, alpha)
+    return output.noise(total).error(alpha)
 
 
-def _difference_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
+def _difference_error(output: NoisyColumn, alpha: float) -> float:
     """The smallest error of rows less values that both noises together exceed with probability at most alpha (rows).
 
     Bound:  the noises are independent, and symmetric about 0; see `fieller.reaches`. Fractions of rows are rounded
             after the noise, which adds up to 1/2. Without fractions the error is a whole number
     """
     (_, rows), (_, values) = output.totals
-    noises = [plan.of(total) for total in (rows, values)]
+    noises = [output.noise(total) for total in (rows, values)]
     if rows.key == values.key or all(noise.exact for noise in noises):
         return 0.0
     terms = [(np.ones(1), noise) for noise in noises]
@@ -143,7 +137,7 @@ def _difference_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> 
     return error + 0.5 if rows.fraction or values.fraction else float(math.floor(error + 1e-9))
 
 
-def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: int) -> float:
+def error_of_sum(output: NoisyColumn, alpha: float, number: int) -> float:
     """Error of the sum of several released counts or sums of one column, all with the same noise: of a margin.
 
     It is the error relative to the sum of the true totals. Fractions in true counts add less than rounding does.
@@ -154,7 +148,7 @@ def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: 
             of that size; see `_of_whole` for whole numbers
     """
     ((_, total),) = output.totals
-    noise = plan.of(total)
+    noise = output.noise(total)
     if noise.exact:
         return 0.0
     unit = float(total.unit)
@@ -176,18 +170,18 @@ def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: 
 # Crosstabs with measured margins
 
 
-def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: float) -> float | Floats:
+def error_of_part(output: NoisyColumn, part: Margin, alpha: float) -> float | Floats:
     """Error of a cell or margin of a reconciled table, exceeded with probability at most alpha (column unit).
 
     Bound:  a sum of independent noises with the coefficients of `estimators`; see `sum_error`. Rounding a noise to its
             grid counts as a normal noise of variance 1/4 step². Rounding to whole numbers that add up counts as one of
             variance 1/3; see `_of_whole`
     """
-    if plan.fitted:
-        return plan.fitted[part].error(alpha)
-    assert plan.shape is not None
-    terms = getattr(estimators(*plan.shape, variances(plan)), part)
-    sources = _sources(plan)
+    if output.plan.fitted:
+        return output.plan.fitted[part].error(alpha)
+    assert output.plan.shape is not None
+    terms = getattr(estimators(*output.plan.shape, variances(output.plan)), part)
+    sources = _sources(output.plan)
     normal, scales = (1 / 3 if output.whole else 0.0), []
     for weight, source, number in terms:
         if source not in sources or not number:

@@ -12,9 +12,8 @@ from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
-from dpframe.release.estimators.influence import Influence, Parts, reach_of, sampling_variance
+from dpframe.release.estimators.influence import Influence, NoisyColumn, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean, compared_means, is_heavy, mean_interval
-from dpframe.release.pricing import NoisePlan
 
 
 class VarianceEstimator(Estimator):
@@ -26,43 +25,39 @@ class VarianceEstimator(Estimator):
         """The statistic from a variance; it grows with the variance."""
         return variance
 
-    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         return self.of_variance(_variance(output, noisy))
 
-    def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
-    ) -> Interval:
+    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         """The variances that fit, widened to hold the released number, whose mean may be clipped to its bounds."""
-        return widened(map(self.of_variance, variance_interval(output, plan, alpha, parts)), numbers, output.ticks)
+        return widened(map(self.of_variance, variance_interval(output, alpha)), numbers, output.ticks)
 
-    def widest(self, output: ReleasedColumn, parts: Parts) -> tuple[Any, Any] | None:
+    def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
         """Between 0 and the largest that the bounds allow."""
         return 0.0, float(self.of_variance(half_width(output) ** 2)) * output.ticks
 
-    def population(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
-    ) -> Interval:
+    def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
         """The variances that fit noise and sampling: a normal error is one more noise of the variance."""
-        deviation = np.sqrt(sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts))
-        ends = variance_interval(output, plan, alpha, parts, deviation)
+        deviation = np.sqrt(sampling_variance(output, self.influence(output), alpha))
+        ends = variance_interval(output, alpha, deviation)
         return widened(map(self.of_variance, ends), numbers, output.ticks)
 
-    def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
+    def influence(self, output: NoisyColumn) -> Influence:
         """((x - m)² - V) / n of a row, for the variance, whose interval that of the statistic follows from.
 
         It is largest at an end of the bounds or in the middle.
         """
         (name, total), (squares, square), (size, count) = output.totals
-        number, half, shift = np.maximum(parts[size], 1.0), half_width(output), float(total.grid.centre - square.about)
-        mean = np.clip(parts[name] / number + shift, -half, half)
-        variance = np.clip(float(square.grid.centre) + parts[squares] / number - mean**2, 0.0, half**2)
+        number, half, shift = np.maximum(output[size], 1.0), half_width(output), float(total.grid.centre - square.about)
+        mean = np.clip(output[name] / number + shift, -half, half)
+        variance = np.clip(float(square.grid.centre) + output[squares] / number - mean**2, 0.0, half**2)
         weights = {name: -2 * mean / number, squares: 1 / number}
-        weights[size] = -(weights[name] * parts[name] + weights[squares] * parts[squares]) / number
+        weights[size] = -(weights[name] * output[name] + weights[squares] * output[squares]) / number
         largest = np.maximum((np.abs(mean) + half) ** 2 - variance, variance) / number
         rows = reach_of(output, count)[1]
         return Influence(weights, rows * largest)
 
-    def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
+    def compared(self, output: NoisyColumn) -> Compared:
         """Variances with divisor n beside their average over all groups, by number of values.
 
         The mean of each group enters as it is when shrunk: that of a small group would bring more noise than it
@@ -72,30 +67,30 @@ class VarianceEstimator(Estimator):
                 mean and of n enter as in the identity of `release.estimators.fieller`
         """
         (_, total), (squares, square), (size, count) = output.totals
-        sizes, counted, centre = parts[size], np.maximum(parts[size], 0.0), float(square.grid.centre)
-        means = compared_means(output, plan, parts).shrunk().values - float(square.about)
+        sizes, counted, centre = output[size], np.maximum(output[size], 0.0), float(square.grid.centre)
+        means = compared_means(output).shrunk().values - float(square.about)
         number, largest = max(float(counted.sum()), 1.0), half_width(output) ** 2
-        average = centre + float(parts[squares].sum() - counted @ means**2) / number
+        average = centre + float(output[squares].sum() - counted @ means**2) / number
         common = min(max(average, 0.0), largest)
         weight = np.maximum(np.abs(centre - means**2 - common), np.abs(centre + means**2 - common))
-        noises = (plan.of(square), plan.of(total), plan.of(count))
+        noises = (output.noise(square), output.noise(total), output.noise(count))
         weights = (np.ones_like(weight), 2 * np.abs(means), weight)
         deviations = [np.abs(w * noise.deviation) for w, noise in zip(weights, noises, strict=True)]
         whole = np.hypot(np.hypot(*deviations[:2]), deviations[2])
-        differences = parts[squares] + sizes * (centre - means**2 - common)
-        heavy = is_heavy(plan, square, total, count)
+        differences = output[squares] + sizes * (centre - means**2 - common)
+        heavy = is_heavy(output, square, total, count)
         return Compared(common, differences, sizes, whole, 0.0, largest, 2 * largest, heavy)
 
-    def from_ratio(self, output: ReleasedColumn, ratios: Floats, parts: Parts) -> Floats:
+    def from_ratio(self, output: NoisyColumn, ratios: Floats) -> Floats:
         """The statistic with the divisor n - ddof of its variance, in place of n; n is at least 1."""
-        number = np.maximum(parts[output.totals[-1][0]], 1.0)
+        number = np.maximum(output[output.totals[-1][0]], 1.0)
         return np.asarray(self.of_variance(ratios * (number / np.maximum(number - output.ddof, 1.0))))
 
-    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """The error for any values inside their bounds: see `_expected_error`."""
         if rows is None:
             return None
-        return float(self.of_variance(_expected_error(output, plan, alpha, rows))) * output.ticks
+        return float(self.of_variance(_expected_error(output, alpha, rows))) * output.ticks
 
     def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
         return _clipped_variance(values, low, high, noise)[0]
@@ -133,7 +128,7 @@ class StandardDeviationEstimator(VarianceEstimator):
         return half_width(output) * output.ticks
 
 
-def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
+def _variance(output: NoisyColumn, noisy: Noisy) -> Any:
     """E(x - middle)² - (E x - middle)², kept between 0 and the largest variance that the bounds allow."""
     (_, total), (_, squares), (_, count) = output.totals
     assert output.bounds is not None
@@ -145,9 +140,7 @@ def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
     return variance * number / np.maximum(number - output.ddof, 1.0)
 
 
-def variance_interval(
-    output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts, sampling: Floats | None = None
-) -> Interval:
+def variance_interval(output: NoisyColumn, alpha: float, sampling: Floats | None = None) -> Interval:
     """The variances that fit, for any mean and any divisor in their own intervals.
 
     With probability 1 - alpha/50 the mean is in its interval, which bounds (released - m)² and the weights of z and w.
@@ -155,46 +148,50 @@ def variance_interval(
     for a sampling error of the deviation `sampling`, where that is given.
     """
     (name, total), (squares, square), (size, count) = output.totals
-    number, half = parts[size], half_width(output)
+    number, half = output[size], half_width(output)
     shift = float(total.grid.centre - square.about)  # the sum is measured from here, the squares from the middle
     centre = float(square.grid.centre)
-    near, far = (end - float(square.about) for end in mean_interval(output, plan, alpha * ASIDE, parts))
-    ratio = parts[name] / np.maximum(number, 1.0) + shift
+    near, far = (end - float(square.about) for end in mean_interval(output, alpha * ASIDE))
+    ratio = output[name] / np.maximum(number, 1.0) + shift
     off = np.maximum(np.abs(ratio - near), np.abs(far - ratio)) ** 2
     widest = np.maximum(np.abs(near), np.abs(far))
     closest = np.where(near * far <= 0, 0.0, np.minimum(np.abs(near), np.abs(far)))
-    spread = centre + parts[squares] / np.maximum(number, 1.0) - ratio**2
+    spread = centre + output[squares] / np.maximum(number, 1.0) - ratio**2
     rest = alpha * (1 - ASIDE * (2 if output.ddof else 1))
     sampled = None if sampling is None else sampling * np.maximum(number, 1.0)
 
     def fits(variance: Floats) -> NDArray[np.bool_]:
         weight = np.maximum(np.abs(widest**2 - variance + centre), np.abs(closest**2 - variance + centre))
         weight = weight + 2 * widest * abs(shift)
-        terms = [(np.ones_like(weight), plan.of(square)), (2 * widest, plan.of(total)), (weight, plan.of(count))]
+        terms = [
+            (np.ones_like(weight), output.noise(square)),
+            (2 * widest, output.noise(total)),
+            (weight, output.noise(count)),
+        ]
         size = np.where(variance > spread, variance - spread - off, spread - variance) * number
         return reaches(size, terms, rest, sampled) | (number < 1)
 
     low, high = (np.clip(farthest(fits, spread, end), 0.0, half**2) for end in (0.0, half**2))
     if not output.ddof:
         return low, high
-    error = plan.of(count).error(alpha * ASIDE)
+    error = output.noise(count).error(alpha * ASIDE)
     least, most = divisors(number - error, number + error)
     return np.where(number < 1, 0.0, low * least), np.where(number < 1, 2.0, most) * high
 
 
-def _expected_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float) -> float:
+def _expected_error(output: NoisyColumn, alpha: float, rows: float) -> float:
     """An error of a variance that is exceeded with probability at most alpha (square of the column unit).
 
     Bound:  as for a mean (`MeanEstimator.expected_error`), with 2|m| <= 2h and |2m² - q| <= 3h²/2
     """
     half = half_width(output)
     total, count = output.totals[0][1], output.totals[-1][1]
-    mean = expected(plan, [(1.0, total)], count, half, rows, alpha * ASIDE, 2 * half)
+    mean = expected(output, [(1.0, total)], count, half, rows, alpha * ASIDE, 2 * half)
     terms = [(1.0, output.totals[1][1]), (2 * half, total)]
     rest = alpha * (1 - ASIDE * (2 if output.ddof else 1))
-    variance = min(expected(plan, terms, count, 1.5 * half**2, rows, rest, half**2) + mean**2, half**2)
+    variance = min(expected(output, terms, count, 1.5 * half**2, rows, rest, half**2) + mean**2, half**2)
     if output.ddof:
-        error = plan.of(count).error(alpha * ASIDE)
+        error = output.noise(count).error(alpha * ASIDE)
         least, most = (float(x) for x in divisors(np.array(rows - error), np.array(rows + error)))
         variance = min(variance * most + half**2 * (most - least), half**2 * most)
     return variance

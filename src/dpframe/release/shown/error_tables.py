@@ -131,22 +131,22 @@ def _merged_mean(
     value = float(mean_of(output, np.float64(total), np.float64(number), deviation))
 
     def ends(alpha: float) -> tuple[float, float]:
-        low, high = merged_mean_interval(output, numbers.noise, alpha, total, number, len(at))
+        low, high = merged_mean_interval(numbers.noisy(output), alpha, total, number, len(at))
         return min(low, value), max(high, value)
 
-    missing = not numbers.filled and bool(estimator_of(output).holds_all(output, ends(0.05), {}))
+    missing = not numbers.filled and bool(estimator_of(output).holds_all(numbers.noisy(output), ends(0.05)))
     shown = None if missing else value
     return (shown, math.nan, math.nan) if alpha is None or numbers.veiled else (shown, *ends(alpha))
 
 
 def _margin_error(numbers: Numbers, output: ReleasedColumn, alpha: float, number: int, in_a_row: bool) -> float:
     if not numbers.noise.reconciled:
-        error, factor = error_of_sum(output, numbers.noise, alpha, number), numbers.factor_of(output)
+        error, factor = error_of_sum(numbers.noisy(output), alpha, number), numbers.factor_of(output)
         return error if factor == 1 else error * factor + rounding_of(output) * number
     part: Literal["cell", "row", "column", "total"] = (
         "total" if number == numbers.long.height else "row" if in_a_row else "column"
     )
-    return float(error_of_part(output, numbers.noise, part, alpha))
+    return float(error_of_part(numbers.noisy(output), part, alpha))
 
 
 _KEPT: WeakKeyDictionary[Numbers, dict[tuple[float, float | None], pl.DataFrame]] = WeakKeyDictionary()
@@ -182,7 +182,7 @@ def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataF
     error = largest_error()
     for output in numbers.outputs:
         if not estimator_of(output).is_number:
-            fewer = rows_fewer(output, numbers.noise, alpha)
+            fewer = rows_fewer(numbers.noisy(output), alpha)
             error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
     label = [] if numbers.covers is Covers.NOISE else [pl.lit(numbers.covers.label(1 - alpha)).alias("covers")]
     return long.select(*by, "column", "value", error.alias("error"), "lower", "upper", *label)

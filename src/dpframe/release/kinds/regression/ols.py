@@ -15,7 +15,7 @@ from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument
 from dpframe.plan import REGRESSION, Covers, Derivation, render_html
 from dpframe.release.answer import influences_of
-from dpframe.release.estimators import sampling_variance
+from dpframe.release.estimators import NoisyColumn, sampling_variance
 from dpframe.release.kinds.regression.matrices import OfMoments
 from dpframe.release.shown import Grouped, grouped_chart, largest_error, read_look
 
@@ -160,7 +160,7 @@ class Regression(OfMoments):
         solved = np.linalg.solve(draws[:, :-1, :-1], draws[:, :-1, -1, None])[..., 0]
         parts = {**numbers.parts, "rows": np.array([self._moments.rows])}
         variances = [
-            sampling_variance(column, numbers.noise, influence, alpha, parts).item()
+            sampling_variance(NoisyColumn.of(column, numbers.noise, parts), influence, alpha).item()
             for column, influence in influences_of(numbers.outputs, self._moments)
         ]
         return np.asarray(self._in_units(solved) + rng.normal(size=solved.shape) * np.sqrt(variances))
