@@ -93,6 +93,17 @@ class ReleasedColumn:
         return self if limits is None else replace(self, totals=limited(self.totals), moments=limited(self.moments))
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The bounds as floats (column unit)."""
+        return self.ends_from(Fraction(0))
+
+    def ends_from(self, place: Fraction) -> tuple[float, float]:
+        """The distances of the bounds from a place, each rounded once (column unit)."""
+        assert self.bounds is not None
+        low, high = (float(Fraction(end) - place) for end in self.bounds)
+        return low, high
+
+    @property
     def single(self) -> bool:
         """Whether it is one total: a count or a sum."""
         return self.formula in (Formula.COUNT, Formula.SUM) and not self.derived

@@ -115,8 +115,7 @@ class Differences:
                 group in which nobody has a rare condition seems to have no variance: so its lengths are at least these
         Source: the pooled variance of the score test; Wilson 1927, JASA 22, for one group
         """
-        assert self.output.bounds is not None
-        values = (self.values / self.output.ticks) - float(self.output.bounds.lower)
+        values = (self.values / self.output.ticks) - self.output.ends[0]
         sizes = np.maximum(self.numbers.parts[self.output.totals[-1][0]], 1.0)
         one, other = list(self.first), list(self.second)
         sums = values[one] * sizes[one] + values[other] * sizes[other]

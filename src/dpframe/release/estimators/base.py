@@ -244,8 +244,8 @@ def in_ticks(output: ReleasedColumn, values: Any) -> Any:
 
 def bounds_of(output: ReleasedColumn) -> tuple[float, float]:
     """A column's bounds in the unit of its released numbers: for a time its ticks."""
-    assert output.bounds is not None
-    return float(output.bounds.lower) * output.ticks, float(output.bounds.upper) * output.ticks
+    low, high = output.ends
+    return low * output.ticks, high * output.ticks
 
 
 def half_width(output: ReleasedColumn) -> float:

@@ -49,11 +49,10 @@ class GeometricMeanEstimator(Estimator):
                 the bounds, let b be the greater: the other one is at least b·exp(-e), so they are at most
                 b·(1 - exp(-e)) <= high·(1 - exp(-e)) apart, and never more than the width of the bounds
         """
-        assert output.bounds is not None
         error = _LOGS.expected_error(_of_logs(output), alpha, rows)
         if error is None:
             return None
-        low, high = float(output.bounds.lower), float(output.bounds.upper)
+        low, high = output.ends
         return min(-high * math.expm1(-error), high - low)
 
 
@@ -65,5 +64,4 @@ def _of_logs(output: NoisyColumn) -> NoisyColumn:
 
 def _exponential(output: ReleasedColumn, logs: Any) -> Any:
     """The exponential of a mean of logarithms, inside the bounds (column unit)."""
-    assert output.bounds is not None
-    return np.clip(np.exp(logs), float(output.bounds.lower), float(output.bounds.upper))
+    return np.clip(np.exp(logs), *output.ends)

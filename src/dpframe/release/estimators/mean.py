@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -83,7 +82,6 @@ class MeanEstimator(Estimator):
 
 def compared_means(output: NoisyColumn) -> Compared:
     """The means of groups beside the mean of all groups together, of a column whose totals begin with a sum."""
-    assert output.bounds is not None
     (name, total), (size, count) = output.totals[0], output.totals[-1]
     noise, sizes = output.noise(total).deviation, output[size]
     common = float(mean_of(output, output[name].sum(), sizes.sum(), noise * len(sizes) ** 0.5))
@@ -94,8 +92,7 @@ def compared_means(output: NoisyColumn) -> Compared:
         output[name] - distance * sizes,
         sizes,
         np.full(len(sizes), deviation),
-        float(output.bounds.lower),
-        float(output.bounds.upper),
+        *output.ends,
         half_width(output),
         heavy=is_heavy(output, total, count),
     )
@@ -116,8 +113,7 @@ def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) ->
             (σ/h)²), below the σ² / n² of the ratio
     Source: Hoerl, Kennard 1970, Technometrics 12, for the weight; the bounds say how large m can be
     """
-    assert output.bounds is not None
-    low, high = float(output.bounds.lower), float(output.bounds.upper)
+    low, high = output.ends
     half, number = high / 2 - low / 2, np.maximum(count, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
         pull = np.divide((deviation / half) ** 2, number) if half and deviation else 0.0
@@ -128,13 +124,11 @@ def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) ->
 
 def bounded_mean(output: ReleasedColumn, total: Any, count: Any, centre: float) -> Any:
     """A mean from a sum measured from a centre, inside the bounds (column unit)."""
-    assert output.bounds is not None
-    return np.clip(centre + total / np.maximum(count, 1.0), float(output.bounds.lower), float(output.bounds.upper))
+    return np.clip(centre + total / np.maximum(count, 1.0), *output.ends)
 
 
 def mean_interval(output: NoisyColumn, alpha: float) -> Interval:
     """Fieller's set, inside the bounds."""
-    assert output.bounds is not None
     (name, total), (size, count) = output.totals[0], output.totals[-1]
     number, centre = output[size], float(total.grid.centre)
     ratio = output[name] / np.maximum(number, 1.0)
@@ -145,7 +139,7 @@ def mean_interval(output: NoisyColumn, alpha: float) -> Interval:
         rows = number[groups]
         return reaches(np.abs(ratio[groups] - mean) * rows, terms, alpha) | (rows < 1)
 
-    least, most = (float(Fraction(end) - total.grid.centre) for end in output.bounds)
+    least, most = output.ends_from(total.grid.centre)
     low, high = (np.clip(farthest_by_group(fits, ratio, end), least, most) for end in (least, most))
     return low + centre, high + centre
 
@@ -161,10 +155,9 @@ def merged_mean_interval(
             of Chernoff's bound is, and so is the minimum over s of its perspective. So a path away from the released
             value leaves the set at most once. Rounding counts as in `error_of_sum`
     """
-    assert output.bounds is not None
     (_, sum_part), (_, count_part) = output.totals[0], output.totals[-1]
     centre = float(sum_part.grid.centre)
-    least, most = (float(Fraction(end) - sum_part.grid.centre) for end in output.bounds)
+    least, most = output.ends_from(sum_part.grid.centre)
     if number < 1:
         return least + centre, most + centre
     ratio = total / number

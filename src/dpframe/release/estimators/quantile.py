@@ -9,7 +9,7 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.plan import FEW, ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, bounds_of
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, bounds_of, half_width
 from dpframe.release.estimators.influence import NoisyColumn
 from dpframe.release.estimators.rank_tree import tree_expected_error, tree_interval, tree_values
 from dpframe.theory.formulas.loss import BEYOND, PRIOR, fade
@@ -57,8 +57,7 @@ class QuantileEstimator(Estimator):
             return None
         if output.totals[0][1].is_tree:
             return tree_expected_error(output, alpha, rows)
-        assert output.bounds is not None
-        reach = float(output.bounds.upper - output.bounds.lower)
+        reach = 2 * half_width(output)
         if rows <= _least_rows(output, alpha):
             return reach * output.ticks
         rank, shift = _public_shift(output, np.array(rows))
@@ -74,8 +73,7 @@ def end_names(name: str) -> tuple[str, str]:
 
 def _likely(output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> tuple[Floats, Floats]:
     """The interval of a quantile by `_choice_error`; the bounds if the number of values is unknown."""
-    assert output.bounds is not None
-    least, most = (float(end) * output.ticks for end in output.bounds)
+    least, most = bounds_of(output)
     if rows is None:
         return np.full(numbers.shape, least), np.full(numbers.shape, most)
     place = (numbers - least) / (most - least) if most > least else np.zeros_like(numbers)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.plan import Candidates, Formula, ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Interval, Noisy
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width
 from dpframe.release.estimators.influence import NoisyColumn
 from dpframe.theory.formulas.error import normal_error, unimodal_error
 from dpframe.theory.formulas.rank_trees import FittedRanks
@@ -23,8 +23,7 @@ class CdfEstimator(Estimator):
 
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         assert output.point is not None
-        assert output.bounds is not None
-        low, high = float(output.bounds.lower), float(output.bounds.upper)
+        low, high = output.ends
         even = (output.point - low) / (high - low) if high > low else 1.0
         return noisy[output.totals[0][1].key].shares(_place(output.totals[0][1], output.point), even)
 
@@ -93,10 +92,9 @@ def tree_expected_error(output: NoisyColumn, alpha: float, rows: float) -> float
 
     Bound:  a rank that is off by e rows is e/rows of the bounds away. One step of the candidates is added
     """
-    assert output.bounds is not None
     ((_, total),) = output.totals
     assert total.candidates is not None
-    reach = float(output.bounds.upper - output.bounds.lower)
+    reach = 2 * half_width(output)
     error = min(_rank_error(output, alpha) / rows * reach + float(total.candidates.step), reach)
     return (float(math.ceil(error)) if output.whole else error) * output.ticks
 

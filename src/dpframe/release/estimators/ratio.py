@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ class RatioEstimator(Estimator):
             return ratio
         half = half_width(output)
         ratio = _drawn(total, whole, output.noise(over).deviation / half if half else 0.0)
-        return np.clip(float(output.about) + ratio, float(output.bounds.lower), float(output.bounds.upper))
+        return np.clip(float(output.about) + ratio, *output.ends)
 
     def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         """Fieller's set, widened to hold the released number. Where the divisor may be 0, it has no end.
@@ -72,7 +71,7 @@ class RatioEstimator(Estimator):
         if output.bounds is None:
             corners = [np.abs(s - ratio * t) for s in reach_of(output, over) for t in reach_of(output, under)]
         else:
-            least, most = (float(Fraction(end) - output.about) for end in output.bounds)
+            least, most = output.ends_from(output.about)
             ratio = np.clip(ratio, least, most)
             corners = [reach_of(output, under)[1] * np.abs(end - ratio) for end in (least, most)]
         largest = np.max(corners, axis=0) / whole
@@ -133,7 +132,7 @@ def _interval(
         ends.append(np.where(angle == end, math.copysign(math.inf, end), unit * np.tan(angle)))
     low, high = ends
     if output.bounds is not None:
-        least, most = (float(Fraction(end) - output.about) for end in output.bounds)
+        least, most = output.ends_from(output.about)
         low, high = (np.clip(end, least, most) + float(output.about) for end in (low, high))
     return widened((low, high), numbers)
 

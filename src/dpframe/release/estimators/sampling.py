@@ -38,10 +38,9 @@ from dpframe.release.estimators.influence import (
 
 def mean_population(output: NoisyColumn, alpha: float) -> Interval:
     """The means that fit, inside the bounds (column unit)."""
-    assert output.bounds is not None
     (name, total), (size, count) = output.totals
     number, grid = output[size], total.grid
-    least, most = (float(Fraction(end) - grid.centre) for end in output.bounds)
+    least, most = output.ends_from(grid.centre)
     ratio = _centred(output)
     ones, zeros = np.ones_like(number), np.zeros_like(number)
     people = np.maximum(Sampled(number, _scale([(ones, output.noise(count))]), zeros).upper(alpha), 1.0)
@@ -64,9 +63,8 @@ def mean_population(output: NoisyColumn, alpha: float) -> Interval:
 
 def _centred(output: NoisyColumn) -> Floats:
     """The distance of a mean from the centre of its grid, by the noisy totals, inside the bounds (column unit)."""
-    assert output.bounds is not None
     (name, total), (size, _) = output.totals
-    least, most = (float(Fraction(end) - total.grid.centre) for end in output.bounds)
+    least, most = output.ends_from(total.grid.centre)
     return np.clip(output[name] / np.maximum(output[size], 1.0), least, most)
 
 

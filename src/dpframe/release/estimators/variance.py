@@ -131,12 +131,10 @@ class StandardDeviationEstimator(VarianceEstimator):
 def _variance(output: NoisyColumn, noisy: Noisy) -> Any:
     """E(x - middle)² - (E x - middle)², kept between 0 and the largest variance that the bounds allow."""
     (_, total), (_, squares), (_, count) = output.totals
-    assert output.bounds is not None
     number = np.maximum(real(count, noisy), 1.0)
     second = float(squares.grid.centre) + real(squares, noisy) / number
     first = bounded_mean(output, real(total, noisy), number, float(total.grid.centre)) - float(squares.about)
-    largest = ((float(output.bounds.upper) - float(output.bounds.lower)) / 2) ** 2
-    variance = np.clip(second - first**2, 0.0, largest)
+    variance = np.clip(second - first**2, 0.0, half_width(output) ** 2)
     return variance * number / np.maximum(number - output.ddof, 1.0)
 
 

@@ -347,7 +347,7 @@ def _cells(numbers: Numbers) -> dict[str, dict[str, float | None]]:
             cells[column].setdefault(_LOWER, ends[column][0])
         cells[column][label] = numbers.shown[output.name][0]
         if output.bounds is not None:
-            ends[column] = float(output.bounds.lower), float(output.bounds.upper)
+            ends[column] = output.ends
     for column, (low, high) in ends.items():
         cells[column] |= {_LOWER: low, _UPPER: high}
     return cells
