@@ -2259,7 +2259,7 @@ PLANTS = [
         "a text ends where a pattern says so",
         operands.Columns._through,
         "text.str.contains(whole) & ~text.str.contains(beside)",
-        "tests[0]",
+        "text.str.contains(whole)",
         lambda: line_ends_are_digits(),
     ),
     Plant(
