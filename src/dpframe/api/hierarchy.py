@@ -40,7 +40,7 @@ class HierarchyQuery(TablesQuery[Table_co]):
         for name, level in zip(tree.names, fitted_levels(tree.shape, plan, known), strict=True):
             one = by_name.get(name)
             label = "not measured" if one is None else one.label
-            told.append((label, None if one is None else one.scale * float(one.allotment.total.unit), level))
+            told.append((label, None if one is None else one.scale * float(one.total.unit), level))
         return told
 
     def release(  # type: ignore[override]

@@ -26,7 +26,7 @@ from dpframe.engine.backends import Frame, Selection, backend_of
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, keyed, listed_only, lower, to_float, unit_names
 from dpframe.engine.totals import guarded
-from dpframe.plan import TIMES, Column, Kind, Question, kind
+from dpframe.plan import TIMES, Column, Kind, Question
 
 ONE = 2**16  # the weight of a unit in a histogram
 # Nodes of the histograms of sizes: four in each octave up to 32, then two. The last node also stands for larger sizes.
@@ -188,7 +188,7 @@ def _values(
         units, rows = unit_names(part.table), _rows(part, column, empty)
         rows = rows.filter(~nw.col(column.id).is_null())
         value = nw.col(column.id)
-        if kind(column.domain.dtype) in (Kind.BOOLEAN, *TIMES):
+        if column.kind in (Kind.BOOLEAN, *TIMES):
             value = value.cast(nw.Int64)
         bins = numbered(rows.with_columns(to_float(value).alias("t")))
         bin_counts = bins.group_by(*units, "b").agg(nw.len().cast(nw.Int64).alias("n"))

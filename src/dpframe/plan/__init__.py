@@ -132,6 +132,7 @@ from dpframe.plan.tables import (
 )
 from dpframe.plan.totals import Factor, Total, TotalKind, is_whole
 from dpframe.plan.types import (
+    TICKS,
     TIMES,
     Kind,
     Unread,
@@ -140,6 +141,7 @@ from dpframe.plan.types import (
     counted,
     in_order,
     integer_range,
+    is_wide,
     kind,
     moment,
     number,
@@ -147,6 +149,9 @@ from dpframe.plan.types import (
     real,
     show,
     ticks,
+    ticks_of_a_day,
+    time_unit,
+    zone_of,
 )
 
 __all__ = [
@@ -173,6 +178,7 @@ __all__ = [
     "RELEASE",
     "SYNTHETIC",
     "SYNTHETIC_QUERY",
+    "TICKS",
     "TIMES",
     "WORD",
     "Aggregate",
@@ -252,6 +258,7 @@ __all__ = [
     "influence_total",
     "integer_range",
     "is_whole",
+    "is_wide",
     "kind",
     "limits_in_words",
     "lit",
@@ -275,6 +282,8 @@ __all__ = [
     "selected",
     "show",
     "ticks",
+    "ticks_of_a_day",
+    "time_unit",
     "titled",
     "tree_of",
     "unit_words",
@@ -282,4 +291,5 @@ __all__ = [
     "warn_of_computed_keys",
     "warn_of_public_units",
     "when",
+    "zone_of",
 ]

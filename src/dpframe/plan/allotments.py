@@ -287,7 +287,7 @@ def with_rows(
     apart = {total.key for output, _ in limited if not output.single for _, total in output.totals}
     apart |= {threshold.key} if threshold is not None else set()
     for output, (_, unit_limits) in limited:
-        pair = by_key[output.totals[0][1].key]
+        pair = by_key[output.total.key]
         count = pair.beside.total if pair.beside is not None and pair.rows is None and pair.sum is None else None
         if count is None:
             continue

@@ -103,6 +103,11 @@ class ColumnDomain:
         """All values that a computed column can have, where they are few."""
         return None if self.possible is None else self.possible.values
 
+    @property
+    def kind(self) -> Kind:
+        """The kind of its type."""
+        return kind(self.dtype)
+
 
 class ColumnDefaults(NamedTuple):
     """What `dp.protect` declared of a column: bounds, as they were typed, and public keys. See `plan.declared`.
@@ -139,9 +144,14 @@ class Column:
     defaults: ColumnDefaults = ColumnDefaults()  # noqa: RUF009  (it is frozen)
 
     @property
+    def kind(self) -> Kind:
+        """The kind of its type."""
+        return self.domain.kind
+
+    @property
     def is_number(self) -> bool:
         """Whether its values are whole numbers or floats."""
-        return kind(self.domain.dtype) in (Kind.INTEGER, Kind.FLOAT)
+        return self.kind in (Kind.INTEGER, Kind.FLOAT)
 
     @property
     def listed(self) -> ColumnDomain:

@@ -26,7 +26,7 @@ from dpframe.errors import InvalidArgument, MissingBounds, PolicyExceeded
 from dpframe.plan.columns import Auto, Bounds, Column, ColumnDefaults, Limits, Lock, Table
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Sum
 from dpframe.plan.totals import in_ticks
-from dpframe.plan.types import TIMES, Kind, kind, listed, moment
+from dpframe.plan.types import TIMES, Kind, listed, moment
 
 _OF = {  # the arguments of a statistic that may be declared: which argument names their column, and what they are
     "bounds": ("column", "bounds"),
@@ -189,9 +189,9 @@ def _most_in_total(name: str, bounds: Any, table: Table, rows: int) -> Bounds | 
     """The total of so many values that lie within bounds, and within those of their column; None if these are open."""
     domain = table.column(name, "sum").domain
     if domain.bounds is None and not isinstance(bounds, Bounds):
-        return Bounds(0, rows) if kind(domain.dtype) == Kind.BOOLEAN else None
+        return Bounds(0, rows) if domain.kind == Kind.BOOLEAN else None
     ends: Any = bounds if isinstance(bounds, Bounds) else domain.bounds
-    times = kind(domain.dtype) in TIMES and ends is domain.bounds
+    times = domain.kind in TIMES and ends is domain.bounds
     low: Any
     high: Any
     low, high = (moment(end, domain.dtype) for end in ends) if times else ends

@@ -32,6 +32,8 @@ from dpframe.plan.types import (
     number,
     show,
     ticks,
+    time_unit,
+    zone_of,
 )
 from dpframe.usage import warn
 
@@ -213,7 +215,7 @@ def _label(part: object, domain: ColumnDomain, name: str, call: str) -> Scalar |
 
 
 def _own_keys(domain: ColumnDomain) -> tuple[Scalar | None, ...] | None:
-    return (False, True) if domain.keys is None and kind(domain.dtype) == Kind.BOOLEAN else domain.keys
+    return (False, True) if domain.keys is None and domain.kind == Kind.BOOLEAN else domain.keys
 
 
 def _level(values: object, domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
@@ -248,25 +250,25 @@ def _column(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str)
 def _ends(domain: ColumnDomain) -> tuple[Any, Any]:
     assert domain.bounds is not None
     low, high = domain.bounds
-    if kind(domain.dtype) in TIMES:
+    if domain.kind in TIMES:
         return moment(low, domain.dtype), moment(high, domain.dtype)
-    return (int(low), int(high)) if kind(domain.dtype) == Kind.INTEGER else (low, high)
+    return (int(low), int(high)) if domain.kind == Kind.INTEGER else (low, high)
 
 
 def _all_within(level: Sequence[Scalar | None], domain: ColumnDomain) -> bool:
     """Whether keys lie within the bounds of their column; those of true and false do, as they are."""
     listed: list[Any] = [key for key in level if key is not None]
-    if not listed or kind(domain.dtype) == Kind.BOOLEAN or domain.bounds is None:
+    if not listed or domain.kind == Kind.BOOLEAN or domain.bounds is None:
         return True
     ends = [min(listed), max(listed)]
-    if kind(domain.dtype) in TIMES:
+    if domain.kind in TIMES:
         ends = [ticks(end, domain.dtype, "keys") for end in ends]
     return bool(domain.bounds.lower <= ends[0] and ends[1] <= domain.bounds.upper)
 
 
 def _level_of(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
     """The keys of one column; plain integers and texts, of which there may be millions, are checked together."""
-    types, family = set(map(type, values)), kind(domain.dtype)
+    types, family = set(map(type, values)), domain.kind
     if types == {str} and family == Kind.STRING and not isinstance(domain.dtype, nw.Enum):
         texts: tuple[str, ...] = values
         check_text("".join(texts), f"{call}: keys of {name!r}")
@@ -285,7 +287,7 @@ def _key(value: object, domain: ColumnDomain, name: str, call: str) -> Scalar | 
     value = check_scalar(value, domain.dtype, f"{call}: keys of {name!r}")
     if value is None:
         return None
-    family = kind(domain.dtype)
+    family = domain.kind
     if isinstance(value, (int, float, Decimal)) and family == Kind.INTEGER:
         if value != int(value):
             raise WrongType(f"{call}: keys of {name!r} must be whole numbers.")
@@ -293,11 +295,11 @@ def _key(value: object, domain: ColumnDomain, name: str, call: str) -> Scalar | 
         if not first <= int(value) <= last:
             raise WrongType(f"{call}: a key of {name!r} is not of its type, {show(domain.dtype)}.")
         return int(value)
-    if isinstance(value, (int, float, Decimal)) and family in (Kind.FLOAT, Kind.DECIMAL):
+    if isinstance(value, (int, float, Decimal)) and family.real:
         return float(np.float32(value) if isinstance(domain.dtype, nw.Float32) else value) + 0.0
     if family == Kind.OTHER:
         raise WrongType(f"{call}: a column of type {show(domain.dtype)} has no keys.")
-    if isinstance(value, dt.datetime) and (value.tzinfo is None) != (getattr(domain.dtype, "time_zone", None) is None):
+    if isinstance(value, dt.datetime) and (value.tzinfo is None) != (zone_of(domain.dtype) is None):
         raise WrongType(f"{call}: keys of {name!r} must have a time zone just where the column has one.")
     if isinstance(value, dt.datetime):
         _check_moment(value, domain.dtype, f"{call}: a key of {name!r}")
@@ -312,14 +314,14 @@ def _key(value: object, domain: ColumnDomain, name: str, call: str) -> Scalar | 
 def _check_moment(value: dt.datetime, dtype: Any, what: str) -> None:
     """Refuse a time that the column cannot hold: one that its clock skips, or one between two of its ticks."""
     if (value.tzinfo is not None and not 1 < value.year < 9999) or (
-        getattr(dtype, "time_unit", "us") == "ns" and not 1678 <= value.year <= 2261
+        time_unit(dtype) == "ns" and not 1678 <= value.year <= 2261
     ):
         raise WrongType(f"{what} is outside of the column's type, {show(dtype)}. Give {GIVE[kind(dtype)]}.")
     if value.tzinfo is not None:
         back = value.astimezone(dt.UTC).astimezone(value.tzinfo).replace(tzinfo=None)
         if back != value.replace(tzinfo=None):
             raise WrongType(f"{what} is a time that its time zone skips. Give it in UTC: tzinfo=datetime.timezone.utc.")
-    if getattr(dtype, "time_unit", "us") in ("ms", "s") and value.microsecond % 1000:
+    if time_unit(dtype) in ("ms", "s") and value.microsecond % 1000:
         raise WrongType(f"{what} is finer than the column's type, {show(dtype)}. Give {GIVE[kind(dtype)]}.")
 
 

@@ -95,7 +95,7 @@ def with_moments(output: ReleasedColumn, unit_limits: UnitLimits) -> ReleasedCol
     Errors: UnsupportedOperation for statistics without such an interval, with the line to type
     """
     statistic = _POPULATION.get(output.formula)
-    if statistic is None or output.totals[0][1].kind is TotalKind.DISTINCT:
+    if statistic is None or output.total.kind is TotalKind.DISTINCT:
         *nouns, last = (kind.plural for kind in _POPULATION.values())
         raise UnsupportedOperation(
             f"{unit_limits.what}: no interval for the population is known here for this statistic. Ask for it by "

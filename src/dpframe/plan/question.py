@@ -32,7 +32,7 @@ from dpframe.plan.moments import Covers, share_of, with_moments
 from dpframe.plan.statistics import Aggregate, Formula, Mode, ReleasedColumn, cut_at_points
 from dpframe.plan.steps import Step
 from dpframe.plan.totals import Total, units_total, weights_total
-from dpframe.plan.types import Kind, kind, show
+from dpframe.plan.types import Kind, show
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity
 
@@ -91,7 +91,7 @@ class Question:
         columns = []
         for name in self.by:
             column = self.table.column(name, "group_by")
-            if kind(column.domain.dtype) == Kind.OTHER:
+            if column.kind == Kind.OTHER:
                 raise WrongType(f"group_by({name!r}): a column of type {show(column.domain.dtype)} cannot be a key.")
             check_key(column.domain.dtype, name, f"group_by({name!r})")
             columns.append(column)

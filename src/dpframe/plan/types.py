@@ -35,6 +35,11 @@ class Kind(StrEnum):
     def __repr__(self) -> str:
         return repr(self.value)
 
+    @property
+    def real(self) -> bool:
+        """Whether its values are floats inside the engine."""
+        return self in (Kind.FLOAT, Kind.DECIMAL)
+
 
 TIMES = (Kind.DATE, Kind.DATETIME, Kind.DURATION)  # the families of types whose values are whole numbers of ticks
 
@@ -219,7 +224,7 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise InvalidArgument(f"{what}: whole numbers must fit in 64 bits.")
     has_zone = isinstance(value, dt.datetime) and value.tzinfo is not None
-    if have == want == Kind.DATETIME and has_zone != (getattr(dtype, "time_zone", None) is not None):
+    if have == want == Kind.DATETIME and has_zone != (zone_of(dtype) is not None):
         raise _other_zone(what, has_zone=has_zone)
     numbers = {"integer", "float", "decimal"}
     if have == "null" or have == want or (have in numbers and want in numbers):
@@ -240,7 +245,7 @@ def _other_zone(what: str, *, has_zone: bool) -> WrongType:
     )
 
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # of a second, by the unit of a type of times
 _EPOCH = dt.date(1970, 1, 1)
 
 
@@ -257,7 +262,7 @@ def ticks(value: object, dtype: DType, what: str) -> int:
     if family == Kind.DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return value.toordinal() - _EPOCH.toordinal()
     if family == Kind.DATETIME and isinstance(value, dt.datetime):
-        since = _since_epoch(value, getattr(dtype, "time_zone", None), what)
+        since = _since_epoch(value, zone_of(dtype), what)
     elif family == Kind.DURATION and isinstance(value, dt.timedelta):
         since = value
     else:
@@ -265,7 +270,7 @@ def ticks(value: object, dtype: DType, what: str) -> int:
         give = f" Give {GIVE[family]}." if family in GIVE else ""
         raise WrongType(f"{what}: a column of type {show(dtype)} goes with {wanted}, not with {kind_of(value)}.{give}")
     micro = since // dt.timedelta(microseconds=1)
-    count, rest = divmod(micro * _PER_SECOND[getattr(dtype, "time_unit", "us")], 10**6)
+    count, rest = divmod(micro * TICKS[time_unit(dtype)], 10**6)
     if rest:
         raise WrongType(f"{what}: the time is finer than the column's type, {show(dtype)}. Give {GIVE[family]}.")
     if not -(2**63) < count < 2**63 - 1:
@@ -278,7 +283,27 @@ def ticks_of_a_second(dtype: DType) -> int | None:
     family = kind(dtype)
     if family not in TIMES:
         return None
-    return 0 if family == Kind.DATE else _PER_SECOND[getattr(dtype, "time_unit", "us")]
+    return 0 if family == Kind.DATE else TICKS[time_unit(dtype)]
+
+
+def ticks_of_a_day(dtype: DType) -> int:
+    """How many ticks of a type of times make a day: one of a date."""
+    return 1 if kind(dtype) == Kind.DATE else 86_400 * TICKS[time_unit(dtype)]
+
+
+def time_unit(dtype: object) -> Any:
+    """The unit of a type of times; microseconds where it has none."""
+    return getattr(dtype, "time_unit", "us")
+
+
+def zone_of(dtype: object) -> str | None:
+    """The zone of a type of times."""
+    return getattr(dtype, "time_zone", None)
+
+
+def is_wide(dtype: object) -> bool:
+    """Whether whole numbers of a type may not fit in 64 bits with a sign."""
+    return isinstance(dtype, (nw.UInt64, nw.Int128, nw.UInt128))
 
 
 def as_held(value: object, dtype: DType) -> object:
@@ -292,7 +317,7 @@ def as_held(value: object, dtype: DType) -> object:
         return value.date() if midnight and kind(dtype) == Kind.DATE else value
     if not isinstance(value, dt.date) or kind(dtype) != Kind.DATETIME:
         return value
-    zone = getattr(dtype, "time_zone", None)
+    zone = zone_of(dtype)
     try:
         tzinfo = None if zone is None else zoneinfo.ZoneInfo(zone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
@@ -335,19 +360,19 @@ def moment(count: float, dtype: DType) -> dt.date | dt.timedelta | float:
     """
     if kind(dtype) == Kind.DATE and count % 1:
         return moment(count * _DAY, nw.Datetime("us"))
-    micro = round(count) * 10**6 // _PER_SECOND[getattr(dtype, "time_unit", "us")]
+    micro = round(count) * 10**6 // TICKS[time_unit(dtype)]
     try:
         if kind(dtype) == Kind.DATE:
             return _EPOCH + dt.timedelta(days=round(count))
         if kind(dtype) == Kind.DURATION:
             return dt.timedelta(microseconds=micro)
-        zone = None if getattr(dtype, "time_zone", None) is None else dt.UTC
+        zone = None if zone_of(dtype) is None else dt.UTC
         return dt.datetime(1970, 1, 1, tzinfo=zone) + dt.timedelta(microseconds=micro)
     except OverflowError:
         return count
 
 
-def integer_range(dtype: DType) -> tuple[int, int]:
+def integer_range(dtype: object) -> tuple[int, int]:
     """Smallest and largest value of an integer type."""
     digits = "".join(c for c in str(dtype) if c.isdigit())
     bits = int(digits)

@@ -118,7 +118,7 @@ def _counted(
 
 def _error(plan: NoisePlan, output: ReleasedColumn) -> float:
     """Largest move of a number by its noise, in all but 2 of 100 cases (column unit)."""
-    noise = plan.of(output.totals[0][1])
+    noise = plan.of(output.total)
     return 0.0 if noise.exact else noise.error(_SURE)
 
 
@@ -257,7 +257,7 @@ class _Part:
     @property
     def total(self) -> Total:
         """The noisy total that it is."""
-        return self.output.totals[0][1]
+        return self.output.total
 
     @property
     def column(self) -> str | None:

@@ -31,7 +31,7 @@ import polars as pl
 from dpframe import engine
 from dpframe.arrays import Floats
 from dpframe.noise import bits
-from dpframe.plan import Bounds, Column, Kind, Question, is_whole, kind, number
+from dpframe.plan import Bounds, Column, Kind, Question, is_whole, number
 from dpframe.plan.statistics.two_columns import NARROWING, Moment
 from dpframe.release.answer import Moments, drawn_table
 from dpframe.release.pricing import NoiseKind, NoisePlan, Price
@@ -89,7 +89,7 @@ class _Regression:
 
 def has_room(column: Column, ends: Bounds) -> bool:
     """Whether bounds can be narrower: not those of true and false, of few whole numbers, or close beside their size."""
-    if kind(column.domain.dtype) == Kind.BOOLEAN or ends.upper - ends.lower <= _CLOSE * ends.magnitude:
+    if column.kind == Kind.BOOLEAN or ends.upper - ends.lower <= _CLOSE * ends.magnitude:
         return False
     return not is_whole(column) or (ends.upper - ends.lower >= 4 and all(float(end).is_integer() for end in ends))
 
@@ -201,9 +201,9 @@ def _deviations(regression: _Regression, plan: NoisePlan, rows: float) -> float:
     """
     each = regression.question.limits.max_rows or 1
     halves = [
-        (noise.deviation, math.prod(float(f.bounds.upper - f.bounds.lower) / 2 for f in noise.allotment.total.factors))
+        (noise.deviation, math.prod(float(f.bounds.upper - f.bounds.lower) / 2 for f in noise.total.factors))
         for noise in plan.noises
-        if noise.allotment.total.multiplies
+        if noise.total.multiplies
     ]
     noise = min((deviation / half for deviation, half in halves if half), default=0.0) / each
     wide = math.sqrt(_OF_SAMPLING * math.sqrt(max(rows / each, 1.0)) / max(noise, 1e-9))

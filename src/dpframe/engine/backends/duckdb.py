@@ -25,7 +25,7 @@ from dpframe.engine.backends.sql import (
 from dpframe.engine.letters import ALIKE, letters
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, Search, Task, kind
+from dpframe.plan import Kind, Search, Task, kind, zone_of
 
 _DAY = "DATE '1970-01-01'"
 _PARTS = {
@@ -300,7 +300,7 @@ def _held(name: str, dtype: DType) -> str:
     if kind(dtype) == Kind.DATE:
         return f"CASE WHEN isfinite({value}) THEN CAST({value} - {_DAY} AS BIGINT) END"
     if kind(dtype) == Kind.DATETIME:
-        has_zone = getattr(dtype, "time_zone", None) is not None
+        has_zone = zone_of(dtype) is not None
         value = value if has_zone else f"TRY_CAST({value} AS TIMESTAMP)"
         return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
     return f"encode(TRY(decode(encode(CAST({value} AS VARCHAR)))))" if kind(dtype) == Kind.STRING else value

@@ -19,7 +19,7 @@ from dpframe.engine.backends.ibis_dialect import Dialect, dialect_of
 from dpframe.engine.backends.sql import MOST_CONSTANTS, SqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import ColumnDomain, Kind, Pattern, Task, kind
+from dpframe.plan import ColumnDomain, Kind, Pattern, Task, kind, zone_of
 
 
 class _Ibis(SqlBackend):
@@ -147,7 +147,7 @@ class _Ibis(SqlBackend):
         return value.cast(nw.Decimal(20, 0)) if is_unsigned else super().moment(value, domain)
 
     def reason_against(self, dtype: DType) -> str:
-        if getattr(dtype, "time_zone", None) is not None:
+        if zone_of(dtype) is not None:
             return "databases do not agree on zones: make it x AT TIME ZONE 'UTC' before dp.protect(...)"
         return super().reason_against(dtype)
 

@@ -88,7 +88,7 @@ class Dialect:
         check_numbers(table)
         unsafe = loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
         schema = table.schema()
-        return unsafe | {name: _wide(name) for name in types if is_wide(schema[name])}
+        return unsafe | {name: _wide(name) for name in types if has_many_digits(schema[name])}
 
     def types(self, table: ibis.Table) -> dict[str, DType]:
         """The types of the columns as narwhals has them; Unknown where narwhals has no such type."""
@@ -197,7 +197,7 @@ def _type_of(name: str, dtype: DataType) -> DType:
     return narwhals_type
 
 
-def is_wide(dtype: DataType) -> bool:
+def has_many_digits(dtype: DataType) -> bool:
     """Whether a type of Ibis is a decimal of more than 38 digits, for which narwhals has no type."""
     return bool(dtype.is_decimal() and (dtype.precision or 0) > 38)
 

@@ -31,7 +31,7 @@ from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of, versions
 from dpframe.engine.tables import Data, domain_of, polars_dtype, polars_types
-from dpframe.plan import ColumnDomain, Kind, Search, Task, Unread, kind
+from dpframe.plan import ColumnDomain, Kind, Search, Task, Unread, kind, zone_of
 
 
 class PolarsBackend(Backend):
@@ -202,7 +202,7 @@ def applied(value: pl.Expr, function: CellFunction) -> pl.Expr:
             stripped: pl.Expr = getattr(text, f"strip_chars{ends}")(characters)
             return stripped
         case Part(dtype, part):
-            return _part(value, getattr(dtype, "time_zone", None), part)
+            return _part(value, zone_of(dtype), part)
         case Parsed(dtype):
             return _parsed(value, dtype)
         case Search(task, pattern, group, new):

@@ -23,7 +23,7 @@ from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, 
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, Pattern, Search, Task, integer_range, kind
+from dpframe.plan import Kind, Pattern, Search, Task, integer_range, is_wide, kind
 
 _SMALL = 100_000  # a public table of at most this many rows is copied to each worker
 _MADE_UP = 2**40  # rows for a plan: so many that Spark plans no broadcast of them
@@ -273,7 +273,7 @@ class _Spark(TextSqlBackend):
         return value.cast(nw.Int64)
 
     def reason_against(self, dtype: DType) -> str:
-        wide = isinstance(dtype, (nw.UInt64, nw.Int128, nw.UInt128))
+        wide = is_wide(dtype)
         return (
             "Spark's integers have at most 64 bits with a sign: cast to 'int64'"
             if wide

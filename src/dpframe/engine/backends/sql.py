@@ -25,7 +25,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.base import Backend, CellFunction, Frame, Part, Piece, Replaced, Stripped
 from dpframe.engine.tables import domain_of
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, ColumnDomain, Ends, Kind, kind, show, ticks
+from dpframe.plan import TIMES, ColumnDomain, Ends, Kind, kind, show, ticks, time_unit, zone_of
 
 _LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, every float is a whole number
 MOST_ROWS = 2**62  # more than any table has
@@ -38,7 +38,7 @@ _MICRO: Mapping[str, int] = {"ms": 1000, "s": 1000, "us": 1}
 
 def microseconds_in(dtype: DType) -> int:
     """Microseconds in one tick of a type of times."""
-    return _MICRO[getattr(dtype, "time_unit", "us")]
+    return _MICRO[time_unit(dtype)]
 
 
 # Texts in SQL. What is looked for, of {size} characters, and what comes in its place are literals: {old}, {by}, {new}.
@@ -232,7 +232,7 @@ class TextSqlBackend(SqlBackend):
         else:
             scale = microseconds_in(dtype)
             column = column if scale == 1 else f"({column} * {scale})"
-            value = self.moment_of(column, getattr(dtype, "time_zone", None))
+            value = self.moment_of(column, zone_of(dtype))
         sql = self.parts[part].format(value, column)
         return sql if part == "text" else f"CAST({sql} AS BIGINT)"
 
@@ -255,7 +255,7 @@ def schema_of(
     domain = []
     for name, dtype in types.items():
         coarse = isinstance(dtype, nw.Datetime) and dtype.time_unit in ("s", "ms")
-        inner = nw.Datetime("us", getattr(dtype, "time_zone", None)) if coarse else dtype
+        inner = nw.Datetime("us", zone_of(dtype)) if coarse else dtype
         why = (against or {}).get(name) or engine.reason_against(inner)
         domain.append(
             (name, ColumnDomain(_Unheld(f"{show(inner)} (in {engine.name} {why})")) if why else domain_of(inner))

@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpframe.engine.intake.buffers import plain_type, sound, views_are_read
-from dpframe.engine.intake.cells import PER_SECOND, each, text, value_for
+from dpframe.engine.intake.cells import each, text, value_for
 from dpframe.engine.tables import Data, PandasType, arrow_types, domain_of, pandas_types
-from dpframe.plan import ColumnDomain, Kind, Unread, kind
+from dpframe.plan import TICKS, ColumnDomain, Kind, Unread, kind, time_unit, zone_of
 
 # PyArrow
 
@@ -342,16 +342,14 @@ def _conversion(source: pl.DataType, target: pl.DataType) -> Callable[[pl.Expr],
     times = (pl.Date, pl.Datetime)
     if isinstance(source, pl.Duration) and isinstance(target, pl.Duration):
         return lambda value: _retimed(value, _per_second(source), _per_second(target), target)
-    zones = [getattr(dtype, "time_zone", None) is None for dtype in (source, target)]
+    zones = [zone_of(dtype) is None for dtype in (source, target)]
     if not isinstance(source, times) or not isinstance(target, times) or zones[0] != zones[1]:
         return None
     return lambda value: _retimed(value, _per_second(source), _per_second(target), target)
 
 
 def _per_second(dtype: pl.DataType) -> Fraction:
-    return (
-        Fraction(1, 86_400) if isinstance(dtype, pl.Date) else Fraction(PER_SECOND[getattr(dtype, "time_unit", "us")])
-    )
+    return Fraction(1, 86_400) if isinstance(dtype, pl.Date) else Fraction(TICKS[time_unit(dtype)])
 
 
 def _of_numbers(source: pl.DataType, target: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:

@@ -23,6 +23,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
+from dpframe.plan import TICKS, integer_range, zone_of
+
 T = TypeVar("T")
 Cell = Any  # of a column of objects: whatever Python can hold
 # Ctrl-C, a request to end, and a time limit that is over. Windows has no alarm.
@@ -164,7 +166,7 @@ def value_for(dtype: pl.DataType) -> Callable[[Cell], Any]:
     if dtype == pl.Boolean:
         return _or_null(lambda value: _boolean(_number(value)))
     if dtype.is_integer():
-        low, high = _range(dtype)
+        low, high = integer_range(dtype)
         return _or_null(lambda value: _within(_whole(_number(value)), low, high))
     if dtype.is_float():
         return _or_null(_float)
@@ -196,11 +198,6 @@ def _boolean(exact: Fraction | None) -> bool | None:
     return bool(exact) if exact in (0, 1) else None
 
 
-def _range(dtype: pl.DataType) -> tuple[int, int]:
-    bits = int(str(dtype).lstrip("UInt"))
-    return (0, 2**bits - 1) if str(dtype).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
 def _within(number: int | None, low: int, high: int) -> int | None:
     return number if number is not None and low <= number <= high else None
 
@@ -220,9 +217,6 @@ def _decimal(exact: Fraction | None, digits: int, scale: int) -> Decimal | None:
     return Decimal((int(digits_as_integer < 0), tuple(map(int, str(abs(digits_as_integer)))), -scale))
 
 
-PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-
-
 def _ticks(value: Cell, dtype: pl.DataType) -> int | None:
     """A date, time or duration in the ticks of a column's type."""
     if isinstance(dtype, pl.Duration):
@@ -233,14 +227,14 @@ def _ticks(value: Cell, dtype: pl.DataType) -> int | None:
     if not isinstance(value, (dt.date, np.datetime64)):
         return None
     time: Any = pd.Timestamp(value)
-    if (time.tzinfo is None) != (getattr(dtype, "time_zone", None) is None):
+    if (time.tzinfo is None) != (zone_of(dtype) is None):
         return None
     ticks = time.to_datetime64()
     if isinstance(dtype, pl.Datetime):
         return _floored(ticks, time.unit, dtype.time_unit)
-    days, remainder = divmod(int(ticks.astype("int64")), 86_400 * PER_SECOND[time.unit])
+    days, remainder = divmod(int(ticks.astype("int64")), 86_400 * TICKS[time.unit])
     return None if remainder else days
 
 
 def _floored(ticks: Any, unit: str, into: str) -> int:
-    return int(ticks.astype("int64")) * PER_SECOND[into] // PER_SECOND[unit]
+    return int(ticks.astype("int64")) * TICKS[into] // TICKS[unit]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import narwhals as nw
 import polars as pl
 
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages import held_keys
-from dpframe.plan import ColumnDomain, Kind, Question, kind
+from dpframe.plan import ColumnDomain, Kind, Question, is_wide, kind
 from dpframe.plan.steps import sources_of
 
 _FEW = 2**16  # rows of a table for which Polars' optimizer takes longer than it saves
@@ -67,5 +66,5 @@ def comparable(name: str, domain: ColumnDomain) -> pl.Expr:
         return value.cast(pl.String)
     if family == Kind.FLOAT:
         return pl.when(value == 0).then(0.0).otherwise(value)
-    narrow = family == Kind.INTEGER and not isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128))
+    narrow = family == Kind.INTEGER and not is_wide(domain.dtype)
     return value.cast(pl.Int64) if narrow else value

@@ -8,10 +8,9 @@ from typing import Any
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.plan import ColumnDomain, Kind, integer_range, kind
+from dpframe.plan import TICKS, ColumnDomain, integer_range, is_wide, ticks_of_a_day, time_unit, zone_of
 
 WITHIN = 9.2e18  # a result whose float is smaller than this in magnitude fits in int64: 2^63 is 9.223e18
-TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def not_nan(value: nw.Expr) -> nw.Expr:
@@ -36,9 +35,9 @@ def in_calendar(
 
     For a time that has a zone, or gets one, the range is a day shorter at each end: the zone's clock may be a day off.
     """
-    spare = any(getattr(one, "time_zone", None) is not None for one in (dtype, becomes))
+    spare = any(zone_of(one) is not None for one in (dtype, becomes))
     epoch, ticks = dt.date(1970, 1, 1), value.cast(nw.Int64)
-    per_day = 1 if kind(dtype) == Kind.DATE else TICKS[getattr(dtype, "time_unit", "us")] * 86_400
+    per_day = ticks_of_a_day(dtype)
     low = ((dt.date(years[0], 1, 1) - epoch).days + spare) * per_day
     high = ((dt.date(years[1], 12, 31) - epoch).days + 1 - spare) * per_day
     return nw.when((ticks >= max(low, -(2**63))) & (ticks < min(high, 2**63 - 1))).then(value)
@@ -46,14 +45,14 @@ def in_calendar(
 
 def in_timedelta(value: nw.Expr, dtype: DType) -> nw.Expr:
     """Null in place of a duration of more than 999,999,999 days: Python has none, so it could not be shown."""
-    most = dt.timedelta.max.days * 86_400 * TICKS[getattr(dtype, "time_unit", "us")]
+    most = dt.timedelta.max.days * 86_400 * TICKS[time_unit(dtype)]
     ticks = value.cast(nw.Int64)
     return value if most > 2**63 else nw.when((ticks >= -most) & (ticks <= most)).then(value)
 
 
 def int64(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
     """A whole number as Int64, null where it does not fit."""
-    if isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
+    if is_wide(domain.dtype):
         low, high = integer_range(nw.Int64())
         inside = value <= high if isinstance(domain.dtype, nw.UInt64) else (value <= high) & (value >= low)
         value = nw.when(inside).then(value)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.engine.stages.coerced import TICKS, in_calendar, in_timedelta
+from dpframe.engine.stages.coerced import in_calendar, in_timedelta
 from dpframe.engine.stages.operands import Columns, Lower, Operands
-from dpframe.plan import Every, Kind, Window, in_zone, kind
+from dpframe.plan import TICKS, Every, Kind, Window, in_zone, kind, ticks_of_a_day, zone_of
 
 _FIRST = -(2**63)
 _DAY = 86_400  # seconds
@@ -22,7 +22,7 @@ def _days(here: Columns, value: nw.Expr, dtype: DType) -> nw.Expr:
     """The day of a date or time on the clock of its zone, as days since 1970."""
     if kind(dtype) == Kind.DATE:
         return value.cast(nw.Int64)
-    if getattr(dtype, "time_zone", None) is not None:
+    if zone_of(dtype) is not None:
         return here.part(value, dtype, "days")
     return here.engine.retimed(value, dtype, nw.Date()).cast(nw.Int64)
 
@@ -47,7 +47,7 @@ def _quarter(here: Columns, on: Operands) -> nw.Expr:
 
 def _month_start(here: Columns, on: Operands) -> nw.Expr:
     value = here.hold(on.value)
-    return _moved(here, value, (1 - here.part(value, on.dtype, "day")) * _per_day(on.dtype), on.dtype)
+    return _moved(here, value, (1 - here.part(value, on.dtype, "day")) * ticks_of_a_day(on.dtype), on.dtype)
 
 
 def _truncate(here: Columns, on: Operands) -> nw.Expr:
@@ -56,17 +56,17 @@ def _truncate(here: Columns, on: Operands) -> nw.Expr:
     value = here.hold(on.value)
     ticks = here.hold(value.cast(nw.Int64))
     if every.window is not Window.MONTH:
-        length = every.seconds * _per_day(dtype) // _DAY
+        length = every.seconds * ticks_of_a_day(dtype) // _DAY
         since = here.engine.remainder(ticks, length)
         if every.window is Window.WEEK:  # the first Monday is the 5th of January 1970
-            monday = here.hold(since) - 4 * _per_day(dtype) % length
+            monday = here.hold(since) - 4 * ticks_of_a_day(dtype) % length
             since = nw.when(monday >= 0).then(monday).otherwise(monday + length)
         return _moved(here, value, since * -1, dtype)
     month = here.hold(_month(here, value, dtype))
     start = here.hold(month - here.engine.remainder(month - _EPOCH, every.months))
-    back = here.hold(_first(here, start) - _days(here, value, dtype)) * _per_day(dtype)
+    back = here.hold(_first(here, start) - _days(here, value, dtype)) * ticks_of_a_day(dtype)
     if kind(dtype) != Kind.DATE:
-        back = back - here.engine.remainder(ticks, _per_day(dtype))
+        back = back - here.engine.remainder(ticks, ticks_of_a_day(dtype))
     return _moved(here, value, back, dtype)
 
 
@@ -76,20 +76,20 @@ def _offset(here: Columns, on: Operands) -> nw.Expr:
     every, sign = Every.read(typed.removeprefix("-")), -1 if typed.startswith("-") else 1
     value = here.hold(on.value)
     if every.window is not Window.MONTH:
-        by = nw.when(~value.is_null()).then(nw.lit(sign * every.seconds * _per_day(dtype) // _DAY))
+        by = nw.when(~value.is_null()).then(nw.lit(sign * every.seconds * ticks_of_a_day(dtype) // _DAY))
         return _moved(here, value, by, dtype)
     month = here.hold(_month(here, value, dtype) + sign * every.months)
     day = here.part(value, dtype, "day")
     inside = here.hold(nw.when((month >= _YEAR) & (month < 10_000 * _YEAR)).then(month))
     first, end = here.held_all([_first(here, inside), _first(here, inside + 1)])
     day = here.hold(nw.when(day > end - first).then(end - first).otherwise(day))
-    return _moved(here, value, (first + day - 1 - _days(here, value, dtype)) * _per_day(dtype), dtype)
+    return _moved(here, value, (first + day - 1 - _days(here, value, dtype)) * ticks_of_a_day(dtype), dtype)
 
 
 def _month_end(here: Columns, on: Operands) -> nw.Expr:
     value = here.hold(on.value)
     end = here.hold(_first(here, _month(here, value, on.dtype) + 1))
-    return _moved(here, value, (end - 1 - _days(here, value, on.dtype)) * _per_day(on.dtype), on.dtype)
+    return _moved(here, value, (end - 1 - _days(here, value, on.dtype)) * ticks_of_a_day(on.dtype), on.dtype)
 
 
 def _month(here: Columns, value: nw.Expr, dtype: DType) -> nw.Expr:
@@ -108,10 +108,6 @@ def _first(here: Columns, month: nw.Expr) -> nw.Expr:
     year = here.hold(quotient(since, _YEAR))
     leap = quotient(year, 4) - quotient(year, 100) + quotient(year, 400)
     return year * 365 + leap + quotient((since - year * _YEAR) * 153 + 2, 5) - 719_468
-
-
-def _per_day(dtype: DType) -> int:
-    return 1 if kind(dtype) == Kind.DATE else TICKS[getattr(dtype, "time_unit", "us")] * _DAY
 
 
 def _moved(here: Columns, value: nw.Expr, by: nw.Expr, dtype: DType) -> nw.Expr:

@@ -15,7 +15,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Cased, Piece, Replaced, Stripped
-from dpframe.engine.stages.coerced import TICKS, in_calendar, int64, not_nan, to_float, typed
+from dpframe.engine.stages.coerced import in_calendar, int64, not_nan, to_float, typed
 from dpframe.engine.stages.dates import CALENDAR
 from dpframe.engine.stages.functions import FUNCTIONS
 from dpframe.engine.stages.operands import Columns, Lower, Operands
@@ -23,14 +23,17 @@ from dpframe.errors import WrongType
 from dpframe.plan import (
     LONGEST_TEXT,
     OPERATIONS,
+    TICKS,
     TIMES,
     ColumnDomain,
     Kind,
     Search,
     Task,
     integer_range,
+    is_wide,
     kind,
     ticks,
+    zone_of,
 )
 
 Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
@@ -97,7 +100,7 @@ def _nanoseconds(value: nw.Expr, unit: str) -> nw.Expr:
 
 def _is_in(here: Columns, on: Operands) -> nw.Expr:
     family, value, constants = on.kind, on.value, list(on.options["values"])
-    if family in (Kind.FLOAT, Kind.DECIMAL):
+    if family.real:
         constants = [float(x) for x in constants]
     elif family == Kind.INTEGER:
         return _is_one_of_whole(here, value, on.domains[0], [int(x) for x in constants if int(x) == x])
@@ -116,7 +119,7 @@ def _is_one_of_whole(here: Columns, value: nw.Expr, domain: ColumnDomain, listed
     engine, missing, last = here.engine, value.is_null(), 2**63 - 1
     first, beyond = [x for x in listed if -(2**63) <= x <= last], [x for x in listed if last < x < 2**64]
     inside = engine.is_one_of(here.frame, int64(value, domain), first) if first else nw.lit(False)
-    if isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
+    if is_wide(domain.dtype):
         inside = inside.fill_null(False) if first else inside
         if beyond:
             above = value > last
@@ -140,9 +143,7 @@ def _fill_null(here: Columns, on: Operands) -> nw.Expr:
     if kind(dtype) in TIMES:
         constant = here.engine.from_ticks(nw.lit(ticks(value, dtype, "")), dtype)
         return nw.when(on.value.is_null()).then(constant).otherwise(on.value)
-    return on.value.fill_null(
-        float(value) if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL) else typed(here.constant(value))
-    )
+    return on.value.fill_null(float(value) if kind(dtype).real else typed(here.constant(value)))
 
 
 def _clip(here: Columns, on: Operands) -> nw.Expr:
@@ -183,7 +184,7 @@ def _cast(here: Columns, on: Operands) -> nw.Expr:
         return nw.when(value.is_in(here.engine.texts(here.frame, categories))).then(value)
     if want == Kind.INTEGER:
         low, high = integer_range(target)
-        if have in (Kind.FLOAT, Kind.DECIMAL):
+        if have.real:
             value = here.engine.truncated(value)
             inside = (
                 (value > float(low) - 1) & (value < float(high + 1))
@@ -209,7 +210,7 @@ def _cast_time(here: Columns, value: nw.Expr, source: DType, target: DType) -> n
     64 bits of nanoseconds do not reach from year 1 to 9999, and a zone's clock may show a day beyond them.
     """
     short = getattr(target, "time_unit", None) == "ns" and getattr(source, "time_unit", None) != "ns"
-    zoned = getattr(target, "time_zone", None) is not None and getattr(source, "time_zone", None) is None
+    zoned = zone_of(target) is not None and zone_of(source) is None
     if short or zoned:
         value = in_calendar(value, source, (1678, 2261) if short else (1, 9999), target)
     return here.engine.retimed(value, source, target)
@@ -226,7 +227,7 @@ def _case(here: Columns, on: Operands) -> nw.Expr:
     domains = [*on.domains[1::2], on.domains[-1]]
     *values, other = _branches([*on.values[1::2], on.values[-1]], domains)
     pairs = list(zip(on.values[:-1:2], values, strict=True))
-    typed = [kind(f.dtype) != Kind.OTHER for f in domains[:-1]]  # a column of nulls alone has no type
+    typed = [f.kind != Kind.OTHER for f in domains[:-1]]  # a column of nulls alone has no type
     while len(pairs) > _FEW:
         blocks = [slice(i, i + _FEW) for i in range(0, len(pairs), _FEW)]
         typed = [any(typed[block]) for block in blocks]
@@ -241,7 +242,7 @@ def _case(here: Columns, on: Operands) -> nw.Expr:
 
 def _branches(values: Sequence[nw.Expr], domains: Sequence[ColumnDomain]) -> Sequence[nw.Expr]:
     """Values of one type: numbers as floats, unless all are whole."""
-    types = [kind(f.dtype) for f in domains]
+    types = [f.kind for f in domains]
     if Kind.FLOAT in types or Kind.DECIMAL in types:
         return [x if t == Kind.OTHER else to_float(x) for x, t in zip(values, types, strict=True)]
     if Kind.INTEGER in types:

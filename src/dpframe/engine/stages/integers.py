@@ -11,7 +11,7 @@ import narwhals as nw
 
 from dpframe.engine.backends import Backend
 from dpframe.engine.stages.coerced import to_float
-from dpframe.plan import TIMES, Candidates, Factor, Kind, Total, TotalKind, integer_range, kind
+from dpframe.plan import TIMES, Candidates, Factor, Kind, Total, TotalKind, integer_range
 
 _LOG_TERMS = 8  # terms of the series of log(1 + t): for |t| < 0.19 the terms left out are below 4e-8
 _WIDER = 2**10  # a row's integer may be so many times the bound of the unit's total: sums do not wrap (see plan.grid)
@@ -41,14 +41,14 @@ def _integer(total: Total) -> nw.Expr:
     lower, upper = grid.lower, grid.upper
     if total.kind == TotalKind.UNIT_SUM:
         lower, upper = -_WIDER * grid.magnitude, _WIDER * grid.magnitude
-    family = kind(total.column.domain.dtype)
+    family = total.column.kind
     if total.kind == TotalKind.PRODUCT:
         return _on_grid(_product(total), total)
     if family in (Kind.BOOLEAN, *TIMES):
         value = value.cast(nw.Int64)
     low, high = (math.floor(grid.centre + lower * grid.step), math.ceil(grid.centre + upper * grid.step))
     fits = low >= -(2**63) and high < 2**63
-    if family not in (Kind.FLOAT, Kind.DECIMAL) and grid.step <= 1 and fits and total.computed is None:
+    if not family.real and grid.step <= 1 and fits and total.computed is None:
         if family != Kind.BOOLEAN:  # clip within the column's own type, so that a limit outside of it cannot wrap
             first, last = integer_range(total.column.domain.dtype if family == Kind.INTEGER else nw.Int64())
             value = value.clip(min(max(low, first), last), min(max(high, first), last))
@@ -87,7 +87,7 @@ def _product(total: Total) -> nw.Expr:
 
 def _distance(factor: Factor, *, beyond: bool) -> nw.Expr:
     value = nw.col(factor.column.id)
-    if kind(factor.column.domain.dtype) in (Kind.BOOLEAN, *TIMES):
+    if factor.column.kind in (Kind.BOOLEAN, *TIMES):
         value = value.cast(nw.Int64)
     if beyond:
         reach = float(max(map(abs, factor.ends))) * (1 + 1e-9)
@@ -133,7 +133,7 @@ def place_number(total: Total, engine: Backend) -> nw.Expr:
     """The number of the candidate of a row's value, or of the part between two cuts; -1 where the value is missing."""
     assert total.column is not None
     value = nw.col(total.column.id)
-    value = to_float(value.cast(nw.Int64) if kind(total.column.domain.dtype) in TIMES else value)
+    value = to_float(value.cast(nw.Int64) if total.column.kind in TIMES else value)
     if total.candidates is not None:
         return candidate_number(value, total.candidates, engine)
     after = [math.nextafter(cut, math.inf) for cut in total.cuts]  # a value at a cut is before it

@@ -162,7 +162,7 @@ def _held(column: Column, into: Column, bytewise: bool) -> nw.Expr:
     family = kind(dtype)
     if family == Kind.STRING:
         value = value if bytewise else value.cast(nw.String)
-    elif family in (Kind.FLOAT, Kind.DECIMAL):
+    elif family.real:
         value = to_float(value)
     elif family == Kind.INTEGER:
         value = value.cast(dtype) if column.domain.dtype == dtype else int64(value, column.domain)

@@ -18,7 +18,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.stages.coerced import one_zero, typed
 from dpframe.engine.tables import polars_dtype
-from dpframe.plan import FRACTION_BITS, TIMES, Column, Keys, Kind, Question, Total, kind, ticks
+from dpframe.plan import FRACTION_BITS, TIMES, Column, Keys, Kind, Question, Total, kind, ticks, zone_of
 from dpframe.theory.formulas.sensitivity import spread_weight
 
 
@@ -73,7 +73,7 @@ def keyed(question: Question, frame: Frame) -> Frame:
 def _known(question: Question, i: int, frame: Frame, values: Sequence[object]) -> tuple[Frame, nw.Expr]:
     """Rows, perhaps with a new column, and the expression that says whether a row's key is listed."""
     engine, column, into = backend_of(frame), question.group_columns[i], f"l{i}"
-    if kind(column.domain.dtype) in TIMES:
+    if column.kind in TIMES:
         return frame, listed(frame, column, values)
     rows = engine.membership(frame, column.id, _level(question, i).drop_nulls(), into)
     return (frame, listed(frame, column, values)) if rows is None else (rows, nw.col(into))
@@ -90,7 +90,7 @@ def listed(frame: Frame, column: Column, values: Sequence[object]) -> nw.Expr:
 def _in_milliseconds(dtype: DType) -> DType:
     """The type in which the engine holds a time: a column in seconds is held in milliseconds."""
     seconds = isinstance(dtype, nw.Datetime) and dtype.time_unit == "s"
-    return nw.Datetime("ms", getattr(dtype, "time_zone", None)) if seconds else dtype
+    return nw.Datetime("ms", zone_of(dtype)) if seconds else dtype
 
 
 def _filled(engine: Backend, value: nw.Expr, column: Column, some: Any) -> nw.Expr:
@@ -102,7 +102,7 @@ def _filled(engine: Backend, value: nw.Expr, column: Column, some: Any) -> nw.Ex
 
 
 def _one_zero(value: nw.Expr, column: Column) -> nw.Expr:
-    return one_zero(value) if kind(column.domain.dtype) == Kind.FLOAT else value
+    return one_zero(value) if column.kind == Kind.FLOAT else value
 
 
 def _only_null(question: Question, i: int) -> bool:
@@ -234,7 +234,7 @@ def _held(dtype: DType) -> Any:
     family = kind(dtype)
     if family == Kind.STRING:
         return pl.String()
-    return pl.Float64() if family in (Kind.FLOAT, Kind.DECIMAL) else polars_dtype(dtype)
+    return pl.Float64() if family.real else polars_dtype(dtype)
 
 
 def weighted_keys(

@@ -18,7 +18,7 @@ from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.coerced import in_calendar, in_timedelta, not_nan, one_zero, to_float
 from dpframe.engine.stages.lowering import Lowering
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, Call, Column, ColumnDomain, Kind, Node, Table, kind, nodes
+from dpframe.plan import TIMES, Call, Column, ColumnDomain, Kind, Node, Table, nodes
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import rewrites, sources_of
 
@@ -72,7 +72,7 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
         ),
     )
     for i, (_, column) in enumerate(_unit(step)):
-        if kind(column.domain.dtype) == Kind.DECIMAL and engine.bytewise(frame):  # `_identifier` made it a text
+        if column.kind == Kind.DECIMAL and engine.bytewise(frame):  # `_identifier` made it a text
             frame = engine.to_bytes(frame, f"u{i}", f"u{i}")
     present = [~nw.col(name).is_null() for name in unit_names(table)]
     return frame.filter(*present) if present else frame
@@ -85,12 +85,12 @@ def _unit(step: steps.Source) -> list[tuple[str, Column]]:
 
 def _narrowest(table: Table) -> list[str]:
     """The first readable column, in a list; an empty list where no column is readable."""
-    return [name for name, column in table.columns.items() if kind(column.domain.dtype) != Kind.OTHER][:1]
+    return [name for name, column in table.columns.items() if column.kind != Kind.OTHER][:1]
 
 
 def as_bytes(frame: Frame, columns: Sequence[Column]) -> bool:
     """Whether some of the columns are texts and the engine holds texts as bytes."""
-    return any(kind(column.domain.dtype) == Kind.STRING for column in columns) and backend_of(frame).bytewise(frame)
+    return any(column.kind == Kind.STRING for column in columns) and backend_of(frame).bytewise(frame)
 
 
 def readable(frame: Frame, value: nw.Expr, domain: ColumnDomain, *, bytewise: bool = False) -> nw.Expr:
@@ -99,8 +99,8 @@ def readable(frame: Frame, value: nw.Expr, domain: ColumnDomain, *, bytewise: bo
     With `bytewise`, the scan already gives texts as bytes, so they are not cast. A date or time outside of the years 1
     to 9999 becomes null, because engines disagree there and some fail; so does a duration beyond those of Python.
     """
-    family = kind(domain.dtype)
-    if family in (Kind.FLOAT, Kind.DECIMAL):
+    family = domain.kind
+    if family.real:
         return not_nan(to_float(value) if family == Kind.FLOAT else backend_of(frame).decimal(frame, value))
     if family in (Kind.DATE, Kind.DATETIME):
         return in_calendar(value, domain.dtype)
@@ -116,7 +116,7 @@ def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
     duration beyond those of Python does as well.
     """
     value = nw.col(name)
-    family = kind(column.domain.dtype)
+    family = column.kind
     if family in (Kind.DATE, Kind.DATETIME):
         return in_calendar(value, column.domain.dtype)
     if family == Kind.DURATION:
@@ -217,7 +217,7 @@ def _(step: steps.Cut, live: frozenset[str], empty: bool) -> Frame:
     column = step.before.table.columns[step.name]
     frame = lowered(step.before, (live - {into}) | {column.id}, empty)
     value = nw.col(column.id)
-    value = value.cast(nw.Int64) if kind(column.domain.dtype) in TIMES else to_float(value)
+    value = value.cast(nw.Int64) if column.kind in TIMES else to_float(value)
     first, *edges, last = step.intervals.edges_of(column.domain.dtype, "cut")
     right, both = step.intervals.right, step.intervals.closed_ends
     after = value > first if right and not both else value >= first

@@ -17,7 +17,7 @@ import narwhals as nw
 from dpframe.engine.backends import Backend, Frame
 from dpframe.engine.stages.coerced import to_float
 from dpframe.engine.stages.lowering import Lowering
-from dpframe.plan import TIMES, ColumnDomain, Kind, integer_range, kind
+from dpframe.plan import TIMES, ColumnDomain, Kind, integer_range, is_wide, kind
 from dpframe.plan.steps import Feature, small
 
 _LIMB = 32  # bits of a limb: the sum of 2^31 limbs of one unit fits in int64
@@ -76,13 +76,13 @@ def _stages(here: Lowering, feature: Feature, value: nw.Expr | None, into: str, 
             return _Stages([], [_one_zero(least, family).alias(into)], [])
         case "first" | "last":
             return _pick(here, feature, value, into, name, units)
-    real = family in (Kind.FLOAT, Kind.DECIMAL)
-    stages = _float_sum(here.engine, value, feature.known, name) if real else _sum(here.engine, value, feature, name)
-    return _finished(here.engine, stages, feature, value, into, name)
+    engine = here.engine
+    stages = _float_sum(engine, value, feature.known, name) if family.real else _sum(engine, value, feature, name)
+    return _finished(engine, stages, feature, value, into, name)
 
 
-def _one_zero(value: nw.Expr, family: str) -> nw.Expr:
-    return value + 0.0 if family in (Kind.FLOAT, Kind.DECIMAL) else value  # -0.0 and 0.0 tie
+def _one_zero(value: nw.Expr, family: Kind) -> nw.Expr:
+    return value + 0.0 if family.real else value  # -0.0 and 0.0 tie
 
 
 def _pick(here: Lowering, feature: Feature, value: nw.Expr, into: str, name: str, units: list[str]) -> _Stages:
@@ -103,8 +103,8 @@ def _sum(engine: Backend, value: nw.Expr, feature: Feature, name: str) -> _Stage
     """
     domain = feature.known
     assert domain is not None
-    times = feature.made == "mean" and kind(domain.dtype) in TIMES
-    if isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
+    times = feature.made == "mean" and domain.kind in TIMES
+    if is_wide(domain.dtype):
         value = value.clip(max(-(2**63), integer_range(domain.dtype)[0]), 2**63 - 1)
     value = value.cast(nw.Int64) * feature.ticks
     if small(domain) and not times:
@@ -170,7 +170,7 @@ def _carried(engine: Backend, limbs: list[str]) -> list[list[nw.Expr]]:
 
 def _finished(engine: Backend, stages: _Stages, feature: Feature, value: nw.Expr, into: str, name: str) -> _Stages:
     """Make the feature of a sum: divide it by the number of values for a mean, and clip it to the feature's bounds."""
-    total, times = nw.col(name), kind(feature.domain.dtype) in TIMES
+    total, times = nw.col(name), feature.domain.kind in TIMES
     if feature.made == "mean":
         stages.sums.append((~value.is_null()).cast(nw.Int64).sum().fill_null(0).alias(f"{name}c"))
         total = total if times else to_float(total) / to_float(_positive(nw.col(f"{name}c")))

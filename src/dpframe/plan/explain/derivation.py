@@ -234,7 +234,7 @@ def _own_limits(question: Question) -> str:
     """The limits of columns that have some of their own, each after a semicolon; empty where none has."""
     names: dict[Limits, list[str]] = {}
     for output in question.outputs:
-        limits = output.totals[0][1].limits
+        limits = output.total.limits
         if limits is not None:
             names.setdefault(limits, []).append(output.name)
     return "".join(f"; for {', '.join(of)}: {_limits_at_ask(question, limits)}" for limits, of in names.items())

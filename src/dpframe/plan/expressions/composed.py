@@ -18,7 +18,7 @@ from dpframe.plan.nodes import UNLIMITED, Call, Literal, Node, domain
 from dpframe.plan.operations import DIVISIBLE, TOTALS, Every, Pattern, Window, difference_type, in_zone, is_local
 from dpframe.plan.operations.rules import Options
 from dpframe.plan.operations.values import MOMENTS
-from dpframe.plan.types import TIMES, Kind, kind
+from dpframe.plan.types import TICKS, TIMES, Kind, kind, ticks_of_a_day, time_unit, zone_of
 
 Composition = Callable[[Sequence[Expr], Sequence[ColumnDomain], Options], Expr | None]
 
@@ -56,7 +56,7 @@ def _divided(args: Sequence[Expr]) -> tuple[Expr, Expr]:
 
 
 def _concat(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    texts = [x if kind(d.dtype) == Kind.STRING else x.cast(nw.String()) for x, d in zip(args, domains, strict=True)]
+    texts = [x if d.kind == Kind.STRING else x.cast(nw.String()) for x, d in zip(args, domains, strict=True)]
     separator = Literal(options.get("separator", ""))
     between = [separator] if separator.value else []
     nodes = [node for text in texts for node in (*between, text._node)]
@@ -71,7 +71,7 @@ def _sum(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options
 
 def _moved(args: Sequence[Expr], domains: Sequence[ColumnDomain], sign: int) -> Expr | None:
     """The sum or difference of times and durations, from their ticks."""
-    kinds = [kind(d.dtype) for d in domains]
+    kinds = [d.kind for d in domains]
     if not set(kinds) & set(TIMES):
         return None
     dtype = difference_type("", domains)
@@ -84,7 +84,7 @@ def _moved(args: Sequence[Expr], domains: Sequence[ColumnDomain], sign: int) -> 
 
 def _ticks_in(value: Expr, source: DType, target: DType) -> Expr:
     """Ticks of a time or duration in the unit of another one, rounded down."""
-    have, want = (_DAYS if kind(t) == Kind.DATE else _PER_DAY[getattr(t, "time_unit", "us")] for t in (source, target))
+    have, want = map(ticks_of_a_day, (source, target))
     ticks = value._call("ticks")
     if have == want:
         return ticks
@@ -95,7 +95,7 @@ def _of_moments(operation: str) -> Composition:
     """A comparison of a date and a time: that of the date's midnight."""
 
     def compared(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr | None:
-        kinds = [kind(d.dtype) for d in domains]
+        kinds = [d.kind for d in domains]
         if set(kinds) != set(MOMENTS):
             return None
         first, second = (x.cast(nw.Datetime()) if k == Kind.DATE else x for x, k in zip(args, kinds, strict=True))
@@ -105,16 +105,12 @@ def _of_moments(operation: str) -> Composition:
 
 
 def _second(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    return _clock(args[0], domains[0].dtype)._call("ticks") // (_per_day(domains[0].dtype) // _DAY) % 60
-
-
-def _per_day(dtype: DType) -> int:
-    return _PER_DAY[getattr(dtype, "time_unit", "us")]
+    return _clock(args[0], domains[0].dtype)._call("ticks") // (TICKS[time_unit(domains[0].dtype)]) % 60
 
 
 def _clock(time: Expr, dtype: DType) -> Expr:
     """The time that the clock of its zone shows, without a zone."""
-    return time if getattr(dtype, "time_zone", None) is None else time._call("dt.clock")
+    return time if zone_of(dtype) is None else time._call("dt.clock")
 
 
 def _convert_zone(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
@@ -132,7 +128,7 @@ def _localized(local: Expr, dtype: DType, zone: str) -> Expr:
     Clocks change once in two days at most. So the clock is as far from UTC as it is a day before or a day behind, and
     each of the two is tried: a moment is right if the clock shows the time then.
     """
-    target, day = in_zone(dtype, zone), _per_day(dtype)
+    target, day = in_zone(dtype, zone), ticks_of_a_day(dtype)
 
     def offset(by: int) -> Expr:
         beside = local._call("later", by).cast(target)
@@ -152,12 +148,12 @@ def _truncated(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: O
         return args[0]._call("window", every=options["every"])
     local = _clock(args[0], dtype)
     if every.window is Window.CLOCK and _SECONDS["h"] % every.seconds == 0:
-        return args[0]._call("later", -(local._call("ticks") % (every.seconds * (_per_day(dtype) // _DAY))))
+        return args[0]._call("later", -(local._call("ticks") % (every.seconds * TICKS[time_unit(dtype)])))
     return _localized(local._call("window", every=options["every"]), dtype, str(getattr(dtype, "time_zone", "")))
 
 
 def _total(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    unit = _PER_DAY[getattr(domains[0].dtype, "time_unit", "us")] // _DAY * _SECONDS[options["unit"]]
+    unit = TICKS[time_unit(domains[0].dtype)] * _SECONDS[options["unit"]]
     ticks = args[0]._call("ticks")
     return _chosen((ticks < 0, -(-ticks // unit)), other=ticks // unit)
 
@@ -213,9 +209,7 @@ def _to_time(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Opt
 
 
 _CODES = ("%Y", "%m", "%d", "%H", "%M", "%S")
-_DAYS, _DAY = 1, 86_400  # ticks of a day in a date; seconds
-_PER_DAY = {unit: _DAY * ticks for unit, ticks in (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9))}
-_SECONDS = {"d": _DAY, "h": 3600, "m": 60, "s": 1}
+_SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 COMPOSED: Mapping[str, Composition] = {
     "floor_divide_by": lambda args, *_: _divided(args)[0],
     "modulo_by": lambda args, *_: _divided(args)[1],

@@ -13,7 +13,7 @@ import narwhals as nw
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import NUMBERS, Operation, Options, as_floats, finite, need, overflows
 from dpframe.plan.operations.taylor import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
-from dpframe.plan.types import Kind, kind
+from dpframe.plan.types import Kind
 
 _WHOLE = 2.0**52  # from here on, floats are whole numbers
 _WIDE = (nw.UInt64, nw.Int128, nw.UInt128)
@@ -49,7 +49,7 @@ def outward(ends: Bounds) -> Bounds:
 
 def _power(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     need(call, args[0], *NUMBERS)
-    exponent, whole = options["exponent"], kind(args[0].dtype) == Kind.INTEGER
+    exponent, whole = options["exponent"], args[0].kind == Kind.INTEGER
     limits = args[0].bounds if whole else as_floats(args[0].bounds)
     bounds = None if exponent else Bounds(1, 1)
     if limits is not None and exponent:
@@ -65,7 +65,7 @@ def _power(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
 
 def _sign(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     need(call, args[0], *NUMBERS)
-    dtype = nw.Int64() if kind(args[0].dtype) == Kind.INTEGER else nw.Float64()
+    dtype = nw.Int64() if args[0].kind == Kind.INTEGER else nw.Float64()
     ends = args[0].bounds or Bounds(-1, 1)
     return ColumnDomain(dtype, args[0].nullable, Bounds(*((end > 0) - (end < 0) for end in ends)))
 
@@ -73,7 +73,7 @@ def _sign(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDo
 def _round(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     """Whole numbers stay as they are. The quotient of a rounded product is rounded, so bounds are widened by one."""
     need(call, args[0], *NUMBERS)
-    if kind(args[0].dtype) == Kind.INTEGER:
+    if args[0].kind == Kind.INTEGER:
         return ColumnDomain(args[0].dtype, args[0].nullable, args[0].bounds)
     bounds, decimals = as_floats(args[0].bounds), options["decimals"]
     if bounds is not None:

@@ -24,16 +24,16 @@ from dpframe.plan.operations.rules import (
 )
 from dpframe.plan.operations.texts_and_dates import concatenated
 from dpframe.plan.operations.windows import moved
-from dpframe.plan.types import TIMES, Kind, kind
+from dpframe.plan.types import TIMES, Kind, is_wide
 
 
 def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
     def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
         for a in args:
             need(call, a, *NUMBERS)
-        if all(kind(a.dtype) == Kind.INTEGER for a in args):
+        if all(a.kind == Kind.INTEGER for a in args):
             bounds = corner_bounds(args[0].bounds, args[1].bounds, op)
-            wide = any(isinstance(a.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for a in args)
+            wide = any(is_wide(a.dtype) for a in args)
             return ColumnDomain(nw.Int64(), nullable(args) or overflows(bounds) or wide, bounds)
         return ColumnDomain(nw.Float64(), True, corner_bounds(as_floats(args[0].bounds), as_floats(args[1].bounds), op))
 
@@ -44,13 +44,13 @@ _SUM, _DIFFERENCE = _arithmetic(lambda x, y: x + y), _arithmetic(lambda x, y: x 
 
 
 def _add(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    if any(kind(a.dtype) in TIMES for a in args):
+    if any(a.kind in TIMES for a in args):
         return moved(call, args, options, 1)
-    return (concatenated if kind(args[0].dtype) == Kind.STRING else _SUM)(call, args, options)
+    return (concatenated if args[0].kind == Kind.STRING else _SUM)(call, args, options)
 
 
 def _subtract(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    if any(kind(a.dtype) in TIMES for a in args):
+    if any(a.kind in TIMES for a in args):
         return moved(call, args, options, -1)
     return _DIFFERENCE(call, args, options)
 
@@ -71,7 +71,7 @@ def _by_constant(bounds_of: Callable[[Bounds, int], Bounds]) -> Rule:
         by = options["by"]
         if isinstance(by, bool) or not isinstance(by, int) or not 1 <= by < 2**62:
             raise WrongType(f"{call}: the divisor must be a whole number of at least 1, as in dp.col('x') // 10.")
-        wide = isinstance(args[0].dtype, (nw.UInt64, nw.Int128, nw.UInt128))
+        wide = is_wide(args[0].dtype)
         return ColumnDomain(nw.Int64(), args[0].nullable or wide, args[0].bounds and bounds_of(args[0].bounds, by))
 
     return rule
@@ -83,7 +83,7 @@ DIVISIBLE = 9 * 10**18  # a larger whole number is not divided by a column
 def _whole_by(call: str, args: Sequence[ColumnDomain]) -> bool:
     """Whether a division of two columns of whole numbers may have no result. Errors: WrongType."""
     for a in args:
-        if kind(a.dtype) in (Kind.FLOAT, Kind.DECIMAL):
+        if a.kind.real:
             raise WrongType(f"{call}: needs whole numbers. Of others, type (dp.col('x') / dp.col('y')).floor().")
         need(call, a, "integer")
     known = [a.bounds is not None and a.bounds.magnitude < DIVISIBLE for a in args]
@@ -112,7 +112,7 @@ def _modulo_by(call: str, args: Sequence[ColumnDomain], options: Options) -> Col
 
 
 def _negative(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    zero = ColumnDomain(nw.Int64() if kind(args[0].dtype) == Kind.INTEGER else nw.Float64(), False, Bounds(0, 0))
+    zero = ColumnDomain(nw.Int64() if args[0].kind == Kind.INTEGER else nw.Float64(), False, Bounds(0, 0))
     return _arithmetic(lambda x, y: x - y)(call, [zero, args[0]], options)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpframe.errors import WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain, Possible
-from dpframe.plan.types import Kind, cast_first, cast_to, kind, show
+from dpframe.plan.types import Kind, cast_first, cast_to, show
 
 Options = Mapping[str, Any]
 Rule = Callable[[str, Sequence[ColumnDomain], Options], ColumnDomain]
@@ -42,7 +42,7 @@ def nullable(args: Sequence[ColumnDomain]) -> bool:
 
 def need(call: str, domain: ColumnDomain, *kinds: str) -> None:
     """Refuse an argument of another kind. Errors: WrongType."""
-    if kind(domain.dtype) not in kinds:
+    if domain.kind not in kinds:
         number = cast_first(domain.dtype) if Kind.FLOAT in kinds else ""
         typed = number or cast_to(domain.dtype, *kinds)
         raise WrongType(f"{call}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}.{typed}")

@@ -24,14 +24,16 @@ from dpframe.plan.types import (
     check_cast,
     check_scalar,
     integer_range,
+    is_wide,
     kind,
     show,
     ticks,
+    zone_of,
 )
 
 
 def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    first, second = (kind(a.dtype) for a in args)
+    first, second = (a.kind for a in args)
     alike = first == second or any({first, second} <= set(family) for family in (NUMBERS, MOMENTS))
     if Kind.OTHER in (first, second) or not alike:
         types = " with ".join(show(a.dtype) for a in args)
@@ -41,7 +43,7 @@ def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> Colum
             f"{call}: {' with '.join(show(a.dtype) for a in args)} have no common type. Cast one first, as in "
             "dp.col('x').cast('float64')."
         )
-    if len({getattr(a.dtype, "time_zone", None) is None for a in args}) > 1:
+    if len({zone_of(a.dtype) is None for a in args}) > 1:
         if Kind.DATE in (first, second):
             raise WrongType(
                 f"{call}: a date does not compare with a time that has a zone. Compare the day in that zone: "
@@ -108,7 +110,7 @@ def _comparison(families: set[str]) -> str:
 
 def _logic(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     for a in args:
-        if kind(a.dtype) != Kind.BOOLEAN:
+        if a.kind != Kind.BOOLEAN:
             raise _not_boolean(call, a.dtype, alone=len(args) == 1)
     return ColumnDomain(nw.Boolean(), nullable(args), Bounds(0, 1))
 
@@ -141,20 +143,20 @@ def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin:
 
     The bounds of a time are held in its ticks.
     """
-    if kind(domain.dtype) in TIMES:
+    if domain.kind in TIMES:
         low, high = (None if x is None else ticks(x, domain.dtype, call) for x in (lower, upper))
         inside = Bounds(-math.inf if low is None else low, math.inf if high is None else high)
         old = domain.bounds or Bounds(-math.inf, math.inf)
         bounds = finite(inside.clamp(old.lower), inside.clamp(old.upper))
         return ColumnDomain(domain.dtype, domain.nullable, bounds, origin=origin)
-    if kind(domain.dtype) == Kind.BOOLEAN:
+    if domain.kind == Kind.BOOLEAN:
         raise WrongType(
             f"{call}: true and false lie between 0 and 1 as they are; leave it out, or .cast('int64') before."
         )
     need(call, domain, *NUMBERS)
     if any(isinstance(x, (dt.date, dt.timedelta)) for x in (lower, upper)):
         raise WrongType(f"{call}: a column of type {show(domain.dtype)} goes with numbers, not with times.")
-    dtype = domain.dtype if kind(domain.dtype) == Kind.INTEGER else nw.Float64()
+    dtype = domain.dtype if domain.kind == Kind.INTEGER else nw.Float64()
     if kind(dtype) == Kind.INTEGER:  # the whole numbers in the interval, and in the type
         first, last = integer_range(dtype)
         lower = None if lower is None else min(max(math.ceil(lower), first), last)
@@ -189,7 +191,7 @@ def fill_domain(call: str, domain: ColumnDomain, value: object, origin: str = ""
                 f"{call}: the value is not a whole number of type {show(dtype)}. Give one from {first} to {last}, or "
                 "cast the column before, as in dp.col('x').cast('float64')."
             )
-    if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL):
+    if kind(dtype).real:
         dtype, value = nw.Float64(), float(value)  # type: ignore[arg-type]
     number = ticks(value, dtype, call) if kind(dtype) in TIMES else value
     bounds = domain.bounds and (domain.bounds.cover(number) if isinstance(number, (int, float)) else domain.bounds)
@@ -207,7 +209,7 @@ def cast_domain(call: str, domain: ColumnDomain, target: nw.dtypes.DType, origin
     """The domain after a conversion. A value that does not convert is null."""
     check_cast(domain.dtype, target, call)
     keys: tuple[Scalar | None, ...] | None = tuple(target.categories) if isinstance(target, nw.Enum) else None
-    have, want = kind(domain.dtype), kind(target)
+    have, want = domain.kind, kind(target)
     bounds, nullable = None, True
     if have in (*NUMBERS, Kind.BOOLEAN) and want in NUMBERS and domain.bounds:
         lower, upper = (
@@ -241,12 +243,12 @@ def _case(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDo
         raise WrongType(f"{call}: one of the branches must have a type.")
     for f in branches:
         need(call, f, *GIVE)
-    kinds = {kind(f.dtype) for f in branches}
+    kinds = {f.kind for f in branches}
     numbers = kinds <= set(NUMBERS)
-    times = {str(f.dtype) for f in branches if kind(f.dtype) in (Kind.DATETIME, Kind.DURATION)}
+    times = {str(f.dtype) for f in branches if f.kind in (Kind.DATETIME, Kind.DURATION)}
     if (len(kinds) > 1 and not numbers) or len(times) > 1:
         types = " and ".join(dict.fromkeys(show(f.dtype) for f in branches))
-        typed = cast_to(branches[-1].dtype, kind(branches[0].dtype))
+        typed = cast_to(branches[-1].dtype, branches[0].kind)
         raise WrongType(f"{call}: the branches have different types, {types}.{typed}")
     whole = kinds == {Kind.INTEGER}
     limits = [f.bounds if whole or not numbers else as_floats(f.bounds) for f in branches]
@@ -254,7 +256,7 @@ def _case(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDo
     bounds = Bounds(min(corners), max(corners)) if all(limits) else None
     dtype = nw.Int64() if whole else nw.Float64() if numbers else branches[0].dtype
     dtype = nw.String() if kind(dtype) == Kind.STRING else dtype
-    wide = whole and any(isinstance(f.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for f in branches)
+    wide = whole and any(is_wide(f.dtype) for f in branches)
     return ColumnDomain(dtype, bool(nulls) or wide or nullable(branches), bounds)
 
 

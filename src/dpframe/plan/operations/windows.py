@@ -14,10 +14,9 @@ from narwhals.dtypes import DType
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import Operation, Options, corner_bounds, need
-from dpframe.plan.types import TIMES, Kind, kind, show
+from dpframe.plan.types import TIMES, Kind, kind, show, ticks_of_a_day, time_unit, zone_of
 
 _DAY = 86_400  # seconds
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _FINE: tuple[Literal["ms", "us", "ns"], ...] = ("ms", "us", "ns")
 _YEARS = 9999 * 366  # days, more than from 1970 to the year 1 or 9999
 _LONGEST = 100 * 366 * _DAY  # seconds
@@ -69,15 +68,11 @@ class Every:
         return 31 * self.months or -(-self.seconds // _DAY)
 
 
-def _per_day(dtype: DType) -> int:
-    return 1 if kind(dtype) == Kind.DATE else _PER_SECOND[getattr(dtype, "time_unit", "us")] * _DAY
-
-
 def _date(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     """A zone's clock shows the day of UTC or one beside it."""
     need(call, args[0], Kind.DATE, Kind.DATETIME)
-    bounds, per_day = args[0].bounds, _per_day(args[0].dtype)
-    spare = 0 if getattr(args[0].dtype, "time_zone", None) is None else 1
+    bounds, per_day = args[0].bounds, ticks_of_a_day(args[0].dtype)
+    spare = 0 if zone_of(args[0].dtype) is None else 1
     days = bounds and Bounds(int(bounds.lower) // per_day - spare, int(bounds.upper) // per_day + spare)
     return ColumnDomain(nw.Date(), args[0].nullable, days)
 
@@ -101,7 +96,7 @@ def _on_one_clock(call: str, column: ColumnDomain, every: Every) -> DType:
 
 def is_local(dtype: DType) -> bool:
     """Whether a type of times has a zone whose clocks may change."""
-    return getattr(dtype, "time_zone", None) not in (None, "UTC")
+    return zone_of(dtype) not in (None, "UTC")
 
 
 def in_zone(dtype: DType, zone: str | None) -> nw.Datetime:
@@ -114,7 +109,7 @@ def _truncated(call: str, args: Sequence[ColumnDomain], options: Options) -> Col
     every = Every.read(options.get("every", "1mo"))
     zone = is_local(args[0].dtype) and "every" in options
     dtype = _timed(call, args[0]) if zone else _on_one_clock(call, args[0], every)
-    lower, upper = (every.days + 2 * zone) * _per_day(dtype), 2 * zone * _per_day(dtype)
+    lower, upper = (every.days + 2 * zone) * ticks_of_a_day(dtype), 2 * zone * ticks_of_a_day(dtype)
     bounds = args[0].bounds and Bounds(args[0].bounds.lower - lower, args[0].bounds.upper + upper)
     return ColumnDomain(dtype, True, bounds)
 
@@ -135,7 +130,7 @@ def _rezoned(call: str, args: Sequence[ColumnDomain], options: Options) -> Colum
 def _relabelled(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     """The same clock, of another zone or of none. Clocks differ from UTC by a day at most."""
     dtype = _timed(call, args[0])
-    spare = 2 * _per_day(dtype)
+    spare = 2 * ticks_of_a_day(dtype)
     bounds = args[0].bounds and Bounds(args[0].bounds.lower - spare, args[0].bounds.upper + spare)
     return ColumnDomain(in_zone(dtype, options.get("zone")), True, bounds)
 
@@ -145,7 +140,7 @@ def _moved(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
     typed = options.get("by", "1mo")
     every = Every.read(typed.removeprefix("-"))
     dtype, bounds = _on_one_clock(call, args[0], every), args[0].bounds
-    most = every.days * _per_day(dtype)
+    most = every.days * ticks_of_a_day(dtype)
     back = typed.startswith("-")
     return ColumnDomain(dtype, True, bounds and Bounds(bounds.lower - most * back, bounds.upper + most * (not back)))
 
@@ -157,7 +152,7 @@ def _second(call: str, args: Sequence[ColumnDomain], options: Options) -> Column
 
 def _total(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     need(call, args[0], Kind.DURATION)
-    unit, bounds = _per_day(args[0].dtype) // _DAY * _SECONDS[options["unit"]], args[0].bounds
+    unit, bounds = ticks_of_a_day(args[0].dtype) // _DAY * _SECONDS[options["unit"]], args[0].bounds
     whole = bounds and Bounds(*(int(end) // unit if end >= 0 else -(-int(end) // unit) for end in bounds))
     return ColumnDomain(nw.Int64(), True, whole)
 
@@ -166,8 +161,8 @@ def _ticks(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
     """Ticks of a time; those of the calendar, from the year 1 to 9999, have bounds."""
     need(call, args[0], *TIMES)
     dtype, bounds = args[0].dtype, args[0].bounds
-    if bounds is None and getattr(dtype, "time_unit", "us") != "ns" and kind(dtype) != Kind.DURATION:
-        bounds = Bounds(-_YEARS * _per_day(dtype), _YEARS * _per_day(dtype))
+    if bounds is None and time_unit(dtype) != "ns" and kind(dtype) != Kind.DURATION:
+        bounds = Bounds(-_YEARS * ticks_of_a_day(dtype), _YEARS * ticks_of_a_day(dtype))
     return ColumnDomain(nw.Int64(), args[0].nullable, bounds)
 
 
@@ -182,8 +177,8 @@ def _later(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
 
 def difference_type(call: str, args: Sequence[ColumnDomain]) -> DType:
     """The type of a sum or difference of times and durations; a duration between two times. Errors: WrongType."""
-    (first, second), units = map(kind, (a.dtype for a in args)), [getattr(a.dtype, "time_unit", "us") for a in args]
-    zones = {getattr(a.dtype, "time_zone", None) is None for a in args}
+    (first, second), units = map(kind, (a.dtype for a in args)), [time_unit(a.dtype) for a in args]
+    zones = {zone_of(a.dtype) is None for a in args}
     if first == second and (first == Kind.DATE or len(zones) == 1):
         return nw.Duration(next((u for u in _FINE if units == [u, u]), "us"))
     if Kind.DURATION in (first, second) and {first, second} & {Kind.DATE, Kind.DATETIME}:
@@ -197,13 +192,13 @@ def difference_type(call: str, args: Sequence[ColumnDomain]) -> DType:
 def moved(call: str, args: Sequence[ColumnDomain], options: Options, sign: int) -> ColumnDomain:
     """The sum (sign 1) or difference (-1) of times and durations; bounds where both have the unit of the result."""
     dtype = difference_type(call, args)
-    first, second = (kind(a.dtype) for a in args)
+    first, second = (a.kind for a in args)
     if sign == 1 and first == second != Kind.DURATION:
         raise WrongType(f"{call}: two times have no sum. Type dp.col('x') - dp.col('y') for the time between them.")
     if (sign == -1 and second == Kind.DURATION != first) or first == second or sign == 1:
-        scales = [_per_day(a.dtype) for a in args]
+        scales = [ticks_of_a_day(a.dtype) for a in args]
         bounds = corner_bounds(args[0].bounds, args[1].bounds, lambda x, y: x + sign * y)
-        return ColumnDomain(dtype, True, bounds if set(scales) == {_per_day(dtype)} else None)
+        return ColumnDomain(dtype, True, bounds if set(scales) == {ticks_of_a_day(dtype)} else None)
     raise WrongType(f"{call}: a time is not taken from a duration. Type dp.col('when') - dp.duration(days=3).")
 
 

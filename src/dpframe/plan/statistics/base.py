@@ -14,7 +14,7 @@ from dpframe.errors import InvalidArgument, UnknownAttribute, UnsupportedOperati
 from dpframe.plan.columns import Auto, Bounds, Column, Limits
 from dpframe.plan.hints import AGGREGATE, NO_NUMBER
 from dpframe.plan.totals import Total, bounds_of, number_column
-from dpframe.plan.types import TIMES, kind
+from dpframe.plan.types import TIMES
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.usage import Hints, NoNumber
 
@@ -93,6 +93,11 @@ class ReleasedColumn:
         return self if limits is None else replace(self, totals=limited(self.totals), moments=limited(self.moments))
 
     @property
+    def total(self) -> Total:
+        """The first total, or the only one."""
+        return self.totals[0][1]
+
+    @property
     def ends(self) -> tuple[float, float]:
         """The bounds as floats (column unit)."""
         return self.ends_from(Fraction(0))
@@ -116,7 +121,7 @@ class ReleasedColumn:
 
 def time_type(column: Column) -> DType | None:
     """The type of a column of times, None for numbers."""
-    return column.domain.dtype if kind(column.domain.dtype) in TIMES else None
+    return column.domain.dtype if column.kind in TIMES else None
 
 
 def typed_bounds(bounds: Bounds | Auto | None) -> str:

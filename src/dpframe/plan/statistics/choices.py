@@ -12,7 +12,7 @@ from dpframe.plan.grid import FEW
 from dpframe.plan.keys import check_key, read_keys
 from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, time_type, typed_bounds
 from dpframe.plan.totals import bounds_of, candidates_of, in_ticks, mode_total, number_column, rank_total, tree_total
-from dpframe.plan.types import TIMES, Kind, Scalar, kind, show
+from dpframe.plan.types import TIMES, Kind, Scalar, show
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.rank_trees import tree_is_better
 
@@ -100,17 +100,15 @@ def cut_at_points(outputs: Sequence[ReleasedColumn]) -> tuple[ReleasedColumn, ..
     """
     asked: dict[object, list[ReleasedColumn]] = {}
     for output in outputs:
-        asked.setdefault(output.totals[0][1].key, []).append(output)
+        asked.setdefault(output.total.key, []).append(output)
     cut = {}
     for key, columns in asked.items():
-        (total, bounds), points = (columns[0].totals[0][1], columns[0].bounds), [column.point for column in columns]
+        (total, bounds), points = (columns[0].total, columns[0].bounds), [column.point for column in columns]
         if total.is_tree and bounds is not None and None not in points:
             cuts = sorted({point for point in points if point is not None and point < bounds.upper})
             cut[key] = replace(total, candidates=None, cuts=tuple(cuts))
     return tuple(
-        replace(output, totals=((output.totals[0][0], cut[output.totals[0][1].key]),))
-        if output.totals[0][1].key in cut
-        else output
+        replace(output, totals=((output.totals[0][0], cut[output.total.key]),)) if output.total.key in cut else output
         for output in outputs
     )
 
@@ -134,7 +132,7 @@ class Mode(Aggregate):
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = unit_limits.table.column(self.column, self.typed)
-        if kind(column.domain.dtype) == Kind.OTHER:
+        if column.kind == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
         check_key(column.domain.dtype, self.column, self.typed)
         keys = read_keys(self.keys, (self.column,), (column.domain,), self.typed)

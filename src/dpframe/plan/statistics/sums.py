@@ -26,7 +26,7 @@ from dpframe.plan.totals import (
     units_total,
     value_total,
 )
-from dpframe.plan.types import TIMES, Kind, kind, mean_type, show
+from dpframe.plan.types import TIMES, Kind, mean_type, show, time_unit
 from dpframe.plan.unit_limits import UnitLimits
 
 
@@ -48,7 +48,7 @@ class Count(Aggregate):
         if self.column is None:
             return ReleasedColumn(name, Formula.COUNT, ((name, row_total(unit_limits)),))
         column = unit_limits.table.column(self.column, self.typed)
-        if kind(column.domain.dtype) == Kind.OTHER:
+        if column.kind == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
         return ReleasedColumn(name, Formula.COUNT, ((name, value_total(column, unit_limits)),))
 
@@ -132,7 +132,7 @@ class Var(BoundedStatistic):
         count = value_total(column, unit_limits)
         parts = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.count", count))
         dtype, per = mean_type(column.domain.dtype)
-        dtype = dtype and nw.Duration(getattr(dtype, "time_unit", "us"))
+        dtype = dtype and nw.Duration(time_unit(dtype))
         return ReleasedColumn(
             name, Formula.STD if self.root else Formula.VAR, parts, False, bounds, self.ddof, dtype, per
         )
@@ -225,7 +225,7 @@ class CountDistinct(Aggregate):
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = unit_limits.table.column(self.column, self.typed)
-        if kind(column.domain.dtype) == Kind.OTHER:
+        if column.kind == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
         return ReleasedColumn(name, Formula.COUNT, ((name, distinct_total(column, unit_limits)),))
 

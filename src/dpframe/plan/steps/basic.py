@@ -18,7 +18,7 @@ from dpframe.plan.bins import Intervals
 from dpframe.plan.columns import ColumnDomain, Limits, Table
 from dpframe.plan.declared import Declared, check_limits
 from dpframe.plan.expressions import Expr
-from dpframe.plan.types import Kind, kind, listed, real, show
+from dpframe.plan.types import Kind, listed, real, show
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Hints
 
@@ -142,7 +142,7 @@ class Source(Step):
         columns = dict(table.columns)
         for name in self.unit:
             column = table.column(name, "unit=")
-            if kind(column.domain.dtype) == Kind.OTHER:
+            if column.kind == Kind.OTHER:
                 raise WrongType(f"unit={name!r}: a column of type {show(column.domain.dtype)} cannot identify a unit.")
             columns[name] = replace(column, is_unit=True)
         unit = tuple(columns[name] for name in self.unit)
@@ -187,7 +187,7 @@ class Filter(Step):
     @cached_property
     def table(self) -> Table:
         domain = nodes.domain(self.condition._node, self.before.table, "filter")
-        if kind(domain.dtype) != Kind.BOOLEAN:
+        if domain.kind != Kind.BOOLEAN:
             raise WrongType(
                 f"filter: the condition is of type {show(domain.dtype)}; it must be true or false in each row, as in "
                 "filter(dp.col('x') == 'yes')."
@@ -284,7 +284,7 @@ class DropNulls(_OfColumns):
         columns = dict(table.columns)
         for name in self.names:
             column = table.column(name, "drop_nulls")
-            if kind(column.domain.dtype) == Kind.OTHER:
+            if column.kind == Kind.OTHER:
                 raise WrongType(f"drop_nulls({name!r}): a column of type {show(column.domain.dtype)} cannot be read.")
             columns[name] = replace(column, domain=replace(column.domain, nullable=False))
         return replace(table, columns=columns, everyone=False)

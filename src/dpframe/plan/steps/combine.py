@@ -20,7 +20,7 @@ from dpframe.plan import declared
 from dpframe.plan.columns import Bounds, Column, ColumnDefaults, ColumnDomain, Limits, Possible, Table
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
 from dpframe.plan.steps.rewrites import UnderPolicy
-from dpframe.plan.types import Kind, Scalar, kind, show
+from dpframe.plan.types import Kind, Scalar, is_wide, kind, show
 
 How = Literal["inner", "left"]
 
@@ -203,7 +203,7 @@ def same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]
     types: list[DType | None] = []
     for mine, theirs in zip(first.table.unit, second.table.unit, strict=True):
         a, b = mine.domain.dtype, theirs.domain.dtype
-        wide = any(isinstance(x, (nw.UInt64, nw.Int128, nw.UInt128)) for x in (a, b))
+        wide = any(is_wide(x) for x in (a, b))
         # Older versions of narwhals do not tell the scale of a decimal, and 1.0 is not 1.00.
         comparable = kind(a) != Kind.DECIMAL or hasattr(a, "scale")
         if (a == b and comparable) or (kind(a), kind(b)) == (Kind.STRING, Kind.STRING):
@@ -408,7 +408,7 @@ def _role(table: Table, column: Column) -> int | None:
 
 def _joint(domain: Sequence[ColumnDomain], name: str) -> ColumnDomain:
     """The domain of the values of several columns together."""
-    types, kinds = [f.dtype for f in domain], {kind(f.dtype) for f in domain}
+    types, kinds = [f.dtype for f in domain], {f.kind for f in domain}
     keys = domain[0].keys if all(f.keys == domain[0].keys for f in domain) else None
     nullable = any(f.nullable for f in domain)
     if all(dtype == types[0] for dtype in types):
@@ -417,7 +417,7 @@ def _joint(domain: Sequence[ColumnDomain], name: str) -> ColumnDomain:
         dtype, keys = nw.String(), None
     elif kinds == {Kind.INTEGER}:
         dtype = nw.Int64()
-        nullable = nullable or any(isinstance(t, (nw.UInt64, nw.Int128, nw.UInt128)) for t in types)
+        nullable = nullable or any(is_wide(t) for t in types)
     elif kinds <= {Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL}:
         dtype = nw.Float64()
     else:

@@ -117,20 +117,20 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
 
 def _row_domain(column: str, table: Table, call: str) -> ColumnDomain:
     domain = table.column(column, call).domain
-    if kind(domain.dtype) == Kind.OTHER:
+    if domain.kind == Kind.OTHER:
         raise WrongType(f"{call}: a column of type {show(domain.dtype)} cannot be read.")
     return domain
 
 
 def _engine_type(domain: ColumnDomain) -> Any:
     """The type in which a value is held from here on: a decimal is a float inside the engine."""
-    return nw.Float64() if kind(domain.dtype) in (Kind.FLOAT, Kind.DECIMAL) else domain.dtype
+    return nw.Float64() if domain.kind.real else domain.dtype
 
 
 def _clip(column: str, bounds: Bounds | Auto | None, table: Table, call: str, *kinds: str) -> tuple[Node, ColumnDomain]:
     """A column's value clipped to the typed bounds, and the domain of the result."""
     domain = _row_domain(column, table, call)
-    if kind(domain.dtype) not in kinds:
+    if domain.kind not in kinds:
         raise WrongType(
             f"{call}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}."
             f"{cast_first(domain.dtype, column) or cast_to(domain.dtype, *kinds)}"
@@ -141,7 +141,7 @@ def _clip(column: str, bounds: Bounds | Auto | None, table: Table, call: str, *k
         )
     if bounds is None:
         return Name(column), domain
-    if kind(domain.dtype) == Kind.BOOLEAN:
+    if domain.kind == Kind.BOOLEAN:
         raise WrongType(f"{call}: true and false need no bounds; leave bounds= out.")
     options: Mapping[str, Any] = {"lower": bounds.lower, "upper": bounds.upper}
     return Call("clip", (Name(column),), tuple(options.items())), clip_domain(call, domain, *bounds)

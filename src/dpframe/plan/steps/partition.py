@@ -13,7 +13,7 @@ from dpframe.plan.columns import Table
 from dpframe.plan.expressions import col
 from dpframe.plan.steps.basic import Filter, Step
 from dpframe.plan.steps.combine import same_units
-from dpframe.plan.types import Kind, Scalar, kind, show
+from dpframe.plan.types import Kind, Scalar, show
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class PartitionPart(Step):
                 "compose in parallel. Protect the table with neighbors='add-remove'."
             )
         column = table.column(self.name, "partition")
-        if kind(column.domain.dtype) not in (Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE):
+        if column.kind not in (Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE):
             raise WrongType(
                 f"partition({self.name!r}): a column of type {show(column.domain.dtype)} cannot make parts."
             )

@@ -57,7 +57,7 @@ class WithColumns(Rewrite):
             call = f"with_columns({name}=...)"
             not_the_unit(table, name, call)
             domain = nodes.domain(expr._node, table, call)
-            if kind(domain.dtype) == Kind.OTHER:
+            if domain.kind == Kind.OTHER:
                 raise WrongType(f"{call}: the expression is of type {show(domain.dtype)}.")
             domains.append((name, replace(domain, origin=domain.origin or line)))
         return table.with_versions(domains)

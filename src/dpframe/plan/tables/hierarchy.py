@@ -147,7 +147,7 @@ class Hierarchy(Question):
         Bound:  a unit's rows are limited in the leaves, and `node_limits` says what follows for a level above; the rest
                 is the bound of a count or sum by group
         """
-        ((_, total),) = self.leaf.totals
+        total = self.leaf.total
         limits, relation, bounds = self.unit_limits.contribution, self.table.relation, []
         shape = self.levels.shape
         for nodes, leaves in zip(shape.sizes, shape.most_leaves, strict=True):
@@ -169,7 +169,7 @@ class Hierarchy(Question):
     @property
     def bits(self) -> int:
         """How many bits below the grid step the noisy totals have: always 20 for counts, so that rounding is small."""
-        ((_, total),) = self.leaf.totals
+        total = self.leaf.total
         return FRACTION_BITS if total.counts_rows else total.fraction
 
     @cached_property
@@ -184,7 +184,7 @@ class Hierarchy(Question):
     @cached_property
     def _totals(self) -> tuple[Total, ...]:
         """The totals of the levels, from the root."""
-        ((_, total),) = self.leaf.totals
+        total = self.leaf.total
         return tuple(
             replace(total, fraction=self.bits, sensitivity=bound, among=("", *self.levels.by(level)))
             for level, bound in enumerate(self.bounds)
@@ -204,7 +204,7 @@ class Hierarchy(Question):
     @cached_property
     def outputs(self) -> tuple[ReleasedColumn, ...]:
         """One for each level, under the level's name."""
-        formula = Formula.COUNT if self.leaf.totals[0][1].counts_rows else Formula.SUM
+        formula = Formula.COUNT if self.leaf.total.counts_rows else Formula.SUM
         return tuple(
             ReleasedColumn(name, formula, ((name, total),), whole=False)
             for name, total in zip(self.levels.names, self._totals, strict=True)

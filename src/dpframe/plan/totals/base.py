@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from dpframe.plan.columns import Bounds, Column, Limits
 from dpframe.plan.grid import Candidates, Moment, Product, ValueGrid
-from dpframe.plan.types import TIMES, Kind, Scalar, kind
+from dpframe.plan.types import TIMES, Kind, Scalar
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 
 def is_whole(column: Column) -> bool:
     """Whether a column's values are whole numbers inside the engine."""
-    return kind(column.domain.dtype) in (Kind.INTEGER, Kind.BOOLEAN, *TIMES)
+    return column.kind in (Kind.INTEGER, Kind.BOOLEAN, *TIMES)
 
 
 class TotalKind(StrEnum):

@@ -12,7 +12,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongT
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, ValueGrid, grid_for
 from dpframe.plan.totals.base import Factor, Total, TotalKind, is_power, is_whole, noun_of
-from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, kind, show, ticks, ticks_of_a_second
+from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, show, ticks, ticks_of_a_second
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, key_weights
 from dpframe.theory.formulas.sensitivity import grouped as maps
@@ -69,7 +69,7 @@ def number_column(name: str, unit_limits: UnitLimits, *times: str, other: str = 
     Errors: UnknownColumn, WrongType
     """
     column = unit_limits.table.column(name, unit_limits.what)
-    family = kind(column.domain.dtype)
+    family = column.kind
     if family not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.BOOLEAN, *times):
         dtype, besides = show(column.domain.dtype), "".join(f", {time}s" for time in times)
         instead = _of_time(name, family, other) if family in TIMES else cast_first(column.domain.dtype, name)
@@ -95,7 +95,7 @@ def _of_time(name: str, family: Kind, other: str) -> str:
 
 def in_ticks(bounds: Bounds, column: Column, what: str) -> Bounds:
     """Bounds in the unit in which the engine holds the column, which for times is ticks. Errors: WrongType."""
-    if kind(column.domain.dtype) in TIMES:
+    if column.kind in TIMES:
         return Bounds(*(ticks(x, column.domain.dtype, what) for x in bounds))
     if any(isinstance(x, (dt.date, dt.timedelta)) for x in bounds):
         raise WrongType(f"{what}: a column of type {show(column.domain.dtype)} goes with numbers, not with times.")
@@ -123,13 +123,13 @@ def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, unit_limi
     """
     own = column.domain.bounds
     if isinstance(bounds, Auto):  # until they are chosen, bounds that any column could have
-        if kind(column.domain.dtype) == Kind.BOOLEAN:
+        if column.kind == Kind.BOOLEAN:
             raise InvalidArgument(f"{unit_limits.what}: true and false lie between 0 and 1; leave bounds= out.")
         return own or Bounds(0, 1)
     if bounds is None:
         if own is not None:
             return own
-        low, high = _EXAMPLES.get(kind(column.domain.dtype), ("0", "100"))
+        low, high = _EXAMPLES.get(column.kind, ("0", "100"))
         raise without_bounds(
             name,
             unit_limits.what,

@@ -103,7 +103,7 @@ class Differences:
     @property
     def _is_rate(self) -> bool:
         """Whether the column is the mean of conditions, or of whole numbers between bounds one apart."""
-        column, bounds = self.output.totals[0][1].column, self.output.bounds
+        column, bounds = self.output.total.column, self.output.bounds
         if self.output.formula is not Formula.MEAN or column is None or bounds is None:
             return False
         return is_whole(column) and bounds.upper - bounds.lower == 1

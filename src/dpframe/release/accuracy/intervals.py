@@ -160,7 +160,7 @@ def check_ci(
                     f"otherwise, as in .agg({output.name}_=...)."
                 )
             names.add(name)
-        total = output.totals[0][1]
+        total = output.total
         if total.between and not total.surely(1 - ci):
             counted = any(other.totals[-1][1].kind in COUNTED for other in outputs)
             guess = (

@@ -53,16 +53,16 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
             planned threshold or rule first. Influences are drawn by `drawn_influences`. All else is post-processing
     """
     keys = raw.keys
-    margins = [noise for noise in plan.noises if noise.allotment.total.merged]
-    rest = [noise for noise in plan.noises if noise.allotment.total.collects]
-    noises = {noise.allotment.total.key: noise for noise in plan.noises}
+    margins = [noise for noise in plan.noises if noise.total.merged]
+    rest = [noise for noise in plan.noises if noise.total.collects]
+    noises = {noise.total.key: noise for noise in plan.noises}
     pairs = [(noises[allotment.total.key], values) for allotment, values in question.with_followed(raw.values)]
     noisy = _with_noise(
         [(n, totals) for n, totals in pairs if n.adds and n.tree is None and not n.allotment.total.of_influence]
     )
     choices = {noise: counts for noise, counts in pairs if isinstance(counts, PlaceCounts)}
     if plan.decided_by is not None:
-        exact = {noise.allotment.total.key: totals for noise, totals in pairs}
+        exact = {noise.total.key: totals for noise, totals in pairs}
         keep = _keep(plan, noisy, exact)
         if question.other is not None:
             label = _label(question.other, keys)
@@ -75,15 +75,15 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
             noisy |= _with_rest(rest, exact, ~keep, noisy)
     for noise, counts in choices.items():
         choose = chosen if noise.tree is None else fitted_tree
-        noisy[noise.allotment.total.key] = choose(noise, counts)
+        noisy[noise.total.key] = choose(noise, counts)
     if plan.shape is not None and margins:
         for noise in margins:
             totals = margin_totals(source_of(noise), raw.values[0], plan.shape)
-            noisy[noise.allotment.total.key] = plus(totals, _fresh_noise(noise, len(totals)))
+            noisy[noise.total.key] = plus(totals, _fresh_noise(noise, len(totals)))
         return _crosstab(question, plan, keys, noisy), {}
     table, parts = _columns(question, plan, keys, noisy)
     for output in question.outputs:
-        if output.totals[0][1].is_tree:
+        if output.total.is_tree:
             parts |= tree_ends(output, noisy)
     return table, parts | _ends(choices, noisy)
 
@@ -163,13 +163,13 @@ def fitted_tree(noise: Noise, counts: PlaceCounts) -> FittedRanks:
             noisy.append(plus(exact.ravel(), noises).reshape(exact.shape))
         else:
             noisy.append(np.zeros(exact.shape))
-    return tree.fitted(noisy, float(noise.allotment.total.unit), mechanism.variance, counts.shape[1])
+    return tree.fitted(noisy, float(noise.total.unit), mechanism.variance, counts.shape[1])
 
 
 def _crosstab(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
     """The table of a crosstab with measured margins."""
     (output,) = question.outputs
-    sources = {source_of(noise): real(noise.allotment.total, noisy) for noise in plan.noises}
+    sources = {source_of(noise): real(noise.total, noisy) for noise in plan.noises}
     return keys.with_columns(_column(output, reconciled(output, plan, sources)))
 
 
@@ -213,7 +213,7 @@ def _ends(choices: Mapping[Noise, PlaceCounts], noisy: Noisy) -> dict[str, Float
     """The two ends of each quantile's interval, if it was paid for (column unit), by `end_names`."""
     parts: dict[str, Floats] = {}
     for noise, counts in choices.items():
-        total = noise.allotment.total
+        total = noise.total
         if total.ci is not None and total.candidates is not None:
             ends = total.candidates.around(
                 *reached(noise, counts, noisy[total.key])
@@ -256,7 +256,7 @@ def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
 def _with_noise(totals: Sequence[tuple[Noise, WideIntegers]]) -> dict[TotalKey, Any]:
     """Noisy totals by their key, each with its own noise or that of its pair."""
     alone = [(n, total) for n, total in totals if not (n.paired or n.mechanism.joined or n.mechanism.together)]
-    noisy = {noise.allotment.total.key: plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
+    noisy = {noise.total.key: plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
     noisy |= _with_joint_noise([(n.mechanism, n, total) for n, total in totals if isinstance(n.mechanism, Joint)])
     exact = {id(noise.allotment): values for noise, values in totals}
     laws = {id(noise.allotment): noise.mechanism for noise, _ in totals}
@@ -378,7 +378,7 @@ def _with_rest(rest: Sequence[Noise], exact: Noisy, in_rest: NDArray[np.bool_], 
     """Noisy totals of the released groups, then one of all other groups together, with its own noise."""
     totals, cells = [], {}
     for noise in rest:
-        key = cells[noise.allotment.total.key] = replace(noise.allotment.total, collects=False).key
+        key = cells[noise.total.key] = replace(noise.total, collects=False).key
         total = np.array([sum(exact[key][in_rest].tolist())], dtype=object)
         totals.append((noise, total if _large(total) else total.astype(np.int64)))
     return {cells[key]: np.concatenate([noisy[cells[key]], value]) for key, value in _with_noise(totals).items()}

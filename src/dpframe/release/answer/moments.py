@@ -63,7 +63,7 @@ class Moments:
         places = _places(names)
         count = float(long["rows"][0])
         for output in outputs:
-            ((_, total),) = output.totals
+            total = output.total
             i, j = places[output.name]
             noise = noises[i, j] = plan.of(total)
             worth = _worth(halves, i, j)

@@ -86,7 +86,7 @@ class Numbers:
 
     def apart(self, output: ReleasedColumn) -> bool:
         """Whether each unit is in at most one group, as far as a released column reads it."""
-        limits = output.totals[0][1].limits or self.unit_limits
+        limits = output.total.limits or self.unit_limits
         return 1 in (limits.max_groups, limits.max_rows)
 
     def factor_of(self, output: ReleasedColumn) -> float:
@@ -121,7 +121,7 @@ class Numbers:
 
         Bound:  none is needed: it follows from the released numbers and their noise
         """
-        estimator, rows, total = estimator_of(output), self.rows_of(output), output.totals[0][1]
+        estimator, rows, total = estimator_of(output), self.rows_of(output), output.total
         unknown = output.formula is Formula.QUANTILE and not total.is_tree and rows is None and total.ci is None
         if unknown or not estimator.is_number:
             return np.zeros(self.long.height, np.bool_)
@@ -156,8 +156,8 @@ class Numbers:
 
         It is None for a minimum or maximum, since values are rarely spread evenly there.
         """
-        column = output.totals[0][1].column
-        if output.totals[0][1].rank in (0, 1):
+        column = output.total.column
+        if output.total.rank in (0, 1):
             return None
         best, rows = 4, None
         for other in self.outputs:

@@ -235,12 +235,12 @@ def is_total(output: ReleasedColumn) -> bool:
 
 def adds_up(output: ReleasedColumn) -> bool:
     """Whether the numbers of groups add up to the number of all; numbers of different values do not."""
-    return is_total(output) and not output.totals[0][1].of_different_values
+    return is_total(output) and not output.total.of_different_values
 
 
 def known_nonnegative(output: ReleasedColumn) -> bool:
     """Whether a column holds counts, or sums of values whose lower bound is at least 0."""
-    grid = output.totals[0][1].grid
+    grid = output.total.grid
     return is_total(output) and (output.formula is Formula.COUNT or grid.centre + grid.lower * grid.step >= 0)
 
 

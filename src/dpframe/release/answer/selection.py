@@ -29,7 +29,7 @@ def chosen(noise: Noise, counts: PlaceCounts) -> NDArray[np.int64]:
 
     Input:  the choice with its scale; the rows at each candidate, of shape (groups, candidates)
     """
-    total, choose = noise.allotment.total, noise.choice.choose
+    total, choose = noise.total, noise.choice.choose
     if total.values:
         rate = 1 / Fraction(noise.scale)
         pieces = [most_frequent(piece, rate, total.rounds, choose) for _, piece in counts.pieces(_CELLS)]
@@ -50,7 +50,7 @@ def reached(noise: Noise, counts: PlaceCounts, places: NDArray[np.int64]) -> tup
     Input:  as in `chosen`; places: the chosen candidates
     Bound:  see `theory.formulas.error.quantile_interval.margin`
     """
-    total = noise.allotment.total
+    total = noise.total
     assert total.ci is not None
     assert total.rank is not None
     steps, last = np.array(distances(counts.shape[1])), counts.shape[1] - 1
@@ -91,8 +91,8 @@ def _edges(candidates: int) -> Integers:
 
 def _rate(noise: Noise) -> Fraction:
     """The rate of a choice, per score unit of a rank."""
-    assert noise.allotment.total.rank is not None
-    return 1 / (Fraction(noise.scale) * rank_terms(noise.allotment.total.rank)[1])
+    assert noise.total.rank is not None
+    return 1 / (Fraction(noise.scale) * rank_terms(noise.total.rank)[1])
 
 
 def _upto(total: Total, counts: NDArray[Any]) -> NDArray[Any]:

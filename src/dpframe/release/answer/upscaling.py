@@ -96,7 +96,7 @@ def _scalable(question: Question) -> bool:
 
 def is_scaled(output: ReleasedColumn) -> bool:
     """Whether a column can be scaled: counts of rows or values, and sums of rows, without limits of their own."""
-    total, kinds = output.totals[0][1], (TotalKind.ROWS, TotalKind.VALUES, TotalKind.SUM)
+    total, kinds = output.total, (TotalKind.ROWS, TotalKind.VALUES, TotalKind.SUM)
     return estimator_of(output).adds_up and total.kind in kinds and total.limits is None
 
 

@@ -16,7 +16,19 @@ from narwhals.dtypes import DType
 
 from dpframe import engine
 from dpframe.arrays import Floats, Integers
-from dpframe.plan import TIMES, Bounds, Column, Kind, Question, integer_range, is_whole, kind, moment
+from dpframe.plan import (
+    TIMES,
+    Bounds,
+    Column,
+    Kind,
+    Question,
+    integer_range,
+    is_whole,
+    kind,
+    moment,
+    ticks_of_a_day,
+    zone_of,
+)
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import Seen, noisy_histogram
 from dpframe.release.auto.value_histograms import (
@@ -136,11 +148,11 @@ def _default(column: Column) -> Bounds:
     They are the bounds known of the column, or all values of an integer type of at most 16 bits; the years from 1900 to
     2099; a century either way for durations; and a million either way for every other number.
     """
-    family, own = kind(column.domain.dtype), column.domain.bounds
+    family, own = column.kind, column.domain.bounds
     if own is not None:
         return own
     if family in TIMES:
-        ticks = _ticks_of_a_day(column.domain.dtype)
+        ticks = ticks_of_a_day(column.domain.dtype)
         first, last = _DEFAULT_DAYS[family]
         return Bounds(first * ticks, last * ticks - 1)
     if family == Kind.INTEGER:
@@ -229,9 +241,9 @@ def _of_all(values: BinnedValues, low: Integers, high: Integers) -> Floats:
 def _relative_noise(question: Question, column: Column, rest: Price) -> float:
     """Standard deviation of the noise of the column's total, divided by its l1 sensitivity."""
     deviations = [
-        noise.deviation / float(noise.allotment.total.sensitivity.scaled(noise.allotment.total.unit).l1)
+        noise.deviation / float(noise.total.sensitivity.scaled(noise.total.unit).l1)
         for noise in rest.plan(question).noises
-        if noise.allotment.total.column is not None and noise.allotment.total.column.id == column.id and not noise.exact
+        if noise.total.column is not None and noise.total.column.id == column.id and not noise.exact
     ]
     return max(deviations, default=0.0)
 
@@ -242,7 +254,7 @@ def _relative_noise(question: Question, column: Column, rest: Price) -> float:
 def _inside(bounds: Bounds, column: Column) -> Bounds:
     """Bounds inside the column's type and domain, with a width above 0."""
     low, high = bounds.lower, bounds.upper
-    family, own = kind(column.domain.dtype), column.domain.bounds
+    family, own = column.kind, column.domain.bounds
     if family == Kind.INTEGER or family in TIMES:
         least, most = integer_range(column.domain.dtype) if family == Kind.INTEGER else _tick_range(column.domain.dtype)
         least, most = max(least, -_WHOLE), min(most, _WHOLE)
@@ -257,20 +269,12 @@ def _inside(bounds: Bounds, column: Column) -> Bounds:
 def _tick_range(dtype: DType) -> tuple[int, int]:
     """The ticks of the times that Python can write, a few days inside; with a zone, those of the years 2 to 9998."""
     days = {"date": (-719_100, 2_932_800), "datetime": (-719_100, 2_932_800), "duration": (-999_999_000, 999_999_000)}
-    low, high = days[kind(dtype)] if getattr(dtype, "time_zone", None) is None else (-718_700, 2_932_500)
-    return low * _ticks_of_a_day(dtype), high * _ticks_of_a_day(dtype)
-
-
-def _ticks_of_a_day(dtype: DType) -> int:
-    """How many ticks of a type of times make a day."""
-    if kind(dtype) == Kind.DATE:
-        return 1
-    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-    return 86_400 * per_second[getattr(dtype, "time_unit", "us")]
+    low, high = days[kind(dtype)] if zone_of(dtype) is None else (-718_700, 2_932_500)
+    return low * ticks_of_a_day(dtype), high * ticks_of_a_day(dtype)
 
 
 def as_typed(bounds: Bounds, column: Column) -> Bounds:
     """Bounds as a user types them: times as times."""
-    if kind(column.domain.dtype) not in TIMES:
+    if column.kind not in TIMES:
         return bounds
     return Bounds(*(moment(x, column.domain.dtype) for x in bounds))  # type: ignore[arg-type]

@@ -170,7 +170,7 @@ class Expected:
 
     def _factor(self, noise: Noise, limits: Limits) -> float:
         """Standard deviation of a total's noise, relative to its sensitivity."""
-        total, size = noise.allotment.total, self._size(noise, limits)
+        total, size = noise.total, self._size(noise, limits)
         deviation = noise.deviation / float(total.unit)
         return deviation / (float(total.grid.magnitude or 1) * 2**total.fraction * size) if size else 0.0
 
@@ -185,7 +185,7 @@ class Expected:
         return self._parts[key]
 
     def _size(self, noise: Noise, limits: Limits) -> float:
-        bound = self._bound(*_within(self.question, limits), noise.allotment.total.of_units)
+        bound = self._bound(*_within(self.question, limits), noise.total.of_units)
         return noise.mechanism.length(bound)
 
     def _sensitivity(self, groups: int, per_group: int, rows: int, by_units: bool) -> Sensitivity:
@@ -318,7 +318,7 @@ class Expected:
         spread = [noise[total.key] for _, total in output.totals]
         shares, present = self._groups.shares(), self._presences
         if estimator_of(output).adds_up:
-            counted = output.totals[0][1]
+            counted = output.total
             shortfall, there = under_limits.of_rows - under_limits.rows, under_limits.of_rows
             if counted.of_units:
                 shortfall, there = under_limits.of_presences - under_limits.presences, under_limits.of_presences

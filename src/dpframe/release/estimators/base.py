@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpframe.arrays import Booleans, Floats, Integers
-from dpframe.plan import Formula, ReleasedColumn, Total
+from dpframe.plan import TICKS, Formula, ReleasedColumn, Total, time_unit
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.influence import Influence, NoisyColumn, Sampled, sampled_influence
 from dpframe.theory.formulas.error import average_critical, group_spread, shrunk_differences
@@ -229,8 +229,7 @@ def shown(output: ReleasedColumn, values: Any) -> Any:
     """Numbers rounded to int64; for times, to ticks that Python and pandas can show."""
     longest = 9.2e18
     if output.dtype is not None:
-        unit = getattr(output.dtype, "time_unit", "us")
-        longest = min(86_399_999_800_000.0 * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[unit], longest)
+        longest = min(86_399_999_800_000.0 * TICKS[time_unit(output.dtype)], longest)
     return np.clip(np.rint(values), -longest, longest).astype(np.int64)
 
 

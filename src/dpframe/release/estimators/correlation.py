@@ -141,7 +141,7 @@ def _drawn_ends(output: NoisyColumn, alpha: float, sampling: Floats) -> tuple[Fl
     """Quantiles of correlations that the true one of each group may be; see `CorrelationEstimator.population`."""
     rng, ends = np.random.default_rng(0), []
     centres = [float(side.totals[1][1].grid.centre) for side in _spreads(output)]
-    shifts = [float(side.totals[0][1].grid.centre - side.totals[1][1].about) for side in _spreads(output)]
+    shifts = [float(side.total.grid.centre - side.totals[1][1].about) for side in _spreads(output)]
     for group, deviation in enumerate(sampling):
         noises = simulated([output.noise(total) for _, total in output.totals], rng, _DRAWS)
         x, y, products, xx, yy, number = (

@@ -205,8 +205,7 @@ def covariance_of(output: NoisyColumn, noisy: Noisy) -> Any:
     _, _, (_, products), *_, (_, count) = output.totals
     number = np.maximum(real(count, noisy), 1.0)
     means = [
-        bounded_mean(side, real(side.totals[0][1], noisy), number, float(side.totals[0][1].grid.centre))
-        - _middle(side.bounds)
+        bounded_mean(side, real(side.total, noisy), number, float(side.total.grid.centre)) - _middle(side.bounds)
         for side in sides(output)
     ]
     most = _most(output)

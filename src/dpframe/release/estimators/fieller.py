@@ -82,7 +82,7 @@ def reaches(size: Floats, terms: Terms, alpha: float, sampling: Floats | None = 
     most half a step of its grid (see `Noise.step`), or smaller than that in distribution. The cells of joint noise are
     uncorrelated, so the squares of their weighted deviations add up: see `Joint.quantile`.
     """
-    moving = [(weight * float(noise.allotment.total.unit), noise) for weight, noise in terms if not noise.exact]
+    moving = [(weight * float(noise.total.unit), noise) for weight, noise in terms if not noise.exact]
     joint = [(weight, noise.mechanism) for weight, noise in moving if isinstance(noise.mechanism, Joint)]
     if joint:
         size = size - sum((weight * noise.step for weight, noise in moving), np.zeros_like(size))
@@ -121,7 +121,7 @@ def scales(terms: Terms) -> list[Floats]:
     pair = [weight * noise.scale for weight, noise in terms if noise.paired]
     if not pair:
         return alone
-    members = [noise.allotment.total for _, noise in terms if noise.paired]
+    members = [noise.total for _, noise in terms if noise.paired]
     if len(pair) == 2 and not any(total.counts_rows for total in members):
         return [*alone, pair[0], pair[0], pair[1], pair[1]]
     first, second = pair if len(pair) == 2 else (pair[0], np.zeros_like(pair[0]))

@@ -63,7 +63,7 @@ class MeanEstimator(Estimator):
         if rows is None:
             return None
         half = half_width(output)
-        total, count = output.totals[0][1], output.totals[-1][1]
+        total, count = output.total, output.totals[-1][1]
         mean = expected(output, [(1.0, total)], count, half, rows, alpha, 2 * half)
         least = rows - output.noise(count).error(alpha * ASIDE)
         if least <= 0 or not half:
@@ -167,7 +167,7 @@ def merged_mean_interval(
         normal = 0.0
         terms: list[tuple[Floats, Noise]] = []
         for weight, noise in ((1.0, output.noise(sum_part)), (abs(mean), output.noise(count_part))):
-            unit = weight * float(noise.allotment.total.unit)
+            unit = weight * float(noise.total.unit)
             terms.append((np.array([unit]), noise))
             normal += groups * sum((deviation * unit) ** 2 for deviation in noise.added.normals)
             normal += groups * (unit * noise.step) ** 2

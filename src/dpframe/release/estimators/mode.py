@@ -14,7 +14,7 @@ class ModeEstimator(Estimator):
     is_number = False
 
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
-        ((_, total),) = output.totals
+        total = output.total
         return noisy[total.key]
 
     def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
@@ -27,6 +27,6 @@ def rows_fewer(output: NoisyColumn, alpha: float) -> float:
 
     Bound:  exceeded with probability at most alpha, whatever the data: see `fewer_rows`
     """
-    ((_, total),) = output.totals
+    total = output.total
     noise = output.noise(total)
     return 0.0 if noise.exact else noise.choice.rows_fewer(len(total.values), alpha, float(total.unit))

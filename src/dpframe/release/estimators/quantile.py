@@ -21,7 +21,7 @@ class QuantileEstimator(Estimator):
     """The value of the chosen candidate."""
 
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
-        ((_, total),) = output.totals
+        total = output.total
         assert total.candidates is not None
         if total.is_tree:
             values = tree_values(total.candidates, noisy[total.key].quantiles(float(output.rank or 0)))
@@ -36,7 +36,7 @@ class QuantileEstimator(Estimator):
         as dense as that function assumes. It is never narrower than an interval that was paid for at a lower
         confidence. If the number of values is unknown, it is the bounds.
         """
-        (least, most), total = bounds_of(output), output.totals[0][1]
+        (least, most), total = bounds_of(output), output.total
         if total.is_tree:
             return tree_interval(output, alpha, numbers, (least, most))
         if total.ci is None:
@@ -55,7 +55,7 @@ class QuantileEstimator(Estimator):
         """The error for values as dense as `_choice_error` assumes; for a tree, as dense as evenly spread values."""
         if rows is None:
             return None
-        if output.totals[0][1].is_tree:
+        if output.total.is_tree:
             return tree_expected_error(output, alpha, rows)
         reach = 2 * half_width(output)
         if rows <= _least_rows(output, alpha):
@@ -97,7 +97,7 @@ def _sparser(output: ReleasedColumn, place: Floats) -> Floats:
     Input:  place: where the quantile is between the bounds, from 0 to 1
     Output: at most 1, since a part q of the values lies below it, and 1 - q above; 1 for an extreme
     """
-    rank = float(output.totals[0][1].rank or 0)
+    rank = float(output.total.rank or 0)
     if rank in (0.0, 1.0):
         return np.ones_like(place)
     with np.errstate(divide="ignore"):
@@ -113,7 +113,7 @@ def _public_shift(output: NoisyColumn, rows: Floats) -> tuple[float, Floats]:
             `rank_prior`), and at least rows·d rows of the group. So at this distance, the choice for both together
             differs by w·d rows from the choice for the group alone, and these rows lie within w·d/rows of it
     """
-    ((_, total),) = output.totals
+    total = output.total
     return float(total.rank or 0), _public_rows(total, output.noise(total).scale * float(total.unit), rows) / rows
 
 
@@ -134,7 +134,7 @@ def _least_rows(output: NoisyColumn, alpha: float) -> float:
             many as the values are sparse, and one of them is the best: so the candidates beyond the values count for no
             more than the number of values, in scales, which is below 1,024 wherever this limit matters
     """
-    ((_, total),) = output.totals
+    total = output.total
     rank, scale = float(total.rank or 0), output.noise(total).scale * float(total.unit)
     candidates = 1 if total.candidates is None else total.candidates.count
     if not total.between:
@@ -155,7 +155,7 @@ def _choice_error(output: NoisyColumn, alpha: float, rows: float) -> float:
             are random in number. A Poisson number N of the mean m has E[exp(-N / scale)] = exp(-m·(1 - exp(-1 /
             scale))), so a row counts for 1 - exp(-1 / scale) to 1 / scale. The mean of the two is taken
     """
-    ((_, total),) = output.totals
+    total = output.total
     candidates = total.candidates
     assert candidates is not None
     last = candidates.count - 1

@@ -25,7 +25,7 @@ class CdfEstimator(Estimator):
         assert output.point is not None
         low, high = output.ends
         even = (output.point - low) / (high - low) if high > low else 1.0
-        return noisy[output.totals[0][1].key].shares(_place(output.totals[0][1], output.point), even)
+        return noisy[output.total.key].shares(_place(output.total, output.point), even)
 
     def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
         return tree_interval(output, alpha, numbers, (0.0, 1.0))
@@ -60,7 +60,7 @@ def tree_values(candidates: Candidates, places: Floats) -> Floats:
 
 def tree_ends(output: ReleasedColumn, noisy: Noisy) -> dict[str, Floats]:
     """The ends of a column's intervals at the confidences that are kept, by name (column unit; for shares a part)."""
-    ((_, total),) = output.totals
+    total = output.total
     fit = noisy[total.key]
     assert isinstance(fit, FittedRanks)
     ends: dict[str, Floats] = {}
@@ -92,7 +92,7 @@ def tree_expected_error(output: NoisyColumn, alpha: float, rows: float) -> float
 
     Bound:  a rank that is off by e rows is e/rows of the bounds away. One step of the candidates is added
     """
-    ((_, total),) = output.totals
+    total = output.total
     assert total.candidates is not None
     reach = 2 * half_width(output)
     error = min(_rank_error(output, alpha) / rows * reach + float(total.candidates.step), reach)
@@ -105,13 +105,13 @@ def _rank_error(output: NoisyColumn, alpha: float) -> float:
     Bound:  the fit is off by this much at one border. The quantile is where the fit crosses its rank, so this is an
             expected error; intervals after the release do not stand on it
     """
-    noise = output.noise(output.totals[0][1])
+    noise = output.noise(output.total)
     tree = noise.tree
     assert tree is not None
-    deviation = noise.mechanism.deviation * float(noise.allotment.total.unit)
+    deviation = noise.mechanism.deviation * float(noise.total.unit)
     ranks, borders = ([0.0, 0.5, 1.0] if output.rank is None else [float(output.rank)]), slice(None)
     if output.point is not None:
-        before, until = _borders(output.totals[0][1], output.point)
+        before, until = _borders(output.total, output.point)
         borders = slice(before, until + 1)
     worst = max(float(np.sqrt(tree.relative_squares(rank)[borders]).max()) for rank in ranks)
     return (normal_error if tree.normal else unimodal_error)(deviation * worst, alpha)

@@ -131,7 +131,7 @@ def _mean_variance(output: NoisyColumn, ratio: Floats) -> tuple[Sampled | None, 
 
 def total_population(output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
     """The counts or sums that fit."""
-    ((_, total),) = output.totals
+    total = output.total
     noise, sampled_people = output.noise(total), _total_variance(output, numbers)
     variance = None if sampled_people is None else sampled_people.upper(alpha)
     rounding = 0.5 if output.whole and total.fraction else 0.0
@@ -148,7 +148,7 @@ def total_population(output: NoisyColumn, alpha: float, numbers: Floats) -> Inte
 
 def sampled_total(output: NoisyColumn, numbers: Floats) -> Sampled:
     """The sampling variance of a count or sum, as released; of a number of people, that number."""
-    ((_, total),) = output.totals
+    total = output.total
     variance = _total_variance(output, numbers)
     known = _variance([(np.ones_like(numbers), output.noise(total))])
     return Sampled(np.maximum(numbers, 0.0), np.zeros_like(numbers), known) if variance is None else variance

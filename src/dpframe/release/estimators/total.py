@@ -28,7 +28,7 @@ class SumEstimator(Estimator):
     adds_up = True
 
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
-        ((_, total),) = output.totals
+        total = output.total
         return _whole(total, noisy) if output.whole else real(total, noisy)
 
     def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
@@ -63,7 +63,7 @@ class SumEstimator(Estimator):
 
     def reach(self, output: ReleasedColumn) -> float:
         """The largest value of a row (column unit)."""
-        ((_, total),) = output.totals
+        total = output.total
         return float(total.grid.magnitude * total.grid.step)
 
 
@@ -113,7 +113,7 @@ def _whole(total: Total, noisy: Noisy) -> Any:
 
 def _direct_error(output: NoisyColumn, alpha: float) -> float | Floats:
     """The error of a count or sum, or of each (column unit). A total with fraction bits is rounded after the noise."""
-    ((_, total),) = output.totals
+    total = output.total
     if output.plan.reconciled:
         return error_of_part(output, "cell", alpha)
     if output.whole and total.per_one > 1:
@@ -147,7 +147,7 @@ def error_of_sum(output: NoisyColumn, alpha: float, number: int) -> float:
             normal; rounding each counts as a noise of variance 1/4 step², three times the variance of a uniform error
             of that size; see `_of_whole` for whole numbers
     """
-    ((_, total),) = output.totals
+    total = output.total
     noise = output.noise(total)
     if noise.exact:
         return 0.0
@@ -191,7 +191,7 @@ def error_of_part(output: NoisyColumn, part: Margin, alpha: float) -> float | Fl
         normal += number * (weight * law.step * unit) ** 2
         scales += [(abs(weight) * scale * unit, number) for scale in law.laplaces]
     error = sum_error(normal, scales, alpha)
-    whole = output.whole and not output.totals[0][1].fraction
+    whole = output.whole and not output.total.fraction
     return _of_whole(error) if whole else error
 
 
@@ -205,7 +205,7 @@ def _of_whole(error: float) -> float:
 
 def source_of(noise: Noise) -> Source:
     """The source of a noise: cells, or one of the margins."""
-    return noise.allotment.total.merged or "cells"
+    return noise.total.merged or "cells"
 
 
 def _sources(plan: NoisePlan) -> dict[Source, Noise]:

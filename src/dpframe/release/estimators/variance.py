@@ -183,7 +183,7 @@ def _expected_error(output: NoisyColumn, alpha: float, rows: float) -> float:
     Bound:  as for a mean (`MeanEstimator.expected_error`), with 2|m| <= 2h and |2m² - q| <= 3h²/2
     """
     half = half_width(output)
-    total, count = output.totals[0][1], output.totals[-1][1]
+    total, count = output.total, output.totals[-1][1]
     mean = expected(output, [(1.0, total)], count, half, rows, alpha * ASIDE, 2 * half)
     terms = [(1.0, output.totals[1][1]), (2 * half, total)]
     rest = alpha * (1 - ASIDE * (2 if output.ddof else 1))

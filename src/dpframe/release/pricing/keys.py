@@ -63,7 +63,7 @@ def joint_threshold(decided_by: Allotment, noises: Sequence[Noise], epsilon: Fra
 
     Bound: in at most j groups the square of a total's move is at most j·`group_square`, and at most l2²
     """
-    totals = [noise.allotment.total for noise in noises]
+    totals = [noise.total for noise in noises]
     scales = [noise.scale for noise in noises]
 
     def mu(groups: int) -> float:

@@ -74,6 +74,11 @@ class Noise:
     of_choice: Fraction | None = None
 
     @property
+    def total(self) -> Total:
+        """The total that it is of."""
+        return self.allotment.total
+
+    @property
     def scale(self) -> float:
         """The mechanism's scale, in units of the total's integer."""
         return self.mechanism.scale
@@ -215,7 +220,7 @@ class NoisePlan:
     @property
     def reconciled(self) -> bool:
         """Whether margins have noise of their own. Cells and margins are then fitted to each other."""
-        return bool(self.fitted) or any(noise.allotment.total.merged for noise in self.noises)
+        return bool(self.fitted) or any(noise.total.merged for noise in self.noises)
 
     @property
     def fitted_tables(self) -> str:
@@ -225,7 +230,7 @@ class NoisePlan:
     @property
     def collected(self) -> NoisePlan | None:
         """The noise of the row of suppressed groups, as a plan for that row; None if there is no such row."""
-        alone = [noise for noise in self.noises if noise.allotment.total.collects]
+        alone = [noise for noise in self.noises if noise.total.collects]
         if not alone:
             return None
         noises = [
@@ -239,11 +244,11 @@ class NoisePlan:
 
     @cached_property
     def _of_totals(self) -> Mapping[tuple[object, ...], Noise]:
-        return {noise.allotment.total.key: noise for noise in reversed(self.noises)}
+        return {noise.total.key: noise for noise in reversed(self.noises)}
 
     def apart(self, output: ReleasedColumn) -> float:
         """Variance of the difference of two groups' noises in a released column, over that of independent ones."""
-        return 1.0 if self.fitted or not output.single else self.of(output.totals[0][1]).mechanism.apart
+        return 1.0 if self.fitted or not output.single else self.of(output.total).mechanism.apart
 
     @property
     def events(self) -> list[Event]:

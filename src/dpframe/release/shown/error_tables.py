@@ -126,7 +126,7 @@ def _merged_mean(
     numbers: Numbers, output: ReleasedColumn, alpha: float | None, at: NDArray[Any]
 ) -> tuple[float | None, float, float]:
     """The mean over several groups, from their noisy sums and counts, with its interval; None where it says nothing."""
-    deviation = numbers.noise.of(output.totals[0][1]).deviation * math.sqrt(len(at))
+    deviation = numbers.noise.of(output.total).deviation * math.sqrt(len(at))
     total, number = (float(numbers.parts[name][at].sum()) for name, _ in output.totals)
     value = float(mean_of(output, np.float64(total), np.float64(number), deviation))
 
@@ -228,10 +228,10 @@ def noise_rows(outputs: tuple[ReleasedColumn, ...], plan: NoisePlan) -> list[dic
     formulas = {name: output.formula.value for output in outputs for name, _ in output.totals}
     rows: list[dict[str, Any]] = []
     for noise in plan.noises:
-        unit = float(noise.allotment.total.unit)
+        unit = float(noise.total.unit)
         for name in noise.allotment.names:
-            output_name = name.removesuffix(".other") if noise.allotment.total.collects else name
-            aggregate = formulas.get(output_name, noise.allotment.total.kind)
+            output_name = name.removesuffix(".other") if noise.total.collects else name
+            aggregate = formulas.get(output_name, noise.total.kind)
             decides = plan.threshold if plan.decided_by is noise.allotment else None
             about = {"column": name, "aggregate": str(aggregate), "mechanism": noise.label}
             rows.append({**about, "scale": float(noise.scale * unit), "threshold": decides})

@@ -69,7 +69,7 @@ def scope(
     said += [_sentence(line, grouped=bool(numbers.by)) for line in known.values()]
     unknown: dict[str, list[str]] = {}
     for output in shown:
-        total = output.totals[0][1]
+        total = output.total
         limits = _binding(total.limits or numbers.unit_limits, grouped=bool(numbers.by)) if numbers.enforced else ""
         complete = total.kind is TotalKind.UNITS and not numbers.by
         if limits and estimator_of(output).adds_up and output.name not in known and not complete:

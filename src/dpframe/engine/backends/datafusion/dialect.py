@@ -16,7 +16,7 @@ from dpframe.engine.backends.datafusion import session
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, called
 from dpframe.engine.backends.ibis_dialect import microseconds_of
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, Pattern, Task, kind
+from dpframe.plan import Kind, Pattern, Task, kind, zone_of
 
 _DIGITS = sys.float_info.dig
 _HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64"}  # others are whole numbers
@@ -95,7 +95,7 @@ def _reason(name: str, dtype: DType) -> str:
         reason, cast = f"a float does not hold more than {_DIGITS} digits", "float64"
     elif kind(dtype) == Kind.DURATION:
         reason, cast = "a duration is held as a number", "int64"
-    elif getattr(dtype, "time_zone", None) is not None:
+    elif zone_of(dtype) is not None:
         reason, cast = "a time is held without a zone, in UTC", "timestamp"
     elif getattr(dtype, "time_unit", "") == "ns":
         reason, cast = "times are held in microseconds", "timestamp(6)"

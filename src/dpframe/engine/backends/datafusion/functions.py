@@ -18,11 +18,11 @@ from ibis.expr.datatypes import DataType
 from dpframe.engine.backends import polars as computed
 from dpframe.engine.backends.base import CellFunction, Parsed, Part, digest
 from dpframe.engine.intake import sound, views_are_read
+from dpframe.plan import TICKS
 
 Expr = pl.Expr
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in days since 1970
 _DAY = 86_400_000_000  # microseconds
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
 _MILLISECONDS = 86_400_000  # of a day
 
 
@@ -83,9 +83,9 @@ def _ticks(array: pa.Array) -> pl.Series:
     ticks = series(array.view(pa.int64())).to_frame("a")
     if pa.types.is_date64(dtype):
         return _one(ticks, _inside(pl.col("a") // _MILLISECONDS, _FIRST_DAY, _LAST_DAY))
-    per_second = _PER_SECOND[dtype.unit]
+    per_second = TICKS[dtype.unit]
     first, end = _FIRST_DAY * 86_400 * per_second, (_LAST_DAY + 1) * 86_400 * per_second
-    return _one(ticks, _inside(pl.col("a"), first, end - 1) * (_PER_SECOND["us"] // per_second))
+    return _one(ticks, _inside(pl.col("a"), first, end - 1) * (TICKS["us"] // per_second))
 
 
 def series(array: pa.Array) -> pl.Series:

@@ -20,13 +20,13 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.base import Cased, CellFunction, Parsed, Part, Piece, Replaced, Stripped
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, table_of, written
-from dpframe.engine.backends.ibis_dialect import forgotten, is_wide, microseconds_of
+from dpframe.engine.backends.ibis_dialect import forgotten, has_many_digits, microseconds_of
 from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres.compiler import Compiler, sendable
 from dpframe.engine.backends.sql import REPLACED, piece_of, stripped_of
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, Pattern, Search, Task, integer_range, kind
+from dpframe.plan import Kind, Pattern, Search, Task, integer_range, kind, zone_of
 
 
 @contextmanager
@@ -106,7 +106,7 @@ class _PostgresDialect(CompiledDialect):
         """UUIDs are texts. A decimal with more than 38 digits, of which PostgreSQL allows thousands, is a decimal."""
         schema = table.schema().items()
         texts = [name for name, dtype in schema if dtype.is_uuid()]
-        decimals = [name for name, dtype in schema if is_wide(dtype)]
+        decimals = [name for name, dtype in schema if has_many_digits(dtype)]
         return super().types(table) | dict.fromkeys(texts, nw.String()) | dict.fromkeys(decimals, nw.Decimal(38, 9))
 
     def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
@@ -137,7 +137,7 @@ class _PostgresDialect(CompiledDialect):
             return written(value, "NULLIF(TRIM_SCALE(CAST(a AS NUMERIC)), 'NaN')", "decimal")
         if family == Kind.DATE:
             return written(value, sql.DAYS, "int64")
-        if family == Kind.DATETIME and getattr(dtype, "time_zone", None) is None:
+        if family == Kind.DATETIME and zone_of(dtype) is None:
             return written(value, sql.MICROSECONDS, "int64")
         return _as_said(value) if family in (Kind.INTEGER, Kind.FLOAT) else value
 

@@ -22,7 +22,7 @@ from dpframe.engine.backends.sqlite.compiler import Compiler
 from dpframe.engine.backends.sqlite.functions import FUNCTIONS
 from dpframe.engine.backends.sqlite.written import float_literal, text_literal
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, Pattern, Search, Task, integer_range, kind
+from dpframe.plan import Kind, Pattern, Search, Task, integer_range, kind, zone_of
 
 # SQLite's own functions that dpframe calls.
 NATIVE = ("abs", "coalesce", "count", "instr", "length", "max", "min", "nullif", "rank", "row_number", "substr", "sum")
@@ -132,7 +132,7 @@ class _SqliteDialect(CompiledDialect):
         zoned = {
             name: f"a text has no zone there: store the time in UTC, {cast.format(name, 'timestamp')}"
             for name, dtype in types.items()
-            if getattr(dtype, "time_zone", None) is not None
+            if zone_of(dtype) is not None
         }
         return odd | zoned
 

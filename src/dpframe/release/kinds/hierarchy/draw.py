@@ -33,7 +33,7 @@ def drawn_levels(question: Hierarchy, plan: NoisePlan, raw: Totals) -> pl.DataFr
         if noise is None:
             continue
         noisy = plus(exact.ravel(), noise.added.draw(exact.size))
-        values = np.asarray(noisy, np.float64) * float(noise.allotment.total.unit)
+        values = np.asarray(noisy, np.float64) * float(noise.total.unit)
         columns.append(pl.DataFrame({"level": np.full(values.size, level, np.int32), "value": values}))
     return pl.concat(columns)
 
@@ -91,6 +91,6 @@ def fitted_levels(tree: Levels, plan: NoisePlan, variances: Sequence[float]) -> 
     if all(noise.exact for noise in plan.noises):
         return [Fitted(0.0 * level, 0.0 * level) for level in tree.variances(variances)]
     normal = not any(noise.added.laplaces for noise in plan.noises)
-    step = max(float(noise.allotment.total.unit) * noise.added.moved for noise in plan.noises)
+    step = max(float(noise.total.unit) * noise.added.moved for noise in plan.noises)
     reach = tree.reach(variances, [step] * len(variances))
     return [Fitted(level**0.5, moved, normal) for level, moved in zip(tree.variances(variances), reach, strict=True)]

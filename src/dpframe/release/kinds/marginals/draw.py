@@ -56,7 +56,7 @@ def exact_interactions(question: Marginals, tables: Sequence[NDArray[np.int64]])
 
 def measured_parts(tables: Tables, plan: NoisePlan) -> dict[Attributes, Noise]:
     """The sets of columns whose interactions are measured, with their noise, in the order of the plan."""
-    return {tables.part(noise.allotment.total.among): noise for noise in plan.noises}
+    return {tables.part(noise.total.among): noise for noise in plan.noises}
 
 
 def _smallest(question: Marginals, tables: Sequence[NDArray[np.int64]]) -> dict[frozenset[int], int]:

@@ -72,9 +72,7 @@ class PeriodQuery(Hints):
         after = question.step.table.columns.get(self.on)
         if after is None or after.id != before.id:
             return False
-        return kind(before.domain.dtype) is Kind.STRING or (
-            kind(before.domain.dtype) is Kind.DATE and calendar.is_daily
-        )
+        return before.domain.kind is Kind.STRING or (before.domain.kind is Kind.DATE and calendar.is_daily)
 
     def _called(self, label: str) -> Any:
         """The query that the function returns for a period. Errors: InvalidArgument if it takes no argument."""
@@ -102,7 +100,7 @@ def _spans(calendar: Calendar, periods: list[int]) -> list[tuple[int, int]]:
 
 def _within(source: Any, on: str, calendar: Calendar, spans: list[tuple[int, int]]) -> Any:
     """The condition that the time of a row is in some of the spans."""
-    if kind(source.table.columns[on].domain.dtype) is Kind.STRING:
+    if source.table.columns[on].domain.kind is Kind.STRING:
         return col(on).is_in([calendar.label(period) for first, end in spans for period in range(first, end)])
     conditions = [
         (col(on) >= lit(calendar.moment(first).date())) & (col(on) < lit(calendar.moment(end).date()))

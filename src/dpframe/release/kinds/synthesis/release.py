@@ -51,7 +51,7 @@ def synthetic_answer(
     """
     (noise,) = plan.noises
     assert isinstance(noise.mechanism, TableRounds)
-    bound = noise.allotment.total.sensitivity
+    bound = noise.total.sensitivity
     exact = Exact(raw.table, raw.fraction, int(bound.exact_l1), int(bound.l2_squared))
     sizes, price = question.tables.sizes, noise.mechanism.price
     measured, fit = measured_and_fitted(
@@ -181,7 +181,7 @@ class SyntheticRelease(Released[Table_co]):
             )
             keys = keys.join(texts, how="cross", maintain_order="left_right")
         counts, output = pl.Series(COUNT, one.values.ravel()), self._tables.output(one.part)
-        total = replace(output.totals[0][1], fraction=0)  # its noise is told in rows
+        total = replace(output.total, fraction=0)  # its noise is told in rows
         own = Noise(Allotment((COUNT,), total, Fraction(1)), Gaussian(one.deviation))
         numbers = Numbers(
             keys.drop("").with_columns(counts) if one.part else pl.DataFrame(counts),

@@ -11,7 +11,7 @@ import polars as pl
 from dpframe.budget import Terms
 from dpframe.drawing import Chart, altair
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import COUNT, Marginals, Question, ReleasedColumn, derivation, titled, unit_words
+from dpframe.plan import COUNT, Marginals, Question, ReleasedColumn, derivation, time_unit, titled, unit_words
 from dpframe.plan.steps import source_of
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.charts.look import GREY, SERIES, Heading, Look, drawn, in_words, title_of
@@ -46,7 +46,7 @@ def _time(output: ReleasedColumn) -> pl.DataType | None:
     """The time type whose ticks are the unit of a column's error; None for numbers."""
     if output.dtype is None:
         return None
-    return pl.Date() if output.dtype == nw.Date else pl.Duration(getattr(output.dtype, "time_unit", "us"))
+    return pl.Date() if output.dtype == nw.Date else pl.Duration(time_unit(output.dtype))
 
 
 _PANELS = 4  # the largest number of panels, one for each column

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from dpframe.plan import TICKS, time_unit
+
 DAY = 86_400  # seconds
 _TIMES = (DAY, "days"), (3_600, "hours"), (60, "minutes")
-_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 _FULL = 1e15  # from here on, numbers are written with an exponent
 _TINY = 1e-9
 MISSING = "–"  # in place of a number that is not shown
@@ -79,7 +80,7 @@ def margins(errors: Iterable[float | None], dtype: pl.DataType | None = None) ->
 
 def seconds_of(ticks: float, dtype: pl.DataType) -> float:
     """A length of time in seconds, from the ticks of a column of times."""
-    return ticks * (DAY if dtype == pl.Date else 1 / _PER_SECOND[getattr(dtype, "time_unit", "us")])
+    return ticks * (DAY if dtype == pl.Date else 1 / TICKS[time_unit(dtype)])
 
 
 def unit_of_time(seconds: float) -> tuple[int, str]:
