@@ -239,8 +239,7 @@ def _weight_sums(salt: int, question: Question, whole: bool, *, empty: bool = Fa
 def _coded(question: Synthesis, tables: list[pl.DataFrame]) -> Contingency:
     (table,), (allotment,) = tables, question.read
     for i in range(len(question.by)):
-        level = key_frame(question.one((i,)))
-        level = level.rename({name: name.replace("k0", f"k{i}") for name in level.columns}).with_row_index(f"at{i}")
+        level = _level(question, i)
         keys = [name for name in level.columns if name != f"at{i}"]
         table = table.join(level, on=keys, how="inner").drop(keys)
     codes = table.select(pl.col(f"at{i}").cast(pl.Int32) for i in range(len(question.by))).to_numpy()

@@ -34,7 +34,7 @@ class UnitLimits:
         """The limits on rows. Errors: UnboundedContribution, which names the limit to type."""
         groups = self.groups
         if self.max_rows is None and self.max_rows_per_group is None:
-            unit = _unit_words(self.table)
+            unit = unit_in_quotes(self.table)
             where = f" by {_in_quotes(self.grouped_by)}" if self.grouped_by else ""
             line = f"max_groups={groups}, max_rows_per_group=2" if self.grouped_by else "max_rows=20"
             raise UnboundedContribution(
@@ -51,7 +51,7 @@ class UnitLimits:
         if self.max_groups is None:
             limits = f"max_groups=3, max_rows_per_group={self.max_rows_per_group or 2}"
             raise UnboundedContribution(
-                f"{self.what} by {_in_quotes(self.grouped_by)}: one {_unit_words(self.table)} may appear in any "
+                f"{self.what} by {_in_quotes(self.grouped_by)}: one {unit_in_quotes(self.table)} may appear in any "
                 f"number of groups, so no finite noise hides it. {self._advice(limits)}"
             )
         return self.max_groups
@@ -78,7 +78,8 @@ class UnitLimits:
         return self.table.exactly_one and not self.grouped_by
 
 
-def _unit_words(table: Table) -> str:
+def unit_in_quotes(table: Table) -> str:
+    """The columns that identify a unit, or the word."""
     names = [name for name, column in table.columns.items() if column.is_unit]
     return _in_quotes(names) if names else "unit"
 

@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.arrays import Words
+from dpframe.arrays import Booleans, Words
 
 _HALF = np.uint64(32)
 _ROOM = 16  # largest ratio of the length of an array over unit numbers to the number of rows
@@ -97,23 +97,25 @@ def _may_stay(units: Units, hashes: Words, most: int) -> NDArray[np.bool_] | Non
 
 def _below(units: Units, hashes: Words, most: int) -> NDArray[np.bool_]:
     """Whether the upper part of a row's hash is among the `most` lowest distinct ones of its unit."""
-    numbers, size = units
-    upper, words = _words(numbers, hashes)
+    upper, words = _words(units[0], hashes)
     first = np.ones(len(words), bool)
     np.not_equal(words[1:], words[:-1], out=first[1:])
     border, last, _ = _borders(words[first], most)
-    limits = np.full(size, 2**32 - 1, np.uint32)
-    limits[border] = last
-    return np.asarray(upper <= limits[numbers])
+    return _up_to(upper, units, border, last)
 
 
 def _lowest(units: Units, hashes: Words, most: int) -> NDArray[np.bool_] | None:
     """Whether a partial's hash has rank("max") at most `most` within its unit; None where 32 bits do not decide it."""
-    numbers, size = units
-    upper, words = _words(numbers, hashes)
+    upper, words = _words(units[0], hashes)
     border, last, following = _borders(words, most)
     if np.any(last == following):
         return None
+    return _up_to(upper, units, border, last)
+
+
+def _up_to(upper: NDArray[np.uint32], units: Units, border: NDArray[np.uint32], last: NDArray[np.uint32]) -> Booleans:
+    """Whether the upper part of a hash is at most the last that its unit keeps; units within their border keep all."""
+    numbers, size = units
     limits = np.full(size, 2**32 - 1, np.uint32)
     limits[border] = last
     return np.asarray(upper <= limits[numbers])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -26,6 +27,18 @@ def to_float(value: nw.Expr) -> nw.Expr:
 def typed(value: Any) -> Any:
     """A constant of an expression. A whole number from 2^63 on gets its type: Ibis takes plain ones for int64."""
     return nw.lit(value, nw.UInt64()) if isinstance(value, int) and value >= 2**63 else value
+
+
+def by_edges(
+    value: nw.Expr, edges: Sequence[float], constants: Sequence[float], constant: Callable[[float], nw.Expr] = nw.lit
+) -> nw.Expr:
+    """The constant of the interval between growing edges that holds a value. Bisection keeps the expression shallow."""
+    if not edges:
+        return constant(constants[0])
+    middle = len(edges) // 2
+    below = by_edges(value, edges[:middle], constants[: middle + 1], constant)
+    above = by_edges(value, edges[middle + 1 :], constants[middle + 1 :], constant)
+    return nw.when(value < constant(edges[middle])).then(below).otherwise(above)
 
 
 def in_calendar(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import narwhals as nw
 
-from dpframe.engine.stages.coerced import WITHIN, to_float
+from dpframe.engine.stages.coerced import WITHIN, by_edges, to_float
 from dpframe.engine.stages.operands import Columns, Lower, Operands
 from dpframe.plan import LARGEST_POWER, LEAST_POWER, Floats, Kind, exponential, log1p, logarithm
 
@@ -85,35 +85,38 @@ class _TableFloats(Floats):
         return self.here.engine.floor(value)
 
     def pick(self, value: nw.Expr, edges: Sequence[float], constants: Sequence[float]) -> nw.Expr:
-        """By halving, so that it stays shallow."""
-        if not edges:
-            return self.real(constants[0])
-        middle = len(edges) // 2
-        below = self.pick(value, edges[:middle], constants[: middle + 1])
-        above = self.pick(value, edges[middle + 1 :], constants[middle + 1 :])
-        return nw.when(value < self.real(edges[middle])).then(below).otherwise(above)
+        return by_edges(value, edges, constants, self.real)
+
+
+def _inside(
+    here: Columns, on: Operands, inside: Callable[[nw.Expr], nw.Expr], function: Callable[[nw.Expr, Floats], nw.Expr]
+) -> tuple[nw.Expr, nw.Expr]:
+    """A number, and a function of it, null for a number that is not inside of what the function is computed for."""
+    value = here.hold(_real(on))
+    return value, function(here.hold(nw.when(inside(value)).then(value)), _TableFloats(here))
 
 
 def _log(here: Columns, on: Operands) -> nw.Expr:
-    value, real = here.hold(_real(on)), here.engine.real
-    (inside,) = here.held_all([nw.when((value > real(0.0)) & (value <= real(_MOST))).then(value)])
-    result = logarithm(inside, on.options["base"], _TableFloats(here))
-    return nw.when(value > real(_MOST)).then(value).otherwise(result)
+    zero, most = map(here.engine.real, (0.0, _MOST))
+    value, result = _inside(
+        here, on, lambda x: (x > zero) & (x <= most), lambda x, floats: logarithm(x, on.options["base"], floats)
+    )
+    return nw.when(value > most).then(value).otherwise(result)
 
 
 def _log1p(here: Columns, on: Operands) -> nw.Expr:
-    value, real = here.hold(_real(on)), here.engine.real
-    (inside,) = here.held_all([nw.when((value > real(-1.0)) & (value <= real(_MOST))).then(value)])
-    return nw.when(value > real(_MOST)).then(value).otherwise(log1p(inside, _TableFloats(here)))
+    least, most = map(here.engine.real, (-1.0, _MOST))
+    value, result = _inside(here, on, lambda x: (x > least) & (x <= most), log1p)
+    return nw.when(value > most).then(value).otherwise(result)
 
 
 def _exp(here: Columns, on: Operands) -> nw.Expr:
     """Infinite above all powers that a float holds, and 0 below."""
-    value, real = here.hold(_real(on)), here.engine.real
-    (inside,) = here.held_all([nw.when((value >= real(LEAST_POWER)) & (value <= real(LARGEST_POWER))).then(value)])
-    result = exponential(inside, _TableFloats(here))
-    beyond = nw.when(value > real(LARGEST_POWER)).then(real(math.inf)).otherwise(result)
-    return nw.when(value < real(LEAST_POWER)).then(real(0.0)).otherwise(beyond)
+    real = here.engine.real
+    least, most = real(LEAST_POWER), real(LARGEST_POWER)
+    value, result = _inside(here, on, lambda x: (x >= least) & (x <= most), exponential)
+    beyond = nw.when(value > most).then(real(math.inf)).otherwise(result)
+    return nw.when(value < least).then(real(0.0)).otherwise(beyond)
 
 
 FUNCTIONS: Mapping[str, Lower] = {

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from functools import reduce
 
 import narwhals as nw
 
 from dpframe.engine.backends import Backend
-from dpframe.engine.stages.coerced import to_float
+from dpframe.engine.stages.coerced import by_edges, to_float
 from dpframe.plan import TIMES, Candidates, Factor, Kind, Total, TotalKind, integer_range
 
 _LOG_TERMS = 8  # terms of the series of log(1 + t): for |t| < 0.19 the terms left out are below 4e-8
@@ -112,21 +111,11 @@ def _logarithm(value: nw.Expr, low: float, high: float) -> nw.Expr:
     logs = [low + math.log(2) / 2 * (i + 0.5) for i in range(max(math.ceil((high - low) / (math.log(2) / 2)), 1))]
     edges = [math.exp(log - math.log(2) / 4) for log in logs[1:]]
     value = value.clip(math.exp(low), math.exp(high))
-    t = value * _by_edges(value, edges, [math.exp(-log) for log in logs]) - 1.0
+    t = value * by_edges(value, edges, [math.exp(-log) for log in logs]) - 1.0
     series = t * (-1.0 / _LOG_TERMS) + 1.0 / (_LOG_TERMS - 1)
     for term in range(_LOG_TERMS - 2, 0, -1):
         series = series * t + (1.0 / term if term % 2 else -1.0 / term)
-    return series * t + _by_edges(value, edges, logs)
-
-
-def _by_edges(value: nw.Expr, edges: Sequence[float], constants: Sequence[float]) -> nw.Expr:
-    """The constant of the interval between growing edges that holds a value. Bisection keeps the expression shallow."""
-    if not edges:
-        return nw.lit(constants[0])
-    middle = len(edges) // 2
-    below = _by_edges(value, edges[:middle], constants[: middle + 1])
-    above = _by_edges(value, edges[middle + 1 :], constants[middle + 1 :])
-    return nw.when(value < edges[middle]).then(below).otherwise(above)
+    return series * t + by_edges(value, edges, logs)
 
 
 def place_number(total: Total, engine: Backend) -> nw.Expr:
@@ -137,7 +126,7 @@ def place_number(total: Total, engine: Backend) -> nw.Expr:
     if total.candidates is not None:
         return candidate_number(value, total.candidates, engine)
     after = [math.nextafter(cut, math.inf) for cut in total.cuts]  # a value at a cut is before it
-    place = _by_edges(value, after, range(len(after) + 1)).cast(nw.Int64)
+    place = by_edges(value, after, range(len(after) + 1)).cast(nw.Int64)
     return nw.when(~value.is_null()).then(place).otherwise(nw.lit(-1).cast(nw.Int64))
 
 

@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
+from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan.columns import Auto, Bounds
 from dpframe.plan.grid import FEW
 from dpframe.plan.keys import check_key, read_keys
 from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, time_type, typed_bounds
-from dpframe.plan.totals import bounds_of, candidates_of, in_ticks, mode_total, number_column, rank_total, tree_total
-from dpframe.plan.types import TIMES, Kind, Scalar, show
+from dpframe.plan.totals import (
+    bounds_of,
+    candidates_of,
+    in_ticks,
+    mode_total,
+    number_column,
+    rank_total,
+    readable_column,
+    tree_total,
+)
+from dpframe.plan.types import TIMES, Scalar
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.rank_trees import tree_is_better
 
@@ -131,9 +140,7 @@ class Mode(Aggregate):
         return f"{most} of {self.column}"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        column = unit_limits.table.column(self.column, self.typed)
-        if column.kind == Kind.OTHER:
-            raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
+        column = readable_column(self.column, unit_limits)
         check_key(column.domain.dtype, self.column, self.typed)
         keys = read_keys(self.keys, (self.column,), (column.domain,), self.typed)
         if keys is None:

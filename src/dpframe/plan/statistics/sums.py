@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import narwhals as nw
 
-from dpframe.errors import InvalidBounds, UnboundedContribution, WrongType
+from dpframe.errors import InvalidBounds, UnboundedContribution
 from dpframe.plan.columns import Auto, Bounds
 from dpframe.plan.statistics.base import Aggregate, BoundedStatistic, Formula, ReleasedColumn, time_type
 from dpframe.plan.totals import (
@@ -20,13 +20,14 @@ from dpframe.plan.totals import (
     noun_of,
     number_column,
     power_total,
+    readable_column,
     row_total,
     sum_total,
     unit_sum_total,
     units_total,
     value_total,
 )
-from dpframe.plan.types import TIMES, Kind, mean_type, show, time_unit
+from dpframe.plan.types import TIMES, mean_type, time_unit
 from dpframe.plan.unit_limits import UnitLimits
 
 
@@ -47,9 +48,7 @@ class Count(Aggregate):
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if self.column is None:
             return ReleasedColumn(name, Formula.COUNT, ((name, row_total(unit_limits)),))
-        column = unit_limits.table.column(self.column, self.typed)
-        if column.kind == Kind.OTHER:
-            raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
+        column = readable_column(self.column, unit_limits)
         return ReleasedColumn(name, Formula.COUNT, ((name, value_total(column, unit_limits)),))
 
 
@@ -224,9 +223,7 @@ class CountDistinct(Aggregate):
         return f"number of different values of {self.column}"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        column = unit_limits.table.column(self.column, self.typed)
-        if column.kind == Kind.OTHER:
-            raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
+        column = readable_column(self.column, unit_limits)
         return ReleasedColumn(name, Formula.COUNT, ((name, distinct_total(column, unit_limits)),))
 
 

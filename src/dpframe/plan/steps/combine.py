@@ -7,7 +7,7 @@ these; the limits that the question enforces bound their effect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -218,6 +218,12 @@ def same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]
     return tuple(types)
 
 
+def common_units(first: Step, others: Iterable[Step], call: str) -> tuple[DType | None, ...]:
+    """The types in which the identifiers of several plans are compared; see `same_units`."""
+    pairs = [same_units(first, other, call) for other in others]
+    return tuple(next((t for t in types if t is not None), None) for types in zip(*pairs, strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class JoinProtected(Step):
     """Each row with the rows of its unit in another protected table for which the other keys agree too.
@@ -362,8 +368,7 @@ class Concat(Step):
     @cached_property
     def units(self) -> tuple[DType | None, ...]:
         """The types in which identifiers are held; None if they need no conversion."""
-        pairs = [same_units(self.before, step, "concat") for step in self.more]
-        return tuple(next((t for t in types if t is not None), None) for types in zip(*pairs, strict=True))
+        return common_units(self.before, self.more, "concat")
 
     @cached_property
     def table(self) -> Table:

@@ -12,7 +12,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.columns import Table
 from dpframe.plan.expressions import col
 from dpframe.plan.steps.basic import Filter, Step
-from dpframe.plan.steps.combine import same_units
+from dpframe.plan.steps.combine import common_units
 from dpframe.plan.types import Kind, Scalar, show
 
 
@@ -103,8 +103,7 @@ class FirstPeriods(Step):
     @cached_property
     def units(self) -> tuple[DType | None, ...]:
         """The types in which identifiers are compared; None if they need no conversion."""
-        pairs = [same_units(self.before, step, "series.add") for step in self.earlier]
-        return tuple(next((t for t in types if t is not None), None) for types in zip(*pairs, strict=True))
+        return common_units(self.before, self.earlier, "series.add")
 
     @cached_property
     def table(self) -> Table:

@@ -19,6 +19,7 @@ from dpframe.plan.question import Question
 from dpframe.plan.statistics import Count, Formula, ReleasedColumn
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import Scalar, counted
+from dpframe.plan.unit_limits import unit_in_quotes
 from dpframe.theory.formulas.error import Attributes, interaction, shares
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
@@ -142,10 +143,9 @@ class Marginals(Question):
             raise UnsupportedOperation("marginals: dp.Auto() cannot choose the limit; type it, such as max_rows=1.")
         rows = self.limits.max_rows
         if rows is None:
-            unit = ", ".join(f"'{name}'" for name, column in self.table.columns.items() if column.is_unit)
             raise UnboundedContribution(
-                f"marginals of {', '.join(map(repr, self.by))}: one {unit or 'unit'} may have any number of rows, so "
-                "no finite noise hides it. Say how many: marginals([...], max_rows=1)."
+                f"marginals of {', '.join(map(repr, self.by))}: one {unit_in_quotes(self.table)} may have any number "
+                "of rows, so no finite noise hides it. Say how many: marginals([...], max_rows=1)."
             )
         sizes = self.tables.sizes
         return tuple(

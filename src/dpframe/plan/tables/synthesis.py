@@ -19,6 +19,7 @@ from dpframe.plan.statistics import ReleasedColumn
 from dpframe.plan.tables.marginals import Marginals
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import Kind, counted, kind
+from dpframe.plan.unit_limits import unit_in_quotes
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
@@ -140,10 +141,9 @@ class Synthesis(Marginals):
         """
         rows = self.limits.max_rows
         if rows is None:
-            unit = ", ".join(f"'{name}'" for name, column in self.table.columns.items() if column.is_unit)
             raise UnboundedContribution(
-                f"synthesize: one {unit or 'unit'} may have any number of rows, so no finite noise hides it. Say how "
-                "many: synthesize(..., max_rows=1)."
+                f"synthesize: one {unit_in_quotes(self.table)} may have any number of rows, so no finite noise hides "
+                "it. Say how many: synthesize(..., max_rows=1)."
             )
         times = 1 if self.table.relation == "add-remove" else 2
         bound = Sensitivity.of(l0=times * rows, l1=times * rows, l2_squared=times * rows**2, linf=rows)

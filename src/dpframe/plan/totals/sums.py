@@ -61,6 +61,14 @@ def weights_total() -> Total:
     return Total(TotalKind.KEY_WEIGHTS, None, UNIT_GRID, FRACTION_BITS, key_weights(MOST_KEYS, one))
 
 
+def readable_column(name: str, unit_limits: UnitLimits) -> Column:
+    """A column of any type that dpframe reads. Errors: UnknownColumn, WrongType."""
+    column = unit_limits.table.column(name, unit_limits.what)
+    if column.kind == Kind.OTHER:
+        raise WrongType(f"{unit_limits.what}: a column of type {show(column.domain.dtype)} cannot be read.")
+    return column
+
+
 def number_column(name: str, unit_limits: UnitLimits, *times: str, other: str = "") -> Column:
     """A column of numbers, or of the kinds of times that are allowed. Times are whole numbers of ticks.
 

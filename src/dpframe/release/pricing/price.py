@@ -27,7 +27,7 @@ from dpframe.release.pricing.allocation import (
     planned,
     split,
 )
-from dpframe.release.pricing.bought_noise import choice_of, pieces, rounded_laplace_of
+from dpframe.release.pricing.bought_noise import PricedTotal, choice_of, pieces, rounded_laplace_of
 from dpframe.release.pricing.noise import NoiseKind, NoisePlan, Rule
 from dpframe.release.pricing.shared_noise import check_shared, k_norm_of
 from dpframe.theory.formulas.loss import calibration, choices_rho, gdp_to_pure
@@ -166,9 +166,12 @@ class RhoPrice(Price):
         """
         check_shared(question, self.noise)
         noise = self.noise if question.shape is None else self.gaussian(_MARGINS).noise
-        allocations = allocate_rho(parts_of(question), self.amount, self.delta, noise)
+        allocations = self._allocated(parts_of(question), noise)
         plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
         return min(plans, key=noisiness)
+
+    def _allocated(self, parts: list[PricedTotal], noise: NoiseKind) -> list[Allocation]:
+        return allocate_rho(parts, self.amount, self.delta, noise)
 
     def gaussian(self, what: str) -> Price:
         if not self.noise.normal:
@@ -184,15 +187,13 @@ class RhoPrice(Price):
 
 @dataclass(frozen=True)
 class GaussianPrice(RhoPrice):
-    """A μ² = 2ρ of Gaussian privacy, with a δ for keys found in the data: a share of a budget that counts μ²."""
+    """A μ² = 2ρ of Gaussian privacy, with a δ for keys found in the data: a share of a budget that counts μ².
 
-    def plan(self, question: Question, noisiness: Callable[[NoisePlan], float] = log_noise) -> NoisePlan:
-        """Gaussian or Laplace noise, and choices by permute-and-flip: see `allocate_gdp`."""
-        check_shared(question, self.noise)
-        noise = self.noise if question.shape is None else self.gaussian(_MARGINS).noise
-        allocations = allocate_gdp(parts_of(question), 2 * self.amount, self.delta, noise)
-        plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
-        return min(plans, key=noisiness)
+    It buys Gaussian or Laplace noise, and choices by permute-and-flip: see `allocate_gdp`.
+    """
+
+    def _allocated(self, parts: list[PricedTotal], noise: NoiseKind) -> list[Allocation]:
+        return allocate_gdp(parts, 2 * self.amount, self.delta, noise)
 
     @property
     def pure(self) -> EpsilonPrice:
