@@ -94,6 +94,7 @@ def _makers(name, request):
     if name == "ibis":
         pytest.importorskip("duckdb")
         backend = pytest.importorskip("ibis").duckdb.connect()
+        backend.raw_sql("SET TimeZone = 'Europe/Berlin'")
         return lambda frame: backend.table(_stored(backend.con, frame))
     if name == "sqlite":
         pytest.importorskip("ibis.backends.sqlite")
