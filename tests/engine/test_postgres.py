@@ -270,12 +270,10 @@ def test_lists_of_decimals_of_more_than_38_digits_are_not_read(made):
 
 
 def test_decimals_of_another_database_that_are_too_long_are_refused_by_their_name(monkeypatch):
-    from dpframe.engine.backends import ibis_dialect as ours
-
     connection = ibis.duckdb.connect()
     connection.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 1.5 AS d")
     table = connection.table("t").mutate(d=ibis.literal("1.5").cast("decimal(50, 5)"))
-    monkeypatch.setattr(ours, "_DIALECTS", {})  # as any other database
+    monkeypatch.setattr(type(connection), "name", "another")
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1))
     assert frame.filter(c("u") > 0).count(max_rows=1)._question is not None
     with pytest.raises(WrongType, match=r"table\['d'\].cast\('float64'\)"):
@@ -627,7 +625,6 @@ def test_a_probe_that_fails_says_so(monkeypatch):
     """The error was taken for a result: all texts of PostgreSQL were refused for their collation."""
     pytest.importorskip("duckdb")
     from dpframe.engine.backends import ibis_checks
-    from dpframe.engine.backends import ibis_dialect as ours
 
     connection = ibis.duckdb.connect()
     connection.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 'a' AS s")
@@ -635,7 +632,7 @@ def test_a_probe_that_fails_says_so(monkeypatch):
     def broken(rows):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(ours, "_DIALECTS", {})  # as any other database
+    monkeypatch.setattr(type(connection), "name", "another")
     monkeypatch.setattr(ibis_checks, "fetched", broken)
     frame = dp.protect(connection.table("t"), unit="u", budget=dp.Budget(epsilon=1))
     with pytest.raises(DpFrameError, match="failed with ZeroDivisionError"):
