@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,6 +41,8 @@ class Joint(AddsNoise):
     first: str = ""
     paid: Fraction = Fraction(0)
 
+    beyond: ClassVar[int]  # b: the order of the length is that much larger than the number of cells, d
+    spread: ClassVar[int]  # c: see `relative`
     together = True
     rounding = 0.501  # to whole numbers, and in the step of the noise before it is divided
 
@@ -49,23 +52,28 @@ class Joint(AddsNoise):
         raise UnsupportedOperation(f"{self.label}: numbers share this noise, so it is not added up.")
 
     @property
-    @abstractmethod
     def order(self) -> int:
         """The order of the Gamma law of the length."""
+        return self.cells + self.beyond
 
-    @classmethod
+    @staticmethod
     @abstractmethod
-    def drawn(cls, steps: float, cells: int, size: int) -> WideIntegers:
+    def drawn(scale: float, cells: int, size: int) -> WideIntegers:
         """Fresh noise of all totals, before it is divided: of shape (size, cells)."""
+
+    @staticmethod
+    @abstractmethod
+    def cell_tail(cells: int, reach: float) -> float:
+        """The tail of one cell of the law on the reals, at scale 1."""
 
     @property
     def deviation(self) -> float:
         return self.scale * self.relative(self.cells)
 
-    @staticmethod
-    @abstractmethod
-    def relative(cells: int) -> float:
-        """The standard deviation of one cell of the law on the reals, at scale 1."""
+    @classmethod
+    def relative(cls, cells: int) -> float:
+        """The standard deviation of one cell of the law on the reals, at scale 1: √((d + b)(d + b + 1) / c)."""
+        return math.sqrt((cells + cls.beyond) * (cells + cls.beyond + 1) / cls.spread)
 
     def quantile(self, alpha: float) -> float:
         """The size that a weighted sum of cells exceeds with probability at most about alpha, in its deviations.
@@ -77,11 +85,6 @@ class Joint(AddsNoise):
 
     def tail(self, reach: float) -> float:
         return self.cell_tail(self.cells, reach / self.scale)
-
-    @staticmethod
-    @abstractmethod
-    def cell_tail(cells: int, reach: float) -> float:
-        """The tail of one cell of the law on the reals, at scale 1."""
 
     def error(self, alpha: float) -> float:
         return float(error_of_tail(self._whole_tail, alpha))
@@ -118,23 +121,9 @@ class Window(Joint):
     """Noise from one window for totals to which each unit adds numbers of one sign."""
 
     label = law = "window"
-
-    @property
-    def order(self) -> int:
-        return self.cells + 2
-
-    @classmethod
-    def drawn(cls, steps: float, cells: int, size: int) -> WideIntegers:
-        return window_noises(steps, cells, size)
-
-    @staticmethod
-    def relative(cells: int) -> float:
-        """√((d + 2)(d + 3) / 6)."""
-        return math.sqrt((cells + 2) * (cells + 3) / 6)
-
-    @staticmethod
-    def cell_tail(cells: int, reach: float) -> float:
-        return window_tail_real(cells, reach)
+    beyond, spread = 2, 6
+    drawn = staticmethod(window_noises)
+    cell_tail = staticmethod(window_tail_real)
 
 
 @dataclass(frozen=True)
@@ -142,23 +131,9 @@ class Cube(Joint):
     """Noise that is uniform in a random cube, for totals that a unit may move either way."""
 
     label = law = "cube"
-
-    @property
-    def order(self) -> int:
-        return self.cells + 1
-
-    @classmethod
-    def drawn(cls, steps: float, cells: int, size: int) -> WideIntegers:
-        return cube_noises(steps, cells, size)
-
-    @staticmethod
-    def relative(cells: int) -> float:
-        """√((d + 1)(d + 2) / 3)."""
-        return math.sqrt((cells + 1) * (cells + 2) / 3)
-
-    @staticmethod
-    def cell_tail(cells: int, reach: float) -> float:
-        return cube_tail_real(cells, reach)
+    beyond, spread = 1, 3
+    drawn = staticmethod(cube_noises)
+    cell_tail = staticmethod(cube_tail_real)
 
 
 @lru_cache(maxsize=256)
