@@ -13,7 +13,7 @@ import dpframe as dp
 from dpframe import errors
 from dpframe.api.describing import split
 from dpframe.release.answer.draw import drawn_table
-from dpframe.release.estimators import estimator_of
+from dpframe.release.estimators import NoisyColumn, estimator_of
 
 ROWS = ["count", "missing", "mean", "std", "min", "25%", "50%", "75%", "max"]
 RNG = np.random.default_rng(20)
@@ -149,7 +149,7 @@ def test_missing_values_are_within_their_error_as_often_as_said():
     from dpframe import engine
 
     raw, column = engine.totals(ask, 1), ask.outputs[8]
-    error = estimator_of(column).expected_error(column, plan, 0.05, None)
+    error = estimator_of(column).expected_error(NoisyColumn.of(column, plan), 0.05, None)
     truth = PEOPLE.head(40)["wage"].isna().sum()
     off = np.abs([drawn_table(ask, plan, raw)[0]["wage_missing"][0] - truth for _ in range(400)])
     limit = 20 + 4.75 * math.sqrt(400 * 0.05 * 0.95)  # one-sided, 1e-6

@@ -61,7 +61,7 @@ def test_sums_of_groups_are_missed_as_often_as_is_said(rho):
     (output,) = out._numbers.outputs
     for number in (1, 2, 7):
         for alpha in LEVELS:
-            error = error_of_sum(output, out._numbers.noise, alpha, number)
+            error = error_of_sum(out._numbers.noisy(output), alpha, number)
             assert missed(scale, number, error) <= alpha
             assert missed(scale, number, max(error - 3, 0)) > alpha
 

@@ -10,8 +10,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.plan.columns import Limits
-from dpframe.release.answer.upscaling import RemainingRows, _product, is_scaled_by, scaled
-from prices import noise_plan, read_price
+from dpframe.release.answer.upscaling import RemainingRows, _product, is_scaled_by
 
 GROUPS = list(range(20))
 
@@ -178,20 +177,6 @@ def test_the_interval_of_a_median_is_that_of_the_rows_that_were_counted(table):
     told = out.accuracy().filter((pl.col("g") == group) & (pl.col("column") == "m"))
     same = out.accuracy(assume_rows=shown / factor_of(out)).filter((pl.col("g") == group) & (pl.col("column") == "m"))
     assert told["error"].item() == pytest.approx(same["error"].item(), rel=0.05)
-
-
-def test_a_count_that_is_called_like_a_part_of_a_mean_is_itself(table):
-    nulls = table.with_columns(x=pl.when(pl.col("x") > 4.9).then(pl.col("x")))
-    ask = (
-        grouped(nulls).agg(**{"m": dp.mean("x", bounds=(0, 5)), "m.count": dp.count()})._question.with_limits(Limits(5))
-    )
-    drawn = pl.DataFrame({"g": GROUPS, "m": [3.0] * 20, "m.count": [100] * 20})
-    parts = {"m.sum": np.full(20, 30.0), "m.count": np.full(20, 10.0)}
-    cases = left(1.1, 1.9, rows=[2000.0, 200.0], odds=[0.3, 0.7])  # 20 times 100 rows are the first case
-    made, factor = scaled(ask, noise_plan(ask, read_price(1, 0)), cases, drawn, parts)
-    assert factor == pytest.approx(1.1)
-    assert made["m.count"].to_list() == [110] * 20
-    assert made["m"].to_list() == [3.0] * 20
 
 
 @pytest.mark.usefixtures("same_noise")
