@@ -255,6 +255,11 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         return {name: (self[name]._to_text(), False) for name in self}
 
     @property
+    def _decimals(self) -> Mapping[str, int]:
+        places = [self[name]._decimals for name in self]
+        return {self._value: min(own.get(self._value, 0) for own in places)}
+
+    @property
     def _row_keys(self) -> tuple[str, ...]:
         return ("level", *self._by)
 
