@@ -140,6 +140,7 @@ def test_a_file_that_is_gone(read, tmp_path, monkeypatch):
     hold(made, FILES, monkeypatch)
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of Spark, about pandas
 def test_a_file_or_a_worker_of_spark_that_is_gone(spark_session, tmp_path, monkeypatch):
     kill = str(tmp_path / "kill")
 
