@@ -341,7 +341,7 @@ _ASKED = {  # the question, and the most jobs (with adaptive execution) and the 
     ),
     "quantile": (
         lambda f: f.group_by("g", keys=["a", "b"], max_groups=2, max_rows=4).quantile("x", 0.5, bounds=(0, 6)),
-        (8, 6),
+        (6, 4),
     ),
     "different": (lambda f: f.n_unique("g", max_rows=3), (7, 5)),
     "found": (lambda f: f.group_by("g", max_groups=2, max_rows=4).count(), (4, 3)),

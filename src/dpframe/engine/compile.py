@@ -114,7 +114,8 @@ def compiled(
         rows = backend_of(rows).shared(rows)
     limited: Mapping[Limits, Frame | None]
     if units:
-        limited = _limited(question, rows, columns, salt, weights, at_once)
+        gathered = rows if additive else backend_of(rows).gathered(rows, units)
+        limited = _limited(question, gathered, columns, salt, weights, at_once)
         if not additive:  # each total apart reads the weights of the units
             limited = {limits: backend_of(frame).shared(frame) for limits, frame in limited.items()}
         if question.in_rounds:
@@ -287,8 +288,8 @@ def _ranks(candidates: Frame, weights: Frame | None, units: Sequence[str], group
     """
     if weights is None:
         return candidates.group_by(*groups, "b").agg(nw.len().cast(nw.Int64).alias("t"))
-    per_unit = candidates.group_by(*units, *groups, "b").agg(nw.len().cast(nw.Int64).alias("d"))
-    parts = per_unit.join(weights.select(*units, *groups, "n", "w"), on=[*units, *groups], how="inner")
+    kept = candidates.join(weights.select(*units, *groups, "n", "w"), on=[*units, *groups], how="inner")
+    parts = kept.group_by(*units, *groups, "b", "n", "w").agg(nw.len().cast(nw.Int64).alias("d"))
     if not backend_of(parts).reads_once:
         parts = parts.with_columns(nw.col("d").sum().over(*units, *groups).cast(nw.Int64).alias("s"))
         parts = parts.with_columns(

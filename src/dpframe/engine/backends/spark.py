@@ -145,6 +145,9 @@ class _Spark(TextSqlBackend):
         rows = frame.to_native()
         return nw.from_native(rows.selectExpr(f"inline(array(struct({', '.join(rows.columns)})))"))
 
+    def gathered(self, frame: Frame, units: Sequence[str]) -> Frame:
+        return nw.from_native(frame.to_native().repartition(*units))
+
     # Columns
 
     def computed(self, frame: Frame, sql: str, into: str) -> Frame:
