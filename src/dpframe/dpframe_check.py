@@ -9,8 +9,8 @@ how far one unit can move each number, from laws and scales what the noise costs
 - 1, REFUSED: a claim does not follow. Each of these is printed.
 - 3, UNKNOWN: something is of a kind that is not derived here, and all else follows. And 2: a file cannot be read.
 
-The file is a text in six parts: numbers, laws, sensitivities, mechanisms, composition, documents. Of two neighbouring
-tables one has all rows of one unit more ("add-remove"), or other rows, another unit's, instead of these ("replace").
+Of two neighbouring tables one has all rows of one unit more ("add-remove"), or other rows, another unit's, instead of
+these ("replace"). The page "The certificate" of the reference says what each field means.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LARGEST, MANY = 40_000, 10**5  # exponents that are computed; groups or keys of 
 DOWN, UP = (Context(prec=100, rounding=way, Emin=-20_000, Emax=20_000) for way in (ROUND_FLOOR, ROUND_CEILING))
 
 
-def decimal(way: Context, x: Fraction) -> Decimal:
+def decimal(way: Context, x: Exact) -> Decimal:
     """A fraction with 100 digits, rounded down or up."""
     return way.divide(Decimal(x.numerator), Decimal(x.denominator))
 
@@ -62,35 +62,38 @@ def decimal(way: Context, x: Fraction) -> Decimal:
 class Interval:
     """A real number between two fractions. Every operation gives an interval that holds the exact result."""
 
-    def __init__(self, low: Exact, high: Exact | None = None) -> None:
-        self.low = Fraction(decimal(DOWN, Fraction(low)))
-        self.high = Fraction(decimal(UP, Fraction(low if high is None else high)))
+    low: Fraction
+    high: Fraction
+
+    def __init__(self, low: Interval | Exact, high: Exact | None = None) -> None:
+        ends = (low.low, low.high) if isinstance(low, Interval) else (low, low if high is None else high)
+        self.low, self.high = (Fraction(decimal(way, end)) for way, end in zip((DOWN, UP), ends, strict=True))
 
     def __add__(self, other: Interval | Exact) -> Interval:
-        other = interval(other)
+        other = Interval(other)
         return Interval(self.low + other.low, self.high + other.high)
 
     def __neg__(self) -> Interval:
         return Interval(-self.high, -self.low)
 
     def __sub__(self, other: Interval | Exact) -> Interval:
-        return self + -interval(other)
+        return self + -Interval(other)
 
     def __rsub__(self, other: Exact) -> Interval:
         return -self + other
 
     def __mul__(self, other: Interval | Exact) -> Interval:
-        other = interval(other)
+        other = Interval(other)
         ends = [a * b for a in (self.low, self.high) for b in (other.low, other.high)]
         return Interval(min(ends), max(ends))
 
     def __truediv__(self, other: Interval | Exact) -> Interval:
-        other = interval(other)
+        other = Interval(other)
         require(other.low > 0 or other.high < 0, "a divisor may be zero")
         return self * Interval(1 / other.high, 1 / other.low)
 
     def __rtruediv__(self, other: Exact) -> Interval:
-        return interval(other) / self
+        return Interval(other) / self
 
     def __pow__(self, n: int) -> Interval:
         total, x = Interval(1), self
@@ -101,17 +104,12 @@ class Interval:
     __radd__, __rmul__ = __add__, __mul__
 
 
-def interval(x: Interval | Exact) -> Interval:
-    """The interval of one number."""
-    return x if isinstance(x, Interval) else Interval(x)
-
-
 def monotone(at: Callable[[Fraction], Interval]) -> Callable[[Interval | Exact], Interval]:
     """A function of intervals, from a function of fractions that only rises or only falls."""
     at = cache(at)
 
     def of(x: Interval | Exact) -> Interval:
-        x = interval(x)
+        x = Interval(x)
         return Interval(min(at(x.low).low, at(x.high).low), max(at(x.low).high, at(x.high).high))
 
     return of
@@ -147,52 +145,34 @@ def normal_tail(x: Fraction) -> Interval:
             term = term * (x * x / odd)
         return Fraction(1, 2) - density * Interval(total.low, total.high + 2 * term.high)
     depth = 15 + 10**4 // int(x) ** 2
-    low, high = x, x + (depth + 1) / x
+    rest = Interval(x, x + (depth + 1) / x)
     for n in range(depth, 0, -1):
-        low, high = Fraction(decimal(DOWN, x + n / high)), Fraction(decimal(UP, x + n / low))
-    return density / Interval(low, high)
+        rest = x + n / rest
+    return density / rest
 
 
-# 2. Laws. What noise of a stated law costs, once it is known how far one unit moves what it hides. Totals are whole
-# numbers, so real noise that is then rounded is the noise of the textbook, rounded together with the number.
+# 2. Laws. Totals are whole numbers, so real noise that is rounded is that of the textbook, rounded with the number.
 
 
 def normal_delta(mu_squared: Exact, epsilon: Interval | Exact) -> Interval:
-    """The δ at ε of normal noise, where one unit moves the mean by μ standard deviations.
-
-    The loss is normal with mean μ²/2 and deviation μ (Balle, Wang 2018, arXiv:1805.06530, theorem 8).
-    """
+    """δ at ε of normal noise that one unit moves by μ deviations (Balle, Wang 2018, arXiv:1805.06530, theorem 8)."""
     if mu_squared == 0:
         return Interval(0)
     mu = root(mu_squared)
     return normal_tail(epsilon / mu - mu / 2) - exp(epsilon) * normal_tail(epsilon / mu + mu / 2)
 
 
-def rho_of_pure(epsilon: Fraction, law: str) -> Interval:
-    """ρ of an ε-private mechanism.
-
-    Laplace noise has ε + e^-ε - 1. This is convex and 0 at 0, so a vector, whose entries share ε, has no more. Any
-    other mechanism has at most ε·tanh(ε/2), which randomized response reaches. Source: Bun, Steinke 2016,
-    arXiv:1605.02065; Harrison, Manurangsi 2025, arXiv:2510.25746.
-    """
-    return epsilon - 1 + exp(-epsilon) if law == "laplace" else epsilon * (1 - exp(-epsilon)) / (1 + exp(-epsilon))
-
-
 def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
-    """Whether ε-privacy is Gaussian privacy with this μ².
+    """Whether ε-privacy is Gaussian privacy with this μ² (Dong, Roth, Su 2019, arXiv:1905.02383).
 
-    The two errors of any test on an ε-private answer lie above two lines, from (0, 1) and (1, 0) to a corner at 1/(1 +
-    e^ε) for both. The curve of μ is convex and symmetric, and both errors are P[N ≥ μ/2] in its middle: it is below the
-    lines if its middle is below the corner. Source: Dong, Roth, Su 2019, arXiv:1905.02383.
+    The two errors of any test lie above two lines with a corner at 1/(1 + e^ε) for both. The curve of μ is convex and
+    symmetric with P[N ≥ μ/2] in its middle: it is below the lines if its middle is below the corner.
     """
     return epsilon == 0 or normal_tail(root(mu_squared) / 2).high <= (1 / (1 + exp(epsilon))).low
 
 
 def rho_to_epsilon(rho: Exact, order: Fraction, delta: Fraction) -> Interval:
-    """ε of a ρ at δ, from the Rényi divergence of one order α > 1, which is at most α·ρ.
-
-    Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, proposition 12.
-    """
+    """ε of a ρ at δ, by one order α > 1 (Canonne, Kamath, Steinke 2020, arXiv:2004.00010, proposition 12)."""
     require(order > 1 and 0 < delta < 1, "an order above 1 and a δ between 0 and 1 are needed")
     return order * rho + log(1 - 1 / order) - (log(delta) + log(order)) / (order - 1)
 
@@ -254,16 +234,16 @@ RANGES = {**OF_ROWS, **OF_UNITS, "sum_of_pair": None}  # of what is added up: of
 OWN_CELLS = ("merged", "histogram", "count_of_pairs", "interaction", "blocks")  # whose entries are no groups
 
 
-def few(number: Exact) -> bool:
-    """Whether so many cases are gone through one by one. Errors: Unknown if not."""
+def few(number: Exact) -> int:
+    """A number of cases that are gone through one by one. Errors: Unknown if there are too many."""
     if number > MANY:
         raise Unknown(f"{shown(number)} groups or keys of one unit are too many to be gone through")
-    return True
+    return int(number)
 
 
 def least_of(*limits: int | None) -> int:
     """The smallest of limits, where None is no limit."""
-    return min((limit for limit in limits if limit is not None), default=UNLIMITED)
+    return min(UNLIMITED if limit is None else limit for limit in limits)
 
 
 def limits_of(limits: Mapping[str, int | None], rows: int | None, cells: int | None, *, enforced: bool) -> Limits:
@@ -305,12 +285,8 @@ def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
     if kind == "unit_products" and factor:  # each is at most `times` the size of the other factor, x·`scale` + `off`
         other = totals[factor["of"]]
         alike = (other.unit, other.stated["question"]) == (unit, stated["question"]) and other.vector is not None
-        sound = (
-            other.stated["kind"] in ("rows", "values", "sum")
-            and is_whole(factor["times"], 0)
-            and is_whole(factor["off"], 0)
-        )
-        require(alike and sound, "its other factor is not about the same rows")
+        sound = other.stated["kind"] in ("rows", "values", "sum") and is_whole(factor["times"], 0)
+        require(alike and sound and is_whole(factor["off"], 0), "its other factor is not about the same rows")
         sizes = reach_of(other.vector or Vector(0, 0, 0, 0), other.stated["cells"], replace=False).l1
         sums = math.floor(sizes * number(factor["scale"])) + factor["off"] * groups
         whole = min(whole, factor["times"] * sums)
@@ -318,10 +294,7 @@ def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
 
 
 def vector_of_blocks(stated: Json, night: Total) -> Vector:
-    """What one unit adds to all blocks of at most `size` periods, which it is in at most `periods` of.
-
-    In each period a unit adds at most what is `bought`, whatever is asked then; this night's total has to keep to it.
-    """
+    """What one unit adds to blocks of `size` periods; in each of at most `periods` at most what is `bought`."""
     (size, periods), bought = (stated["size"], stated["periods"]), [number(text) for text in stated["bought"]]
     cells, own = night.stated["cells"], night.vector
     if own is None or not is_whole(size) or not is_whole(periods):
@@ -351,7 +324,7 @@ def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> To
     kind, cells = stated["kind"], stated.get("cells")
     wholes = [stated[name] for name in ("most", "one", "cells") if stated.get(name) is not None]
     low, high = stated.get("range", (0, 0))
-    sound = is_whole(stated["fraction"], 0) and stated["fraction"] <= MANY and type(low) is type(high) is int
+    sound = is_whole(stated["fraction"], 0) and stated["fraction"] <= LARGEST and type(low) is type(high) is int
     sound = sound and low <= high and all(map(is_whole, wholes)) and all(map(is_whole, stated.get("levels", ())))
     require(sound, "its range, its fraction or its cells make no sense")
 
@@ -361,8 +334,8 @@ def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> To
     if kind == "merged":  # all entries that a unit moves may be added up to one
         moved = totals[stated["of"]].reach
         return made(reach_of(Vector(moved.l0, moved.l1, moved.l1, 0), cells, replace=False))
-    if kind == "key_weights" and not replace and few(stated["most"]):  # t keys get ⌊one/√t⌋ each
-        shares = [math.isqrt(stated["one"] ** 2 // t) for t in range(1, stated["most"] + 1)]
+    if kind == "key_weights" and not replace:  # t keys get ⌊one/√t⌋ each
+        shares = [math.isqrt(stated["one"] ** 2 // t) for t in range(1, few(stated["most"]) + 1)]
         sums, squares = ([t * share**n for t, share in enumerate(shares, 1)] for n in (1, 2))
         return made(Reach(stated["most"], max(sums), max(squares), stated["one"]))
     if kind == "interaction":  # a row adds 1 - 1/n at its own key of an axis and -1/n at others
@@ -402,8 +375,8 @@ def interaction(levels: Sequence[int], *, replace: bool) -> Fraction:
 
 LAPLACE, CHOICES = ("laplace", "discrete_laplace"), ("permute_and_flip", "exponential")
 NOISE = (*LAPLACE, "gaussian")  # with a number for each group by itself
-NORMAL, KEYS = ("gaussian", "gaussian_rounds"), ("truncated_geometric", "gaussian_rounds")  # KEYS: of keys alone
 JOINT = ("window", "cube")  # one noise in each group for several totals
+NORMAL, KEYS = ("gaussian", "gaussian_rounds"), ("truncated_geometric", "gaussian_rounds")  # KEYS: of keys alone
 LAWS = (*NOISE, *CHOICES, *KEYS, *JOINT, "k_norm", "none")
 
 
@@ -411,8 +384,14 @@ Losses = dict[str, Interval | Exact]  # by currency
 
 
 def pure(epsilon: Fraction, law: str, pieces: int = 1) -> Losses:
-    """The losses of an ε-private mechanism, which consists of so many pieces of equal ε."""
-    return {"epsilon": epsilon, "rho": pieces * rho_of_pure(epsilon / pieces, law), "pieces": pieces}
+    """The losses of an ε-private mechanism, which consists of so many pieces of equal ε.
+
+    ρ is ε + e^-ε - 1 of Laplace noise, which is convex in ε; of any other piece it is at most ε·tanh(ε/2). Source: Bun,
+    Steinke 2016, arXiv:1605.02065; Harrison, Manurangsi 2025, arXiv:2510.25746.
+    """
+    each = epsilon / pieces
+    rho = each - 1 + exp(-each) if law == "laplace" else each * (1 - exp(-each)) / (1 + exp(-each))
+    return {"epsilon": epsilon, "rho": pieces * rho, "pieces": pieces}
 
 
 def normal(mu_squared: Fraction) -> Losses:
@@ -421,22 +400,30 @@ def normal(mu_squared: Fraction) -> Losses:
 
 
 def losses_of(mechanism: Json, totals: Totals) -> Losses:
-    """The losses of a mechanism, by its law."""
+    """The losses of a mechanism, by its law.
+
+    Independent noises cost the sum of |move|/scale, or of (move/scale)². A rest adds up the groups that were not
+    released: given these, a unit moves the released groups by d in all, and the rest by at most l1 - d. The dearer
+    counts. Where the total itself decides which groups are released, that a group was not costs its own d again.
+    """
     law, read, scale = mechanism["law"], [totals[name] for name in mechanism["of"]], number(mechanism["scale"])
+    rest = number(mechanism.get("rest", mechanism["scale"]))
     if law not in LAWS:
         raise Unknown(f"a mechanism of law {law!r}")
     (total, *pair), moved = read, read[0].reach
     fits = all((one.stated["kind"] == "choice") == (law in CHOICES) for one in read)
-    require(fits and scale > 0, "a choice is by a law of choices, noise is on all other totals, and scales are above 0")
+    require(fits and min(scale, rest) > 0, "a choice is by a law of choices, noise by another, and scales are above 0")
     require(not pair or law in (*LAPLACE, *JOINT), "this law is for one total")
     require("rest" not in mechanism or law in NOISE, "this law has no noise on what is suppressed")
     require("common" not in mechanism or law == "gaussian", "this law has no noise that groups share")
-    require(("finds" in mechanism) >= (law in KEYS), "no rule counts the keys that it finds")
+    require("finds" in mechanism or law not in KEYS, "no rule counts the keys that it finds")
     if law == "none":
         require(not moved.l1, "one unit moves a total that gets no noise")
         return pure(Fraction(0), law)
     if law in LAPLACE:
-        return pure(laplace_cost(mechanism, totals), law)
+        far = pair_moves(mechanism, read) if pair else moved.l1
+        both = "rest" in mechanism and "finds" in mechanism
+        return pure(far / scale + far / rest if both else far / min(scale, rest), law)
     if law in JOINT:
         return pure(joint_cost(mechanism, read) / scale, law)
     if law == "gaussian":
@@ -455,69 +442,45 @@ def losses_of(mechanism: Json, totals: Totals) -> Losses:
     return choice_cost(mechanism, moved)
 
 
-def laplace_cost(mechanism: Json, totals: Totals) -> Fraction:
-    """ε of Laplace or two-sided geometric noise: at most the sum of |move|/scale.
-
-    Noises are independent, and the density at z is at most e^(|x|/scale) times that at z + x (Dwork, McSherry, Nissim,
-    Smith 2006). For a pair see `pair_moves`.
-
-    A rest adds up the groups that were not released. Given these, a unit moves the released groups by d in all, and the
-    rest by at most l1 - d: the dearer of both counts. Where the total itself decides which groups are released, that a
-    group was not released costs its own d again.
-    """
-    scale, rest = number(mechanism["scale"]), number(mechanism.get("rest", mechanism["scale"]))
-    require(rest > 0, "a scale is not positive")
-    moved = Fraction(totals[mechanism["of"][0]].reach.l1)
-    if len(mechanism["of"]) > 1:
-        moved = pair_moves(mechanism, totals)
-    if "rest" in mechanism and "finds" in mechanism:
-        return moved / scale + moved / rest
-    return moved / min(scale, rest)
-
-
-def pair_moves(mechanism: Json, totals: Totals) -> Fraction:
+def pair_moves(mechanism: Json, read: Sequence[Total]) -> Fraction:
     """How far a unit moves a pair: a sum S and the number V of its rows, measured as weight·V + S and weight·V - S.
 
     If V moves by n and S by d, these move by 2·max(weight·|n|, |d|) together. A row of weight w moves V by at most w
     and S by at most h·w, and weight ≤ h in units of S: so they move by 2·l1(S), where both are about the same rows.
 
     A third total N of all rows is measured beside it as N - V, the rows without a value, with noise of the scale
-    `missing`. Of a row of weight w some part u has no value: that costs at most u/missing + 2·weight·(w - u)/scale, so
-    w times the larger rate; here in units of `scale`. Rounded numbers are off by less than 2 in a group.
+    `missing`. Of a row of weight w some part u has no value: that costs at most u/missing + 2·h·(w - u)/scale, so w
+    times the larger rate; here in units of `scale`. Rounded numbers are off by less than 2 in a group.
     """
-    (total, count, *rows), weight = (totals[name] for name in mechanism["of"]), mechanism["weight"]
-    fine = count.stated["fraction"]
-    size = max(abs(end) for end in total.stated["range"]) * Fraction(2) ** (total.stated["fraction"] - fine)
-    same = all((one.unit, one.stated["question"]) == (total.unit, total.stated["question"]) for one in (count, *rows))
+    (total, count, *rows), weight, fine = read, mechanism["weight"], read[1].stated["fraction"]
+    size: Fraction = max(map(abs, total.stated["range"])) * Fraction(2) ** (total.stated["fraction"] - fine)
+    same = all((one.unit, one.stated["question"]) == (total.unit, total.stated["question"]) for one in read)
     kinds = total.stated["kind"] == "sum" and count.stated["kind"] in ("rows", "values")
     counted = {*count.stated.get("present", ())} <= {*total.stated["present"]}  # V counts each row that has a part in S
     require(same and kinds and counted and is_whole(weight) and weight <= size, "no sum and count of the same rows")
     if not rows:
         return 2 * Fraction(total.reach.l1)
-    (every,), scale, missing = rows, number(mechanism["scale"]), number(mechanism["missing"])
-    alike = every.stated["kind"] == "rows" and every.stated["fraction"] in (0, fine)
-    require(alike and "rest" not in mechanism and missing > 0, "no count of all rows beside that of the values")
+    (every,), missing = rows, number(mechanism["missing"])
+    alike = every.stated["kind"] == "rows" and every.stated["fraction"] in (0, fine) and "rest" not in mechanism
+    require(alike and missing > 0, "no count of all rows beside that of the values")
     whole: Exact = total.unit.rows * 2**fine + (2 * total.unit.groups if fine else 0)
-    return max(scale / missing, Fraction(2 * weight)) * whole * (2 if total.replace else 1)
+    return max(number(mechanism["scale"]) / missing, 2 * size) * whole * (2 if total.replace else 1)
 
 
 def normal_cost(mechanism: Json, total: Total, groups: int | None = None) -> Fraction:
-    """μ² of normal noise: the largest sum of (move/scale)².
+    """μ² of normal noise: the largest sum of (move/scale)², in so many groups if limits allow more.
 
-    `groups`: the most groups in which the total moves, if these are fewer than limits allow. A rest beside the total
-    (see `laplace_cost`): j full entries are released, and the rest moves by what is left of l1. Between whole j the sum
-    of squares is convex, so these and all of l1 are the worst.
+    Beside a rest j full entries are released, and the rest moves by what is left of l1. Between whole j the sum of
+    squares is convex, so these and all of l1 are the worst.
     """
     scale, (_, l1, squares, linf) = number(mechanism["scale"]), total.reach
     if "common" in mechanism:
         return shared_cost(mechanism, total)
     if "rest" in mechanism:
-        rest = number(mechanism["rest"])
-        require(rest > 0, "a scale is not positive")
+        full = few(l1 // linf) if l1 else 0
         spread = [(squares, l1 if "finds" in mechanism else 0)]
-        if l1 and few(l1 // linf):
-            spread += [(j * linf**2, l1 - j * linf) for j in range(int(l1 // linf) + 1)]
-        return max(Fraction(x) / scale**2 + Fraction(y**2) / rest**2 for x, y in spread)
+        spread += [(j * linf**2, l1 - j * linf) for j in range(full + 1)]
+        return max(Fraction(x) / scale**2 + Fraction(y**2) / number(mechanism["rest"]) ** 2 for x, y in spread)
     if groups is not None:  # blocks of a tree may be those of two units
         squares = min(squares, groups * linf**2 * (2 if total.stated["kind"] == "tree" else 1))
     return Fraction(squares) / scale**2
@@ -554,12 +517,10 @@ def shared_cost(mechanism: Json, total: Total) -> Fraction:
 def joint_cost(mechanism: Json, read: Sequence[Total]) -> Fraction:
     """How far one unit moves several totals that share a noise, each times its factor, in the norm N of the noise.
 
-    Vectors z of a group, one entry for each total, have probabilities ∝ e^(-N(z)/scale): of windows N is that of
-    `k_norm`, of cubes max |z|. Groups have noise of their own, so N adds up over groups. Let M be the largest size of a
-    factor times an end of its `range`. A unit whose rows weigh w in a group moves each entry by at most M·w there. So N
-    is at most M·w: of windows only if no entry falls, or none rises. All w together are the rows of a unit, or of two;
-    of numbers of each unit, its groups. In one group entries move by at most their linf: N of windows is that of each
-    unit.
+    Vectors z of a group have probabilities ∝ e^(-N(z)/scale): of windows N is that of `k_norm`, of cubes max |z|. It
+    adds up over groups. Let M be the largest size of a factor times an end of its `range`. A unit whose rows weigh w in
+    a group moves each entry by at most M·w: so N is at most M·w, of windows if no entry falls, or none rises. All w are
+    the rows of a unit, or of two; of numbers of units, groups. In one group entries move by at most their linf.
     """
     factors, kinds = mechanism["factors"], {one.stated["kind"] for one in read}
     require(len(factors) == len(read) == len({*mechanism["of"]}), "each total of a noise needs one factor")
@@ -584,12 +545,11 @@ def joint_cost(mechanism: Json, read: Sequence[Total]) -> Fraction:
 
 
 def choice_cost(mechanism: Json, moved: Reach) -> Losses:
-    """The cost of choosing candidates by scores, in every group.
+    """The cost of choosing candidates by scores, in every group; groups add up, to l1 and to l2².
 
     If the scores of a group move within an interval of a width D, log ratios of probabilities do within η = D·rate.
-    Permute-and-flip has ε = η (McKenna, Sheldon 2020, arXiv:2010.12603), and the exponential mechanism ρ = η²/8 (Cesar,
-    Rogers 2021, arXiv:2004.07223) and μ² ≤ π·η²/8: no test tells more than a coin whose log odds move by η, and in
-    these a normal quantile has at most the slope √(π/8), at 1/2. Groups add up, to l1 and to l2².
+    Permute-and-flip has ε = η (McKenna, Sheldon 2020, arXiv:2010.12603), the exponential mechanism ρ = η²/8 (Cesar,
+    Rogers 2021, arXiv:2004.07223) and μ² ≤ π·η²/8: in log odds a normal quantile has at most the slope √(π/8).
 
     A number of rows moves by 0 to 1 with each row: D = 1. The score of a quantile a/b is how far the rows below and
     above a candidate are from their shares, in b parts of a row. A row moves that by b - a or a, up or down: D is twice
@@ -642,7 +602,7 @@ def keys_delta(mechanism: Json, total: Total) -> Interval | Fraction:
     if mechanism["law"] == "truncated_geometric":  # a group of one unit is released with the chance `start`, by itself
         start = number(rule["start"])
         require(0 <= start <= 1, "a chance is not between 0 and 1")
-        return 1 - (1 - start) ** groups if groups < 1000 else 1 - interval(1 - start) ** groups
+        return 1 - (1 - start) ** groups if groups < 1000 else 1 - Interval(1 - start) ** groups
     if mechanism["law"] == "gaussian_rounds":
         # After j rounds a key of one unit has at most j·one, and noise that is normal but for j roundings by 1/2.
         scale, one, delta = number(mechanism["scale"]), total.stated["one"], Interval(0)
@@ -653,31 +613,19 @@ def keys_delta(mechanism: Json, total: Total) -> Interval | Fraction:
     return 1 - min(hidden_alone(mechanism, total, groups), key=lambda chance: chance.low)
 
 
-def threshold_beside_noise(normal: Sequence[Json], totals: Totals, epsilon: Fraction, claim: Fraction) -> Fraction:
+def threshold_beside_noise(normal: Sequence[Json], totals: Totals, epsilon: Fraction) -> Fraction:
     """δ at ε of normal noise on totals of one question, of which one decides by a threshold which groups are released.
 
     Let a unit be alone in t groups, which all stay hidden with the chance h. With one shown: at most 1 - h. Else
     answers have P = h·Q and P' = Q', or h'·Q' where another unit is alone somewhere, with Q and Q' of the noise on the
     other groups, l0 - t at most. As Q ≤ e^x·Q' + D(x, μ) for every x, both ways round δ ≤ (1 - h) + D(ε + ln h, μ).
-
-    For all t from a to b it is at most as large as with the least of their h and the μ of a: if that is within the
-    claim, so are all between.
     """
     pairs, worst = [(mechanism, totals[mechanism["of"][0]]) for mechanism in normal], Fraction(0)
     most = max(total.reach.l0 for _, total in pairs)
     ((decides, total),) = [pair for pair in pairs if "finds" in pair[0]]
-    hidden = hidden_alone(decides, total, most)
-    parts = [(0, len(hidden) - 1)]
-    while parts:
-        first, last = parts.pop()
-        least = min(hidden[first : last + 1], key=lambda chance: chance.low)
-        left, squares = epsilon + log(least), sum((normal_cost(*pair, most - first) for pair in pairs), Fraction(0))
-        delta = (1 - least + (normal_delta(squares, left) if left.low > 0 else 1)).high
-        if delta <= claim or first == last:
-            worst = max(worst, delta)
-        else:
-            middle = (first + last) // 2
-            parts += [(first, middle), (middle + 1, last)]
+    for t, hidden in enumerate(hidden_alone(decides, total, most)):
+        left, squares = epsilon + log(hidden), sum((normal_cost(*pair, most - t) for pair in pairs), Fraction(0))
+        worst = max(worst, (1 - hidden + (normal_delta(squares, left) if left.low > 0 else 1)).high)
     return worst
 
 
@@ -941,15 +889,14 @@ class Check:
 
     def normal(self, stated: Json) -> Interval | Fraction:
         """δ of normal noise at its part of ε; with that of keys, where they share it."""
-        epsilon = number(stated["epsilon"])
-        if stated["rule"] == "gaussian":
-            return normal_delta(self.summed("mu_squared", normal=True), epsilon)
         normal = [mechanism for mechanism in self.certificate["mechanisms"] if mechanism["law"] in NORMAL]
-        finds = ["finds" in one for one in normal]
+        if stated["rule"] == "gaussian":
+            return normal_delta(self.summed("mu_squared", normal=True), number(stated["epsilon"]))
         about = {self.totals[name].stated["question"] for one in normal for name in one["of"]}
-        fits = all(one["law"] == "gaussian" for one in normal) and sum(finds) == 1 and len(about) == 1
+        fits = all(one["law"] == "gaussian" for one in normal)
+        fits = fits and sum("finds" in one for one in normal) == len(about) == 1
         require(fits, "this composition is for one threshold on normal noise, all of which is about one question")
-        return threshold_beside_noise(normal, self.totals, epsilon, number(stated["delta"]))
+        return threshold_beside_noise(normal, self.totals, number(stated["epsilon"]))
 
     def ledger(self, ledger: Json) -> None:
         """The chain of hashes of an exported ledger, and the entry that the certificate names.
@@ -977,7 +924,8 @@ class Check:
         answers = [result["digest"] for result in results]
         require(self.certificate["answer"] in answers, "the result of this charge is another answer")
         for result in results:
-            kept = kept_certificate(result)
+            packed = zlib.decompressobj().decompress(base64.b64decode(result.get("statement", "")), 10**8)
+            kept = json.loads(packed or "{}", parse_float=str).get("certificate") or {}
             other = [name for name in kept if kept[name] != self.certificate.get(name)]
             require(not other, f"the result keeps a certificate of its own, which has another {', '.join(other)}")
         self.derived.append(f"ledger: entry {named['number']} of an unbroken chain has this charge")
@@ -987,13 +935,6 @@ class Check:
         same = hashlib.sha256(table).hexdigest() == self.certificate["table"]["sha256"]
         require(same, "it is not the table whose hash the certificate has")
         self.derived.append("table: it has the hash that the certificate names")
-
-
-def kept_certificate(result: Json) -> Json:
-    """The certificate that is sealed in a result, as far as all its tables share it; empty if there is none."""
-    packed = base64.b64decode(result.get("statement", ""))
-    text = zlib.decompressobj().decompress(packed, 10**8)
-    return json.loads(text or "{}", parse_float=str).get("certificate") or {}
 
 
 CODES = {"PROVED": 0, "REFUSED": 1, "UNKNOWN": 3}

@@ -185,6 +185,10 @@ FORGED = {
         [ROWS, SUM, _total("values", "v", range=[0, 1], present=["y"])],
         [{**PAIR, "of": ["s", "v", "t0"], "missing": "2/1"}],
     ),
+    "a pair of a small weight and missing values": _forged(
+        [ROWS, {**SUM, "range": [0, 2]}, _total("values", "v", range=[0, 1], present=["x"])],
+        [{**PAIR, "of": ["s", "v", "t0"], "missing": "2/1"}],
+    ),
     "a pair by normal noise": _forged(
         [ROWS, SUM], [_noise("m0", "s t0", "2/1", "gaussian", {"weight": 1}, rho="1/1")], **IN_RHO
     ),

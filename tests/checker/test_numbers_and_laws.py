@@ -103,7 +103,7 @@ def test_rho_bounds_every_renyi_divergence(epsilon):
     flip = np.array([0, e]) - math.log(1 + math.exp(e))
     laplace = [np.log((z[1] - z[0]) / 2) - np.abs(z), np.log((z[1] - z[0]) / 2) - np.abs(z - e)]
     for law, (p, q) in {"laplace": laplace, "discrete_laplace": [flip, flip[::-1]]}.items():
-        rho, found = float(check.rho_of_pure(epsilon, law).high), []
+        rho, found = float(check.pure(epsilon, law)["rho"].high), []
         for order in (1.001, 1.5, 2, 4, 16):
             terms = order * p + (1 - order) * q
             total = terms.max() + math.log(np.exp(np.maximum(terms - terms.max(), -600)).sum())

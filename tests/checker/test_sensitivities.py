@@ -310,7 +310,7 @@ def test_a_threshold_beside_normal_noise_is_no_less_than_the_truth():
     """One unit alone in the one group, or among others in it; δ is the distance of both pairs of answers."""
     total, sigma, threshold, epsilon = _known(_total("units", None), (1, 1, 1), False), 3.0, 14, Fraction(1, 2)
     mechanism = {"law": "gaussian", "of": ["t"], "scale": "3/1", "finds": {"threshold": threshold, "least": 0}}
-    found = float(check.threshold_beside_noise([mechanism], {"t": total}, epsilon, Fraction(0)))
+    found = float(check.threshold_beside_noise([mechanism], {"t": total}, epsilon))
     normal = np.array(
         [0.5 * (math.erf((z + 0.5) / sigma / 2**0.5) - math.erf((z - 0.5) / sigma / 2**0.5)) for z in range(-200, 201)]
     )

@@ -206,7 +206,10 @@ class _Chain:
         )
         rounding = Fraction(3 * alone.l0 if one > 1 else 0)
         joint = (2 if self._relation == "replace" else 1) * (alone.exact_l1 * int(one) + rounding)
-        return joint * max(1 / number(facts["missing"]), Fraction(2 * facts["weight"]) / scale)
+        sums = self._totals[total]
+        size = max(map(abs, sums["range"])) * Fraction(2) ** (sums["fraction"] - rows["fraction"])
+        most = max(Fraction(facts["weight"]), Fraction(size))
+        return joint * max(1 / number(facts["missing"]), 2 * most / scale)
 
     def square(self, facts: Facts) -> Fraction:
         """μ² of normal noise: on a total, or on the weights of keys in several rounds."""
