@@ -393,7 +393,8 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
     ) -> Any:
         """A chart of one level with 95% margins of error (Altair), as `Release.plot` draws it; no row is read for it.
 
-        Input:  level: its name, by default the lowest level with at most 25 numbers; the others as for `Release.plot`
+        Input:  level: its name, by default the lowest level with at most 25 numbers; title, width, height, sort,
+                label: as for `Release.plot`
         Output: an Altair chart; bars are in the order of the tree, or sorted with sort=. If two nodes have one key, the
                 keys above them are part of their labels
         Errors: UnknownColumn for a level that there is not; UnsupportedOperation for "total", which is one number, and
