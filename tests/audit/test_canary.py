@@ -281,6 +281,7 @@ def test_no_synthetic_row_shows_a_cell(kind, tmp_path, monkeypatch):
 MATRICES = [
     lambda f: f.cov(["x", "n"], {"x": (0, 9), "n": (0, 5)}, max_rows=2),
     lambda f: f.corr(["x", "n"], {"x": (0, 9), "n": (0, 5)}, max_rows=2),
+    lambda f: f.cov(["x", "n"], {"x": (0, 9), "n": (0, 5)}, max_rows=2, narrow=True),
     lambda f: f.ols(y="x", x=["n", "city"], bounds={"x": (0, 9), "n": (0, 5)}, keys={"city": KEYS["city"]}, max_rows=2),
     lambda f: f.ols(y="x", x=["n"], bounds={"x": (0, 9), "n": (0, 5)}, max_rows=2, narrow=True),
 ]

@@ -247,6 +247,10 @@ CALLS = {
         FRAME.cov(["x", "n"], {"x": (0, 9), "n": (0, 9)}, max_rows=1).release,
         {**PRICE, "noise": "laplace", "name": "a matrix", "refresh": True, "covers": "noise"},
     ),
+    "release of a narrowed matrix": (
+        FRAME.corr(["x", "n"], {"x": (0, 9), "n": (0, 9)}, max_rows=1, narrow=True).release,
+        {**PRICE, "noise": "laplace", "name": "a narrowed matrix", "refresh": True, "covers": "noise"},
+    ),
     "release of a regression": (
         FRAME.ols(y="x", x=["n"], bounds={"x": (0, 9), "n": (0, 9)}, max_rows=1).release,
         {**PRICE, "noise": "laplace", "name": "a regression", "refresh": True, "covers": "population"},

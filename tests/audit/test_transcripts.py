@@ -138,6 +138,19 @@ QUESTIONS = {
     "bounds of a regression": lambda f, p: [
         f.ols(y="x", x=["n"], bounds={"x": (-5, 9), "n": (0, 9)}, max_rows=3, narrow=True).release(**p).release
     ],
+    "bounds of a matrix": lambda f, p: [
+        f.corr(["x", "n"], {"x": (-5, 9), "n": (0, 9)}, max_rows=3, narrow=True).release(**p).release
+    ],
+    "limits under which groups share a window": lambda f, p: [
+        f.group_by("g", keys=MANY["g"], limits=dp.Auto())
+        .agg(n=dp.count(), s=dp.sum("n", (0, 9)))
+        .release(**p | {"noise": "k-norm"})
+    ],
+    "limits under which groups share noise": lambda f, p: [
+        f.group_by("g", keys=MANY["g"], limits=dp.Auto())
+        .agg(n=dp.count(), s=dp.sum("n", (0, 9)))
+        .release(**p | {"noise": "elliptic"})
+    ],
     "tune": lambda f, p: [grouped(f).count().tune({"max_rows": [1, 9]}, **{k: p[k] for k in p if k in TERMS})],
     "measured margins": alone(
         lambda f: f.crosstab("g", "c", keys=KEYS | MANY, margins="measured", max_groups=2, max_rows_per_group=1)
@@ -292,9 +305,11 @@ def cases(name):
     """Every price and relation that a question can be asked with."""
     pure, tables = ("epsilon",), ("marginals", "synthetic rows", "synthetic rows of units", "synthetic rows with bins")
     without = dict.fromkeys(tables, pure) | {"tune": ("delta", "gaussian"), "noise that groups share": pure}
+    without["limits under which groups share noise"] = pure
     terms = [t for t in PRICES if t not in without.get(name, ())]
     terms = [t for t in terms if t == "epsilon" or name not in ("noise that columns share", "noise that moments share")]
-    relations = ["add-remove"] if name in ("parts", "noise that groups share") else ["add-remove", "replace"]
+    elliptic = ("noise that groups share", "limits under which groups share noise")
+    relations = ["add-remove"] if name in ("parts", *elliptic) else ["add-remove", "replace"]
     return [(t, relation) for t in terms for relation in relations]
 
 

@@ -82,22 +82,33 @@ class FrameMatrices(AskedFrame[Table_co]):
     """Covariances, correlations and regressions of a protected frame."""
 
     def cov(
-        self, columns: Sequence[str], bounds: Mapping[str, Any] | None = None, *, max_rows: int | None = None
+        self,
+        columns: Sequence[str],
+        bounds: Mapping[str, Any] | None = None,
+        *,
+        max_rows: int | None = None,
+        narrow: bool = False,
     ) -> MomentsQuery[MatrixRelease]:
         """Covariance matrix of several columns, over the rows in which all of them have a value.
 
-        Input:  columns, at least two; bounds: a dict from each column to its pair; max_rows as elsewhere
+        Input:  columns, at least two; bounds: a dict from each column to its pair; max_rows as elsewhere; narrow:
+                whether the release first finds narrower bounds inside the typed ones, as in `ols`
         Output: after `.release(...)` a `MatrixRelease`, whose `.table` has the shape of pandas
         Bound:  one release of a count, of sums and of sums of products: see `dpframe.plan.totals.sums.product_total`.
                 The nearest positive semidefinite matrix is released, which is post-processing
         """
-        return self._matrix("cov", columns, bounds, max_rows)
+        return self._matrix("cov", columns, bounds, max_rows, narrow)
 
     def corr(
-        self, columns: Sequence[str], bounds: Mapping[str, Any] | None = None, *, max_rows: int | None = None
+        self,
+        columns: Sequence[str],
+        bounds: Mapping[str, Any] | None = None,
+        *,
+        max_rows: int | None = None,
+        narrow: bool = False,
     ) -> MomentsQuery[MatrixRelease]:
         """Correlation matrix of several columns; see `cov`."""
-        return self._matrix("corr", columns, bounds, max_rows)
+        return self._matrix("corr", columns, bounds, max_rows, narrow)
 
     def ols(
         self,
@@ -126,11 +137,10 @@ class FrameMatrices(AskedFrame[Table_co]):
         Errors: InvalidArgument, also for narrow=True where no bounds can be narrower; MissingBounds;
                 UnsupportedOperation for terms that are not linear
         """
-        check_flags("ols: narrow= is True or False.", narrow)
         return _regression(self, _terms(formula, y, x, keys, self._step.table), bounds, max_rows, narrow)
 
     def _matrix(
-        self, verb: str, columns: Sequence[str], bounds: Mapping[str, Any] | None, max_rows: int | None
+        self, verb: str, columns: Sequence[str], bounds: Mapping[str, Any] | None, max_rows: int | None, narrow: bool
     ) -> MomentsQuery[MatrixRelease]:
         if isinstance(columns, str):
             raise InvalidArgument(f"{verb}: give a list of columns: {verb}(['wage', 'hours'], bounds={{...}}).")
@@ -138,12 +148,17 @@ class FrameMatrices(AskedFrame[Table_co]):
         if len(names) < 2 or len(set(names)) < len(names):
             raise InvalidArgument(f"{verb}: name two different columns or more: {verb}(['wage', 'hours']).")
         read = _bounds_of(self, names, bounds, verb)
-        line = f"{verb}({list(names)!r}, {typed_too(bounds=bounds)}{{limit}})"
-        query = _moments(self, read, max_rows, line)
-        corr = verb == "corr"
-        return MomentsQuery(
-            query, lambda out: MatrixRelease(out._record, out, moments_of(out._numbers, read, ()), corr), Covers.NOISE
-        )
+        _check_room(self, read, verb, narrow)
+        line = f"{verb}({list(names)!r}, {typed_too(bounds=bounds)}{{limit}}{', narrow=True' if narrow else ''})"
+        shares = {"rows": _OF_OTHERS} | dict.fromkeys(names, _OF_OTHERS) if narrow else {}
+        query = _moments(self, read, max_rows, line, _Fitted(shares=shares, narrow=narrow))
+
+        def answer(out: Release[Any]) -> MatrixRelease:
+            numbers = out._numbers
+            used = {o.name: o.bounds for o in numbers.outputs if o.name in read and o.bounds is not None}
+            return MatrixRelease(out._record, out, moments_of(numbers, used, ()), verb == "corr")
+
+        return MomentsQuery(query, answer, Covers.NOISE)
 
 
 def _bounds_of(
@@ -309,12 +324,7 @@ def _regression(
         categories.update({title: (name, value) for title, value in zip(columns, values[1:], strict=True)})
         made.update(dict.fromkeys(columns, Bounds(0, 1)))
     made[outcome] = read[outcome]
-    if narrow and not any(has_room(frame._step.table.columns[name], ends) for name, ends in made.items()):
-        raise InvalidArgument(
-            "ols: narrow=True finds narrower bounds inside the typed ones, and no column here has room for them: true "
-            "and false, categories, few whole numbers and bounds that are not whole in a column of whole numbers stay "
-            "as they are. Leave narrow= out; the coefficients then have all of the price."
-        )
+    _check_room(frame, made, "ols", narrow)
     shares = _narrow_shares(made, outcome) if narrow else {f"{outcome}·{outcome}": _OF_RESIDUALS}
     terms = (INTERCEPT, *(name for name in made if name != outcome))
     also = ", narrow=True" if narrow else ""
@@ -329,6 +339,17 @@ def _regression(
         return Regression(out._record, out, moments_of(out._numbers, used, same), categories, ends)
 
     return MomentsQuery(query, answer, Covers.POPULATION)
+
+
+def _check_room(frame: Any, bounds: Mapping[str, Bounds], verb: str, narrow: object) -> None:
+    """Errors: InvalidArgument for another type, and where `narrow` is True and no bounds can be narrower."""
+    check_flags(f"{verb}: narrow= is True or False.", narrow)
+    if narrow and not any(has_room(frame._step.table.columns[name], ends) for name, ends in bounds.items()):
+        raise InvalidArgument(
+            f"{verb}: narrow=True finds narrower bounds inside the typed ones, and no column here has room for them: "
+            "true and false, categories, few whole numbers and bounds that are not whole in a column of whole numbers "
+            "stay as they are. Leave narrow= out; the answer then has all of the price."
+        )
 
 
 def _narrow_shares(bounds: Mapping[str, Bounds], outcome: str) -> dict[str, Fraction]:

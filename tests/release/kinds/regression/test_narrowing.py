@@ -11,6 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.api.query import Query
+from dpframe.dpframe_check import Check
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release import narrowing
 
@@ -38,7 +39,7 @@ def asked(rows=ROWS, narrow=True, inputs=("x", "n"), budget=None, **more):
 
 def sums_of(rows, means, **more):
     """The two questions that a narrowing release asks, the second with bounds from some means."""
-    regression = narrowing._Regression.of(asked(rows, **more)._query._question)
+    regression = narrowing._OfMoments.of(asked(rows, **more)._query._question)
     first = regression.sums(regression.among, count=True)
     return [Query(ask, None) for ask in (first, regression.sums(regression.sides(means), count=False))]
 
@@ -139,6 +140,59 @@ def test_bounds_that_floats_hardly_tell_apart_stay_as_they_are():
     typed = {"x": (1e15, 1e15 + 1), "y": BOUNDS["y"]}
     out = frame.ols(y="y", x="x", bounds=typed, max_rows=1, narrow=True).release(epsilon=10.0)
     assert out._bounds["x"] == typed["x"]
+
+
+# Matrices
+
+MATRICES = ("cov", "corr")
+
+
+def matrix(verb, rows=ROWS, narrow=True, budget=None, **more):
+    frame = dp.protect(rows, unit="u", budget=budget or dp.Budget(epsilon=1e12, delta=0.1), **more)
+    return getattr(frame, verb)(["x", "n", "y"], BOUNDS, max_rows=2, narrow=narrow)
+
+
+@pytest.mark.usefixtures("same_noise")  # at times noise far out leaves a column its typed bounds
+@pytest.mark.parametrize("verb", MATRICES)
+def test_a_matrix_inside_narrower_bounds_is_that_of_the_values(verb):
+    budget = dp.Budget(epsilon=1e6)
+    out = matrix(verb, budget=budget).release(epsilon=400.0, name="one")
+    true = ROWS.select("x", "n", "y").to_pandas()
+    expected = getattr(true, verb)().to_numpy()
+    assert out.values == pytest.approx(expected, rel=0.1, abs=0.1 if verb == "corr" else 20)
+    bounds = out._statement["chosen"]["bounds"]
+    assert all(BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items())
+    assert bounds["x"][1] - bounds["x"][0] < 1000
+    assert "bounds that the release narrowed: x from " in repr(out)
+    again = matrix(verb, budget=budget).release(epsilon=400.0, name="one")
+    assert (again.values == out.values).all()
+    assert budget.spent.epsilon == 400.0
+    assert Check(out.certificate()).verdict == "PROVED"
+
+
+@pytest.mark.parametrize("verb", MATRICES)
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_its_sums_are_those_of_a_regression(verb, relation):
+    """So the test on all neighbours above holds for them."""
+    of_matrix = narrowing._OfMoments.of(matrix(verb, neighbors=relation)._query._question)
+    of_slopes = narrowing._OfMoments.of(asked(neighbors=relation)._query._question)
+    means = {"x": 310.0, "n": 12, "y": 900.0}
+    for ask in (lambda one: one.sums(one.among, count=True), lambda one: one.sums(one.sides(means), count=False)):
+        totals = [
+            {p.names: (p.total.key, p.total.sensitivity) for p in ask(one).allotments} for one in (of_matrix, of_slopes)
+        ]
+        assert totals[0] == totals[1]
+    assert of_matrix.outcome is None
+    assert of_slopes.outcome == "y"
+
+
+@pytest.mark.parametrize("verb", MATRICES)
+def test_a_matrix_without_room_is_refused(verb):
+    frame = dp.protect(ROWS.with_columns(z=pl.col("x") > 300), unit="u", budget=dp.Budget(epsilon=1.0))
+    with pytest.raises(InvalidArgument, match="no column here has room"):
+        getattr(frame, verb)(["z", "n"], {"n": (0, 90.5)}, max_rows=1, narrow=True)
+    with pytest.raises(InvalidArgument, match="narrow= is True or False"):
+        matrix(verb, narrow=1)
 
 
 # What is said and refused

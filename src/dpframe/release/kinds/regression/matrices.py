@@ -33,6 +33,14 @@ class OfMoments(Released[Any]):
         """The report of the release of moments."""
         return self.release.report()
 
+    @property
+    def _narrowed(self) -> str:
+        """The bounds that the release narrowed, in words; nothing where it used the typed ones."""
+        chosen = self._statement.get("chosen", {}).get("bounds", {})
+        columns = [f"{name} from {low:g} to {high:g}" for name, (low, high) in chosen.items()]
+        clipped = f" Values were clipped to bounds that the release narrowed: {'; '.join(columns)}."
+        return f"{clipped} All numbers and intervals are those of clipped values." if columns else ""
+
 
 _DRAWS = 2000
 
@@ -84,13 +92,13 @@ class MatrixRelease(OfMoments):
     def _repr_html_(self) -> str:
         names = self._moments.names
         rows = [(name, *(f"{x:.4g}" for x in row)) for name, row in zip(names, self.values, strict=True)]
-        last = f"<p>Released at {escape(str(self.cost))}. Intervals: .accuracy()</p>"
+        last = f"<p>Released at {escape(str(self.cost))}. Intervals: .accuracy(){escape(self._narrowed)}</p>"
         return f"<div class='dpframe'>{render_html(('', *names), rows)}{last}</div>"
 
     @property
     def _words(self) -> str:
         title = f"{'Correlations' if self._corr else 'Covariances'} of {', '.join(self._moments.names)}"
-        return f"{title}\n{self.table}\n\nReleased at {self.cost}. Intervals: .accuracy()"
+        return f"{title}\n{self.table}\n\nReleased at {self.cost}. Intervals: .accuracy(){self._narrowed}"
 
 
 def _matrix(matrix: Floats, moments: Moments, corr: bool, *, project: bool) -> Floats:

@@ -123,14 +123,6 @@ class Regression(OfMoments):
         )
         return f"Released at {self.cost}. {intervals}{self._narrowed}"
 
-    @property
-    def _narrowed(self) -> str:
-        """The bounds that the release narrowed, in words; nothing where it used the typed ones."""
-        chosen = self._statement.get("chosen", {}).get("bounds", {})
-        columns = [f"{name} from {low:g} to {high:g}" for name, (low, high) in chosen.items()]
-        clipped = f" Values were clipped to bounds that the release narrowed: {'; '.join(columns)}."
-        return f"{clipped} Coefficients and intervals are those of clipped values." if columns else ""
-
     # Numbers
 
     @property
