@@ -186,7 +186,7 @@ class Options(TypedDict, total=False):
     on_pending: str
     data: Any
     ci: float | None
-    covers: str
+    covers: str | None
     fill: bool
     spender: str | None
     purpose: str | None

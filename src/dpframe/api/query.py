@@ -128,9 +128,9 @@ class Query(NoNumber, Expects[Table_co]):
         """The totals whose sensitivity is about groups that both tables have; see `Question.only_in_both`."""
         return self._question.only_in_both
 
-    def _covering(self, ci: float | None, covers: str, data: Any) -> Question:
+    def _covering(self, ci: float | None, covers: str | None, data: Any) -> Question:
         """The question with the intervals that are asked for, about the rows that were named."""
-        question = self._with_ci(ci)._question.covering(read_covers(covers))
+        question = self._with_ci(ci)._question.covering(read_covers("noise" if covers is None else covers))
         if ci is not None:
             check_ci(ci, question.by, question.outputs, question.layout, question.covers)
         if data is None:
@@ -151,7 +151,7 @@ class Query(NoNumber, Expects[Table_co]):
         on_pending: str = "refuse",
         data: Any = None,
         ci: float | None = None,
-        covers: str = "noise",
+        covers: str | None = None,
         fill: bool = False,
         spender: str | None = None,
         purpose: str | None = None,
@@ -173,7 +173,8 @@ class Query(NoNumber, Expects[Table_co]):
                 number has the ends of its 95% interval beside it, see `Release.with_ci`. Intervals are free, but for
                 quantiles: half of a quantile's price pays for its interval, which then holds whatever the values are;
                 covers: "noise" for intervals of the number without noise, or "population" for the number of the
-                population that these people are drawn from at random. Counts, sums, means, ratios, variances,
+                population that these people are drawn from at random; by default "noise", and "population" where all
+                numbers are rates of people with one row in a group. Counts, sums, means, ratios, variances,
                 covariances and correlations have the second. Where people may have several rows or values other than 0
                 and 1, a part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation;
                 fill: with True, numbers that noise hides altogether are shown and not missing, see `Release.fill`;
@@ -196,8 +197,10 @@ class Query(NoNumber, Expects[Table_co]):
         check_flags("fill= is True or False: whether numbers that noise hides altogether are shown.", fill)
         corrects, retry = read_correction(name, supersedes, because), _read_retry(on_pending)
         answer: Release[Table_co] = release(question, budget, price, corrects, name=name, refresh=refresh, retry=retry)
-        answer = answer if ci is None else answer.with_ci(ci)
-        return answer.fill() if fill and isinstance(answer, Release) else answer  # other kinds hide no number
+        if not isinstance(answer, Release):  # other kinds have intervals of their noise alone, and hide no number
+            return answer if ci is None else answer.with_ci(ci)
+        answer = answer if ci is None else answer.with_ci(ci, covers)
+        return answer.fill() if fill else answer
 
     def tune(
         self,

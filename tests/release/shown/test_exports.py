@@ -246,3 +246,26 @@ def test_a_dash_stands_for_a_suppressed_number_where_people_read(out, crosstab, 
         assert "\N{EN DASH}" not in hidden.to_csv()
     assert "\N{EN DASH}" not in protect_tree().to_html()
     assert "few" in out.suppress(1000, marker="few").to_html(notes=False)
+
+
+def test_intervals_of_rates_are_for_the_population_by_default():
+    table = pl.DataFrame({"city": ["a", "b"] * 500, "yes": [True, False, False, False] * 250, "x": [1.5] * 1000})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=100))
+    groups = frame.group_by("city", keys=["a", "b"])
+    ends = ["city", "yes", "yes_population_low", "yes_population_high"]
+    assert groups.mean("yes").release(epsilon=1.0, ci=0.95).table.columns == ends
+    out = groups.mean("yes").release(epsilon=1.0)
+    assert out.with_ci().table.columns == ends
+    assert any("sampling of people" in line for line in out.plot().to_dict()["title"]["subtitle"])
+    for covers in ("noise", None):  # a typed word holds, and other numbers have intervals of their noise
+        asked = groups.agg(yes=dp.mean("yes"), n=dp.count()) if covers is None else groups.mean("yes")
+        assert asked.release(epsilon=1.0, ci=0.95, covers=covers).table.columns[2] == "yes_low"
+    assert groups.mean("x", bounds=(0, 9)).release(epsilon=1.0, ci=0.95).table.columns[2] == "x_low"
+    assert out.with_ci(covers="noise").table.columns[2] == "yes_low"
+
+
+def test_a_heatmap_of_a_cohort_has_no_counts():
+    table = pl.DataFrame({"first": [1, 2] * 500, "month 2": [True, False, False, True] * 250})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=100))
+    out = frame.group_by("first", keys=[1, 2]).agg(**{"people": dp.count(), "month 2": dp.mean("month 2")})
+    assert len(cells_of(out.release(epsilon=1.0).plot(kind="heatmap"))) == 2

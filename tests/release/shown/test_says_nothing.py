@@ -104,7 +104,10 @@ def test_files_have_an_empty_cell(tmp_path):
     out = asked(s=dp.mean("x")).release(epsilon=50.0)
     assert out.to_csv().splitlines()[2].endswith(",")
     out.to_excel(tmp_path / "a.xlsx")
-    assert pd.read_excel(tmp_path / "a.xlsx", sheet_name="table")["s"].isna().tolist() == [False, True]
+    assert pd.read_excel(tmp_path / "a.xlsx", sheet_name="table", na_values="\N{EN DASH}")["s"].isna().tolist() == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("ask", ["hierarchy", "marginals"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import polars as pl
 
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import ReleasedColumn
+from dpframe.plan import Covers, Formula, ReleasedColumn
 from dpframe.release.accuracy import (
     check_column,
 )
@@ -72,7 +73,7 @@ class Draws(Released[Table_co]):
         Errors: UnsupportedOperation without the extra `charts`, for a single number, and if no group was released;
                 InvalidArgument for a column that was not released, and for other values of the arguments
         """
-        numbers, look = self._numbers, read_look(title, width, height, sort, label)
+        numbers, look = self._usual, read_look(title, width, height, sort, label)
         names = self._drawable(column)
         if kind is not None:
             return self._heatmap(kind, look, label)
@@ -100,6 +101,16 @@ class Draws(Released[Table_co]):
         collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
         dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers
         return grouped_chart(Grouped(by, errors, dtype, words, rest=collected, sure=sure, covers=covers), heading, look)
+
+    @property
+    def _usual(self) -> Numbers:
+        """The numbers with the intervals that people expect: those of rates are for the population if this is free.
+
+        The noise of a rate may be a tenth of the sampling error, and its margin would be read as the whole error.
+        """
+        numbers = self._numbers
+        rates = all(o.formula is Formula.MEAN and o.name in numbers.sampled for o in numbers.outputs)
+        return replace(numbers, covers=Covers.POPULATION) if rates and numbers.outputs else numbers
 
     def _drawable(self, column: str | None) -> list[str]:
         """The names of the released columns. Errors: where there is nothing to draw, see `plot`."""
@@ -137,8 +148,9 @@ class Draws(Released[Table_co]):
 
     def _heatmap(self, kind: str, look: Look, label: str | None) -> Any:
         """The released columns beside one another, for each group a row of shaded cells."""
-        numbers = self._numbers
+        numbers = self._usual
         outputs = [o for o in numbers.outputs if estimator_of(o).is_number and o.dtype is None]
+        outputs = [o for o in outputs if o.formula is Formula.MEAN] or outputs  # counts would have another scale
         if not isinstance(kind, str) or kind != "heatmap" or not numbers.layout.is_long or not outputs:
             raise InvalidArgument("plot: kind='heatmap' is for numbers of groups, a column for each number.")
         errors, height = error_table(numbers, 0.05), numbers.long.height

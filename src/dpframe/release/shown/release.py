@@ -196,10 +196,10 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
 
         Input:  ci: the probability with which each interval holds its number, such as 0.95; covers: "population" for
                 the number of the population that these people are drawn from, "noise" for the number without noise, by
-                default what was released. Numbers of people and rates, of people with one row in a group, have both;
-                other numbers have what `release(..., covers=...)` asked for
+                default what was released; where all numbers are rates of people with one row in a group, the
+                population. Numbers of people and such rates have both; others what `release(..., covers=...)` asked for
         Output: a release whose table has the ends: integers beside integers, times beside times; means and quantiles
-                stay inside their bounds. They are the intervals of `accuracy`, whose docstring defines them
+                stay inside their bounds. They are the intervals of `accuracy` that cover the same, see there
         Errors: InvalidArgument for a ci that is not a probability, or if a column of the release has such a name
                 already; UnsupportedOperation for a crosstab, whose intervals are in `accuracy()`, and for a quantile
                 whose interval was not paid for
@@ -211,7 +211,7 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         >>> query.release(epsilon=0.5).with_ci(0.95).table.columns
         ['city', 'count', 'count_low', 'count_high']
         """
-        numbers, confidence = self._numbers, read_ci(ci)
+        numbers, confidence = self._numbers if covers is not None else self._usual, read_ci(ci)
         if covers is not None and (wanted := read_covers(covers)) is not numbers.covers:
             unknown = [output.name for output in numbers.outputs if output.name not in numbers.sampled]
             if wanted is Covers.POPULATION and unknown:

@@ -178,8 +178,8 @@ def drawn(chart: Chart, heading: Heading, look: Look, size: Entries, *, inner: i
     kind = "fit" if isinstance(size.get("height"), int) else "fit-x"
     frame: Entries = {"autosize": alt.AutoSizeParams(type=kind, contains="padding")}
     if inner is not None:  # a reader's font may be wider than the one that the picture is measured with
-        text_width = 6.7 * max(map(len, lines), default=0)
-        more = max(min(text_width / 10, text_width - inner), 0)
+        text_width = max(6.7 * max(map(len, lines), default=0), 9.6 * max(map(len, heads), default=0))
+        more = max(min(text_width / 5, text_width - inner), 0)
         frame = {"padding": {"left": 5, "top": 5, "bottom": 5, "right": 5 + int(more)}}
     chart = chart.properties(title=text, background="transparent", **size, **frame)
     words = {"labelColor": GREY, "titleColor": GREY, "labelFontSize": 12, "titleFontSize": 12}
