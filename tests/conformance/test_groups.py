@@ -18,7 +18,7 @@ import pytest
 from asking import BOUNDS, EDGES
 from cells import LONG_TEXTS, TYPES, Cells, singles
 from engines import ENGINES, READERS, plain_values, rows_of
-from reference import DAY, GUARD, INT64, NANO, Typed, clip, family, held, literal, midnight
+from reference import DAY, GUARD, INT64, NANO, Typed, clip, family, held, literal, midnight, value
 from suite import TALLY, refused
 
 import dpframe as dp
@@ -26,6 +26,8 @@ from dpframe import engine as asked
 from dpframe.errors import DpFrameError
 from dpframe.plan import Intervals
 from dpframe.plan.bins import intervals_of
+from dpframe.plan.steps import lineage
+from dpframe.plan.steps.rewrites import WithColumns
 from dpframe.plan.types import kind
 
 ROWS = list(range(1, 200))  # of one unit
@@ -137,6 +139,42 @@ def test_synthetic_rows_are_asked_of_these_rows(engine, names):
         counts = asked.contingency(question, 1).table((0,)).tolist()
         if counts != [*among, cells[None]]:
             here.failures.append(f"synthetic rows of {name}: {counts}, not {[*among, cells[None]]}")
+    here.done()
+
+
+FINE = {"polars": ("float64", "datetime_us", "date"), "duckdb": ("float64",), "postgres": ("float64",)}
+
+
+@pytest.mark.parametrize("engine", [pytest.param(e, id=e.name) for e in ENGINES if e.name in FINE])
+def test_how_finely_values_are_given_is_that_of_plain_python(engine):
+    """The added column of synthetic rows: how many cells are whole, have one decimal, are midnights, and so on."""
+    fineness(Asked(engine, FINE[engine.name]))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", [pytest.param(e, id=e.name, marks=_marks(e)) for e in ENGINES])
+def test_how_finely_values_of_every_type_are_given_is_that_of_plain_python(engine):
+    fineness(Asked(engine, tuple(TYPES)))
+
+
+def fineness(here):
+    for name, dtype, values in here.columns():
+        if kind(dtype) not in ("float", "decimal", "date", "datetime"):
+            continue
+        ends = BOUNDS[_family(dtype)][0]
+        if getattr(dtype, "time_zone", None):
+            ends = tuple(end.replace(tzinfo=dt.UTC) for end in ends)
+        try:
+            question = here.frame.synthesize([name], bounds={name: ends}, nulls=[name])._query._question
+            asked.validate_contingency(question)
+        except DpFrameError as error:
+            here.failures += refused(here.engine.name, "precision", error)
+            continue
+        (node,) = (n for step in lineage(question.step) if isinstance(step, WithColumns) for _, n in step.written)
+        counts = Counter(value(node, {name: x}).value for x in values)
+        got = asked.contingency(question, 1).table((1,)).tolist()
+        if got != [counts[i] for i in range(len(got))]:
+            here.failures.append(f"precision of {name}: {got}, not {counts}")
     here.done()
 
 
