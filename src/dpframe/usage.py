@@ -233,6 +233,12 @@ _ABROAD = {  # arguments of other libraries, and of other calls
     "unit_bounds": " Bounds of one unit's total are of a sum: dp.sum('wage', unit_bounds=(0, 100)). Others take the "
     "bounds of each value.",
     "limits": " Limits that each release chooses are frame.bound(limits=dp.Auto()).",
+    **dict.fromkeys(
+        ("max_groups", "max_rows_per_group"),
+        " Groups are limited where they are made, also beyond what the table declares: group_by('city', max_groups=3).",
+    ),
+    "offset": " Weeks that begin on a Sunday: (dp.col('x') + dp.duration(days=1)).dt.truncate('1w') - "
+    "dp.duration(days=1).",
 }
 _ALIKE = 0.7  # of 1; with 0.6, "melt" would be taken for "select"
 

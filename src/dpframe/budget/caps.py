@@ -258,6 +258,8 @@ class Sums:
             for part, amount in _most(self.caps, name).items():
                 spent = _parts(self.spent[name]).get(part, Fraction(0))
                 left.setdefault(part, []).append(max(amount - spent, Fraction(0)))
+        if not any(min(amounts) for amounts in left.values()):
+            return "nothing"
         return ", ".join(f"{part}={_shown(min(amounts))}" for part, amounts in left.items())
 
 

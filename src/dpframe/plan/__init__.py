@@ -16,8 +16,10 @@ from dpframe.plan.columns import (
     examples,
 )
 from dpframe.plan.explain import (
+    Beyond,
     Derivation,
     asked,
+    beyond_words,
     derivation,
     describe,
     limits_in_words,
@@ -184,6 +186,7 @@ __all__ = [
     "Aggregate",
     "Allotment",
     "Auto",
+    "Beyond",
     "Bounds",
     "Call",
     "Candidates",
@@ -237,6 +240,7 @@ __all__ = [
     "as_dtype",
     "asked",
     "between_totals",
+    "beyond_words",
     "check_choice",
     "check_interval",
     "check_names",

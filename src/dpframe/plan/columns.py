@@ -97,6 +97,7 @@ class ColumnDomain:
     keys: tuple[Scalar | None, ...] | None = None
     origin: str = ""  # the step that made the bounds or keys true, as the user typed it
     possible: Possible | None = field(default=None, compare=False, repr=False)  # values of a computed column
+    clipped: str = field(default="", compare=False)  # what moved values beyond bounds that no expression shows
 
     @property
     def values(self) -> frozenset[Any] | None:
@@ -154,6 +155,11 @@ class Column:
         return self.kind in (Kind.INTEGER, Kind.FLOAT)
 
     @property
+    def is_text(self) -> bool:
+        """Whether its values are texts, which are keys more often than times are."""
+        return kind(self.domain.dtype) is Kind.STRING
+
+    @property
     def listed(self) -> ColumnDomain:
         """The domain that keys are read for: declared keys take the place of those that the type fixes."""
         keys = self.defaults.keys
@@ -167,7 +173,7 @@ def examples(table: Table) -> Examples:
     said = [table.defaults, *(lock.limits for lock in table.locks)]
     return Examples(
         [name for name, column in shown.items() if column.is_number],
-        [name for name, column in shown.items() if not column.is_number],
+        sorted((name for name, c in shown.items() if not c.is_number), key=lambda name: not shown[name].is_text),
         [name for name in limits if any(getattr(one, name) is not None for one in said)],
         [name for name, column in shown.items() if column.defaults.bounds is not None],
         [name for name, column in shown.items() if column.defaults.keys is not None],

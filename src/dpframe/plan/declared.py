@@ -104,15 +104,20 @@ def completed(aggregate: Aggregate, table: Table, *, chosen: bool = True) -> Agg
 
 def facts_of(aggregate: Aggregate, table: Table) -> Iterator[tuple[str, str]]:
     """The bounds and keys of a statistic that are as declared: by which line, and in words, `bounds of 'spend'`."""
+    for name, value, fact in used_by(aggregate):
+        if fact != "unit_bounds" and name in table.columns and value == getattr(table.columns[name].defaults, fact):
+            yield table.columns[name].defaults.origin_of(fact), f"{fact} of {name!r}"
+
+
+def used_by(aggregate: Aggregate) -> Iterator[tuple[Any, object, str]]:
+    """The bounds and keys of a statistic: of which column, the value, and "bounds", "unit_bounds" or "keys"."""
     for part in ("top", "bottom"):
         if hasattr(aggregate, part):
-            yield from facts_of(getattr(aggregate, part), table)
-    used: list[tuple[Any, object, str]]
-    used = [(getattr(aggregate, of, None), getattr(aggregate, name, None), fact) for name, (of, fact) in _OF.items()]
-    used += [(name, bounds, "bounds") for name, bounds in getattr(aggregate, "among", ())]
-    for name, value, fact in used:
-        if value is not None and name in table.columns and value == getattr(table.columns[name].defaults, fact):
-            yield table.columns[name].defaults.origin_of(fact), f"{fact} of {name!r}"
+            yield from used_by(getattr(aggregate, part))
+    for name, (of, fact) in {**_OF, "unit_bounds": ("column", "unit_bounds")}.items():
+        if getattr(aggregate, name, None) is not None:
+            yield getattr(aggregate, of, None), getattr(aggregate, name), fact
+    yield from ((name, bounds, "bounds") for name, bounds in getattr(aggregate, "among", ()))
 
 
 def min_units_of(typed: int | None, table: Table, *, found: bool, call: str) -> int | None:

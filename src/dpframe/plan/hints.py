@@ -99,6 +99,8 @@ GROUPS = _table(
         "describe": "Groups have its parts: .agg(n=dp.count('x'), m=dp.mean('x', bounds=(0, 100)), s=dp.std('x', "
         "bounds=(0, 100))).",
         "histogram hist": "Type frame.cut('x', [0, 50, 100]).group_by('city', 'x').count().",
+        "ols": "A regression in each group: {key: part.ols(y='y', x=['x']).release(epsilon=0.1) for key, part in "
+        "frame.partition('city', keys=[...]).items()}, at the price of one where each person is in one group.",
         "crosstab pivot pivot_table": "Type frame.crosstab('region', 'sex', keys={...}).",
         "groups get_group head tail first last apply transform": NO_ROWS,
         "release": "Ask something first: .count().release(epsilon=0.1).",

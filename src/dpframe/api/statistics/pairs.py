@@ -11,7 +11,8 @@ from dpframe.api.statistics.asking import AskedGroups
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn
 from dpframe.plan import Aggregate, Auto, Bounds
-from dpframe.plan.statistics import Count, Sum
+from dpframe.plan.statistics import Count, CountUnits, Sum
+from dpframe.plan.statistics.base import mean_instead
 from dpframe.plan.statistics.two_columns import Corr, Cov, Ratio
 from dpframe.usage import statistic
 
@@ -37,9 +38,8 @@ def ratio(top: Aggregate, bottom: Aggregate, *, share: float = 1, **limits: Unpa
     >>> dp.ratio(dp.sum("wage", bounds=(0, 100)), dp.sum("hours", bounds=(0, 60)))
     dp.ratio(dp.sum('wage', bounds=(0, 100)), dp.sum('hours', bounds=(0, 60)))
     """
-    if isinstance(top, (Sum, str)) and isinstance(bottom, Count):
-        of = top.typed[4:-1] if isinstance(top, Sum) else repr(top)
-        raise InvalidArgument(f"ratio: a sum over the number of its values is a mean: dp.mean({of}).")
+    if isinstance(top, (Sum, str)) and isinstance(bottom, (Count, CountUnits)):
+        raise InvalidArgument(f"ratio: {mean_instead(top, bottom)}")
     if not isinstance(top, Sum) or not isinstance(bottom, Sum):
         raise InvalidArgument(
             "ratio: give two sums: dp.ratio(dp.sum('wage', bounds=(0, 100)), dp.sum('hours', bounds=(0, 60)))."

@@ -148,7 +148,10 @@ class _Ibis(SqlBackend):
 
     def reason_against(self, dtype: DType) -> str:
         if zone_of(dtype) is not None:
-            return "databases do not agree on zones: make it x AT TIME ZONE 'UTC' before dp.protect(...)"
+            return (
+                "databases do not agree on zones: store times without one, on the clock that you ask about, before "
+                "dp.protect(...)"
+            )
         return super().reason_against(dtype)
 
 

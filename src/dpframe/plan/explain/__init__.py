@@ -1,5 +1,6 @@
 """The derivation of a query in words."""
 
+from dpframe.plan.explain.beyond import Beyond, beyond_words
 from dpframe.plan.explain.derivation import (
     Derivation,
     asked,
@@ -14,8 +15,10 @@ from dpframe.plan.explain.derivation import (
 )
 
 __all__ = [
+    "Beyond",
     "Derivation",
     "asked",
+    "beyond_words",
     "derivation",
     "describe",
     "limits_in_words",

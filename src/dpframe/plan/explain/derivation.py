@@ -14,6 +14,7 @@ from itertools import zip_longest
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Auto, Column, ColumnDefaults, Limits, Lock, Table
 from dpframe.plan.declared import facts_of
+from dpframe.plan.explain.beyond import Beyond, beyond, of_nobody, of_rows
 from dpframe.plan.explain.sentences import released_groups
 from dpframe.plan.grid import Product
 from dpframe.plan.question import Question
@@ -34,7 +35,8 @@ class Derivation(Hints):
     appear; `totals` has (name, total, bounds and where they come from, l0, l1, l2, linf); `typed` has the lines of
     `steps` with all values of their lists, of which people are shown a few. `words` has (column, what it is, as people
     say it), and `where` the conditions of the filters. `work` says on Spark what a release does there. `policies` are
-    the policy files that the rows are under.
+    the policy files that the rows are under. `beyond` says of each released column what limits and bounds do to it, and
+    `rows` which rows are not counted, or counted more than once.
     """
 
     title: str
@@ -46,6 +48,8 @@ class Derivation(Hints):
     where: tuple[str, ...] = ()
     work: str = ""
     policies: tuple[Lock, ...] = ()
+    beyond: tuple[Beyond, ...] = ()
+    rows: tuple[str, ...] = ()
 
     STEPS = ("step", "one unit has", "known of the columns")
     MEASURES = ("noisy total", "made of", "bounds", "l0", "l1", "l2", "linf")
@@ -78,7 +82,18 @@ def derivation(question: Question, also: str = "") -> Derivation:
     words = tuple((name, aggregate.words) for name, aggregate in question.aggregates)
     where = tuple(_condition(step) for step in lineage(question.step) if isinstance(step, Filter))
     locks = question.table.locks
-    return Derivation(_title(question.step), steps, keys, totals, full_lines, words, where, policies=locks)
+    return Derivation(
+        _title(question.step),
+        steps,
+        keys,
+        totals,
+        full_lines,
+        words,
+        where,
+        policies=locks,
+        beyond=beyond(question),
+        rows=of_rows(question.step),
+    )
 
 
 def policy_words(lock: Lock) -> str:
@@ -133,7 +148,8 @@ def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
 def _title(step: Step) -> str:
     table = step.table if step.table.unit else source_of(step).table
     relation = "joins or leaves" if table.relation == "add-remove" else "is exchanged for another"
-    return f"Neighbouring tables: one {unit_words(table)} {relation} ({table.relation})."
+    nobody = of_nobody(step)
+    return f"Neighbouring tables: one {unit_words(table)} {relation} ({table.relation}).{nobody and ' '}{nobody}"
 
 
 def unit_words(table: Table) -> str:

@@ -414,7 +414,7 @@ class CalendarNamespace(Hints, Generic[E]):
         return self._expr._call(f"dt.total_{TOTALS[unit]}", unit=unit)
 
     def convert_time_zone(self, time_zone: str) -> E:
-        """The same moment on the clock of another zone, "Europe/Berlin"; a time without a zone is one of UTC."""
+        """The same moment on the clock of another zone, "Europe/Berlin". A time without a zone is read as UTC."""
         return self._expr._call("dt.convert_time_zone", zone=_zone(time_zone, "dt.convert_time_zone"))
 
     def replace_time_zone(self, time_zone: str | None) -> E:

@@ -50,12 +50,14 @@ _SINGLE = 2**24  # the same of floats of 32 bits
 
 
 def imaged(operation: str, args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> ColumnDomain:
-    """The domain of an operation's result, with the values that it can have.
+    """The domain of an operation's result, with the values that it can have, and what clipped its arguments.
 
     Input:  args: domains of its arguments; result: the domain that its rule gives
     """
     rule = _IMAGES.get(operation)
     possible = None if rule is None else rule(args, options, result)
+    clipped = next((arg.clipped for arg in args if arg.clipped), "")
+    result = replace(result, clipped=clipped) if clipped else result
     return result if possible is None else replace(result, possible=possible)
 
 

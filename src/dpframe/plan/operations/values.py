@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -26,6 +28,8 @@ from dpframe.plan.types import (
     integer_range,
     is_wide,
     kind,
+    moment,
+    number,
     show,
     ticks,
     zone_of,
@@ -37,7 +41,8 @@ def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> Colum
     alike = first == second or any({first, second} <= set(family) for family in (NUMBERS, MOMENTS))
     if Kind.OTHER in (first, second) or not alike:
         types = " with ".join(show(a.dtype) for a in args)
-        raise WrongType(f"{call}: cannot compare {types}.{_comparison({first, second})}")
+        texts = any(kind(a.dtype) is Kind.STRING and a.values is None for a in args)
+        raise WrongType(f"{call}: cannot compare {types}.{_comparison({first, second}, texts=texts)}")
     if any(isinstance(a.dtype, nw.UInt128) for a in args) and any(map(_signed, args)):
         raise WrongType(
             f"{call}: {' with '.join(show(a.dtype) for a in args)} have no common type. Cast one first, as in "
@@ -62,7 +67,46 @@ def _equal(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
         values = other.values
         if values is not None and len(values) == 1:
             _check_reached(call, x, list(values))
+            _check_not_clipped(call, x, list(values))
     return domain
+
+
+def _ordered(
+    holds: Callable[[Any, Any], bool], call: str, args: Sequence[ColumnDomain], options: Options
+) -> ColumnDomain:
+    """The domain of a comparison by order. Input: holds: whether it holds for two values."""
+    domain = _compare(call, args, options)
+    first, second = args
+    for x, other, true in ((first, second, holds), (second, first, lambda a, b: holds(b, a))):
+        if other.values is not None and len(other.values) == 1:
+            _check_not_clipped(call, x, list(other.values), true)
+    return domain
+
+
+def _check_not_clipped(
+    call: str, column: ColumnDomain, values: Sequence[Any], holds: Callable[[Any, Any], bool] | None = None
+) -> None:
+    """Refuse a comparison whose answer is the same in every row because something else clipped the column.
+
+    A policy file moves 35 to the end of [0, 20] before any expression reads it. Then `v >= 30` is false and `v < 30`
+    true, whatever the table holds. Values beyond the end are compared as the end is.
+
+    Input:  holds: whether a value stands in the relation to a typed one; None for equality
+    Errors: InvalidArgument
+    """
+    if not column.clipped or column.bounds is None or column.values is not None:
+        return
+    least, most = column.bounds
+    typed = [ticks(x, column.dtype, call) if kind(column.dtype) in TIMES else x for x in values]
+    outside = all(not least <= x <= most for x in typed)
+    answers = {False} if holds is None else {holds(end, x) for end in (least, most) for x in typed}
+    if len(answers) == 2 or (True in answers and not outside) or (holds is None and not outside):
+        return
+    low, high = (number(moment(x, column.dtype) if kind(column.dtype) in TIMES else x) for x in column.bounds)
+    raise InvalidArgument(
+        f"{call}: {column.clipped} moved values beyond [{low}, {high}] to the nearer end, so the answer would be "
+        "the same for every row. Compare with a value between the ends."
+    )
 
 
 def _check_reached(call: str, column: ColumnDomain, values: Sequence[Any]) -> None:
@@ -93,13 +137,15 @@ def _signed(column: ColumnDomain) -> bool:
     return column.dtype.is_signed_integer() and not constant
 
 
-def _comparison(families: set[str]) -> str:
-    """What to type to compare values of two families, as the end of a message."""
+def _comparison(families: set[str], *, texts: bool) -> str:
+    """What to type to compare values of two families, as the end of a message; `texts`: whether a column has texts."""
     if Kind.STRING in families and families & set(NUMBERS):
         return " Cast one before, as in dp.col('x').cast('float64')."
     kinds = sorted(families & {*TIMES, "boolean"})
     if not kinds or Kind.OTHER in families:
         return ""
+    if texts and Kind.STRING in families:
+        return f" The column holds texts: cast them before, dp.col('x').cast({kinds[0]!r})."
     cast = (
         f", or cast the texts before: dp.col('x').cast({kinds[0]!r})"
         if families < {Kind.DATE, Kind.DATETIME, Kind.STRING}
@@ -135,6 +181,7 @@ def _is_in(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
             raise WrongType(f"{call}: null is not a value; ask is_null() beside it.")
     if options["values"]:
         _check_reached(call, args[0], options["values"])
+        _check_not_clipped(call, args[0], options["values"])
     return ColumnDomain(nw.Boolean(), args[0].nullable, Bounds(0, 1))
 
 
@@ -263,10 +310,10 @@ def _case(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDo
 OF_VALUES: Mapping[str, Operation] = {
     "equal": Operation("({0} == {1})", _equal),
     "not_equal": Operation("({0} != {1})", _equal),
-    "less": Operation("({0} < {1})", _compare),
-    "less_equal": Operation("({0} <= {1})", _compare),
-    "greater": Operation("({0} > {1})", _compare),
-    "greater_equal": Operation("({0} >= {1})", _compare),
+    "less": Operation("({0} < {1})", partial(_ordered, operator.lt)),
+    "less_equal": Operation("({0} <= {1})", partial(_ordered, operator.le)),
+    "greater": Operation("({0} > {1})", partial(_ordered, operator.gt)),
+    "greater_equal": Operation("({0} >= {1})", partial(_ordered, operator.ge)),
     "and": Operation("({0} & {1})", _logic),
     "or": Operation("({0} | {1})", _logic),
     "xor": Operation("({0} ^ {1})", _logic),

@@ -131,6 +131,22 @@ def typed_bounds(bounds: Bounds | Auto | None) -> str:
     return f", bounds={bounds.typed if isinstance(bounds, Auto) else tuple(bounds)}"
 
 
+def mean_instead(top: Aggregate | str, bottom: Aggregate) -> str:
+    """The line to type for the quotient of a sum, or a column, and a number of rows, values or units.
+
+    Rows without a value are counted by count(), and not by a mean.
+    """
+    of = top.typed[4:-1] if isinstance(top, Aggregate) else repr(top)
+    column = of.partition(",")[0]
+    if bottom.typed == "count_units()":
+        return (
+            f"a sum over the number of units is the mean of their totals: frame.per_unit(total=dp.sum({column}))"
+            ".mean('total', bounds=(0, 100))."
+        )
+    rows = f" With rows that have no value, as 0: frame.fill_null({column}, 0) before." * (bottom.typed == "count()")
+    return f"a sum over the number of its values is a mean: dp.mean({of}).{rows}"
+
+
 @dataclass(frozen=True, repr=False)
 class Aggregate(NoNumber):
     """A statistic to ask of each group. `share` is its weight when the price is split.
@@ -149,9 +165,11 @@ class Aggregate(NoNumber):
         def __truediv__(self, other: object) -> NoReturn:
             if not isinstance(other, Aggregate):
                 raise InvalidArgument(self._instead)
+            if self.typed.startswith("sum(") and other.typed.startswith("count"):
+                raise InvalidArgument(f"{self!r} / {other!r}: {mean_instead(self, other)}")
             raise InvalidArgument(
-                f"{self!r} / {other!r}: the quotient of two sums is dp.ratio({self!r}, {other!r}). That of a sum and "
-                "the number of its values is dp.mean(...). Others are computed after the release, from its table."
+                f"{self!r} / {other!r}: the quotient of two sums is dp.ratio({self!r}, {other!r}). Others are computed "
+                "after the release, from its table."
             )
 
         def __getattr__(self, name: str) -> NoReturn:

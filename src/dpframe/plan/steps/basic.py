@@ -304,7 +304,8 @@ class Cut(Step):
         table, call = self.before.table, f"cut({self.name!r})"
         not_the_unit(table, self.into, call)
         self.intervals.edges_of(table.column(self.name, call).domain.dtype, call)
-        return table.with_versions([(self.into, self.intervals.domain(self.shown))])
+        clipped = table.column(self.name, call).domain.clipped
+        return table.with_versions([(self.into, replace(self.intervals.domain(self.shown), clipped=clipped))])
 
     @property
     def typed(self) -> str:

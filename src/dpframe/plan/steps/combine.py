@@ -437,4 +437,5 @@ def _joint(domain: Sequence[ColumnDomain], name: str) -> ColumnDomain:
         bounds = Bounds(float(bounds.lower), float(bounds.upper)) if kind(dtype) == Kind.FLOAT else bounds
     known = [f.possible for f in domain if f.possible is not None]
     possible = known[0].either(*known[1:]) if len(known) == len(domain) and dtype == types[0] else None
-    return ColumnDomain(dtype, nullable, bounds, keys, domain[0].origin if bounds or keys else "", possible)
+    clipped = next((f.clipped for f in domain if f.clipped), "")
+    return ColumnDomain(dtype, nullable, bounds, keys, domain[0].origin if bounds or keys else "", possible, clipped)

@@ -100,7 +100,10 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
             domain = ColumnDomain(dtype or nw.Float64(), row_domain.nullable, inside)
             return Feature("mean", value, row_domain, None, domain, ticks)
         case Quantile(column=column, bounds=bounds, verb="min" | "max" as verb):
-            value, row_domain = _clip(column, bounds, table, call, *_ORDERED)
+            value, row_domain = _clip(column, bounds, table, call, *_ORDERED, Kind.BOOLEAN)
+            if kind(row_domain.dtype) == Kind.BOOLEAN:  # whether it ever held, or always: 1 or 0
+                value = Call("cast", (value,), (("dtype", nw.Int64()),))
+                row_domain = ColumnDomain(nw.Int64(), row_domain.nullable, Bounds(0, 1), clipped=row_domain.clipped)
             domain = replace(row_domain, dtype=_engine_type(row_domain), keys=None)
             return Feature(verb, value, row_domain, None, domain)
         case Pick(column=column, by=by, last=last):
@@ -205,10 +208,26 @@ class PerUnit(Step):
         origins = {name: f"per_unit({name}={aggregate.typed})" for name, aggregate in self.features}
         picked = {name: pick.column for name, pick in self.features if isinstance(pick, Pick)}
         before = self.before.table.columns
+        clips = {name: clip for name, aggregate in self.features if (clip := self._clip(name, aggregate))}
         return table.with_versions(
-            (name, replace(f.domain, origin=origins[name] if f.domain.bounds else f.domain.origin))
+            (
+                name,
+                replace(
+                    f.domain,
+                    origin=origins[name] if f.domain.bounds else f.domain.origin,
+                    clipped=clips.get(name, "" if f.known is None else f.known.clipped),
+                ),
+            )
             for name, f in self.made.items()
         ).with_defaults({name: before[column].defaults for name, column in picked.items()})
+
+    def _clip(self, name: str, aggregate: Aggregate) -> str:
+        """What clips a feature: a policy file that limits rows, or bounds that were typed; empty if nothing does."""
+        locked = [lock.file for lock in self.before.table.locks if lock.limits.max_rows]
+        if locked and isinstance(aggregate, (Count, CountDistinct, Sum)):
+            return locked[0]
+        bounds = getattr(aggregate, "bounds", None) or getattr(aggregate, "unit_bounds", None)
+        return f"per_unit({name}={aggregate.typed})" if bounds is not None else ""
 
     @property
     def typed(self) -> str:

@@ -225,7 +225,8 @@ class UnderPolicy(Rewrite):
             call = f"{self.lock.file}: {name!r}"
             not_the_unit(table, name, call)
             domain = nodes.domain(value, table, call)
-            domains.append((name, replace(domain, keys=self.keys.get(name), origin=self.lock.file)))
+            clipped = self.lock.file if name in self.bounds else ""
+            domains.append((name, replace(domain, keys=self.keys.get(name), origin=self.lock.file, clipped=clipped)))
         table = table.with_versions(domains).with_defaults(self.defaults)
         return replace(
             table,

@@ -59,8 +59,8 @@ class Numbers:
     not shown follows from `suppression`. Counts and sums have been multiplied by `factor`: see
     `release.answer.upscaling`. `shrunk` has the columns that were moved towards a common value: see `shrunk_numbers`.
     Intervals are about what it `covers`; those of the columns in `sampled` may be about the population. Numbers that
-    say nothing are missing, unless it is `filled`: see `says_nothing`. `unit_limits` are the limits on one unit; if
-    they are `enforced`, they may leave rows out. If it is `ranked`, the last of the keys is the rank of a value. If
+    say nothing are missing, unless it is `filled`: see `says_nothing`. `unit_limits` are the limits on one unit. If
+    it is `ranked`, the last of the keys is the rank of a value. If
     tables were suppressed together, `hidden_together` has the codes of this one.
     """
 
@@ -78,7 +78,6 @@ class Numbers:
     shrunk: Mapping[str, Shrunk] = field(default_factory=dict)
     covers: Covers = Covers.NOISE
     unit_limits: Limits = field(default_factory=Limits)
-    enforced: bool = False
     ranked: bool = False
     filled: bool = False
     sampled: frozenset[str] = frozenset()

@@ -70,7 +70,6 @@ class TableAnswer(AnswerKind[Question]):
             covers=question.covers,
             sampled=question.sampled,
             unit_limits=question.limits,
-            enforced=bool(question.table.unit) and not question.table.single,
             ranked=question.row_names != question.by,
         )
         return Release(record, numbers)

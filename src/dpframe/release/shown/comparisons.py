@@ -19,6 +19,7 @@ from dpframe.release.answer import Numbers, table_of
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.released import Released
 
+_NOT = "; not what limits and bounds leave out"
 _SCALARS = (str, bool, int, float, Decimal, dt.date, dt.timedelta, type(None))
 _WITH_NOISE = (Formula.COUNT, Formula.SUM, Formula.MEAN, Formula.VAR, Formula.STD, Formula.GEOMETRIC_MEAN)
 
@@ -63,7 +64,7 @@ class Compares(Released[Table_co]):
         if groups[0] == groups[1]:
             raise InvalidArgument("difference: these are one group; name two.")
         between = self._between(output, groups[:1], groups[1:])
-        return as_kind(self._rows(between, level, level), self._kind)
+        return self._noted(as_kind(self._rows(between, level, level), self._kind), self._kind)
 
     def compare(self, reference: Any, column: str | None = None, alpha: float = 0.05) -> Any:
         """Every other group of this release beside a reference, corrected for the number of comparisons; free.
@@ -89,7 +90,8 @@ class Compares(Released[Table_co]):
         if not others:
             raise InvalidArgument("compare: there is no other group to compare with the reference.")
         between = self._between(output, others, [place] * len(others))
-        return as_kind(self._rows(between, level, level / len(others), corrected=True), self._kind)
+        rows = self._rows(between, level, level / len(others), corrected=True)
+        return self._noted(as_kind(rows, self._kind), self._kind)
 
     def independence(self) -> Independence:
         """Whether the keys down and across a released crosstab are independent: a χ² test that knows the noise; free.
@@ -215,9 +217,9 @@ class Compares(Released[Table_co]):
             if corrected:
                 columns["p_holm"] = holm(np.asarray(columns["p_value"]))
         label = self._numbers.covers.label(1 - alpha) + (", all together" if corrected and len(low) > 1 else "")
-        return pl.DataFrame(
-            {**columns, "covers": [label if self._numbers.covers is Covers.POPULATION else "noise only"] * len(low)}
-        )
+        label = label if self._numbers.covers is Covers.POPULATION else "noise only"
+        label += _NOT if self._left_out(between.output.name) else ""
+        return pl.DataFrame({**columns, "covers": [label] * len(low)})
 
 
 # Shrinking

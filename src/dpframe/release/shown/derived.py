@@ -36,11 +36,13 @@ class Derived(Released[Table_co]):
     _ends: pl.DataFrame  # the keys, with the names of `keys_beside`, then value, lower, upper
     _title: str
     _alpha: float
+    _column: str  # of the release, from which they follow
 
     def _in_kind(self, kind: Kind) -> Any:
         names = {"value": self._name, "lower": f"{self._name}_low", "upper": f"{self._name}_high"}
         keys = [pl.col(beside).alias(name) for beside, name in zip(keys_beside(self._by), self._by, strict=True)]
-        return as_kind(self._ends.select(*keys, *(pl.col(old).alias(new) for old, new in names.items())), kind)
+        table = self._ends.select(*keys, *(pl.col(old).alias(new) for old, new in names.items()))
+        return self._noted(as_kind(table, kind), kind)
 
     @property
     def _words(self) -> str:
@@ -51,7 +53,11 @@ class Derived(Released[Table_co]):
         interval = (
             f"{self._name}_low and {self._name}_high: {100 * (1 - self._alpha):.6g}% intervals of the noise alone."
         )
-        return [*super()._notes, interval]
+        return [interval, *super()._notes]
+
+    @property
+    def _scope(self) -> list[str]:
+        return self._left_out(self._column)
 
     def _margins(self) -> Sequence[tuple[str, str]]:
         error = self._ends.select(largest_error()).to_series().max()
@@ -76,7 +82,8 @@ class Derived(Released[Table_co]):
         errors = rows.select(*keys_beside(self._by), "column", "value", "error", "lower", "upper")
         words = label or self._title.partition(":")[0]
         grouped = Grouped(self._by, errors, pl.Float64(), words, alpha=self._alpha)
-        return grouped_chart(grouped, self._heading(label or self._title), read_look(title, width, height, sort, label))
+        heading = self._heading(label or self._title, self._scope)
+        return grouped_chart(grouped, heading, read_look(title, width, height, sort, label))
 
 
 @dataclass(frozen=True)
@@ -108,8 +115,8 @@ class Derives(Compares[Table_co]):
 
         Input:  within: keys inside whose groups shares add up to 1, by default none: all groups together;
                 column: which released count or sum, by default the first; alpha: how often an interval may miss
-        Output: the keys, the share, and the ends of its interval; null where noise does not tell the total from 0. In
-                a crosstab `normalize=` does the same for cells
+        Output: the keys, the share, and the ends of its interval; null where noise does not tell the total from 0. Rows
+                whose key is not listed are in no total. In a crosstab `normalize=` does the same for cells
         Bound:  see `dpframe.release.accuracy.combinations.Combinations.quotients`
         Errors: UnsupportedOperation for means and for groups found in the data, whose total leaves out the others, and
                 beside suppressed groups, which shares would tell; InvalidArgument
@@ -142,7 +149,9 @@ class Derives(Compares[Table_co]):
         if known_nonnegative(output):
             values[1:] = np.clip(values[1:], 0.0, 1.0)
         inside = f" within {', '.join(names)}" if names else ""
-        return self._derived("share", values, f"Share of {self._quantity(output)}{inside}", alpha)
+        return self._derived(
+            "share", values, f"Share of {self._quantity(output)}{inside}, of the groups listed", output, alpha
+        )
 
     def rolling(self, window: int, column: str | None = None, on: str | None = None, alpha: float = 0.05) -> Rolling:
         """Moving windows over periods, as of pandas: `rolling(7).mean()`, `rolling(7).sum()`; free.
@@ -190,7 +199,7 @@ class Derives(Compares[Table_co]):
             if len(rows) > number:
                 pairs = np.column_stack([rows[number:], rows[:-number]])
                 values[:, rows[number:]] = found.sums(pairs, np.array([1.0, -1.0]))
-        return self._derived("diff", values, f"Change of {self._quantity(output)}", alpha)
+        return self._derived("diff", values, f"Change of {self._quantity(output)}", output, alpha)
 
     def pct_change(
         self, periods: int = 1, column: str | None = None, on: str | None = None, alpha: float = 0.05
@@ -207,7 +216,7 @@ class Derives(Compares[Table_co]):
             if len(rows) > number:
                 quotients = found.quotients(rows[number:], rows[:-number, None])
                 values[:, rows[number:]] = np.array(self._bounded(output, quotients)) - 1
-        return self._derived("pct_change", values, f"Relative change of {self._quantity(output)}", alpha)
+        return self._derived("pct_change", values, f"Relative change of {self._quantity(output)}", output, alpha)
 
     def rebase(
         self, base: Any, to: float = 100, column: str | None = None, on: str | None = None, alpha: float = 0.05
@@ -237,7 +246,7 @@ class Derives(Compares[Table_co]):
             under = np.full((len(rows), 1), bases[0])
             values[:, rows] = scale * np.array(self._bounded(output, found.quotients(rows, under)))
         title = f"{self._quantity(output)}, where {on} {base} is {scale:g}"
-        return self._derived("index", values, title[:1].upper() + title[1:], alpha)
+        return self._derived("index", values, title[:1].upper() + title[1:], output, alpha)
 
     def _moving(
         self, window: int, weight: float, what: str, column: str | None, on: str | None, alpha: float
@@ -249,7 +258,7 @@ class Derives(Compares[Table_co]):
                 at = np.lib.stride_tricks.sliding_window_view(rows, window)
                 values[:, rows[window - 1 :]] = found.sums(at, np.full(window, weight))
         words = f"Moving {'average' if what == 'mean' else 'sum'} of {window} periods: {self._quantity(output)}"
-        return self._derived(f"rolling_{what}", values, words, alpha)
+        return self._derived(f"rolling_{what}", values, words, output, alpha)
 
     def _combined(self, verb: str, column: str | None, alpha: float) -> tuple[Combinations, ReleasedColumn]:
         numbers, output = self._numbers, self._comparable(column, verb)
@@ -300,7 +309,9 @@ class Derives(Compares[Table_co]):
             rows.to_numpy().astype(np.int64) for rows in groups.group_by("group", maintain_order=True).agg("at")["at"]
         ]
 
-    def _derived(self, name: str, values: Floats, title: str, alpha: float) -> Derived[Table_co]:
+    def _derived(
+        self, name: str, values: Floats, title: str, output: ReleasedColumn, alpha: float
+    ) -> Derived[Table_co]:
         by = self._numbers.by
         while {name, f"{name}_low", f"{name}_high"} & set(by):
             name += "_"
@@ -312,7 +323,7 @@ class Derives(Compares[Table_co]):
         keys = self._numbers.long.select(pl.col(old).alias(new) for old, new in zip(by, keys_beside(by), strict=True))
         table = keys.with_columns(**ends)
         steps = (*self._steps, f"{title}: computed from the released numbers.")
-        return Derived(self._record, by, name, table, title, alpha, _steps=steps)
+        return Derived(self._record, by, name, table, title, alpha, output.name, _steps=steps)
 
 
 def _is_key(key: Any, typed: object) -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from dpframe.plan import Covers, Formula, Limits, Question, TotalKind
+from dpframe.plan import Beyond, Covers, Formula, Question, beyond_words
 from dpframe.release.answer import LEFT_OUT, Numbers, left_out_names
-from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.report import BIAS, UNKNOWN
 
 _SOURCE = {
@@ -50,41 +48,36 @@ def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
 
 
 def scope(
-    numbers: Numbers, ci: float | None, estimates: Sequence[Mapping[str, Any]], column: str | None = None
+    numbers: Numbers,
+    ci: float | None,
+    estimates: Sequence[Mapping[str, Any]],
+    found: Sequence[Beyond],
+    column: str | None = None,
 ) -> list[str]:
-    """What intervals cover, and what limits leave out of counts and sums, in a line each for the reader of a table.
+    """What intervals cover, and what limits and bounds do to released columns, in a line each for readers of a table.
 
     Input:  ci: the confidence of the intervals that are shown, None if none are; estimates: the lines of
-            `release.left_out.left_out`, where dp.Auto paid for them; column: the one that is shown, by default all
+            `release.left_out.left_out`, where dp.Auto paid for them; found: what each column leaves out, as the
+            derivation has it; column: the one that is shown, by default all
     """
-    shown = [output for output in numbers.outputs if column in (None, output.name)]
     if ci is None:
         said = []
     elif numbers.covers is Covers.POPULATION:
         said = [f"{100 * ci:g}% intervals cover noise and the sampling of people."]
     else:
         said = [f"{100 * ci:g}% intervals cover noise alone, not the sampling of people: see covers='population'."]
-    names = [output.name for output in shown]
-    known = {line["column"]: line for line in estimates if line["estimate"] is not None and line["column"] in names}
-    said += [_sentence(line, grouped=bool(numbers.by)) for line in known.values()]
-    unknown: dict[str, list[str]] = {}
-    for output in shown:
-        total = output.total
-        limits = _binding(total.limits or numbers.unit_limits, grouped=bool(numbers.by)) if numbers.enforced else ""
-        complete = total.kind is TotalKind.UNITS and not numbers.by
-        if limits and estimator_of(output).adds_up and output.name not in known and not complete:
-            unknown.setdefault(limits, []).append(output.name)
-    return said + [f"What {limits} leaves out of {', '.join(names)} is unknown." for limits, names in unknown.items()]
+    known = [line for line in estimates if line["estimate"] is not None and column in (None, line["column"])]
+    said += [_sentence(line, grouped=bool(numbers.by)) for line in known]
+    return said + left_out_words(found, estimates, column)
 
 
-def _binding(limits: Limits, *, grouped: bool) -> str:
-    """The limits that are not implied by the limit on all rows, as they are typed."""
-    most = limits.max_rows or math.inf
-    groups, rows = (
-        limit if grouped and limit and limit < most else None
-        for limit in (limits.max_groups, limits.max_rows_per_group)
-    )
-    return Limits(limits.max_rows, groups, rows).typed
+def left_out_words(
+    found: Sequence[Beyond], estimates: Sequence[Mapping[str, Any]], column: str | None = None
+) -> list[str]:
+    """What limits and bounds do to released columns, where nothing was paid to estimate it; see `scope`."""
+    known = {line["column"]: line for line in estimates if line["estimate"] is not None}
+    shown = [one for one in found if one.column == column] or found  # tables of several have columns of other names
+    return beyond_words(shown, lambda name, what: bool(known.get(name, {}).get(what)))
 
 
 def bias_words(question: Question, lines: Sequence[Mapping[str, Any]]) -> str:

@@ -108,9 +108,7 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
             long = self._numbers.shown if self._ci is None else with_intervals(self._numbers, 1 - self._ci)
             grid = crosstab(self._numbers)
             table = laid_out(long, kind, None if grid is None else replace(grid, marks=None))
-        if kind == "pandas":
-            table.attrs["dpframe"] = " ".join([f"Released at {self.cost}.", *self._notes])
-        return table
+        return self._noted(table, kind)
 
     def _marked(self, kind: Kind) -> Any:
         """The table as it is written to files: with marks in place of suppressed numbers, if marks were typed."""
@@ -337,12 +335,12 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
 
     @property
     def _notes(self) -> list[str]:
-        return [*super()._notes, *self._scope, *self._unseen, *self._about_bounds, *mostly_noise(self._numbers)]
+        return [*super()._notes, *self._unseen, *self._about_bounds, *mostly_noise(self._numbers)]
 
     @property
     def _scope(self) -> list[str]:
-        """What the shown intervals cover, and what limits leave out."""
-        return scope(self._numbers, self._ci, self._statement.get("left_out", ()))
+        """What the shown intervals cover, and what limits and bounds leave out."""
+        return scope(self._numbers, self._ci, self._statement.get("left_out", ()), self.derivation.beyond)
 
     @property
     def _about_bounds(self) -> list[str]:
@@ -362,7 +360,7 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         return long_html(self._numbers.shown, by_name, [*self._numbers.by, *self._chosen], marks and marks[0])
 
     def _repr_html_(self) -> str:
-        before = (*super()._notes, *self._scope, *self._unseen, *self._about_bounds)
+        before = (*super()._notes, *self._unseen, *self._about_bounds)
         notes = (*before, *self._steps, *self._noisy, *mostly_noise(self._numbers))
         steps, names = "".join(f"<br>{escape(note)}" for note in notes), ", ".join(self._likely)
         likely = f"; those of {names} are likely, release(..., ci=0.95) proves" if names else ""

@@ -31,6 +31,7 @@ from dpframe.release.shown.files import (
     write_text,
     written,
 )
+from dpframe.release.shown.left_out import left_out_words
 from dpframe.release.shown.report import Report
 from dpframe.safe_text import visible
 from dpframe.usage import Hints
@@ -80,6 +81,10 @@ class Exports(Hints):
     def _notes(self) -> Sequence[str]:
         """Sentences that follow the text in a terminal, a line for each."""
         return ()
+
+    @property
+    def _notes_html(self) -> str:
+        return "".join(f"<br>{escape(note)}" for note in self._notes)
 
     @property
     def _indexed(self) -> bool:
@@ -350,7 +355,9 @@ class Released(Exports, Generic[Table_co]):
         Privacy loss: ε = 0.5: pure differential privacy (ε).
         """
         steps = {"post_processing": list(self._steps)} if self._steps else {}
-        return Report({**self._statement, **steps, **self._stated()}, tuple(self._margins()))
+        beyond = self._left_out()
+        said = {"beyond": beyond} if beyond else {}
+        return Report({**self._statement, **said, **steps, **self._stated()}, tuple(self._margins()))
 
     @property
     def _certified(self) -> bool:
@@ -419,8 +426,28 @@ class Released(Exports, Generic[Table_co]):
 
     @property
     def _notes(self) -> Sequence[str]:
+        """The sentence that the answer is a stored one, and what the numbers leave out."""
+        return [*self._origin, *self._scope, *self.derivation.rows]
+
+    @property
+    def _origin(self) -> list[str]:
         """The sentence that the answer is a stored one; empty for a new answer."""
         return [self._statement[key] for key in ("test", "stored") if key in self._statement]
+
+    @property
+    def _scope(self) -> list[str]:
+        """What limits and bounds do to the released numbers."""
+        return self._left_out()
+
+    def _left_out(self, column: str | None = None) -> list[str]:
+        """What limits and bounds do to one released column, by default to all: see `beyond_words`."""
+        return left_out_words(self.derivation.beyond, self._statement.get("left_out", ()), column)
+
+    def _noted(self, table: Any, kind: Kind) -> Any:
+        """A table that carries the price and the notes, if it is one of pandas: in `attrs`."""
+        if kind == "pandas":
+            table.attrs["dpframe"] = " ".join([f"Released at {self.cost}.", *self._notes])
+        return table
 
     def _heading(self, title: str, lines: Sequence[str] = ()) -> Heading:
         """The heading of a chart: title, price and unit, the steps of post-processing by name, and more lines."""

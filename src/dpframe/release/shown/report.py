@@ -322,7 +322,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
             ],
         ),
         *([("Post-processing", list(items["post_processing"]))] if "post_processing" in items else []),
-        ("Bias", [items["bias"]]),
+        ("Bias", [items["bias"], *items.get("beyond", [])]),
         ("Trust model", [items["trust_model"]]),
         ("Implementation", [items["implementation"]["how"], versions]),
         ("Not covered", [f"- {line}" for line in items["not_covered"]]),

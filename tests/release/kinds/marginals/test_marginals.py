@@ -439,7 +439,7 @@ def test_what_was_released_can_be_sent_on_and_holds_no_rows():
     again = pickle.loads(pickle.dumps(out))
     assert again.table.equals(out.table)
     assert again["b", "a"].table.equals(out["b", "a"].table)
-    assert len(pickle.dumps(query(people(30_000)).release(**PRICE))) < 15_000
+    assert len(pickle.dumps(query(people(30_000)).release(**PRICE))) < 16_000
 
 
 def test_all_tables_together_are_one_long_table_in_the_kind_that_was_protected(kind):

@@ -289,7 +289,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
             more = f"<p>… and {table.height - _SHOWN:,} more rows.</p>" if table.height > _SHOWN else ""
             parts.append(f"<p><b>{escape(name)}</b></p>{short}{more}")
         sentence = f"All levels released together at {self.cost}; they add up. Errors: .accuracy(), .with_ci()."
-        return f"<div class='dpframe'>{''.join(parts)}<p>{escape(sentence)}</p></div>"
+        return f"<div class='dpframe'>{''.join(parts)}<p>{escape(sentence)}{self._notes_html}</p></div>"
 
     # Post-processing
 
@@ -412,7 +412,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         errors = error_table(numbers, 0.05).select("column", "value", "error", "lower", "upper")
         errors = pl.concat([named, errors], how="horizontal")
         words = look.words or in_words(self.derivation, self._value)
-        heading = self._heading(title_of(self.derivation, words, by))
+        heading = self._heading(title_of(self.derivation, words, by), self._scope)
         return grouped_chart(Grouped(by, errors, numbers.shown.schema[self._value], words), heading, look)
 
     # In words

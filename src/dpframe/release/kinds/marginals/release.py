@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -228,9 +227,8 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
     def _repr_html_(self) -> str:
         tables = "".join(self[names]._table_html() for names in list(self)[:_SHOWN])
         more = f"<p>… and {len(self) - _SHOWN} more tables.</p>" if len(self) > _SHOWN else ""
-        origin = "".join(f" {escape(note)}" for note in self._notes)
-        sentence = f"All released together at {self.cost}. In small type: 95% margins of error of the noise.{origin}"
-        return f"<div class='dpframe'>{tables}{more}<p>{sentence}</p></div>"
+        sentence = f"All released together at {self.cost}. In small type: 95% margins of error of the noise."
+        return f"<div class='dpframe'>{tables}{more}<p>{sentence}{self._notes_html}</p></div>"
 
 
 # The kind of answer

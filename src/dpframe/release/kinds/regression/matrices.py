@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from dpframe.arrays import Floats
 from dpframe.engine import Kind, as_kind
-from dpframe.plan import MATRIX, Bounds, render_html
+from dpframe.plan import MATRIX, Bounds, beyond_words, render_html
 from dpframe.release.answer import Moments, Numbers, nearest_psd
 from dpframe.release.shown import Release, Released, Report
 
@@ -31,7 +31,13 @@ class OfMoments(Released[Any]):
 
     def report(self) -> Report:
         """The report of the release of moments."""
-        return self.release.report()
+        said = self.release.report()
+        return Report({**said.items, **({"beyond": self._scope} if self._scope else {})}, said.errors)
+
+    _what: ClassVar[str]  # the released numbers, in words
+
+    def _left_out(self, column: str | None = None) -> list[str]:
+        return beyond_words(replace(one, column=self._what, total=False) for one in self.derivation.beyond[:1])
 
     @property
     def _narrowed(self) -> str:
@@ -50,6 +56,7 @@ class MatrixRelease(OfMoments):
     """A released matrix of covariances or correlations. `release` has the noisy moments that it follows from."""
 
     _habits = MATRIX
+    _what = "the matrix"
 
     _corr: bool
 
@@ -66,7 +73,7 @@ class MatrixRelease(OfMoments):
         """As pandas shows it: a row and a column for each column. Other kinds of tables name the row in "column"."""
         names = list(self._moments.names)
         table = as_kind(pl.DataFrame({"column": names, **dict(zip(names, self.values.T, strict=True))}), kind)
-        return table.set_index("column").rename_axis(None) if kind == "pandas" else table
+        return self._noted(table.set_index("column").rename_axis(None), kind) if kind == "pandas" else table
 
     @property
     def _indexed(self) -> bool:
@@ -92,7 +99,8 @@ class MatrixRelease(OfMoments):
     def _repr_html_(self) -> str:
         names = self._moments.names
         rows = [(name, *(f"{x:.4g}" for x in row)) for name, row in zip(names, self.values, strict=True)]
-        last = f"<p>Released at {escape(str(self.cost))}. Intervals: .accuracy(){escape(self._narrowed)}</p>"
+        said = f"{escape(self._narrowed)}{self._notes_html}"
+        last = f"<p>Released at {escape(str(self.cost))}. Intervals: .accuracy(){said}</p>"
         return f"<div class='dpframe'>{render_html(('', *names), rows)}{last}</div>"
 
     @property

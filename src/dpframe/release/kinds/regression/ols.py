@@ -33,6 +33,7 @@ class Regression(OfMoments):
     """
 
     _habits = REGRESSION
+    _what = "each coefficient"
 
     _kinds: dict[str, tuple[str, Any]]
     _bounds: dict[str, tuple[float, float]]
@@ -52,7 +53,7 @@ class Regression(OfMoments):
         return bool(np.isfinite(self._draws()[0]).all())
 
     def _in_kind(self, kind: Kind) -> Any:
-        return as_kind(self._table(0.05), kind)
+        return self._noted(as_kind(self._table(0.05), kind), kind)
 
     def accuracy(self, alpha: float = 0.05) -> Any:
         """The table of coefficients, with intervals that miss with probability alpha."""
@@ -102,12 +103,13 @@ class Regression(OfMoments):
         errors = ends.with_columns(error=pl.when(error.is_finite()).then(error).otherwise(size))
         grouped = Grouped(("term",), errors, pl.Float64(), "coefficient", sure=False, covers=Covers.POPULATION)
         lines = () if self.is_told else ("The noise hides these coefficients: no interval has an end.",)
-        return grouped_chart(grouped, self._heading(f"Coefficients for {outcome}", lines), look)
+        return grouped_chart(grouped, self._heading(f"Coefficients for {outcome}", (*lines, *self._scope)), look)
 
     def _repr_html_(self) -> str:
         table = self._table(0.05)
         rows = [(term, *(f"{x:.4g}" for x in numbers)) for term, *numbers in table.iter_rows()]
-        return f"<div class='dpframe'>{render_html(table.columns, rows)}<p>{escape(self._caption)}</p></div>"
+        said = f"<p>{escape(self._caption)}{self._notes_html}</p>"
+        return f"<div class='dpframe'>{render_html(table.columns, rows)}{said}</div>"
 
     @property
     def _words(self) -> str:

@@ -103,7 +103,7 @@ class SeriesNumbers(Exports):
         under = f"Released at {price} for all periods; protected: {self.statement['unit_of_privacy']}."
         by = (self._period, *filter(None, [of]))
         grouped = Grouped(by, errors, pl.Float64(), words, alpha=self._alpha)
-        return grouped_chart(grouped, Heading(question, (under,)), look)
+        return grouped_chart(grouped, Heading(question, (under, *self.statement.get("beyond", []))), look)
 
     @property
     def _names(self) -> list[str]:
@@ -147,12 +147,12 @@ class SeriesNumbers(Exports):
 
     @property
     def _notes(self) -> list[str]:
-        return [self.stored] if self.stored else []
+        return [*([self.stored] if self.stored else []), *self.statement.get("beyond", [])]
 
     def _repr_html_(self) -> str:
         rows = [tuple(map(_cell, row)) for row in self._long.head(_SHOWN).rows()]
         more = f"<p>… and {self._long.height - _SHOWN} more rows.</p>" if self._long.height > _SHOWN else ""
-        origin = f"<p>{escape(self.stored)}</p>" if self.stored else ""
+        origin = f"<p>{'<br>'.join(map(escape, self._notes))}</p>" if self._notes else ""
         table = render_html(self._long.columns, rows)
         return f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>{table}{more}{origin}</div>"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpframe.budget import Budget, Loss, Terms, typed_number
 from dpframe.errors import InvalidArgument, InvalidPrice, ReleaseMismatch
-from dpframe.plan import Question, derivation, unit_words
+from dpframe.plan import Question, beyond_words, derivation, unit_words
 from dpframe.plan.steps import check_limit, source_of
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.noise import SeriesNoise, planned_noise
@@ -232,4 +232,5 @@ def _statement(
     why, now = derivation(question), dt.datetime.now(dt.UTC).isoformat()
     unit = unit_words(source_of(question.step).table)
     items = statement(why, question.table.relation, unit, rows, cost, account, name=name, drawn=now)
-    return {**items, "keys": " ".join([items["keys"], *words])}
+    said = [*beyond_words(why.beyond), *why.rows]
+    return {**items, "beyond": said, "keys": " ".join([items["keys"], *words])}

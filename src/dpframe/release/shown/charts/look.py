@@ -27,7 +27,7 @@ MOST = 800  # the largest default width and height of a chart (pixels)
 _WIDTH = 640  # the default width (pixels)
 _LETTER = 6.8  # width of a letter in a label of 12 pixels, in a wide font (pixels)
 _LINES = 12  # the largest number of lines of a label
-_PARTS = {"": "", "index": ", in % of the row", "columns": ", in % of the column", "all": ", in % of all"}
+_PARTS = {"": "", "index": ", in % of the row", "columns": ", in % of the column", "all": ", in % of all cells"}
 
 
 class Order(StrEnum):
