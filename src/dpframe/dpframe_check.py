@@ -710,6 +710,8 @@ class Check:
         if certificate["certificate"] != 2 or certificate["relation"] not in ("add-remove", "replace"):
             self.unknown.append("the version of the certificate, or its relation of neighbours")
             return
+        if "test" in certificate:
+            self.refused.append("it was made in a test, and its noise is not random")
         for name, part in (("questions", self.question), ("totals", self.total), ("mechanisms", self.mechanism)):
             for i, stated in enumerate(certificate[name]):
                 self.tried(stated.get("id", f"{name}[{i}]"), part, stated)

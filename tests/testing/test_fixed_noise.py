@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe import errors, testing
+from dpframe import dpframe_check, errors, testing
 from dpframe.noise import bits
 from dpframe.release import run
 
@@ -162,3 +162,26 @@ def test_a_release_says_that_its_noise_was_fixed(tmp_path):
         assert "protects nobody" in release.report().to_dict()["test"]
     real = visits(testing.budget())
     assert "protects nobody" not in repr(real) + real.report().to_json()
+
+
+def test_no_certificate_of_fixed_noise_is_proved():
+    """Neither that of a release, nor that of a night of a series."""
+    rows = pl.DataFrame({"id": [1, 1, 2]})
+
+    def certificates():
+        budget = testing.budget()
+        people = rows.dp(unit="id", budget=budget)
+        series = budget.series("visits", "1d", 4, epsilon=1, unit_periods=1)
+        return [
+            people.count(max_rows=2).release(epsilon=0.5).certificate(),
+            series.add(people.count(max_rows=2), "2026-01-01").certificate(),
+        ]
+
+    with testing.fixed_noise(7):
+        fixed = certificates()
+    real = certificates()
+    assert [dpframe_check.Check(one).verdict for one in real] == ["PROVED"] * 2
+    for one in fixed:
+        check = dpframe_check.Check(one)
+        assert check.verdict == "REFUSED"
+        assert "does not follow: it was made in a test" in check.text

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dpframe.budget import Loss, Normal, Receipt
+from dpframe.noise import bits
 from dpframe.plan import Question, asked
 from dpframe.release.certificate.adding_up import charge_facts, composition
 from dpframe.release.certificate.measures import Stated, stated_mechanisms, stated_read
@@ -18,9 +19,11 @@ VERSION = 2
 
 
 def charged_facts(receipt: Receipt, accountant: str, name: str | None, data: bytes) -> dict[str, Any]:
-    """What is known after the charge: its entry in the ledger, and the stored answer."""
+    """What is known after the charge: its entry in the ledger, the stored answer, and whether the noise was fixed."""
     entry = {"number": receipt.number, "hash": receipt.hash, "previous": receipt.previous}
-    return {"ledger": {**entry, "accountant": accountant, "name": name}, "answer": hashlib.sha256(data).hexdigest()}
+    test = {"test": "the noise was fixed"} if bits.are_told() else {}
+    answer = hashlib.sha256(data).hexdigest()
+    return {"ledger": {**entry, "accountant": accountant, "name": name}, "answer": answer, **test}
 
 
 class Chosen(Protocol):
