@@ -319,7 +319,7 @@ def test_nothing_is_told_but_answers_and_they_cost_what_is_charged(name):
 
     Where the first pair uses less than half of the charge, more are drawn until one uses more.
     """
-    asked = cases(name)[list(QUESTIONS).index(name) % 3 :: 3]
+    asked = cases(name)[list(QUESTIONS).index(name) % 3 :: 3] or cases(name)[:1]
     most = max(held(name, *case, pairs=1) for case in asked)
     assert most > 0.5 or any(held(name, *case, pairs=4) > 0.5 for case in cases(name)), "the check has no power here"
 
