@@ -9,7 +9,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnknownColumn
-from dpframe.release.kinds.synthesis.rows import linked
+from dpframe.release.kinds.synthesis.row_layout import linked
 
 PRICE = {"epsilon": 30.0, "delta": 1e-6}
 FROM, TO = dt.datetime(2026, 3, 1), dt.datetime(2026, 5, 1)

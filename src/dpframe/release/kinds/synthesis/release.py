@@ -27,7 +27,7 @@ from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.synthesis.fit import Measured, fitted, together
 from dpframe.release.kinds.synthesis.model import summed
 from dpframe.release.kinds.synthesis.rounds import Exact, Settings, TableRounds, measured_and_fitted
-from dpframe.release.kinds.synthesis.rows import RowLayout
+from dpframe.release.kinds.synthesis.row_layout import RowLayout
 from dpframe.release.pricing import EpsilonFromRho, Gaussian, Noise, NoisePlan, Price, Rule, check_shared
 from dpframe.release.shown import Record, Release, Released, distances_chart, error_table, read_look
 from dpframe.release.stored import Answer
