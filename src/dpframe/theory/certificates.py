@@ -95,6 +95,11 @@ class _Chain:
         self._totals = {total["id"]: total for total in certificate["totals"]}
         self._metric: Metric = UnitDistance() if self._relation == "add-remove" else ExchangedUnitDistance()
 
+    @property
+    def _joining(self) -> _Chain:
+        """The same, where a unit joins or leaves."""
+        return _Chain({**self._facts, "relation": "add-remove"})
+
     # Sensitivities
 
     def sensitivity(self, name: str) -> Sensitivity:
@@ -128,8 +133,8 @@ class _Chain:
         """One integer of a range for each unit and group."""
         groups, size, most = total["limits"]["groups"], max(abs(low), abs(high)), None
         if total.get("factor"):  # a product, at most so many times the size of its other factor
-            factor, joining = total["factor"], _Chain({**self._facts, "relation": "add-remove"})
-            sizes = math.floor(joining.sensitivity(factor["of"]).exact_l1 * number(factor["scale"]))
+            factor = total["factor"]
+            sizes = math.floor(self._joining.sensitivity(factor["of"]).exact_l1 * number(factor["scale"]))
             most = factor["times"] * (sizes + factor["off"] * groups)
         whole = groups * size if most is None else min(groups * size, most)
         swing = max(high, 0) - min(low, 0)
@@ -174,6 +179,11 @@ class _Chain:
         domain = _REAL if real else _NUMBERS
         return Transformation(_TABLES, self._metric, domain, metric, _not_run, lambda d_in: _times(length, d_in))
 
+    def pure(self, length: Fraction | int, scale: Fraction | int, *, real: bool = True) -> Measurement:
+        """Laplace noise on numbers that one unit moves by this length in L1."""
+        chain = self.transformed(Fraction(length), L1Distance(), real=real)
+        return _then(chain, laplace(*chain.output_space, scale=scale))
+
     def mechanism(self, facts: Facts) -> Measurement:
         """The chain of one mechanism."""
         law = facts["law"]
@@ -183,8 +193,7 @@ class _Chain:
 
     def laplace(self, facts: Facts) -> Measurement:
         """Noise of scale 1 on what is measured, divided by its own scale."""
-        chain = self.transformed(self._in_scales(facts), L1Distance(), real=facts["law"] == "laplace")
-        return _then(chain, laplace(*chain.output_space, scale=1))
+        return self.pure(self._in_scales(facts), 1, real=facts["law"] == "laplace")
 
     def _in_scales(self, facts: Facts) -> Fraction:
         """How far one unit moves what is measured, in units of its scale. A rest costs nothing beside its groups."""
@@ -195,15 +204,7 @@ class _Chain:
         if "missing" not in facts:
             return (2 if pair else 1) * l1 / scale
         rows = self._totals[pair[0]]
-        one = 2 ** rows["fraction"]
-        alone = change(
-            groups=rows["limits"]["groups"],
-            total=rows["limits"]["rows"],
-            cell=rows["limits"]["rows_per_group"],
-            swing=rows["limits"]["rows_per_group"],
-            relation="add-remove",
-            cells=rows["cells"],
-        )
+        one, alone = 2 ** rows["fraction"], self._joining.limited({**rows, "fraction": 0}, 1, 1)
         rounding = Fraction(3 * alone.l0 if one > 1 else 0)
         joint = (2 if self._relation == "replace" else 1) * (alone.exact_l1 * int(one) + rounding)
         sums = self._totals[total]
@@ -228,10 +229,9 @@ class _Chain:
 
     def window(self, facts: Facts) -> Measurement:
         """Noise from one window, whose norm is the largest entry of one unit."""
-        cell = _Chain({**self._facts, "relation": "add-remove"}).sensitivity(*facts["of"]).exact_linf
+        cell = self._joining.sensitivity(*facts["of"]).exact_linf
         units = 2 if self._relation == "replace" else 1
-        chain = self.transformed(units * cell, L1Distance(), real=True)
-        return _then(chain, laplace(*chain.output_space, scale=number(facts["scale"])))
+        return self.pure(units * cell, number(facts["scale"]))
 
     def joint(self, facts: Facts) -> Measurement:
         """Noise that several totals share: see `formulas.loss.joint_scale`."""
@@ -245,8 +245,7 @@ class _Chain:
             of_units = total["kind"] in ("units", "unit_sum")
             rows = self.per_unit(total, -1, 1) if of_units else self.places(total)
             length = max(map(abs, ends)) * rows.exact_l1
-        chain = self.transformed(length, L1Distance(), real=True)
-        return _then(chain, laplace(*chain.output_space, scale=number(facts["scale"])))
+        return self.pure(length, number(facts["scale"]))
 
     def choice(self, facts: Facts) -> Measurement:
         """Choices among candidates, one after the other.
@@ -267,9 +266,7 @@ class _Chain:
 
     def optimal(self, facts: Facts) -> Measurement:
         """The decisions of the optimal rule, each of ε' = 1/scale, without their δ."""
-        bound = self.sensitivity(*facts["of"])
-        chain = self.transformed(Fraction(bound.l0), L1Distance(), real=False)
-        return _then(chain, laplace(*chain.output_space, scale=number(facts["scale"])))
+        return self.pure(self.sensitivity(*facts["of"]).l0, number(facts["scale"]), real=False)
 
     # Composition
 
@@ -381,19 +378,14 @@ def _approximate(part: Measurement, slack: Fraction) -> Measurement:
 
 def _with_delta(part: Measurement, delta: Fraction) -> Measurement:
     """A mechanism that holds but with a further probability δ, in which a key is shown that one unit is alone with."""
-    measure = part.output_measure
-    if isinstance(measure, Approximate):
-        return Measurement(
-            part.input_domain,
-            part.input_metric,
-            measure,
-            part.function,
-            lambda d_in: (part.exact_map(d_in)[0], part.exact_map(d_in)[1] + delta),
-        )
-    inner = Approximate(measure)
-    return Measurement(
-        part.input_domain, part.input_metric, inner, part.function, lambda d_in: (part.exact_map(d_in), delta)
-    )
+    inner = part.output_measure
+    measure = inner if isinstance(inner, Approximate) else Approximate(inner)
+
+    def privacy_map(d_in: object) -> tuple[Any, Fraction]:
+        loss, own = part.exact_map(d_in) if measure is inner else (part.exact_map(d_in), Fraction(0))
+        return loss, own + delta
+
+    return Measurement(part.input_domain, part.input_metric, measure, part.function, privacy_map)
 
 
 def _then(chain: Transformation, noise: Measurement) -> Measurement:
