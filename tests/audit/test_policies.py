@@ -105,7 +105,7 @@ FREE = {
     "height",
     "what is asked of values that are clipped already": "points q k ddof percentiles aggfunc workload rows margins "
     "normalize subtotals underflow overflow bins labels right include_lowest narrow other named aggregates features "
-    "conditions equal",
+    "conditions equal per_unit",
     "a step on cells that are clipped already": "value dtype how",
     "an upper bound stays: see test_limits_that_are_chosen": "limits",
     "a table that the caller made up": "table",
