@@ -430,7 +430,7 @@ ROUTES = {
     "rewritten over": lambda f: f.with_columns(spend=dp.col("spend") + 0).rename({"spend": "x"}),
     "clip after": lambda f: f.clip("spend", lower=0).clip("spend", upper=10**9).rename({"spend": "x"}),
     "fill_null": lambda f: f.fill_null("spend", 7).fill_null("city", "Ulm").rename({"spend": "x"}),
-    "when": lambda f: f.with_columns(x=dp.when(dp.col("spend") > 100).then(10**6).otherwise(dp.col("spend"))),
+    "when": lambda f: f.with_columns(x=dp.when(~(dp.col("spend") <= 100)).then(10**6).otherwise(dp.col("spend"))),
     "filter": lambda f: f.filter(dp.col("spend") <= 100).rename({"spend": "x"}),
     "drop_nulls": lambda f: f.drop_nulls("spend").rename({"spend": "x"}),
     "select": lambda f: f.select("user", "spend", "sex").rename({"spend": "x"}),

@@ -92,6 +92,8 @@ def _reference(rows):
             "max": max(x, default=None),
             "first": _extreme(mine, "t", last=False),
             "last": _extreme(mine, "t", last=True),
+            "ever": max((int(row["b"]) for row in mine if row["b"] is not None), default=None),
+            "always": min((int(row["b"]) for row in mine if row["b"] is not None), default=None),
         }
     return made
 
@@ -103,6 +105,7 @@ def _drawn(rng):
             "x": rng.choice([*HARD, rng.gauss(0, 1), rng.gauss(0, 1e6)]),
             "i": rng.choice([None, rng.randint(-5, 5), rng.randint(-(2**63), 2**63 - 1), 2**62, -(2**62)]),
             "t": rng.choice([None, 1, 2, 2, 3]),
+            "b": rng.choice([None, True, False]),
         }
         for _ in range(rng.randint(1, 30))
     ]
@@ -120,8 +123,10 @@ FEATURES = {
     "max": dp.max("x"),
     "first": dp.first("x", by="t"),
     "last": dp.last("x", by="t"),
+    "ever": dp.max("b"),
+    "always": dp.min("b"),
 }
-TYPES = {"u": pl.Int64, "x": pl.Float64, "i": pl.Int64, "t": pl.Int64}
+TYPES = {"u": pl.Int64, "x": pl.Float64, "i": pl.Int64, "t": pl.Int64, "b": pl.Boolean}
 
 
 @pytest.mark.parametrize("seed", range(15))

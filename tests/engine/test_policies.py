@@ -34,7 +34,7 @@ QUESTIONS = {
         max_rows=9, **{name: dp.sum(name, bounds=(-(2**31), 2**31)) for name in "aixy"}
     ),
     "nobody is beyond": lambda f: f.filter(
-        (c("a") > 8) | (c("x") > 127.5) | (c("i") < -5) | (c("y") > 3) | (c("d") > 1)
+        ~(c("a") <= 8) | ~(c("x") <= 127.5) | ~(c("i") >= -5) | ~(c("y") <= 3) | ~(c("d") <= 1)
     ).count(max_rows=9),
     "days and times": lambda f: f.with_columns(p=c("day").dt.year(), q=c("time").dt.ordinal_day()).agg(
         max_rows=9,

@@ -1,6 +1,7 @@
 """What fingers type from pandas and Polars is answered with the line to type here, by a typed error."""
 
 import contextlib
+import datetime as dt
 import inspect
 
 import pandas as pd
@@ -56,6 +57,7 @@ NAMES = {
     "f.sort_values": "sort that",
     "f.plot": ".release(epsilon=0.1).plot()",
     "g.size": ".count()",
+    "g.ols": "frame.partition('city', keys=[...])",
     "g.wage": ".mean('wage', bounds=(0, 100))",
     "q.table": ".release(",
     "q.relese": "'release'",
@@ -157,6 +159,11 @@ ASKED = {
     "f.agg(n=dp.count(), max_rows=1, epsilon=1)": ".release(epsilon=...)",
     "TABLE.dp.agg(['mean'], unit='user')": "mean(['x', 'y'])",
     "f.count(max_rows=dp.Auto())": "limits=dp.Auto()",
+    "f.bound(max_groups=3)": "group_by('city', max_groups=3)",
+    "dp.col('when').dt.truncate('1w', offset='-1d')": "+ dp.duration(days=1)).dt.truncate('1w') - dp.duration(days=1)",
+    "dp.sum('wage') / dp.count()": "fill_null('wage', 0)",
+    "dp.ratio(dp.sum('wage'), dp.count('wage'))": "dp.mean('wage')",
+    "dp.ratio(dp.sum('wage'), dp.count_units())": "per_unit(total=dp.sum('wage')).mean('total', bounds=(0, 100))",
     "TABLE.dp['wage']": "frame.mean('wage'",
     "TABLE.dp[['wage']]": "df.dp(unit='user_id')",
     "TABLE.wage.dp[0]": "df.dp(unit='user_id')",
@@ -178,6 +185,15 @@ def test_an_argument_from_elsewhere_is_answered_too(frame, typed):
     with pytest.raises(InvalidArgument) as caught:
         eval(typed, known)
     assert ASKED[typed] in str(caught.value)
+
+
+def test_a_column_of_texts_is_cast_before_it_is_compared_with_dates():
+    table = pd.DataFrame({"user": [1], "ts": pd.to_datetime(["2026-01-01"]), "day": ["2026-01-01"], "shop": ["a"]})
+    frame = table.dp(unit="user")
+    with pytest.raises(WrongType, match=r"The column holds texts: cast them before, dp.col\('x'\).cast\('date'\)"):
+        frame.filter(dp.col("day") >= dt.date(2026, 1, 1))
+    with pytest.raises(UnknownAttribute, match="join\\(other, on='day'\\)"):  # a text before a time
+        _ = frame.merge
 
 
 PEOPLE = pd.DataFrame(
