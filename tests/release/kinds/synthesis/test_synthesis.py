@@ -25,7 +25,7 @@ from dpframe.errors import (
     WrongType,
 )
 from dpframe.noise import bits
-from dpframe.release.kinds.synthesis import rows as rows_of_model
+from dpframe.release.kinds.synthesis import row_layout as rows_of_model
 from dpframe.release.kinds.synthesis.rounds import _Purse
 from strategies import bring
 
