@@ -107,7 +107,10 @@ class FrameMatrices(AskedFrame[Table_co]):
         max_rows: int | None = None,
         narrow: bool = False,
     ) -> MomentsQuery[MatrixRelease]:
-        """Correlation matrix of several columns; see `cov`."""
+        """Correlation matrix of several columns; see `cov`.
+
+        Input:  columns, bounds, max_rows, narrow: as in `cov`
+        """
         return self._matrix("corr", columns, bounds, max_rows, narrow)
 
     def ols(
