@@ -53,7 +53,7 @@ class Query(NoNumber, Expects[Table_co]):
         >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
         >>> query = frame.clip("spend", 0, 10).sum("spend", max_rows=2)
         >>> print(str(query.explain()).splitlines()[0])
-        Neighbouring tables: one unit 'user' joins or leaves (add-remove).
+        Neighbouring tables: one unit 'user' joins or leaves (add-remove). Rows with no 'user' are not counted.
         """
         why = derivation(self._question, may_be_scaled(self._question))
         return replace(why, work=engine.work_in_words(self._question, answer_kind(self._question).queries))
