@@ -278,6 +278,13 @@ def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
     whole, cell, swing = rows * size * fine, k * size * fine, k * width * fine
     if kind == "choice":  # rows that enter or leave a group: of two units, all rows of both
         swing = 2 * cell
+    if kind == "sum_of_pair":
+        (first, count), centre = (totals[name] for name in stated["of"]), stated["centre"]
+        alike = all((one.unit, one.stated["question"]) == (unit, stated["question"]) for one in (first, count))
+        kinds = first.stated["kind"] == "sum" and count.stated["kind"] in ("rows", "values")
+        fits = alike and kinds and not first.stated.get("one_row") and type(centre) is int
+        require(fits, "no sum and count of the same rows")
+        require([low, high] == [end + centre for end in first.stated["range"]], "its range is not that of its sum")
     if kind == "sum_of_pair" and fine > 1:  # S + c·V, each with the largest roundings that the format allows
         off = max(abs(end) for end in totals[stated["of"][0]].stated["range"]) + 1 + 2 * abs(stated["centre"])
         whole, cell, swing = whole + groups * off, cell + off, swing + 2 * off
@@ -417,6 +424,7 @@ def losses_of(mechanism: Json, totals: Totals) -> Losses:
     require("rest" not in mechanism or law in NOISE, "this law has no noise on what is suppressed")
     require("common" not in mechanism or law == "gaussian", "this law has no noise that groups share")
     require("finds" in mechanism or law not in KEYS, "no rule counts the keys that it finds")
+    require(law != "gaussian_rounds" or total.stated["kind"] == "key_weights", "rounds are about weights of keys alone")
     if law == "none":
         require(not moved.l1, "one unit moves a total that gets no noise")
         return pure(Fraction(0), law)
@@ -459,7 +467,7 @@ def pair_moves(mechanism: Json, read: Sequence[Total]) -> Fraction:
     counted = {*count.stated.get("present", ())} <= {*total.stated["present"]}  # V counts each row that has a part in S
     require(same and kinds and counted and is_whole(weight) and weight <= size, "no sum and count of the same rows")
     if not rows:
-        return 2 * Fraction(total.reach.l1)
+        return 2 * Fraction(max(total.reach.l1, weight * count.reach.l1 if total.stated.get("one_row") else 0))
     (every,), missing = rows, number(mechanism["missing"])
     alike = every.stated["kind"] == "rows" and every.stated["fraction"] in (0, fine) and "rest" not in mechanism
     require(alike and missing > 0, "no count of all rows beside that of the values")
@@ -481,7 +489,10 @@ def normal_cost(mechanism: Json, total: Total, groups: int | None = None) -> Fra
         spread = [(squares, l1 if "finds" in mechanism else 0)]
         spread += [(j * linf**2, l1 - j * linf) for j in range(full + 1)]
         return max(Fraction(x) / scale**2 + Fraction(y**2) / number(mechanism["rest"]) ** 2 for x, y in spread)
-    if groups is not None:  # blocks of a tree may be those of two units
+    in_groups = (
+        total.stated["kind"] not in OWN_CELLS and total.stated.get("before") is None
+    )  # not those of another grid
+    if groups is not None and in_groups:  # blocks of a tree may be those of two units
         squares = min(squares, groups * linf**2 * (2 if total.stated["kind"] == "tree" else 1))
     return Fraction(squares) / scale**2
 
@@ -777,8 +788,9 @@ class Check:
             require(is_whole(own, 0), "its limits are at no place of its question's own limits")
             limits = question["own_limits"][own]["limits"]
         unit = limits_of(limits, rows, None if leaves else cells, enforced="columns" in self.certificate["unit"])
+        require(leaves is None or cells is not None, "groups that are found in the data are no leaves")
         if leaves is not None:  # a node has at most so many leaves of those groups that limits are enforced in
-            whole = kind in ("rows", "sum") and is_whole(leaves) and stated["cells"] * leaves >= (cells or 1)
+            whole = kind in ("rows", "sum") and is_whole(leaves) and stated["cells"] * leaves >= cells
             require(whole, "its nodes have too few leaves for all groups")
             each = min(unit.rows_per_group * min(unit.groups, leaves), unit.rows)
             unit = Limits(unit.groups, each, min(unit.rows, unit.groups * each))
@@ -835,7 +847,8 @@ class Check:
             if total is None:
                 raise Unknown("keys by a total of which nothing is known")
             require(is_whole(finds["least"], 0), "the number that no group is released with is below 0")
-            require(finds["delta"] is not None or shared, "the δ of keys is not counted")
+            counted = finds["delta"] is not None or (shared and mechanism["law"] == "gaussian")
+            require(counted, "the δ of keys is not counted")
             if finds["delta"] is not None:  # else it is a part of the composition
                 self.follows(
                     f"δ of the keys that {mechanism['id']} finds", keys_delta(mechanism, total), finds["delta"]

@@ -192,6 +192,41 @@ FORGED = {
     "a pair by normal noise": _forged(
         [ROWS, SUM], [_noise("m0", "s t0", "2/1", "gaussian", {"weight": 1}, rho="1/1")], **IN_RHO
     ),
+    "keys of a second question, whose chance nobody counts": _forged(
+        [OPEN, {**OPEN, "id": "t1", "question": 1}],
+        [NORMAL, _noise("m1", "t1", "2/1", more={"finds": {**THRESHOLD["finds"], "threshold": 1}}, epsilon="1/1")],
+        **{**BESIDE, "questions": [FOUND, FOUND], "charge": {"epsilon": "2/1", "delta": "1/1000"}},
+    ),
+    "rounds of what is no weight of keys": _forged(
+        [{**OPEN, "one": 1, "most": 1}],
+        [_noise("m0", "t0", "100/1", "gaussian_rounds", {"thresholds": [800], "finds": FINDS}, rho="1/4")],
+        questions=[{**FOUND, "limits": {"groups": 2, "rows_per_group": 50, "rows": None}}],
+        composition={"rule": "rho"},
+        charge={"rho": "1/4", "delta": FINDS["delta"]},
+    ),
+    "leaves of groups that are found": _forged(
+        [_total(cells=1, leaves=1)],
+        [_noise("m0", "t0", "3/1", more={"finds": {"least": 0, "delta": "1/1000", "threshold": 100}}, epsilon="1/1")],
+        questions=[{**FOUND, "limits": {"groups": 2, "rows_per_group": 3, "rows": None}}],
+        charge={"epsilon": "1/1", "delta": "1/1000"},
+    ),
+    "a sum without noise that follows from a pair": _forged(
+        [SUM, ROWS, _total("sum_of_pair", "p", of=["s", "t0"], centre=0, range=[0, 0])],
+        [
+            *(_noise(f"m{i}", of, "4/1", epsilon="1/2") for i, of in enumerate(["s", "t0"])),
+            _noise("m2", "p", "1/1", "none", epsilon="0/1"),
+        ],
+    ),
+    "a histogram beside a threshold on few groups": _forged(
+        [_total("units", cells=None), _total("histogram", "h", cells=1, most=1)],
+        [
+            _noise("m0", "t0", "40/1", "gaussian", {"finds": {"least": 0, "delta": None, "threshold": 122}}),
+            _noise("m1", "h", "5/2", "gaussian"),
+        ],
+        questions=[{**FOUND, "limits": {"groups": 1, "rows_per_group": 1, "rows": 1}}],
+        composition={**BESIDE["composition"], "delta": "27/20000"},
+        charge={"epsilon": "1/1", "delta": "27/20000"},
+    ),
     "a rest that costs nothing": _forged([ROWS], [{**LAPLACE, "rest": "1/1"}]),
     "a rest of what decides": _forged(
         [OPEN], [{**LAPLACE, "rest": "2/1", "finds": {**FINDS, "threshold": 100}}], **KEYS_FOUND
