@@ -174,12 +174,12 @@ class Query(NoNumber, Expects[Table_co]):
                 quantiles: half of a quantile's price pays for its interval, which then holds whatever the values are;
                 covers: "noise" for intervals of the number without noise, or "population" for the number of the
                 population that these people are drawn from at random; by default "noise", and "population" where all
-                numbers are rates of people with one row in a group. Counts, sums, means, ratios, variances,
-                covariances and correlations have the second. Where people may have several rows or values other than 0
-                and 1, a part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation;
-                fill: with True, numbers that noise hides altogether are shown and not missing, see `Release.fill`;
-                spender, purpose: who pays and what for, for caps and history; supersedes: the name of a release that
-                this one corrects, which stays paid; because: the reason, which the statement has
+                numbers are rates of people with one row in a group. Counts, sums, means, ratios, variances, covariances
+                and correlations have the second. Where people may have several rows or values other than 0 and 1, a
+                part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation; fill:
+                with True, numbers that noise hides altogether are shown and not missing, see `Release.fill`; spender,
+                purpose: who pays, and what for; supersedes: a release that this one corrects, which stays paid;
+                because: the reason, which the statement has
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
@@ -197,10 +197,9 @@ class Query(NoNumber, Expects[Table_co]):
         check_flags("fill= is True or False: whether numbers that noise hides altogether are shown.", fill)
         corrects, retry = read_correction(name, supersedes, because), _read_retry(on_pending)
         answer: Release[Table_co] = release(question, budget, price, corrects, name=name, refresh=refresh, retry=retry)
-        if not isinstance(answer, Release):  # other kinds have intervals of their noise alone, and hide no number
-            return answer if ci is None else answer.with_ci(ci)
-        answer = answer if ci is None else answer.with_ci(ci, covers)
-        return answer.fill() if fill else answer
+        if ci is not None:
+            answer = answer.with_ci(ci, covers) if isinstance(answer, Release) else answer.with_ci(ci)
+        return answer.fill() if fill and isinstance(answer, Release) else answer  # other kinds hide no number
 
     def tune(
         self,

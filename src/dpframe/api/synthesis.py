@@ -38,6 +38,7 @@ from dpframe.plan import (
     ticks,
     when,
 )
+from dpframe.plan.columns import Limits
 from dpframe.plan.declared import check_fact, limits_of
 from dpframe.plan.statistics import Count
 from dpframe.plan.steps import Step, combine, rewrites, source_of
@@ -142,29 +143,8 @@ class FrameSynthesis(AskedFrame[Table_co]):
         """
         names = self._columns(columns)
         typed = _Typed.read(names, keys, bins, bounds, nulls).completed(self._step.table)
-        limits = limits_of(read_limits(max_rows), self._step.table)
-        same = _same(per_unit, names)
-        step, added, linked = self._step, dict[str, Key](), None
-        if same is not None:
-            step, name, numbers = _with_rows_per_unit(step, typed, limits.max_rows)
-            added, linked = {name: numbers}, LinkedRows(name, _ids(self._step), same)
-        step, synthetic, levels, hints = _coded(step, self._step, names, typed)
-        target = None if for_model is None else read_name(for_model, "synthesize: for_model=")
-        if target is not None and target not in names:
-            raise InvalidArgument(f"synthesize: for_model= names {target!r}, which is none of {', '.join(names)}.")
-        question = Synthesis(
-            step,
-            (*names, *added, *hints),
-            Keys((*levels, *added.values(), *hints.values())),
-            limits,
-            (),
-            verb=f"synthesize([{', '.join(map(repr, names))}], {{limit}})",
-            workload=_workload(workload, (*names, *added), target),
-            columns=synthetic,
-            target=target,
-            rows=_read_rows(rows),
-            linked=linked,
-        )
+        asked = _Asked(typed, _same(per_unit, names), workload, _target(for_model, names), _read_rows(rows))
+        question = _question(self._step, asked, limits_of(read_limits(max_rows), self._step.table))
         return SynthesisQuery(Query(question, self._budget))
 
     def _columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -263,6 +243,47 @@ def _same(per_unit: object, names: tuple[str, ...]) -> tuple[str, ...] | None:
     if unknown := [name for name in same if name not in names]:
         raise InvalidArgument(f"synthesize: per_unit= names {unknown[0]!r}, which is none of {', '.join(names)}.")
     return same
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What was typed: columns, those that are the same in all rows of a unit, tables, the column of a model, rows."""
+
+    typed: _Typed
+    same: tuple[str, ...] | None
+    workload: str | Sequence[tuple[str, ...]]
+    target: str | None
+    rows: int | None
+
+
+def _question(step: Step, asked: _Asked, limits: Limits) -> Synthesis:
+    typed, names = asked.typed, asked.typed.names
+    source, added, linked = step, dict[str, Key](), None
+    if asked.same is not None:
+        step, name, numbers = _with_rows_per_unit(step, typed, limits.max_rows)
+        added, linked = {name: numbers}, LinkedRows(name, _ids(source), asked.same)
+    step, synthetic, levels, hints = _coded(step, source, names, typed)
+    return Synthesis(
+        step,
+        (*names, *added, *hints),
+        Keys((*levels, *added.values(), *hints.values())),
+        limits,
+        (),
+        verb=f"synthesize([{', '.join(map(repr, names))}], {{limit}})",
+        workload=_workload(asked.workload, (*names, *added), asked.target),
+        columns=synthetic,
+        target=asked.target,
+        rows=asked.rows,
+        linked=linked,
+    )
+
+
+def _target(for_model: str | None, names: Sequence[str]) -> str | None:
+    """The column that a model is to predict. Errors: InvalidArgument if there is none of this name."""
+    target = None if for_model is None else read_name(for_model, "synthesize: for_model=")
+    if target is not None and target not in names:
+        raise InvalidArgument(f"synthesize: for_model= names {target!r}, which is none of {', '.join(names)}.")
+    return target
 
 
 def _with_rows_per_unit(step: Step, typed: _Typed, most: int | None) -> tuple[Step, str, Key]:
