@@ -168,6 +168,7 @@ def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
     The two errors of any test lie above two lines with a corner at 1/(1 + e^ε) for both. The curve of μ is convex and
     symmetric with P[N ≥ μ/2] in its middle: it is below the lines if its middle is below the corner.
     """
+    require(mu_squared >= 0, "μ² is below 0")
     return epsilon == 0 or normal_tail(root(mu_squared) / 2).high <= (1 / (1 + exp(epsilon))).low
 
 
@@ -293,7 +294,8 @@ def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
         other = totals[factor["of"]]
         alike = (other.unit, other.stated["question"]) == (unit, stated["question"]) and other.vector is not None
         sound = other.stated["kind"] in ("rows", "values", "sum") and is_whole(factor["times"], 0)
-        require(alike and sound and is_whole(factor["off"], 0), "its other factor is not about the same rows")
+        sound = sound and is_whole(factor["off"], 0) and number(factor["scale"]) >= 0
+        require(alike and sound, "its other factor is not about the same rows")
         sizes = reach_of(other.vector or Vector(0, 0, 0, 0), other.stated["cells"], replace=False).l1
         sums = math.floor(sizes * number(factor["scale"])) + factor["off"] * groups
         whole = min(whole, factor["times"] * sums)
@@ -469,7 +471,9 @@ def pair_moves(mechanism: Json, read: Sequence[Total]) -> Fraction:
     if not rows:
         return 2 * Fraction(max(total.reach.l1, weight * count.reach.l1 if total.stated.get("one_row") else 0))
     (every,), missing = rows, number(mechanism["missing"])
-    alike = every.stated["kind"] == "rows" and every.stated["fraction"] in (0, fine) and "rest" not in mechanism
+    is_exact = total.unit.rows >= total.unit.groups * total.unit.rows_per_group  # no row has a part of 1 for its weight
+    alike = every.stated["fraction"] == fine or (is_exact and every.stated["fraction"] == 0)
+    alike = alike and every.stated["kind"] == "rows" and "rest" not in mechanism
     require(alike and missing > 0, "no count of all rows beside that of the values")
     whole: Exact = total.unit.rows * 2**fine + (2 * total.unit.groups if fine else 0)
     return max(number(mechanism["scale"]) / missing, 2 * size) * whole * (2 if total.replace else 1)
@@ -483,16 +487,15 @@ def normal_cost(mechanism: Json, total: Total, groups: int | None = None) -> Fra
     """
     scale, (_, l1, squares, linf) = number(mechanism["scale"]), total.reach
     if "common" in mechanism:
+        require("rest" not in mechanism, "no rest has noise that groups share")
         return shared_cost(mechanism, total)
     if "rest" in mechanism:
         full = few(l1 // linf) if l1 else 0
         spread = [(squares, l1 if "finds" in mechanism else 0)]
         spread += [(j * linf**2, l1 - j * linf) for j in range(full + 1)]
         return max(Fraction(x) / scale**2 + Fraction(y**2) / number(mechanism["rest"]) ** 2 for x, y in spread)
-    in_groups = (
-        total.stated["kind"] not in OWN_CELLS and total.stated.get("before") is None
-    )  # not those of another grid
-    if groups is not None and in_groups:  # blocks of a tree may be those of two units
+    is_grouped = total.stated["kind"] not in OWN_CELLS and total.stated.get("before") is None
+    if groups is not None and is_grouped:  # blocks of a tree may be those of two units
         squares = min(squares, groups * linf**2 * (2 if total.stated["kind"] == "tree" else 1))
     return Fraction(squares) / scale**2
 
@@ -616,7 +619,7 @@ def keys_delta(mechanism: Json, total: Total) -> Interval | Fraction:
         return 1 - (1 - start) ** groups if groups < 1000 else 1 - Interval(1 - start) ** groups
     if mechanism["law"] == "gaussian_rounds":
         # After j rounds a key of one unit has at most j·one, and noise that is normal but for j roundings by 1/2.
-        scale, one, delta = number(mechanism["scale"]), total.stated["one"], Interval(0)
+        scale, one, delta = number(mechanism["scale"]), total.stated["one"] + rule["least"], Interval(0)
         for j, threshold in enumerate(mechanism["thresholds"], 1):
             tail = normal_tail((threshold - j * one - Fraction(j, 2)) / (scale * root(j)))
             delta = delta + (1 - (1 - tail) ** total.stated["most"])
@@ -889,6 +892,7 @@ class Check:
         if rule == "epsilon":
             spent["epsilon"] = self.summed("epsilon")
         elif rule in ("gaussian", "threshold_beside_noise"):
+            require(number(stated["epsilon"]) >= 0, "a part of ε is below 0")
             spent["epsilon"] = number(stated["epsilon"]) + self.summed("epsilon", normal=False)
             self.follows("δ of the normal noise", self.normal(stated), stated["delta"])
             spent["delta"] = keys + number(stated["delta"])

@@ -217,6 +217,46 @@ FORGED = {
             _noise("m2", "p", "1/1", "none", epsilon="0/1"),
         ],
     ),
+    "a part of ε below 0": _forged(
+        [ROWS],
+        [_noise("m0", "t0", "1/5", epsilon="10/1")],
+        composition={"rule": "gaussian", "epsilon": "-10/1", "delta": "0/1"},
+        charge=FREE,
+    ),
+    "a square below 0 pays for another": _forged(
+        [ROWS, _total("sum", "s", range=[0, 0])],
+        [_noise("m0", "t0", "1/10", "gaussian"), _noise("m1", "s", "1/1", "none", mu_squared="-100000/1")],
+        composition={"rule": "mu_squared"},
+        charge={"rho": "0/1", "delta": "0/1"},
+    ),
+    "a factor of a negative scale": _forged(
+        [
+            ROWS,
+            {**PRODUCTS, "range": [0, 1000], "factor": {**PRODUCTS["factor"], "scale": "-100/1"}, "sensitivity": {}},
+        ],
+        [_noise("m0", "t0", "1/100", epsilon="200/1"), _noise("m1", "p", "3/1")],
+        charge=FREE,
+    ),
+    "rounds of keys with a least number": _forged(
+        [KEYS],
+        [_noise("m0", "t0", "1000/1", "gaussian_rounds", {"thresholds": [8000], "finds": {**FINDS, "least": 9000}})],
+        questions=[FOUND],
+        composition={"rule": "rho"},
+        charge={"rho": "1/2", "delta": FINDS["delta"]},
+    ),
+    "a rest beside noise that groups share": _forged(
+        [ROWS], [_noise("m0", "t0", "10/1", "gaussian", {"common": "1/1", "rest": "1/1000000"})], **IN_RHO
+    ),
+    "a number of rows in other units than its values": _forged(
+        [
+            ROWS,
+            _total("sum", "s", range=[0, 1], fraction=10, present=["x"]),
+            _total("values", "v", range=[0, 1], fraction=10, present=["x"]),
+        ],
+        [_noise("m0", "s v t0", "6144/1", more={"weight": 1, "missing": "3072/1"})],
+        questions=[{**QUESTION, "limits": {"groups": 2, "rows_per_group": 2, "rows": 3}}],
+        charge={"epsilon": "101/100", "delta": "0/1"},
+    ),
     "a histogram beside a threshold on few groups": _forged(
         [_total("units", cells=None), _total("histogram", "h", cells=1, most=1)],
         [
