@@ -215,8 +215,8 @@ class Expects(Hints, Generic[Table_co]):
         errors = []
         columns = self._noisy_columns(price, noise)
         for name, output in (column for column in columns if of in (None, column[0])):
-            first = output.noise(output.totals[0][1])
-            scale = first.scale * float(first.allotment.total.unit)
+            first = output.noise(output.total)
+            scale = first.scale * float(first.total.unit)
             error = estimator_of(output).expected_error(output, alpha, values)
             errors.append((name, output.formula.value, first.label, scale, error))
         return errors

@@ -107,7 +107,7 @@ def check_cells(question: Question, *, margins: bool, parts: bool) -> None:
         return
     if parts and output.formula is Formula.MEAN:
         raise UnsupportedOperation("crosstab: normalize= gives parts of counts and sums; means have none.")
-    total = output.totals[0][1]
+    total = output.total
     alone = 1 in (question.limits.max_groups, question.limits.max_rows) and not question.undecided
     if output.formula not in (Formula.COUNT, Formula.SUM, Formula.MEAN) or total.of_different_values:
         raise UnsupportedOperation(

@@ -157,7 +157,7 @@ class Column:
     @property
     def is_text(self) -> bool:
         """Whether its values are texts, which are keys more often than times are."""
-        return kind(self.domain.dtype) is Kind.STRING
+        return self.kind is Kind.STRING
 
     @property
     def listed(self) -> ColumnDomain:

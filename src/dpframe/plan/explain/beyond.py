@@ -20,7 +20,6 @@ from dpframe.plan.steps.combine import Join
 from dpframe.plan.totals import Total, TotalKind, in_ticks
 
 _TOTALS = (Formula.COUNT, Formula.SUM, Formula.MISSING)
-_OF_UNITS = (TotalKind.UNITS, TotalKind.UNIT_SUM)  # the rows of a unit in a group count together
 _NAMED = 6  # columns that a sentence names
 _ONE = Limits(1).typed
 
@@ -51,7 +50,7 @@ def beyond(question: Question) -> tuple[Beyond, ...]:
             Beyond("the rows", limits, total=True) for limits in filter(None, (_binding(question, t) for t in made))
         ]
     for output in question.outputs:
-        limits = _binding(question, output.totals[0][1])
+        limits = _binding(question, output.total)
         aggregate = aggregates.get(output.name)
         clipped = () if aggregate is None or output.formula is Formula.CDF else tuple(_clipped(aggregate, table))
         columns = (*question.group_columns, *(c for _, total in output.totals for c in total.columns))
@@ -71,7 +70,7 @@ def _binding(question: Question, total: Total) -> str:
         for limit in (limits.max_groups, limits.max_rows_per_group)
     )
     groups = None if groups is not None and groups >= cells else groups
-    if total.kind not in _OF_UNITS:
+    if not total.of_units:
         return Limits(limits.max_rows, groups, rows).typed
     return Limits(limits.max_rows if grouped and groups is None and most < cells else None, groups).typed
 

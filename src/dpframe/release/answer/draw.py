@@ -57,9 +57,7 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
     rest = [noise for noise in plan.noises if noise.total.collects]
     noises = {noise.total.key: noise for noise in plan.noises}
     pairs = [(noises[allotment.total.key], values) for allotment, values in question.with_followed(raw.values)]
-    noisy = _with_noise(
-        [(n, totals) for n, totals in pairs if n.adds and n.tree is None and not n.allotment.total.of_influence]
-    )
+    noisy = _with_noise([(n, totals) for n, totals in pairs if n.adds and n.tree is None and not n.total.of_influence])
     choices = {noise: counts for noise, counts in pairs if isinstance(counts, PlaceCounts)}
     if plan.decided_by is not None:
         exact = {noise.total.key: totals for noise, totals in pairs}
@@ -289,7 +287,7 @@ def _with_joint_noise(totals: Sequence[tuple[Joint, Noise, WideIntegers]]) -> di
         vectors = plus(exact, law.drawn(law.steps, law.cells, len(first)))
         for place, (own, noise, _) in enumerate(members):
             up = vectors[:, place] if own.factor > 0 else -vectors[:, place]
-            noisy[noise.allotment.total.key] = fit(_nearest(up, abs(own.factor)).astype(object))
+            noisy[noise.total.key] = fit(_nearest(up, abs(own.factor)).astype(object))
     return noisy
 
 

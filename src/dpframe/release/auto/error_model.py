@@ -153,10 +153,7 @@ class Expected:
                 (
                     kind,
                     plan,
-                    {
-                        n.allotment.total.key: self._factor(n, own.get(n.allotment.total.key, trial))
-                        for n in plan.noises
-                    },
+                    {n.total.key: self._factor(n, own.get(n.total.key, trial)) for n in plan.noises},
                 )
                 for kind, plan in self._price.plans(question).items()
             ]
@@ -259,7 +256,7 @@ class Expected:
             noise = {
                 key: factors[key] * self._size(n, at) * self._shared(n.allotment, at, kind)
                 for n in plan.noises
-                for key in (n.allotment.total.key,)
+                for key in (n.total.key,)
                 for at in (sizes.get(key, limits),)
             }
             suppression = self._suppression(plan, under_limits)

@@ -57,7 +57,7 @@ def certified(
     totals: list[dict[str, Any]] = []
     mechanisms: list[Stated] = []
     for number, (question, plan) in enumerate(pairs):
-        stated = [noise.allotment for noise in plan.noises if not noise.allotment.total.collects]
+        stated = [noise.allotment for noise in plan.noises if not noise.total.collects]
         stated.sort(key=lambda one: one.total.follows is not None)  # see Order
         names: Ids = {one.total.key: f"t{len(totals) + i}" for i, one in enumerate(stated)}
         totals += [total_facts(question, one, number, names) for one in stated]

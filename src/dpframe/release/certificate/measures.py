@@ -61,9 +61,9 @@ class Stated:
 def stated_mechanisms(plan: NoisePlan, names: Ids) -> Iterator[Stated]:
     """The mechanisms of a question. Input: names: the ids of its totals, by their keys."""
     drawn = {id(noise.allotment): noise for noise in plan.noises}
-    rests = {_cells_of(noise): noise for noise in plan.noises if noise.allotment.total.collects}
+    rests = {_cells_of(noise): noise for noise in plan.noises if noise.total.collects}
     for noise in plan.noises:
-        total = noise.allotment.total
+        total = noise.total
         if total.collects or noise.mechanism.joined or (noise.paired and noise.allotment.beside is None):
             continue  # it stands with the total that it adds up, or follows from a pair
         if isinstance(noise.mechanism, Joint) and noise.mechanism.first != noise.allotment.names[0]:
@@ -98,7 +98,7 @@ def stated_read(read: ReadFacts, total: Mapping[str, Any]) -> Stated:
 
 def _cells_of(noise: Noise) -> Hashable:
     """The key of the total that a total of suppressed groups adds up."""
-    return replace(noise.allotment.total, collects=False).key
+    return replace(noise.total, collects=False).key
 
 
 def _parameters(noise: Noise) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _parameters(noise: Noise) -> dict[str, Any]:
 
 def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[Stated]:
     """The mechanisms of a noise: one, or one for each level of a tree."""
-    pair, total = noise.allotment, noise.allotment.total
+    pair, total = noise.allotment, noise.total
     law, bound, own = noise.mechanism.law, total.sensitivity, names[total.key]
     if noise.tree is not None:
         scales = [(i, Fraction(noise.tree.scale_of(i, noise.scale))) for i, part in enumerate(noise.tree.parts) if part]
@@ -121,13 +121,13 @@ def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[St
         fields |= {"of": [own, names[pair.beside.total.key]], "weight": pair.weight}
         rows = None if pair.rows is None else drawn.get(id(pair.rows))
         if rows is not None and rows.mechanism.joined:
-            one = 2 ** (pair.beside.total.fraction - rows.allotment.total.fraction)
-            fields["of"].append(names[rows.allotment.total.key])
+            one = 2 ** (pair.beside.total.fraction - rows.total.fraction)
+            fields["of"].append(names[rows.total.key])
             fields["missing"] = text(one * Fraction(rows.scale))
     if isinstance(noise.mechanism, Joint):
         shared = [(one, one.mechanism) for one in drawn.values() if isinstance(one.mechanism, Joint)]
         shared = [(one, joint) for one, joint in shared if joint.first == noise.mechanism.first]
-        fields["of"] = [names[one.allotment.total.key] for one, _ in shared]
+        fields["of"] = [names[one.total.key] for one, _ in shared]
         fields["factors"] = [joint.factor for _, joint in shared]
     if law in ("gaussian", "gaussian_rounds"):
         return [Stated(law, fields, mu_squared=2 * noise.rho)]
@@ -139,7 +139,7 @@ def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[St
 
 def _choice(noise: Noise, fields: dict[str, Any]) -> Stated:
     """A choice among candidates; see `theory.formulas.loss.quantile_selection` for its loss."""
-    total, bound = noise.allotment.total, noise.allotment.total.sensitivity
+    total, bound = noise.total, noise.total.sensitivity
     number, scale = total.choices, Fraction(noise.scale)
     change, units = (1, 2) if total.rank is None else rank_terms(total.rank)
     reach = Fraction(change, units) / scale

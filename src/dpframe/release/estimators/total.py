@@ -186,7 +186,7 @@ def error_of_part(output: NoisyColumn, part: Margin, alpha: float) -> float | Fl
     for weight, source, number in terms:
         if source not in sources or not number:
             continue
-        law, unit = sources[source].added, float(sources[source].allotment.total.unit)
+        law, unit = sources[source].added, float(sources[source].total.unit)
         normal += number * sum((weight * deviation * unit) ** 2 for deviation in law.normals)
         normal += number * (weight * law.step * unit) ** 2
         scales += [(abs(weight) * scale * unit, number) for scale in law.laplaces]

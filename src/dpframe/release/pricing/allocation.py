@@ -291,5 +291,5 @@ def _published_noise(noises: Sequence[Noise], shape: tuple[int, int] | None) -> 
     """
     if shape is None:
         return math.fsum(float(noise.allotment.columns) * math.log(max(noise.deviation, 5e-324)) for noise in noises)
-    variances: dict[Source, float] = {n.allotment.total.merged or "cells": n.deviation**2 for n in noises}
+    variances: dict[Source, float] = {n.total.merged or "cells": n.deviation**2 for n in noises}
     return math.fsum(map(math.log, estimators(*shape, variances).variances(variances)))

@@ -178,7 +178,7 @@ def simulated(noises: Sequence[Noise], draw: np.random.Generator, times: int) ->
     drawn = []
     for noise in noises:
         if isinstance(noise.mechanism, Joint):
-            drawn.append(radii * draw.uniform(-1, 1, times) * noise.scale * float(noise.allotment.total.unit))
+            drawn.append(radii * draw.uniform(-1, 1, times) * noise.scale * float(noise.total.unit))
         else:
             drawn.append(noise.added.simulated(draw, (times,), noise.deviation))
     return drawn

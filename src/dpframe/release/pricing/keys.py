@@ -77,8 +77,8 @@ def joint_threshold(decided_by: Allotment, noises: Sequence[Noise], epsilon: Fra
 
 def of_the_rest(allotment: Allotment, noises: Sequence[Noise]) -> Noise:
     """The noise of the total of suppressed groups, from the noise of the groups; see `rest_scale`."""
-    cells = next(n for n in noises if n.allotment.total.key == replace(allotment.total, collects=False).key)
-    scale = rest_scale(cells.allotment.total.sensitivity, cells.scale, normal=cells.added.normal)
+    cells = next(n for n in noises if n.total.key == replace(allotment.total, collects=False).key)
+    scale = rest_scale(cells.total.sensitivity, cells.scale, normal=cells.added.normal)
     return Noise(allotment, replace(cells.mechanism, scale=scale))
 
 

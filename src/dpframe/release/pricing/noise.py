@@ -91,7 +91,7 @@ class Noise:
     @property
     def tree(self) -> RankTree | None:
         """The tree whose blocks are measured; None for one number. The scale is a level's at the whole price."""
-        total = self.allotment.total
+        total = self.total
         return rank_tree(total.width or 1, normal=self.added.normal) if total.is_tree else None
 
     @property
@@ -133,7 +133,7 @@ class Noise:
         For a tree it is the expected error of a rank (rows).
         """
         tree = self.tree
-        return self.mechanism.deviation * float(self.allotment.total.unit) * (1.0 if tree is None else tree.error)
+        return self.mechanism.deviation * float(self.total.unit) * (1.0 if tree is None else tree.error)
 
     def deviation_of_sum(self, groups: int) -> float:
         """Standard deviation (column unit) of the noise of all groups added up, of which these may share a part."""
@@ -145,7 +145,7 @@ class Noise:
 
         The distance of a chosen rank from a value depends on the data.
         """
-        return self.mechanism.error(alpha) * float(self.allotment.total.unit)
+        return self.mechanism.error(alpha) * float(self.total.unit)
 
     @property
     def miss(self) -> float:
@@ -154,22 +154,22 @@ class Noise:
         At equal scales permute-and-flip has the smaller error. For most frequent values the difference is computed;
         among the many candidates of a quantile it is negligible.
         """
-        return self.choice.rows_fewer(len(self.allotment.total.values), 0.05) or self.scale
+        return self.choice.rows_fewer(len(self.total.values), 0.05) or self.scale
 
     @property
     def rho(self) -> Fraction:
         """The cost of this total's noise in ρ. Errors: UnsupportedOperation if that is unknown."""
-        return self.mechanism.rho(self.allotment.total.sensitivity)
+        return self.mechanism.rho(self.total.sensitivity)
 
     @property
     def mu_squared(self) -> Fraction | None:
         """The μ² of this total's noise or choice in Gaussian privacy; None if that is unknown."""
-        return self.of_choice or self.mechanism.mu_squared(self.allotment.total.sensitivity)
+        return self.of_choice or self.mechanism.mu_squared(self.total.sensitivity)
 
     @property
     def event(self) -> Event:
         """The mechanism in the words of Google's dp-accounting."""
-        return self.mechanism.event(self.allotment.total.sensitivity)
+        return self.mechanism.event(self.total.sensitivity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,9 +233,7 @@ class NoisePlan:
         alone = [noise for noise in self.noises if noise.total.collects]
         if not alone:
             return None
-        noises = [
-            replace(n, allotment=replace(n.allotment, total=replace(n.allotment.total, collects=False))) for n in alone
-        ]
+        noises = [replace(n, allotment=replace(n.allotment, total=replace(n.total, collects=False))) for n in alone]
         return replace(self, noises=tuple(noises))
 
     def of(self, total: Total) -> Noise:

@@ -131,7 +131,7 @@ class Draws(Released[Table_co]):
     @property
     def _likely(self) -> list[str]:
         """The quantiles whose margins of error are not proved; see `accuracy`."""
-        quantities = ((output.name, output.totals[0][1]) for output in self._numbers.outputs)
+        quantities = ((output.name, output.total) for output in self._numbers.outputs)
         return [name for name, m in quantities if m.between and not m.surely(0.05)]
 
     @property
@@ -144,10 +144,10 @@ class Draws(Released[Table_co]):
 
     def _quantiles(self, output: ReleasedColumn) -> dict[str, str]:
         """The names of the quantiles of a column, and the rank of each as text; none where there is one alone."""
-        total = output.totals[0][1]
+        total = output.total
         if output.rank is None or total.column is None:
             return {}
-        same = [o for o in self._numbers.outputs if o.rank is not None and o.totals[0][1].column == total.column]
+        same = [o for o in self._numbers.outputs if o.rank is not None and o.total.column == total.column]
         return {o.name: f"{float(o.rank):g}" for o in same if o.rank is not None} if len(same) > 1 else {}
 
     def _heatmap(self, kind: str, look: Look, label: str | None) -> Any:

@@ -32,7 +32,7 @@ def drawn_interactions(question: Marginals, plan: NoisePlan, tables: Sequence[ND
         exact = contrasts(_summed(question, tables, smallest[frozenset(part)], part))
         noise = rounded_contrasts(mechanism.scale, [question.tables.sizes[i] for i in part])
         noisy = exact + noise if noise.dtype != object else exact.astype(object) + noise
-        values = np.asarray(noisy, np.float64).ravel() * float(mechanism.allotment.total.unit)
+        values = np.asarray(noisy, np.float64).ravel() * float(mechanism.total.unit)
         columns.append(pl.DataFrame({"part": np.full(values.size, number, np.int32), "value": values}))
     return pl.concat(columns)
 

@@ -154,12 +154,12 @@ def values_of(
     Output: whole numbers and times are drawn evenly among those of the bin, floats between its ends. A bin that has no
             value of this precision has finer ones
     """
-    dtype = polars_dtype(column.dtype)
+    dtype, family = polars_dtype(column.dtype), kind(column.dtype)
     if not column.lows:
         return pl.Series(column.name, list(levels), dtype=dtype, strict=False).gather(places)
     missing = places >= len(column.lows)
     at = np.where(missing, 0, places)
-    if kind(column.dtype) in (Kind.INTEGER, *TIMES):
+    if family in (Kind.INTEGER, *TIMES):
         lows, highs = [int(low) for low in column.lows], [int(high) for high in column.highs]
         steps = np.array([high - low + 1 for low, high in zip(lows, highs, strict=True)], np.float64)[at]
         offsets = np.minimum(np.floor(draw.random(len(at)) * steps), steps - 1)
@@ -167,7 +167,7 @@ def values_of(
             series = pl.Series(column.name, np.array(lows)[at] + offsets.astype(np.int64))
         else:
             numbers = [min(lows[i] + int(k), highs[i]) for i, k in zip(at, offsets, strict=True)]
-            series = pl.Series(column.name, numbers, dtype=dtype if kind(column.dtype) == Kind.INTEGER else pl.Int64)
+            series = pl.Series(column.name, numbers, dtype=dtype if family == Kind.INTEGER else pl.Int64)
     else:
         low, high = np.array(column.lows, np.float64)[at], np.array(column.highs, np.float64)[at]
         values = np.minimum(low + draw.random(len(at)) * (high - low), high)
@@ -175,7 +175,7 @@ def values_of(
             values = _with_decimals(values, low, high, finest, draw)
         series = pl.Series(column.name, values)
     series = series.cast(dtype)
-    if finest is not None and kind(column.dtype) in TIMES:
+    if finest is not None and family in TIMES:
         first, last = (pl.Series(np.array(ends, np.int64)[at]).cast(dtype) for ends in (column.lows, column.highs))
         series = _in_windows(series, first, last, finest)
     return series.zip_with(pl.Series(~missing), pl.Series([None], dtype=dtype).new_from_index(0, len(at)))
