@@ -555,3 +555,39 @@ def test_a_time_at_the_end_of_the_calendar_gets_no_zone(day, zone, dtype):
         out = zoned.group_by("z", max_groups=1, max_rows_per_group=1).count().release(epsilon=50, delta=1e-5)
         assert out.to_polars().height == 1
         assert "<table" in out._repr_html_()
+
+
+ENDS = [TIME(1, 1, 1), TIME(1, 12, 31, 23), TIME(9999, 1, 1), TIME(9999, 12, 31, 23, 59)]
+
+
+@pytest.mark.one_in(3)
+def test_a_time_typed_at_the_end_of_the_calendar_is_refused_in_every_verb(engine):
+    """By the clock of UTC, or of the column's zone, it may be in the year 0 or 10000. In the years beside it, it is
+    compared."""
+    times = pl.DataFrame({"t": [TIME(2020, 1, 1, tzinfo=dt.UTC), None]}, {"t": pl.Datetime("us", "UTC")})
+    rows = dp.protect(engine(times), unit=dp.Rows(1), budget=dp.Budget(epsilon=CERTAIN))
+    if getattr(rows._step.table.columns["t"].domain.dtype, "time_zone", None) is None:
+        pytest.skip("this engine has no times with a zone")
+    time, first = dp.col("t"), TIME(2020, 1, 1, tzinfo=dt.UTC)
+    for end in (
+        x.replace(tzinfo=ZoneInfo(zone)) for x in ENDS for zone in ("UTC", "Europe/Berlin", "America/New_York")
+    ):
+        near = end.replace(year=2 if end.year == 1 else 9998)
+        for compared, right in (
+            (lambda x: time > x, int(end.year == 1)),
+            (lambda x: time == x, 0),
+            (lambda x: time.is_in([x, first]), 1),
+            (lambda x: ~time.is_between(x, x), 1),
+        ):
+            assert answer(rows.filter(compared(near)).count()) == [{(): right}]
+            with pytest.raises(WrongType, match="years 2 to 9998"):
+                rows.filter(compared(end))
+        for refused in (
+            lambda x: rows.filter(time.dt.truncate("1w") == x),
+            lambda x: rows.with_columns(y=dp.when(time > first).then(x).otherwise(time)),
+            lambda x: rows.with_columns(y=time - x),
+            lambda x: rows.with_columns(y=time.clip(x, None)),
+            lambda x: rows.with_columns(y=time.fill_null(x)),
+        ):
+            with pytest.raises(WrongType, match="years 2 to 9998"):
+                refused(end)

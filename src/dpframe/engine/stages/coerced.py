@@ -29,6 +29,11 @@ def typed(value: Any) -> Any:
     return nw.lit(value, nw.UInt64()) if isinstance(value, int) and value >= 2**63 else value
 
 
+def beyond(value: int | None) -> Any:
+    """An end of a clip. One beyond 128 bits with a sign gets its type: Polars takes no plain one."""
+    return nw.lit(value, nw.UInt128()) if value is not None and value >= 2**127 else value
+
+
 def by_edges(
     value: nw.Expr, edges: Sequence[float], constants: Sequence[float], constant: Callable[[float], nw.Expr] = nw.lit
 ) -> nw.Expr:

@@ -15,7 +15,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Cased, Piece, Replaced, Stripped
-from dpframe.engine.stages.coerced import in_calendar, int64, not_nan, to_float, typed
+from dpframe.engine.stages.coerced import beyond, in_calendar, int64, not_nan, to_float, typed
 from dpframe.engine.stages.dates import CALENDAR
 from dpframe.engine.stages.functions import FUNCTIONS
 from dpframe.engine.stages.operands import Columns, Lower, Operands
@@ -159,7 +159,7 @@ def _clip(here: Columns, on: Operands) -> nw.Expr:
             last if upper is None else min(max(upper // 1, first), last),
         )
         inside = (None if low == first else int(low), None if high == last else int(high))
-        return on.value if inside == (None, None) else on.value.clip(*inside)
+        return on.value if inside == (None, None) else on.value.clip(*map(beyond, inside))
     return to_float(on.value).clip(None if lower is None else float(lower), None if upper is None else float(upper))
 
 
