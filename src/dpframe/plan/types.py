@@ -153,7 +153,6 @@ def kind_of_scalar(value: object) -> str:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, dt.datetime):
-        _check_years(value, "An expression")
         return "datetime"
     if isinstance(value, dt.timedelta):
         return "duration"
@@ -167,7 +166,7 @@ def kind_of_scalar(value: object) -> str:
     raise InvalidArgument(f"A plan holds numbers, strings, bools and dates, not {kind_of(value)}.{unfinished}")
 
 
-def _check_years(value: dt.datetime, what: str) -> None:
+def check_years(value: dt.datetime, what: str) -> None:
     """Refuse a time with a zone in the first or last year of Python, which another zone's clock may not have."""
     if value.tzinfo is not None and not 1 < value.year < 9999:
         raise WrongType(
@@ -355,7 +354,7 @@ def _since_epoch(value: dt.datetime, zone: str | None, what: str) -> dt.timedelt
     """The time since 1970. Errors: WrongType if only one of value and column has a zone."""
     if (value.tzinfo is None) != (zone is None):
         raise _other_zone(what, has_zone=zone is None)
-    _check_years(value, what)
+    check_years(value, what)
     return value - dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterable, Mapping
 from functools import update_wrapper
@@ -19,6 +20,7 @@ from dpframe.plan.nodes import Call, Listed, Literal, Name, Node, joined, text
 from dpframe.plan.types import (
     Kind,
     as_dtype,
+    check_years,
     in_order,
     is_finite,
     kind_of_scalar,
@@ -258,7 +260,7 @@ class Expr(Hints):
             raise InvalidArgument("is_in takes a list of values.")
         scalars = [plain(v) for v in in_order(values)]
         for value in scalars:
-            kind_of_scalar(value)
+            _kind(value)
         return self._call("is_in", values=Listed(scalars))
 
     # Logic
@@ -340,6 +342,13 @@ def _nodes(mapping: object, call: str) -> Mapping[Node, Node]:
     return {node_of(old): node_of(new) for old, new in mapping.items()}
 
 
+def _kind(value: object) -> str:
+    """The kind of a value in an expression. Errors: WrongType for a time that some zone's clock does not have."""
+    if isinstance(value, dt.datetime):
+        check_years(value, "An expression")
+    return kind_of_scalar(value)
+
+
 def node_of(value: object) -> Node:
     """An expression's node, or a literal of a plain value."""
     if isinstance(value, pl.Expr):
@@ -352,7 +361,7 @@ def node_of(value: object) -> Node:
             "dp.col('when').dt.month(). A computation names its columns: dp.col('wage') / dp.col('weeks')."
         )
     value = plain(value)
-    family = kind_of_scalar(value)
+    family = _kind(value)
     if not is_finite(value):
         raise InvalidBounds("A number in an expression must be finite.")
     if family in (Kind.INTEGER, Kind.FLOAT):
