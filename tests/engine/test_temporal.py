@@ -584,6 +584,7 @@ def test_a_time_typed_at_the_end_of_the_calendar_is_refused_in_every_verb(engine
                 rows.filter(compared(end))
         for refused in (
             lambda x: rows.filter(time.dt.truncate("1w") == x),
+            lambda x: rows.filter(time.is_in([first, x.date()])),
             lambda x: rows.with_columns(y=dp.when(time > first).then(x).otherwise(time)),
             lambda x: rows.with_columns(y=time - x),
             lambda x: rows.with_columns(y=time.clip(x, None)),

@@ -260,7 +260,7 @@ class Expr(Hints):
             raise InvalidArgument("is_in takes a list of values.")
         scalars = [plain(v) for v in in_order(values)]
         for value in scalars:
-            _kind(value)
+            kind_of_scalar(value)
         return self._call("is_in", values=Listed(scalars))
 
     # Logic
@@ -342,13 +342,6 @@ def _nodes(mapping: object, call: str) -> Mapping[Node, Node]:
     return {node_of(old): node_of(new) for old, new in mapping.items()}
 
 
-def _kind(value: object) -> str:
-    """The kind of a value in an expression. Errors: WrongType for a time that some zone's clock does not have."""
-    if isinstance(value, dt.datetime):
-        check_years(value, "An expression")
-    return kind_of_scalar(value)
-
-
 def node_of(value: object) -> Node:
     """An expression's node, or a literal of a plain value."""
     if isinstance(value, pl.Expr):
@@ -361,7 +354,9 @@ def node_of(value: object) -> Node:
             "dp.col('when').dt.month(). A computation names its columns: dp.col('wage') / dp.col('weeks')."
         )
     value = plain(value)
-    family = _kind(value)
+    family = kind_of_scalar(value)
+    if isinstance(value, dt.datetime):
+        check_years(value, "An expression")
     if not is_finite(value):
         raise InvalidBounds("A number in an expression must be finite.")
     if family in (Kind.INTEGER, Kind.FLOAT):

@@ -25,6 +25,7 @@ from dpframe.plan.types import (
     cast_to,
     check_cast,
     check_scalar,
+    check_years,
     integer_range,
     is_wide,
     kind,
@@ -179,6 +180,8 @@ def _is_in(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
     for value in options["values"]:
         if check_scalar(value, args[0].dtype, call) is None:
             raise WrongType(f"{call}: null is not a value; ask is_null() beside it.")
+        if isinstance(time := as_held(value, args[0].dtype), dt.datetime):
+            check_years(time, call)
     if options["values"]:
         _check_reached(call, args[0], options["values"])
         _check_not_clipped(call, args[0], options["values"])
