@@ -254,3 +254,9 @@ def test_a_part_without_nights_is_spent_at_any_time_and_reopened_by_its_name(clo
     assert any("bo: ε = 1, of which ε = 0.1 is left." in line for line in budget.forecast().words)
     assert budget.forecast().lasts["allowance bo"] is None
     assert ledger.verify() == {"team": 7}
+
+
+@pytest.mark.parametrize("dated", [{"per": "1mo"}, {"start": "2026-01-01"}, {"zone": "Europe/Vienna"}, {"carry": True}])
+def test_a_length_without_a_number_is_no_part_without_nights(dated):
+    with pytest.raises(errors.InvalidArgument, match="number of nights"):
+        dp.Budget(epsilon=1).allocate(name="bo", epsilon=0.5, **dated)

@@ -194,12 +194,12 @@ def _line(entry: Entry) -> tuple[int, Loss]:
     return entry.body["within"]["night"], loss_of(entry.body["within"]["loss"])
 
 
-def read_pace(name: str, nights: object, periods: object, carry: object) -> tuple[int, bool]:
+def read_pace(name: str, nights: object, periods: object, carry: object, *, dated: bool) -> tuple[int, bool]:
     """The number of periods and whether they carry over: one without end where a name stands alone.
 
-    Errors: InvalidArgument
+    Input:  dated: whether a length, a start or a zone of periods was given. Errors: InvalidArgument
     """
-    if nights is None and periods is None and name != NIGHTLY:
+    if nights is None and periods is None and name != NIGHTLY and not (dated or carry):
         return 1, True
     number = nights if periods is None else periods
     if not is_integer(number, 1, LONGEST):
