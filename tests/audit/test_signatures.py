@@ -35,8 +35,9 @@ PRICES = [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 0.5, "d
 
 @contextlib.contextmanager
 def frozen():
-    """The same random words for every release."""
-    with bits.substitute(lambda count: np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)):
+    """The same random words for every release: as a stream, since samplers draw again until they accept."""
+    words = np.random.default_rng(1)
+    with bits.substitute(lambda count: words.integers(0, 2**64, count, dtype=np.uint64)):
         yield
 
 
