@@ -10,14 +10,34 @@ from scipy.optimize import linprog
 from dpframe.theory.formulas.hierarchies import Levels
 
 
-def table_equations(height, width, there=None):
-    """Each line of a table with margins adds up to its margin; a missing cell is in no line."""
-    one = np.ones((height + 1, width + 1))
-    one[:-1, -1] = one[-1, :-1] = -1
-    one[:-1, :-1] *= 1 if there is None else there
-    down = [np.where(np.arange(height + 1)[:, None] == i, one, 0).ravel() for i in range(height + 1)]
-    across = [np.where(np.arange(width + 1) == j, one, 0).ravel() for j in range(width + 1)]
-    return np.array(down + across)
+def table_equations(height, width, there=None, groups=None):
+    """Each line of a table with margins adds up to its margin; a missing cell is in no line.
+
+    Numbers are in the order of the table's rows: cells, subtotals of groups, margins.
+    """
+    parts = 0 if groups is None else max(groups) + 1
+    shape = height + parts + 1, width + 1
+    cells = np.zeros(shape)
+    cells[:height, :width] = 1 if there is None else there
+    equations = []
+    for i in range(height + parts + 1):  # a row adds up to its margin
+        one = np.zeros(shape)
+        one[i, :width] = cells[i, :width] if i < height else 1
+        one[i, width] = -1
+        equations.append(one)
+    members = [np.arange(height)] + [np.flatnonzero(np.equal(groups, part)) for part in range(parts)]
+    for total, rows in zip([height + parts, *range(height, height + parts)], members, strict=True):
+        for j in range(width):  # a column, and each part of it
+            one = np.zeros(shape)
+            one[rows, j] = cells[rows, j]
+            one[total, j] = -1
+            equations.append(one)
+    return np.array([one.ravel() for one in equations])
+
+
+def random_groups(rng, height):
+    """For each row the number of its subtotal, in order."""
+    return np.unique(np.sort(rng.integers(0, max(height // 2, 1), height)), return_inverse=True)[1]
 
 
 def tree_equations(tree):

@@ -2277,6 +2277,13 @@ PLANTS = [
         lambda: more_is_told("synthetic rows", "rho", "replace"),
     ),
     Plant(
+        "synthetic rows that are linked: the rows of a unit move its cells by their number",
+        synthesis.Synthesis.one_table,
+        "rows = self.limits.max_rows",
+        "rows = self.limits.max_rows if self.linked is None else 1",
+        lambda: more_is_told("synthetic rows of units", "rho"),
+    ),
+    Plant(
         "synthetic rows: a choice is paid for the heaviest candidate",
         table_rounds._choose,
         "(2 * largest * exact.l1)",

@@ -66,7 +66,8 @@ def cell_of(values: str | None, aggfunc: object, bounds: Pair | None, verb: str 
             )
         return aggfunc
     words = ("count", "count_units", "sum", "mean", "median") if verb == "crosstab" else ("count", "sum", "mean")
-    check_choice(aggfunc, words, f"{verb}: aggfunc")
+    more = "; or a statistic, aggfunc=dp.quantile('spend', 0.9, bounds=(0, 100))" if verb == "crosstab" else ""
+    check_choice(aggfunc, words, f"{verb}: aggfunc", more)
     if aggfunc in ("count", "count_units"):
         if bounds is not None:
             raise InvalidArgument(f"{verb}: bounds= go with aggfunc='sum' or 'mean'; a count needs none.")

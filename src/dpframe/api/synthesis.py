@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from dpframe.plan import (
     col,
     integer_range,
     kind,
+    lit,
     moment,
     plain,
     read_keys,
@@ -53,6 +55,7 @@ _BINS = 16  # of a column with bounds alone
 _SINGLE = 32  # with at most so many whole numbers between its bounds, each is a bin of its own
 _MOST_COLUMNS = 40
 _MOST_LINKED = 100  # rows of a unit, each number of which is a key
+_MIDNIGHT = dt.datetime(2000, 1, 1)
 _NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, *TIMES)
 
 
@@ -330,10 +333,12 @@ def _new_name(step: Step, name: str) -> str:
 
 def _precision(step: Step, name: str) -> Step | None:
     """How finely each value of a column is given, as a whole number; None for a type of which this is not asked."""
-    value = col(name)
-    ways = precisions(step.table.columns[name].domain.dtype)
+    value, dtype = col(name), step.table.columns[name].domain.dtype
+    ways = precisions(dtype)
     if not ways:
         return None
+    if kind(dtype) == Kind.DURATION:  # whole days and hours are those of the time that is so long after a midnight
+        value = lit(_MIDNIGHT) + value
     coarse = [value == (value.round(way) if isinstance(way, int) else value.dt.truncate(way)) for way in ways]
     choice = when(value.is_null() | coarse[0]).then(0)
     for place, given in enumerate(coarse[1:], 1):
@@ -423,8 +428,12 @@ def _edges(name: str, domain: ColumnDomain, typed: _Typed) -> tuple[list[Any], t
     dtype = domain.dtype
     if kind(dtype) in TIMES:
         low, high = (ticks(x, dtype, f"synthesize: bounds of {name!r}") for x in ends) if ends else map(int, own or ())
-        points = [moment(x, dtype) for x in _whole_edges(low, high)]
-        return points, (moment(low, dtype), moment(high, dtype))
+        edges = _whole_edges(low, high)
+        if isinstance(
+            moment(edges[-1], dtype), int | float
+        ):  # there is no time beyond the last: it is in the bin before
+            edges = edges[:-1] if low < high else [low - 1, high]
+        return [moment(x, dtype) for x in edges], (moment(low, dtype), moment(high, dtype))
     chosen = ends or own
     assert chosen is not None
     if kind(dtype) == Kind.INTEGER:

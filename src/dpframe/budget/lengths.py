@@ -18,8 +18,10 @@ _MONTH = dt.timedelta(days=146_097 / 4800)  # the mean of 400 years
 _LENGTH = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 
 
-def read_length(text: object, name: str) -> dt.timedelta:
+def read_length(text: object, name: str, *, months: bool = False) -> dt.timedelta:
     """The length of time of a text: "1h", "1d", "7d", "1w", or "hour", "day", "night", "week".
+
+    Input:  months: whether the caller takes months too, which the refusal then names
 
     >>> read_length("7d", "every") == read_length("1w", "every") == dt.timedelta(days=7)
     True
@@ -27,8 +29,10 @@ def read_length(text: object, name: str) -> dt.timedelta:
     match = _LENGTH.fullmatch(_WORDS.get(text, text)) if isinstance(text, str) else None
     if match is None:
         words = repr(text) if isinstance(text, str) else kind_of(text)
+        units, such = ("weeks or calendar months", "1mo") if months else ("or weeks", "12h")
         raise InvalidArgument(
-            f"{name}={words}: give a number of hours, days or weeks, such as {name}='1d' or {name}='12h'."
+            f"{name}={words}: give a number of hours, days{',' * months} {units}, such as {name}='1d' or "
+            f"{name}={such!r}."
         )
     return int(match[1]) * _UNITS[match[2]]
 
@@ -84,7 +88,7 @@ class Periods:
         (datetime.date(2026, 2, 28), datetime.date(2026, 3, 31), 1)
         """
         match = _MONTHS.fullmatch("1mo" if text == "month" else text) if isinstance(text, str) else None
-        length = dt.timedelta() if match else read_length(text, name)
+        length = dt.timedelta() if match else read_length(text, name, months=True)
         return cls(start, length, int(match[1]) if match else 0, None if zone is None else read_zone(zone))
 
     def begins(self, number: int, what: str = "allocate") -> dt.datetime:

@@ -410,11 +410,14 @@ def as_dtype(value: object) -> DType:
     raise InvalidArgument(f"A type is one of {', '.join(sorted(_NAMES))}, not {text}.")
 
 
-def check_choice(value: object, choices: tuple[str, ...], what: str) -> None:
-    """Errors: InvalidArgument, with the choices. The message shows the refused value only if it is a text."""
+def check_choice(value: object, choices: tuple[str, ...], what: str, more: str = "") -> None:
+    """Errors: InvalidArgument, with the choices, and `more` of what is allowed.
+
+    The message shows the refused value only if it is a text.
+    """
     if not isinstance(value, str) or value not in choices:
         text = f"{what}={value!r}" if isinstance(value, str) else what
-        raise InvalidArgument(f"{text}: choose {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}.")
+        raise InvalidArgument(f"{text}: choose {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}{more}.")
 
 
 def counted(number: int, noun: str) -> str:

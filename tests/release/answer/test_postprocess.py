@@ -7,7 +7,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.release.answer.postprocess import nonnegative, rounded
+from dpframe.release.answer.postprocess import nonnegative
+from dpframe.release.answer.rounding import rounded
 
 RNG = np.random.default_rng(6)
 SHAPES = [(1, 1), (1, 7), (7, 1), (2, 2), (3, 5), (12, 4), (40, 30)]

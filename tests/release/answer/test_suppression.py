@@ -9,14 +9,25 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.optimize import linprog
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.release.answer.hidden_tables import _Lines, hidden_in_table, with_margins
+from dpframe.release.answer.hidden_tables import _Lines, hidden_in_table
 from dpframe.release.answer.postprocess import nonnegative
+from dpframe.release.answer.rounding import rounded_table
 from dpframe.release.answer.suppression import OTHER, Reader, hidden_in_tree
+from dpframe.release.answer.table_lines import TableLines, with_margins
+from dpframe.release.kinds.hierarchy.agreeing import Agreeing, whole_levels
 from dpframe.theory.formulas.hierarchies import Levels
-from hidden_numbers import random_table, random_tree, table_equations, tree_equations, widths
+from hidden_numbers import (
+    random_groups,
+    random_table,
+    random_tree,
+    table_equations,
+    tree_equations,
+    widths,
+)
 
 TABLE = pl.DataFrame({"age": list("aaaabbbbcc") * 30, "town": list("xxyyxxyzxx") * 30})
 KEYS = {"age": ["a", "b", "c"], "town": ["x", "y", "z"]}
@@ -29,18 +40,23 @@ class Former(Reader):
         return np.full(values.shape, self.width), np.full(values.shape, self.width)
 
 
-def narrow_in_table(cells, reader, known):
+def narrow_in_table(cells, reader, known, groups=None):
     """How many hidden numbers of a table are narrower than promised, how many are known, how many are hidden."""
-    values, codes = with_margins(cells), hidden_in_table(cells, reader)
+    values, codes = with_margins(cells, groups), hidden_in_table(cells, reader, groups)
     there = np.isfinite(values)
     values = np.where(there, values, 0.0)
     small = there & (values < known.below)
     assert np.all(codes[small] > 0)
     assert not codes[~there].any()
     told = not (codes[small] == OTHER).any()
-    equations = table_equations(*cells.shape, there[:-1, :-1])
+    equations = table_equations(*cells.shape, np.isfinite(cells), groups)
     found = widths(equations, values.ravel(), codes.ravel(), known.below, known.floor, whole=known.whole, told=told)
     return np.array([(found < known.width - 1e-6).sum(), (found < 1e-6).sum(), len(found)])
+
+
+def lines_of(full, small, reader):
+    places = TableLines.of(*np.subtract(full.shape, 1))
+    return _Lines.of(full, small, np.ones_like(small), reader, places, told=True)
 
 
 def narrow_in_tree(tree, values, reader, known):
@@ -111,7 +127,7 @@ def test_numbers_that_are_wide_by_flows_through_one_point_are_wide_by_their_own(
         cells = rng.poisson(1, (30, 25)) if kind == 0 else rng.poisson(rng.gamma(0.5, 20, (30, 25)))
         full = with_margins(cells * 1.0 * (1 + 4 * (kind == 2)))
         small = full < 10
-        lines = _Lines.of(full, small, np.ones_like(small), Reader(10, 0.0, whole=True), told=True)
+        lines = lines_of(full, small, Reader(10, 0.0, whole=True))
         wide = np.argwhere(lines._surely_wide())
         for row, column in wide[:: max(len(wide) // 60, 1)].tolist():
             assert not lines._missing(row, column)
@@ -147,7 +163,7 @@ def fewest_more(values, small, reader, most):
     shown = np.argwhere(~small).tolist()
     for number in range(most):
         for more in itertools.combinations(shown, number):
-            lines = _Lines.of(values, small, np.ones_like(small), reader, told=True)
+            lines = lines_of(values, small, reader)
             lines._hide(more)
             if not any(lines._missing(*step) for step in np.argwhere(lines.hidden).tolist()):
                 return number
@@ -162,6 +178,29 @@ def test_as_few_cells_as_one_more_pair_of_lines_are_hidden():
     assert not codes[:, -1].any()
 
 
+@pytest.mark.parametrize("number", [12, pytest.param(300, marks=pytest.mark.long)])
+def test_every_hidden_subtotal_is_as_wide_as_promised_too(number):
+    """The control hides a subtotal only where it adds up hidden numbers, as the rule before did."""
+    rng, total, control = np.random.default_rng(11), 0, 0
+    for i in range(number):
+        cells, floor = random_table(rng, i % 3), 0.0 if i % 2 else -math.inf
+        if i % 4 == 1:
+            cells[rng.random(cells.shape) < 0.1] = np.nan
+        groups = random_groups(rng, len(cells))
+        reader = Reader(float(rng.choice([2, 3, 5, 10, 20])), floor, whole=True)
+        total += narrow_in_table(cells, reader, reader, groups)
+        codes = hidden_in_table(cells, reader)
+        tells = np.array([(codes[:-1][groups == group] > 0).any(axis=0) for group in range(max(groups) + 1)])
+        codes = np.vstack([codes[:-1], np.where(tells, OTHER, 0), codes[-1:]])
+        values = np.nan_to_num(with_margins(cells, groups))
+        equations = table_equations(*cells.shape, np.isfinite(cells), groups)
+        found = widths(equations, values.ravel(), codes.ravel(), reader.below, floor, told=False)
+        control += int((found < reader.width - 1e-6).sum())
+    assert total[2] > 8 * number
+    assert total[0] == total[1] == 0
+    assert control > number / 3
+
+
 @pytest.mark.parametrize("base", [5, 10])
 def test_multiples_are_as_wide_as_promised_for_whoever_knows_that_they_are_multiples(base):
     """Widths are counted in the base, in which the numbers are whole; the promise is half of the limit in ones."""
@@ -170,10 +209,110 @@ def test_multiples_are_as_wide_as_promised_for_whoever_knows_that_they_are_multi
         below = float(base + rng.integers(1, 40))
         cells, reader = np.rint(random_table(rng, i % 3) * 3 / base), Reader(below, 0.0, whole=True).in_base(base)
         assert reader.width * base >= below // 2
-        narrow = narrow_in_table(cells, reader, reader)
+        groups = random_groups(rng, len(cells)) if i % 2 else None
+        narrow = narrow_in_table(cells, reader, reader, groups)
         assert narrow[0] == 0
         hidden += narrow[2]
     assert hidden > 40
+
+
+# Rounded numbers beside hidden ones
+
+
+def another(rng, equations, values, hidden, floor):
+    """Whole numbers that differ from these in hidden places alone and fulfil the equations; None if there are none.
+
+    An end of a linear program over a network has whole coordinates.
+    """
+    at = np.flatnonzero(hidden)
+    if not len(at):
+        return None
+    ends = np.column_stack([np.maximum(floor - values[at], -9), np.full(len(at), 9)])
+    found = linprog(rng.normal(size=len(at)), A_eq=equations[:, at], b_eq=np.zeros(len(equations)), bounds=ends)
+    other = values.astype(float)
+    other[at] += np.rint(found.x)
+    return other if np.abs(found.x).max() > 0.5 else None
+
+
+@pytest.mark.parametrize("base", [1, 5, 10])
+def test_whatever_fits_a_rounded_table_would_have_been_published_as_it(base):
+    """So whoever knows how tables are rounded excludes no hidden numbers: see `Numbers.moved`.
+
+    The control: of the numbers before rounding, a reader who sees the shown ones excludes some.
+    """
+    rng, tried, excluded = np.random.default_rng(12), 0, 0
+    for i in range(40):
+        cells = random_table(rng, i % 3) + rng.random() * (i % 2)
+        groups = random_groups(rng, len(cells)) if i % 4 < 2 else None
+        whole = rounded_table(cells, base, groups) / base
+        shown = with_margins(whole, groups)
+        assert np.abs(shown * base - with_margins(cells, groups)).max() < base + 1e-6
+        hidden = hidden_in_table(whole, Reader(11.0, 0.0, whole=True).in_base(base), groups) > 0
+        equations = table_equations(*cells.shape, None, groups)
+        other = another(rng, equations, shown.ravel(), hidden.ravel(), 0)
+        if other is None:
+            continue
+        other = other.reshape(shown.shape)[: len(cells), :-1]
+        again = rounded_table(nonnegative(other * base), base, groups)
+        assert np.array_equal(again, other * base)
+        assert np.array_equal(with_margins(again / base, groups)[~hidden], shown[~hidden])
+        moved = rounded_table(cells + np.where(hidden[: len(cells), :-1], rng.random(cells.shape), 0), base, groups)
+        excluded += not np.array_equal(with_margins(moved / base, groups)[~hidden], shown[~hidden])
+        tried += 1
+    assert tried > 25
+    assert excluded > tried / 4
+
+
+@pytest.mark.parametrize("base", [1, 5])
+def test_whatever_fits_rounded_levels_would_have_been_published_as_they_are(base):
+    rng, tried = np.random.default_rng(13), 0
+    for i in range(40):
+        tree, values = random_tree(rng, i % 2)
+        units = [(level * 8).astype(np.int64) for level in values]
+        whole = [level // base for level in whole_levels(tree, Agreeing(tuple(units), -3), base).levels]
+        hidden = hidden_in_tree(tree, [level * 1.0 for level in whole], Reader(11.0, 0.0, whole=True).in_base(base))
+        joined = [np.concatenate([level[:, 0] for level in levels]) for levels in (whole, hidden)]
+        other = another(rng, tree_equations(tree), *joined, 0)
+        if other is None:
+            continue
+        parts = np.split(other[:, None].astype(np.int64), np.cumsum(tree.sizes)[:-1])
+        again = whole_levels(tree, Agreeing(tuple(part * base * 8 for part in parts), -3), base)
+        assert all(np.array_equal(a, part * base) for a, part in zip(again.levels, parts, strict=True))
+        tried += 1
+    assert tried > 15
+
+
+def test_shown_numbers_without_margins_do_not_depend_on_hidden_ones():
+    """42 becomes 40 whatever is hidden beside it; the control: where nothing is hidden, the total is kept."""
+    numbers, kept = set(), set()
+    for other in range(8):
+        table = pl.DataFrame({"town": ["x"] * 42 + ["y"] * 17 + ["z"] * other})
+        frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
+        out = frame.group_by("town", keys=["x", "y", "z"]).agg(n=dp.count()).release(epsilon=1000)
+        for steps in (out.round(5).suppress(10), out.suppress(10).round(5)):
+            numbers.add(tuple(steps.table["n"].to_list()[:2]))
+        kept.add(tuple(out.round(5).table["n"].to_list()[:2]))
+    assert numbers == {(40, 15)}
+    assert len(kept) > 1
+
+
+def test_intervals_beside_rounded_and_hidden_numbers_are_about_the_rounded_ones():
+    """Else readers would see the numbers before rounding. They are wider by the base, so that they hold as before."""
+    out, tree = asked().release(epsilon=2), hierarchy().release(epsilon=2)
+    for release in (out, tree):
+        plain, public = (pl.DataFrame(r.accuracy()) for r in (release, release.round(5).suppress(40, secondary=True)))
+        there = public["value"].is_not_null()
+        ends = public.filter(there).with_columns(pl.col("value", "lower", "upper").cast(pl.Float64))
+        middle = (ends["lower"] + ends["upper"]) / 2
+        assert 4 < there.sum() < len(there)
+        assert (middle - ends["value"]).abs().max() <= 0.5
+        wider = (ends["upper"] - ends["lower"]) - (plain.filter(there)["upper"] - plain.filter(there)["lower"])
+        assert wider.min() > 9.5
+        assert wider.max() < 11.5
+    with pytest.raises(UnsupportedOperation, match=r"before round\(\)"):
+        out.round(5).suppress(40).difference(("c", "x"), ("b", "x"))
+    shown = [key for key in KEYS["age"] if not pd.isna(out.suppress(10).table.loc[key, "x"])]
+    out.round().suppress(10).difference((shown[0], "x"), (shown[1], "x"))
 
 
 # Whole releases
@@ -187,6 +326,11 @@ def out():
 def asked(table=TABLE, **how):
     frame = dp.protect(table.to_pandas(), unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
     return frame.crosstab("age", "town", keys=KEYS, **({"margins": True} | how))
+
+
+def hierarchy():
+    frame = dp.protect(TABLE, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
+    return frame.hierarchy(["age", "town"], [(a, b) for a in "abc" for b in "xyz"])
 
 
 def read(text):
@@ -351,6 +495,25 @@ def test_a_limit_is_above_the_base_of_rounded_numbers(out):
     for step in (lambda: out.round(10).suppress(10), lambda: out.suppress(10).round(10)):
         with pytest.raises(InvalidArgument, match="below=11"):
             step()
+
+
+@pytest.mark.parametrize("margins", [True, False])
+def test_rounding_and_hiding_come_to_the_same_in_either_order(margins):
+    release = asked(margins=margins).release(epsilon=1000)
+    for base, below in [(5, 40), (10, 15), (30, 40)]:
+        texts = {
+            made.to_csv()
+            for made in (
+                release.round(base).suppress(below, "s"),
+                release.suppress(below, "s").round(base),
+                release.round().suppress(below, "s").round(base).round(),
+            )
+        }
+        assert len(texts) == 1
+        numbers = read(texts.pop())[0]
+        assert np.isnan(numbers).any()
+        assert np.nanmin(numbers) >= below
+        assert np.nanmax(np.mod(numbers, base)) == 0
 
 
 def test_numbers_that_change_later_are_hidden_as_they_are_then(out):

@@ -62,6 +62,8 @@ def precisions(dtype: DType) -> tuple[Any, ...]:
             return ("1mo",)
         case Kind.DATETIME:
             return ("1mo", "1d", "1h", "1m", "1s")
+        case Kind.DURATION:
+            return ("1d", "1h", "1m", "1s")
         case Kind.FLOAT | Kind.DECIMAL:
             return (0, 1, 2, 3, 4)
     return ()

@@ -71,7 +71,8 @@ def intervals(
 ) -> tuple[Floats, Floats]:
     """Intervals that hold each true number of a column with probability 1 - alpha; NaN if there is none.
 
-    There is none either beside hidden numbers that it would tell: see `Numbers.veiled`.
+    There is none either beside hidden numbers that it would tell: see `Numbers.veiled`. Or it is about the rounded
+    number, and wider: see `Numbers.moved`.
 
     Where the largest numbers were picked, all intervals hold together: see `alpha_of_each`.
 
@@ -102,6 +103,9 @@ def intervals(
     rest = numbers.interval_of_rest(output, alpha)
     if rest is not None:
         _, ((low[-1],), (high[-1],)) = rest
+    if numbers.moved:
+        by = numbers.long.get_column(output.name).to_numpy() - value
+        low, high = low + by - numbers.moved, high + by + numbers.moved
     return known(numbers, output, low), known(numbers, output, high)
 
 

@@ -36,10 +36,9 @@ from dpframe.release.answer.postprocess import (
     known_nonnegative,
     largest_groups,
     nonnegative,
-    read_base,
-    rounded,
     table_of,
 )
+from dpframe.release.answer.rounding import read_base
 from dpframe.release.answer.suppression import (
     OTHER,
     SMALL,
@@ -96,7 +95,6 @@ __all__ = [
     "plus",
     "read_base",
     "read_suppression",
-    "rounded",
     "rounding_of",
     "scaled",
     "shrunk_interval",

@@ -16,7 +16,7 @@ from dpframe.engine import Totals, polars_dtype
 from dpframe.noise import fit, keep_at_least
 from dpframe.plan import Allotment, Key, Question, ReleasedColumn, Total
 from dpframe.release.answer.moments import coefficient_influences
-from dpframe.release.answer.postprocess import rounded
+from dpframe.release.answer.rounding import rounded
 from dpframe.release.answer.selection import chosen, reached
 from dpframe.release.estimators import (
     Influence,

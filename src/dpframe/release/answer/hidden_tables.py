@@ -10,6 +10,7 @@ import numpy as np
 
 from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.release.answer.suppression import OTHER, SMALL, Reader
+from dpframe.release.answer.table_lines import TableLines, with_margins
 
 _TINY = 1e-9
 _FINEST = 128  # flows are made of at most so many equal parts, where numbers are not whole or the limit is high
@@ -18,21 +19,21 @@ _FEW = 200  # so many hidden numbers are looked at again, one by one
 _Step = tuple[int, int]  # a row and a column
 
 
-def hidden_in_table(cells: Floats, reader: Reader) -> Integers:
-    """Which cells and margins of a table are hidden.
+def hidden_in_table(cells: Floats, reader: Reader, groups: Integers | None = None) -> Integers:
+    """Which cells, subtotals and margins of a table are hidden.
 
     Input:  released numbers, rows by columns, whose margins are published; NaN where there is no cell; what the reader
-            knows
-    Output: an array with one row and one column more, for the margins: 0 for a shown number, else SMALL or OTHER. If no
-            choice keeps the promise beside two marks, all hidden numbers are OTHER
-    Bound:  rows and columns, with those of the margins, are points, and each number is a line between its row and its
-            column; the sign of row and column margins is turned. What is published says that the lines at each point
-            add up to 0. So a number may rise by as much as can flow from its column back to its row along other hidden
-            numbers, each of which may rise or fall as far as its mark allows; and fall by as much as can flow the other
-            way. The largest flow is the largest change, for real numbers and for integers (Ford and Fulkerson 1956). A
-            hidden number whose two flows are together less than `reader.width` gets more: the cheapest way on which
-            numbers are hidden, where a number costs its size. What is hidden later only adds to earlier flows, so each
-            hidden number is looked at until it is wide enough, and then never again
+            knows; groups: as for `with_margins`, where subtotals are published
+    Output: an array of the shape of `with_margins`: 0 for a shown number, else SMALL or OTHER. If no choice keeps the
+            promise beside two marks, all hidden numbers are OTHER
+    Bound:  rows and columns of the matrix in `TableLines` are points, and each number is a line between its row and its
+            column. What is published says that the lines at each point add up to 0, where some signs are turned. So a
+            number may rise by as much as can flow from its column back to its row along other hidden numbers, each of
+            which may rise or fall as far as its mark allows; and fall by as much as can flow the other way. The largest
+            flow is the largest change, for real numbers and for integers (Ford and Fulkerson 1956). A hidden number
+            whose two flows are together less than `reader.width` gets more: the cheapest way on which numbers are
+            hidden, where a number costs its size. What is hidden later only adds to earlier flows, so each hidden
+            number is looked at until it is wide enough, and then never again
     Source: Gusfield 1988, doi:10.1137/0217034, for tables as graphs; Fischetti and Salazar 1999,
             doi:10.1007/s101070050008, for intervals of hidden cells; the choice of ways is ours
 
@@ -41,24 +42,15 @@ def hidden_in_table(cells: Floats, reader: Reader) -> Integers:
     >>> hidden_in_table(np.array([[3.0, 50.0], [40.0, 60.0]]), Reader(10, 0, whole=True)).tolist()
     [[1, 2, 0], [2, 2, 0], [0, 0, 0]]
     """
-    full = with_margins(cells)
+    full, lines = with_margins(cells, groups), TableLines.of(cells.shape[0], cells.shape[1], groups)
     there = np.isfinite(full)
     values = np.where(there, full, 0.0)
     small = there & (values < reader.below)
     for told in (True, False):
-        hidden = _Lines.of(values, small, there, reader, told=told).widened()
+        hidden = _Lines.of(values, small, there, reader, lines, told=told).widened()
         if hidden is not None:
-            return np.where(small & told, SMALL, np.where(hidden, OTHER, 0))
+            return np.where(small & told, SMALL, np.where(hidden[lines.rows, lines.columns], OTHER, 0))
     return np.where(there, OTHER, 0)
-
-
-def with_margins(cells: Floats) -> Floats:
-    """A table with its margins, in one row and one column more; a missing cell adds nothing."""
-    full = np.zeros((cells.shape[0] + 1, cells.shape[1] + 1))
-    full[:-1, :-1] = cells
-    known = np.nan_to_num(cells)
-    full[-1, :-1], full[:-1, -1], full[-1, -1] = known.sum(axis=0), known.sum(axis=1), known.sum()
-    return full
 
 
 @dataclass(eq=False)
@@ -79,12 +71,13 @@ class _Lines:
     back: Floats
 
     @staticmethod
-    def of(values: Floats, small: Booleans, there: Booleans, reader: Reader, *, told: bool) -> _Lines:
+    def of(
+        values: Floats, small: Booleans, there: Booleans, reader: Reader, lines: TableLines, *, told: bool
+    ) -> _Lines:
         up, down = (np.where(there, room, 0.0) for room in reader.room(values, small, told=told))
-        turned = np.zeros(values.shape, np.bool_)
-        turned[-1, :-1] = turned[:-1, -1] = True
-        ahead, back = np.where(turned, down, up), np.where(turned, up, down).T.copy()
-        hidden = small.copy()
+        ahead = lines.matrix(np.where(lines.turned, down, up))
+        back = lines.matrix(np.where(lines.turned, up, down)).T.copy()
+        hidden, values = lines.matrix(small) > 0, lines.matrix(values)
         least = max(1.0 if reader.whole else 0.0, reader.width / _FINEST)
         now = np.where(hidden, ahead, 0.0), np.where(hidden.T, back, 0.0)
         return _Lines(np.maximum(values, 0.0) + 1.0, hidden, reader.width, least, ahead, back, *now)

@@ -30,7 +30,8 @@ import numpy as np
 
 from dpframe.arrays import Floats, Integers
 from dpframe.errors import UnsupportedOperation
-from dpframe.release.answer.postprocess import nearest_table, nearest_with_sums, rounded
+from dpframe.release.answer.postprocess import nearest_table, nearest_with_sums
+from dpframe.release.answer.rounding import rounded
 
 Attributes = tuple[int, ...]
 _BITS = 20  # numbers that are not whole are multiples of 2^-20

@@ -12,9 +12,11 @@ import polars as pl
 
 from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import Covers, Formula, Layout, Limits, ReleasedColumn
-from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
-from dpframe.release.answer.postprocess import adds_up, known_nonnegative, spread, table_of
+from dpframe.release.answer.hidden_tables import hidden_in_table
+from dpframe.release.answer.postprocess import adds_up, is_total, known_nonnegative, spread, table_of
+from dpframe.release.answer.rounding import rounded, rounded_table
 from dpframe.release.answer.suppression import OTHER, SMALL, Reader, Suppression
+from dpframe.release.answer.table_lines import with_margins
 from dpframe.release.answer.upscaling import is_scaled
 from dpframe.release.estimators import Compared, NoisyColumn, Shrunk, estimator_of, in_ticks
 from dpframe.release.pricing import NoisePlan
@@ -55,13 +57,13 @@ class Numbers:
 
     `long` has the keys `by` and a column for each of the `outputs`. `parts` are the noisy totals of derived columns
     (column unit). `before` is the table as drawn, if post-processing has changed it. `lifted` says whether
-    post-processing has removed negative numbers. Counts and sums are multiples of `base`, if they were rounded. What is
-    not shown follows from `suppression`. Counts and sums have been multiplied by `factor`: see
-    `release.answer.upscaling`. `shrunk` has the columns that were moved towards a common value: see `shrunk_numbers`.
-    Intervals are about what it `covers`; those of the columns in `sampled` may be about the population. Numbers that
-    say nothing are missing, unless it is `filled`: see `says_nothing`. `unit_limits` are the limits on one unit. If
-    it is `ranked`, the last of the keys is the rank of a value. If
-    tables were suppressed together, `hidden_together` has the codes of this one.
+    post-processing has removed negative numbers. Counts and sums are multiples of `base`, if they were rounded;
+    `unrounded` is the table before that step. What is not shown follows from `suppression`. Counts and sums have been
+    multiplied by `factor`: see `release.answer.upscaling`. `shrunk` has the columns that were moved towards a common
+    value: see `shrunk_numbers`. Intervals are about what it `covers`; those of the columns in `sampled` may be about
+    the population. Numbers that say nothing are missing, unless it is `filled`: see `says_nothing`. `unit_limits` are
+    the limits on one unit. If it is `ranked`, the last of the keys is the rank of a value. If tables were suppressed
+    together, `hidden_together` has the codes of this one.
     """
 
     long: pl.DataFrame
@@ -73,6 +75,7 @@ class Numbers:
     before: pl.DataFrame | None = None
     lifted: bool = False
     base: int = 1
+    unrounded: pl.DataFrame | None = None
     suppression: Suppression | None = None
     factor: float = 1.0
     shrunk: Mapping[str, Shrunk] = field(default_factory=dict)
@@ -182,7 +185,7 @@ class Numbers:
             return np.zeros(self.long.height, np.bool_)
         if self.hidden_grid is not None:
             codes, places = self.hidden_grid
-            return np.asarray(codes[:-1, :-1].ravel()[places] > 0)
+            return np.asarray(codes[:, :-1].ravel()[places] > 0)
         small = np.asarray(self.counted < self.suppression.below)
         return small if self.hidden_together is None else small | (self.hidden_together > 0)
 
@@ -190,16 +193,32 @@ class Numbers:
     def hidden_grid(self) -> tuple[Integers, Integers] | None:
         """Why cells and margins of a crosstab are hidden, and the place of each group; None for other tables.
 
-        Margins are in one row and one column more. The codes are those of `release.answer.suppression`. Only a crosstab
-        with margins or shares says how its cells add up.
+        Subtotals and margins are in more rows and one column more: see `with_margins`. The codes are those of
+        `release.answer.suppression`. Only a crosstab with margins or shares says how its cells add up.
         """
         if self.suppression is None or self.layout.form != "crosstab":
             return None
-        down = [name for name in self.by if name not in self.layout.across]
-        cells, places = spread(self.counted, self.long.select(down), self.long.select(self.layout.across))
+        cells, places = self._spread(self.counted)
         if self.protects:
-            return hidden_in_table(cells / self.base, self.reader), places
-        return np.where(with_margins(cells) < self.suppression.below, SMALL, 0), places
+            return hidden_in_table(cells / self.base, self.reader, self._groups), places
+        return np.where(with_margins(cells, self._groups) < self.suppression.below, SMALL, 0), places
+
+    def _spread(self, values: Floats) -> tuple[Floats, Integers]:
+        """Values of groups as the cells of a crosstab, NaN where there is none, and the place of each."""
+        return spread(values, self.long.select(self._down), self.long.select(self.layout.across))
+
+    @property
+    def _down(self) -> list[str]:
+        return [name for name in self.by if name not in self.layout.across]
+
+    @property
+    def _groups(self) -> Integers | None:
+        """For each row of a crosstab the number of its subtotal, from 0; None without subtotals."""
+        if not self.layout.subtotals:
+            return None
+        first = [row[0] for row in self.long.select(self._down).unique(maintain_order=True).rows()]
+        number = {key: place for place, key in enumerate(dict.fromkeys(first))}
+        return np.array([number[key] for key in first], np.int64)
 
     @property
     def protects(self) -> bool:
@@ -228,6 +247,23 @@ class Numbers:
         return self.lifted and self.protects
 
     @property
+    def moved(self) -> float:
+        """How far a protected table's numbers may lie from those before rounding, which readers must not see; else 0.
+
+        Which of two multiples a shown number becomes depends on hidden ones: 42 may become 45. Intervals and
+        differences of this table are therefore those of the rounded numbers, wider by this.
+
+        Bound:  let a reader know the steps and the limit, and let t be any table of multiples, not negative after
+                `nonnegative`, that agrees with what is shown, and of which the same is hidden. Numbers drawn as t are
+                lifted to t, rounded to t, and published as the same table. So a reader excludes none of these t, and
+                rounding tells nothing beyond the sums and multiples that `Reader` knows
+        """
+        if self.unrounded is None or not self.protects:
+            return 0.0
+        same = self.base == 1 and all(self.unrounded.schema[o.name].is_integer() for o in self.outputs if is_total(o))
+        return 0.0 if same else float(self.base)
+
+    @property
     def marks(self) -> np.ndarray | None:
         """The texts that stand for hidden numbers of groups; None if no text was typed, or nothing is suppressed."""
         if self.suppression is None or self.suppression.marks is None:
@@ -252,26 +288,59 @@ class Numbers:
         output = self._counting
         if output is None:
             return next(self.parts[output.totals[-1][0]] for output in self.outputs if len(output.totals) > 1)
-        return self.long.get_column(output.name).cast(pl.Float64).to_numpy()
+        return _floats(self.long, output)
 
-    def changed(
-        self, outputs: Sequence[ReleasedColumn], change: Callable[[Floats], np.ndarray], dtype: pl.DataType, base: int
-    ) -> Numbers:
-        """Released numbers with some columns changed: as a table if their numbers add up, else number by number."""
-        columns = [pl.Series(o.name, self._new_values(o, change), dtype=dtype) for o in outputs if self.long.height]
-        return replace(self, long=self.long.with_columns(columns), before=self.drawn, base=base)
+    def lift(self, change: Callable[[Floats], Floats]) -> Numbers:
+        """The numbers without negative ones: as a table if they add up, else number by number."""
+        long = self.long if self.unrounded is None else self.unrounded
+        if long.height:
+            columns = [pl.Series(o.name, self._lifted(o, long, change)) for o in self.outputs if known_nonnegative(o)]
+            long = long.with_columns(columns)
+        unrounded = None if self.unrounded is None else long
+        return replace(self, long=long, before=self.drawn, unrounded=unrounded, lifted=True)._rounded()
 
-    def _new_values(self, output: ReleasedColumn, change: Callable[[Floats], np.ndarray]) -> np.ndarray:
-        values = self.long.get_column(output.name).cast(pl.Float64).to_numpy()
+    def _lifted(self, output: ReleasedColumn, long: pl.DataFrame, change: Callable[[Floats], Floats]) -> Floats:
+        values = _floats(long, output)
         if not adds_up(output):
             return np.array([change(np.array([[value]])).item() for value in values])
         if self.layout.form == "crosstab":
-            down = [name for name in self.by if name not in self.layout.across]
-            grid = table_of(values, self.long.select(down), self.long.select(self.layout.across))
+            grid = table_of(values, self.long.select(self._down), self.long.select(self.layout.across))
             if grid is not None:
                 table, places = grid
                 return np.asarray(change(table).ravel()[places])
         return np.asarray(change(values[None])[0])
+
+    def round(self, base: int) -> Numbers:
+        """The numbers with counts and sums rounded; of several such steps the coarsest applies."""
+        unrounded = self.long if self.unrounded is None else self.unrounded
+        return replace(self, before=self.drawn, unrounded=unrounded, base=max(base, self.base))._rounded()
+
+    def suppress(self, step: Suppression) -> Numbers:
+        """The numbers of which small ones are hidden; of several such steps the strictest applies."""
+        return replace(self, suppression=step.after(self.suppression))._rounded()
+
+    def _rounded(self) -> Numbers:
+        """The numbers rounded from those before, as a table if they add up; unchanged if they are not to be rounded."""
+        exact = self.unrounded
+        if exact is None:
+            return self
+        columns = [pl.Series(o.name, self._new_values(o, exact), dtype=pl.Int64()) for o in self.outputs if is_total(o)]
+        return replace(self, long=exact.with_columns(columns if exact.height else []))
+
+    def _new_values(self, output: ReleasedColumn, exact: pl.DataFrame) -> Integers:
+        """Rounded numbers of a column, each by itself where no margin is shown and others are hidden."""
+        values, crosstab = _floats(exact, output), self.layout.form == "crosstab"
+        sums = self.suppression is None or self.layout.margins or self.layout.normalize
+        if not adds_up(output) or not sums:
+            return np.array([rounded(np.array([[value]]), self.base).item() for value in values], np.int64)
+        if not crosstab:
+            return np.asarray(rounded(values[None], self.base)[0])
+        cells, places = self._spread(values)
+        return np.asarray(rounded_table(cells, self.base, self._groups).ravel()[places])
+
+
+def _floats(long: pl.DataFrame, output: ReleasedColumn) -> Floats:
+    return long.get_column(output.name).cast(pl.Float64).to_numpy()
 
 
 # Shrinking

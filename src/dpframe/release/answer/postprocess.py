@@ -10,16 +10,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats, Integers
-from dpframe.errors import InvalidArgument
-from dpframe.plan import Formula, Question, ReleasedColumn, real
+from dpframe.arrays import Floats
+from dpframe.plan import Formula, Question, ReleasedColumn
 from dpframe.release.estimators import estimator_of
 
 _SWEEPS = 1000
 _TINY = 1e-9
-_TURNS = 2  # of exchanges between rows, then columns; more hardly bring cells nearer
-_BITS = 20  # numbers are rounded from a grid of 2^-20
-_ONE = 2**_BITS
 
 
 def nonnegative(cells: Floats) -> Floats:
@@ -87,116 +83,6 @@ def _shift(values: Floats, totals: Floats) -> Floats:
     levels = (np.cumsum(descending, axis=1) - totals[:, None]) / count
     last = np.maximum((descending > levels).sum(axis=1) - 1, 0)  # the values above their level are the first ones
     return np.asarray(levels[np.arange(len(values)), last])
-
-
-def read_base(base: object) -> int:
-    """The number of which rounded numbers are multiples. Errors: InvalidArgument."""
-    number = real(base)
-    if not isinstance(number, int) or not 1 <= number <= 10**9:
-        raise InvalidArgument(
-            "round(): numbers become multiples of a whole number: round() for whole numbers, round(5), round(10). "
-            "Decimals are rounded in the table: out.table.round(2)."
-        )
-    return number
-
-
-def rounded(cells: Floats, base: int = 1) -> NDArray[np.int64]:
-    """Integers near `cells` that add up: each cell, row sum, column sum and the total is rounded up or down.
-
-    Input:  cells: rows by columns; a list is a table of one row; base: of which number they are to be multiples
-    Output: integers of the same shape. For a list they are the nearest such integers to the cells
-    Bound:  with the fractions of the margins as one more row and column, every line has an integer sum, so a line with
-            one fraction has two, and there are closed walks through fractions. Moving along them, up and down in turn,
-            keeps all sums: see `_walk_to_integers`. Exchanges between two lines then bring cells nearer, and keep all
-            sums too
-    Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", doi:10.1080/01621459.1987.10478456
-
-    >>> rounded(np.array([[0.5, 0.5], [0.5, 0.5]])).sum(axis=0)
-    array([1, 1])
-    >>> rounded(np.array([[3.0, 4.0, 4.0]]), 5)
-    array([[0, 5, 5]])
-    """
-    cells = np.asarray(cells, np.float64) / base
-    low = np.floor(cells)
-    parts = np.rint((cells - low) * _ONE).astype(np.int64)
-    if 1 in cells.shape:
-        up = _largest(parts.ravel()).reshape(cells.shape)
-    else:
-        table = np.zeros((cells.shape[0] + 1, cells.shape[1] + 1), np.int64)
-        table[:-1, :-1] = parts
-        table[:-1, -1] = -table[:-1].sum(axis=1) % _ONE
-        table[-1] = -table[:-1].sum(axis=0) % _ONE
-        up = _walk_to_integers(table)
-        for _ in range(_TURNS):
-            up = _nearer(_nearer(up, table).T.copy(), table.T).T.copy()
-        up = up[:-1, :-1]
-    return np.asarray(low.astype(np.int64) + up) * base
-
-
-def _largest(parts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Round up the largest fractions, as many as the rounded sum of all fractions."""
-    number = int((int(parts.sum()) + _ONE // 2) // _ONE)
-    up = np.zeros(len(parts), np.int64)
-    up[np.argsort(-parts, kind="stable")[:number]] = 1
-    return up
-
-
-def _walk_to_integers(table: Integers) -> Integers:
-    """Round each fraction of a table to 0 or 1, with the sums of lines kept. Each line must add up to an integer.
-
-    Bound:  from the last bit to the first: fractions that have the bit are even in number in each line, so they can be
-            paired along each row and along each column. Pairs of both kinds form closed walks of even length; along
-            each the bit is added and taken in turn. Every line keeps its sum, and what is between 0 and 1 stays there
-    """
-    now, width = table.astype(np.int32).ravel(), table.shape[1]
-    by_column = np.arange(now.size, dtype=np.int32).reshape(-1, width).T.ravel()
-    numbers = np.empty(now.size, np.int32)
-    for bit in range(_BITS):
-        has_bit = (now >> bit) & 1 == 1
-        cells = np.flatnonzero(has_bit)
-        numbers[cells] = np.arange(len(cells), dtype=np.int32)
-        pairs = numbers[by_column[has_bit[by_column]]].reshape(-1, 2)
-        onward = np.empty(len(cells), np.int32)
-        onward[pairs] = pairs[:, ::-1]
-        # Two steps at once, to the other one in the row and on to the other one in its column: what is reached so from
-        # a fraction moves as it does, and its row's other one the other way.
-        walks = _smallest_on_walk(onward.reshape(-1, 2)[:, ::-1].ravel()).reshape(-1, 2)
-        moves = np.where(walks[:, 0] < walks[:, 1], 1, -1) << bit
-        now[cells] += np.column_stack([moves, -moves]).ravel().astype(np.int32)
-    return np.asarray(now.reshape(table.shape) >> _BITS, np.int64)
-
-
-def _smallest_on_walk(onward: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The smallest place on each place's closed walk, by steps that double until nothing changes."""
-    smallest = np.arange(len(onward), dtype=np.int32)
-    while True:
-        after = np.minimum(smallest, smallest[onward])
-        if np.array_equal(after, smallest):
-            return smallest
-        smallest, onward = after, onward[onward]
-
-
-def _nearer(up: Integers, parts: Integers) -> Integers:
-    """Exchange roundings between pairs of rows, so that they are nearer to the fractions; column sums stay.
-
-    Of the columns in which one of two rows goes up, as many as before go up in the first row: those where its fraction
-    is larger by most. That is the nearest to the fractions, for these two rows. All pairs a power of two apart have
-    their turn.
-    """
-    height, apart = len(up), 1
-    while apart < height:
-        first = np.flatnonzero((np.arange(height) & apart == 0) & (np.arange(height) + apart < height))
-        mine, theirs = up[first] == 1, up[first + apart] == 1
-        either = mine != theirs
-        more = np.where(either, parts[first] - parts[first + apart], -2 * _ONE)
-        order = np.argsort(-more, axis=1, kind="stable")
-        goes_up = np.zeros_like(mine)
-        number = (mine & either).sum(axis=1, keepdims=True)
-        np.put_along_axis(goes_up, order, np.arange(up.shape[1]) < number, axis=1)
-        up[first] = np.where(either, goes_up, mine)
-        up[first + apart] = np.where(either, ~goes_up, theirs)
-        apart *= 2
-    return up
 
 
 def table_of(values: Floats, rows: pl.DataFrame, columns: pl.DataFrame) -> tuple[Floats, NDArray[np.int64]] | None:

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
-import numpy as np
 import polars as pl
 
-from dpframe.arrays import Floats
 from dpframe.engine import Table_co
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Covers, ReleasedColumn
@@ -26,7 +24,6 @@ from dpframe.release.answer import (
     nonnegative,
     read_base,
     read_suppression,
-    rounded,
     shrunk_numbers,
 )
 from dpframe.release.estimators import estimator_of
@@ -131,16 +128,20 @@ class Changes(Released[Table_co]):
         >>> bool((query.release(epsilon=0.5).nonnegative().table["count"] >= 0).all())
         True
         """
-        return self._adjusted(nonnegative, known_nonnegative, "nonnegative", pl.Float64())
+        return self._adjusted(lambda numbers: numbers.lift(nonnegative), known_nonnegative, "nonnegative")
 
     def round(self, base: int = 1) -> Self:
         """Round counts and sums to integers, or multiples of 5 or 10, that still add up. It is free.
 
         Input:  base: of which whole number they become multiples: `round(5)`. Decimals are rounded in the table
         Output: a release in which each cell becomes one of its two neighbouring multiples, and so do the total and, in
-                a crosstab, the row and column totals. Means, quantiles and other columns do not change. Intervals stay
-                those of the numbers as drawn, so that they may lie beside a rounded number
-        Bound:  no row is read: see `dpframe.release.answer.postprocess.rounded`
+                a crosstab, the subtotals and the row and column totals. Means, quantiles and other columns do not
+                change. Intervals stay those of the numbers as drawn, so that they may lie beside a rounded number. Of
+                several such steps the coarsest applies. It comes to the same before and after `suppress` and
+                `nonnegative`. Beside suppressed numbers, groups without margins are rounded each by itself; in a table
+                that protects hidden numbers, intervals are those of the rounded ones, wider by the base
+        Bound:  no row is read: see `dpframe.release.answer.rounding.rounded_table`; beside hidden numbers see
+                `Numbers.moved`
         Warns:  DpFrameWarning for one of several marginals or levels, which then no longer agrees with the others
         Errors: UnsupportedOperation as for `nonnegative`, and if a number does not fit in a 64-bit integer;
                 InvalidArgument for another base, and beside suppressed numbers if the base is not below their limit
@@ -158,7 +159,7 @@ class Changes(Released[Table_co]):
         totals = [long.get_column(o.name).cast(pl.Float64).abs().max() for o in outputs if is_total(o)]
         if any(isinstance(most, float) and most >= 2.0**62 for most in totals):
             raise UnsupportedOperation("round(): a number of this release does not fit in a 64-bit integer.")
-        return self._adjusted(lambda cells: rounded(cells, multiple), is_total, "round", pl.Int64(), multiple)
+        return self._adjusted(lambda numbers: numbers.round(multiple), is_total, "round", multiple)
 
     def suppress(
         self, below: float, marker: str | tuple[str, str] | None = None, *, secondary: bool | None = None
@@ -175,16 +176,16 @@ class Changes(Released[Table_co]):
                 the suppressed groups. Of several such steps the strictest applies. Privacy does not need this step,
                 since the numbers are noisy; it hides groups whose numbers are mostly noise. In a crosstab with margins
                 a single hidden cell of a row is the margin less the others; `secondary` hides more, the smallest
-                numbers that are enough. Of numbers that were rounded to 5 or 10, the limit has to be above that. After
-                `nonnegative()` it also leaves out intervals and what limits leave out, since they would tell the
-                numbers before that step; `out.accuracy()` before `suppress` has them. `nonnegative()` and `round()`
-                after `suppress` change hidden numbers too, as before it: publish one of both tables
+                numbers that are enough. Of numbers that were rounded to 5 or 10, the limit has to be above that, and is
+                compared with the rounded numbers. After `nonnegative()` it also leaves out intervals and what limits
+                leave out, since they would tell the numbers before that step; `out.accuracy()` before `suppress` has
+                them. `nonnegative()` and `round()` after `suppress` change hidden numbers too, as before it: publish
+                one of both tables
         Bound:  with `secondary`, readers who know the limit, the marks, and that numbers are whole and not negative
-                (where they are) find no hidden cell or margin within less than half of the limit: the largest and the
-                smallest value that it may have are at least below // 2 apart, and at least 1; below / 2 where numbers
-                are not whole. For means, this holds for their counts. If two marks would tell more, all hidden numbers
-                have the second one. Subtotals are no part of the promise: one of hidden cells is hidden, and may follow
-                from others and the margin. What other tables say is not looked at. See
+                (where they are) find no hidden cell, subtotal or margin within less than half of the limit: the largest
+                and the smallest value that it may have are at least below // 2 apart, and at least 1; below / 2 where
+                numbers are not whole. For means, this holds for their counts. If two marks would tell more, all hidden
+                numbers have the second one. What other tables say is not looked at. See
                 `dpframe.release.answer.suppression`
         Errors: InvalidArgument; UnsupportedOperation if no number was released
 
@@ -214,15 +215,13 @@ class Changes(Released[Table_co]):
                 else "suppress(secondary=True): other levels of this release show sums of this one. Hide numbers of "
                 "all levels together: out.suppress(below=..., secondary=True)."
             )
-        numbers = replace(self._numbers, suppression=step.after(self._numbers.suppression))
-        return replace(self, _numbers=numbers, _steps=(*self._steps, step.sentence))
+        return replace(self, _numbers=self._numbers.suppress(step), _steps=(*self._steps, step.sentence))
 
     def _adjusted(
         self,
-        change: Callable[[Floats], np.ndarray],
+        change: Callable[[Numbers], Numbers],
         applies: Callable[[ReleasedColumn], bool],
         verb: str,
-        dtype: pl.DataType,
         base: int = 1,
     ) -> Self:
         outputs = [output for output in self._numbers.outputs if applies(output)]
@@ -240,6 +239,4 @@ class Changes(Released[Table_co]):
         if self._set > 1 and APART not in self._steps:
             warn(CHANGED_ALONE.format(verb=verb, number=self._set, tables=self._numbers.noise.fitted_tables))
             sentences.append(APART)
-        numbers = self._numbers.changed(outputs, change, dtype, base)
-        numbers = replace(numbers, lifted=numbers.lifted or verb == "nonnegative")
-        return replace(self, _numbers=numbers, _steps=(*self._steps, *sentences))
+        return replace(self, _numbers=change(self._numbers), _steps=(*self._steps, *sentences))

@@ -158,10 +158,10 @@ class Compares(Released[Table_co]):
                 f"{verb}(): compares groups by their counts, sums, means or variances, and there are none in this "
                 "release."
             )
-        if numbers.veiled:
+        if numbers.veiled or numbers.moved:
             raise UnsupportedOperation(
-                f"{verb}(): compares the numbers before nonnegative(), and readers could learn hidden numbers from "
-                "these. Compare before suppress(secondary=True)."
+                f"{verb}(): compares the numbers before {'nonnegative' if numbers.veiled else 'round'}(), and readers "
+                "could learn hidden numbers from these. Compare before suppress(secondary=True)."
             )
         output = formulas[0] if column is None else next(o for o in numbers.outputs if o.name == column)
         if output not in formulas or not estimator_of(output).is_number:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats
 from dpframe.plan import Covers, Formula, ReleasedColumn
 from dpframe.release.accuracy import intervals, known
-from dpframe.release.answer import OTHER, SMALL, Numbers, keys_beside, rounding_of
+from dpframe.release.answer import Numbers, keys_beside, rounding_of
 from dpframe.release.estimators import (
     error_of_part,
     error_of_sum,
@@ -25,7 +25,7 @@ from dpframe.release.estimators import (
     rows_fewer,
 )
 from dpframe.release.pricing import NoisePlan
-from dpframe.release.shown.crosstab import Crosstab, Merged, as_text, grid_of, subtotals
+from dpframe.release.shown.crosstab import Crosstab, Merged, as_text, grid_of
 
 
 def crosstab(numbers: Numbers, alpha: float | None = None) -> Crosstab | None:
@@ -37,36 +37,13 @@ def crosstab(numbers: Numbers, alpha: float | None = None) -> Crosstab | None:
     whole, ends = numbers.long.schema[output.name].is_integer(), _ends(numbers, output, sure)
     values = np.array(numbers.shown.get_column(output.name).to_list(), np.object_)
     merged = _merged(numbers, output, sure, *ends)
-    codes = hidden_codes(numbers)
+    codes = None if numbers.hidden_grid is None else numbers.hidden_grid[0]
     hidden = None if codes is None else codes > 0
     grid = grid_of(numbers.long, numbers.by, numbers.layout, (values, *ends), merged, hidden, whole=whole)
     if codes is None or numbers.suppression is None or numbers.suppression.marks is None:
         return grid
     marks = np.array([None, *numbers.suppression.marks], object)[codes]
     return replace(grid, marks=marks[: len(grid.rows), : len(grid.columns)])
-
-
-def hidden_codes(numbers: Numbers) -> NDArray[np.int64] | None:
-    """Why cells, subtotals and margins of a crosstab are hidden; None where nothing is: see `Numbers.hidden_grid`.
-
-    Bound:  where hidden numbers are protected, a subtotal of a hidden number is hidden, and others are sums of shown
-            numbers. So subtotals tell nothing about hidden cells. Without protection small subtotals are hidden
-    """
-    if numbers.hidden_grid is None or numbers.suppression is None:
-        return None
-    codes, places = numbers.hidden_grid
-    if not numbers.layout.subtotals:
-        return codes
-    down = [name for name in numbers.by if name not in numbers.layout.across]
-    rows = numbers.long.select(down).unique(maintain_order=True).rows()
-    cells = np.zeros((len(rows), codes.shape[1] - 1))
-    cells.ravel()[places] = numbers.counted
-    sums = np.column_stack([cells, cells.sum(axis=1)])
-    below = []
-    for members in subtotals(rows).values():
-        small, tells = sums[members].sum(axis=0) < numbers.suppression.below, (codes[members] > 0).any(axis=0)
-        below.append(np.where(tells, OTHER, 0) if numbers.protects else np.where(small, SMALL, 0))
-    return np.vstack([codes[:-1], *below, codes[-1:]])
 
 
 def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
@@ -115,7 +92,7 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
         kind = len(at), bool(at[1] == at[0] + 1)  # The cells of one row are adjacent in the long table.
         if kind not in sizes:
             sizes[kind] = _margin_error(numbers, output, alpha, *kind)
-        middle, size = float(before[at].sum()), sizes[kind]
+        middle, size = float((values if numbers.moved else before)[at].sum()), sizes[kind] + numbers.moved
         low, high = known(numbers, output, np.array([middle - size, middle + size])).tolist()
         return value, low, high
 

@@ -40,7 +40,7 @@ def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
             values = numbers.parts.get(left_out_names(output.name)[place])
             cells += [None] * height if values is None else values.tolist()
         columns[column] = cells + [None] * (errors.height - len(cells))
-    shown = pl.col("value").is_not_null() & pl.lit(not numbers.veiled)
+    shown = pl.col("value").is_not_null() & pl.lit(not numbers.veiled and not numbers.moved)
     return errors.with_columns(
         pl.when(shown).then(pl.Series(name, cells, pl.Float64).fill_nan(None)).alias(name)
         for name, cells in columns.items()

@@ -14,7 +14,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.release.answer import OTHER, Numbers
 from dpframe.release.shown.charts import decimals
 from dpframe.release.shown.crosstab import as_text, unlike
-from dpframe.release.shown.error_tables import crosstab, error_table, hidden_codes
+from dpframe.release.shown.error_tables import crosstab, error_table
 from dpframe.release.shown.files import write_csv
 
 _STRUCTURE = re.compile(r"[A-Za-z][A-Za-z0-9_\-.]*:[A-Za-z0-9_@$\-]+\(\d+\.\d+(\.\d+)?\)")
@@ -73,14 +73,14 @@ def _sdmx_table(numbers: Numbers, structure: str) -> pl.DataFrame:
 def _codes(numbers: Numbers) -> Any:
     """Why the value of each line of the table of errors is not shown; 0 where it is."""
     height = numbers.long.height
-    grid, codes = crosstab(numbers), hidden_codes(numbers)
-    if grid is not None and codes is None:
+    grid = crosstab(numbers)
+    if grid is not None and numbers.hidden_grid is None:
         return np.zeros(error_table(numbers, 0.05).height, np.int64)
-    if grid is None or codes is None:
+    if grid is None or numbers.hidden_grid is None:
         hidden = numbers.hidden.astype(np.int64) if numbers.hidden_together is None else numbers.hidden_together
         return np.tile(hidden, len(numbers.outputs))
-    assert numbers.hidden_grid is not None
-    cells = codes[: grid.sizes[0], : grid.sizes[1]].ravel()[numbers.hidden_grid[1]]
+    codes, places = numbers.hidden_grid
+    cells = codes[: grid.sizes[0], : grid.sizes[1]].ravel()[places]
     if len(error_table(numbers, 0.05)) == height:
         return cells
     (tall, wide), below = grid.sizes, range(grid.sizes[0], len(grid.rows))

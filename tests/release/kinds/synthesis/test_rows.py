@@ -1,6 +1,7 @@
 """Synthetic rows look like those of the table: as finely given, several for one unit, and all with a given value."""
 
 import datetime as dt
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,9 @@ def visits(people=2000):
             "zoned": pl.Series(midnights).dt.replace_time_zone(ZONE),
             "month": [dt.date(2026, int(k), 1) for k in draw.integers(1, 7, len(unit))],
             "day": [day.date() for day in midnights],
+            "stay": [dt.timedelta(days=int(k)) for k in days],
+            "shift": [dt.timedelta(hours=int(k)) for k in days],
+            "paid": pl.Series([Decimal(int(k)) / 4 for k in days], dtype=pl.Decimal(10, 2)),
         }
     )
 
@@ -44,6 +48,8 @@ BOUNDS = {
     **{"height": (100, 250), "price": (0, 200), "share": (0, 1), "mixed": (0, 8), "zoned": (FROM.date(), TO.date())},
     **{"midnight": (FROM, TO), "minute": (FROM, TO), "day": (FROM.date(), TO.date())},
     "month": (dt.date(2026, 1, 1), dt.date(2026, 6, 30)),
+    **dict.fromkeys(("stay", "shift"), (dt.timedelta(0), dt.timedelta(61))),
+    "paid": (0, 20),
 }
 
 
@@ -72,10 +78,39 @@ def test_values_are_given_as_finely_as_in_the_table(out):
         assert (rows[name].dt.truncate(every) == rows[name]).mean() > 0.99, name
     assert not rows["minute"].dt.truncate("1h").equals(rows["minute"])
     assert rows["day"].n_unique() > 50
+    for name, every in (("stay", dt.timedelta(1)), ("shift", dt.timedelta(hours=1))):
+        assert (rows[name].dt.total_microseconds() % (every // dt.timedelta(microseconds=1)) == 0).mean() > 0.99, name
+    assert rows["stay"].n_unique() > 30
+    assert (rows["shift"].dt.total_hours() % 24 > 0).mean() > 0.5
+    assert rows.schema["paid"] == pl.Decimal(10, 2)
+    assert not rows["paid"].cast(float).round(1).equals(rows["paid"].cast(float))
     for name, (low, high) in BOUNDS.items():
         values = rows[name].dt.date() if name == "zoned" else rows[name]
         assert values.is_between(low, high).all(), name
     assert rows.null_count().sum_horizontal().item() == 0
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_decimals_come_back_as_decimals(kind):
+    """Of keys and of bins; bounds beyond what the type holds end where it ends."""
+    paid = pl.Series([Decimal("0.25"), Decimal("99.99")] * 50, dtype=pl.Decimal(4, 2))
+    table = pl.DataFrame({"person": range(100), "paid": paid, "rate": paid})
+    table = table if kind == "polars" else table.to_arrow()
+    said = {"keys": {"rate": [0.25, 99.99]}, "bounds": {"paid": (0, 10**9)}, "rows": 50, "max_rows": 1}
+    out = asked(table, **said, columns=["paid", "rate"]).release(**PRICE)
+    rows = pl.DataFrame(out.table)
+    assert rows.schema == {"paid": pl.Decimal(4, 2), "rate": pl.Decimal(4, 2)}
+    assert set(rows["rate"]) <= {Decimal("0.25"), Decimal("99.99")}
+    assert rows.null_count().sum_horizontal().item() == 0
+    assert all(isinstance(value, Decimal) for value in out.to_pandas()["paid"])
+
+
+@pytest.mark.parametrize("first", [dt.date(9999, 12, 1), dt.date(9999, 12, 31), dt.date(2026, 1, 1)])
+def test_dates_may_reach_the_last_day(first):
+    table = pl.DataFrame({"person": range(100), "until": [dt.date(9999, 12, 31), first] * 50})
+    rows = asked(table, keys=None, bounds={"until": (first, dt.date(9999, 12, 31))}, max_rows=1).release(**PRICE).table
+    assert rows["until"].is_between(first, dt.date(9999, 12, 31)).all()
+    assert rows.height > 50
 
 
 def test_so_much_noise_that_nothing_is_known_leaves_values_as_fine_as_their_type():

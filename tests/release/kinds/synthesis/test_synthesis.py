@@ -2,6 +2,7 @@
 
 import datetime as dt
 import itertools
+from decimal import Decimal
 from fractions import Fraction
 
 import duckdb
@@ -317,6 +318,41 @@ def test_no_neighbour_moves_a_table_by_more_than_is_claimed_and_one_does(name, r
     assert most[1] <= claim.l2_squared
     assert most[2] <= claim.exact_linf
     assert (most == [claim.exact_l1, claim.l2_squared, claim.exact_linf]).all(), "the claim is no larger than needed"
+
+
+HELD = {
+    "decimals": ([Decimal("0.25"), Decimal("1.5")], pl.Decimal(10, 2), (0, 2)),
+    "durations": ([dt.timedelta(0), dt.timedelta(hours=3)], pl.Duration("us"), (dt.timedelta(0), dt.timedelta(1))),
+    "last days": (
+        [dt.date(9999, 12, 31), dt.date(9999, 12, 1)],
+        pl.Date,
+        (dt.date(9999, 12, 1), dt.date(9999, 12, 31)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(HELD))
+def test_no_neighbour_moves_a_table_of_other_types_by_more_than_is_claimed(name):
+    """All tables of one column, of how finely it is given, and of both: each row is in one cell of each."""
+    values, dtype, bounds = HELD[name]
+    most = np.zeros(3)
+    for rest in ([], [0], [0, 1]):
+        tables = []
+        for own in ([], [0], [1], [0, 0], [0, 1], [1, 1, 1], [None, 0, 1]):
+            held = [None if place is None else values[place] for place in (*rest, *own)]
+            units = [*range(len(rest)), *[7] * len(own)]
+            frame = dp.protect(
+                pl.DataFrame({"u": units, "n": pl.Series(held, dtype=dtype)}, {"u": pl.Int64, "n": dtype}), unit="u"
+            )
+            query = frame.synthesize(["n"], bounds={"n": bounds}, max_rows=2)
+            raw = engine.contingency(query._query._question, 3)
+            claim, parts = query.sensitivity["each table"], [(i,) for i in range(len(raw.sizes))]
+            tables.append([raw.table(p) * 0.5**raw.fraction for p in (*parts, tuple(range(len(raw.sizes))))])
+        for other in tables[1:]:
+            for a, b in zip(tables[0], other, strict=True):
+                apart = np.abs(a - b)
+                most = np.maximum(most, [apart.sum(), (apart**2).sum(), apart.max()])
+    assert (most == [claim.exact_l1, claim.l2_squared, claim.exact_linf]).all()
 
 
 # What is refused

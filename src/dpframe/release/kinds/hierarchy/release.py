@@ -90,6 +90,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
     _value: str = "count"
     _changed: Agreeing | None = None
     _base: int = 1  # numbers are multiples of it, if they were rounded
+    _exact: Agreeing | None = None  # the numbers before they were rounded
     _lifted: bool = False  # whether negative numbers were removed, so that intervals end at 0
     _ci: float | None = None
     _suppression: Suppression | None = None
@@ -118,6 +119,8 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
             self._noise_of(place),
             before=None if self._changed is None else self._long(place, self._fitted),
             lifted=self._lifted,
+            base=self._base,
+            unrounded=None if self._exact is None else self._long(place, self._exact),
             suppression=self._suppression,
             hidden_together=None if self._hidden is None else self._hidden[place].ravel(),
         )
@@ -308,13 +311,14 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         values = nonnegative_levels(shape, [numbers.floats(level) for level in range(len(self.levels))])
         sentence = "nonnegative(): the nearest numbers that are not negative, from the top down; levels still add up."
         changed = on_grid(shape, values)
-        return replace(self, _changed=changed, _lifted=True, _base=1, _steps=(*self._steps, sentence))
+        return replace(self, _changed=changed, _lifted=True, _base=1, _exact=None, _steps=(*self._steps, sentence))
 
     def round(self, base: int = 1) -> HierarchyRelease[Table_co]:
         """Round the numbers of every level to integers, or multiples of 5 or 10, that still add up. It is free.
 
         Input:  base: of which whole number they become multiples: `round(5)`
-        Output: a release in which each number becomes one of its two neighbouring multiples, and children add up
+        Output: a release in which each number becomes one of its two neighbouring multiples, and children add up.
+                Beside protected hidden numbers, intervals are those of the rounded numbers, wider by the base
         Bound:  no row is read: see `dpframe.release.kinds.hierarchy.agreeing.whole_levels`
         """
         multiple = read_base(base)
@@ -326,7 +330,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         changed = whole_levels(self._tree.shape, self._numbers, multiple)
         if changed.exponent > 0:
             raise UnsupportedOperation("round(): these numbers are so large that they are whole already.")
-        return replace(self, _changed=changed, _base=multiple, _steps=(*self._steps, sentence))
+        return replace(self, _changed=changed, _base=multiple, _exact=self._numbers, _steps=(*self._steps, sentence))
 
     def suppress(
         self, below: float, marker: str | tuple[str, str] | None = None, *, secondary: bool | None = None

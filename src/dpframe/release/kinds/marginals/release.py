@@ -70,6 +70,8 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
     _drawn: pl.DataFrame
     _changed: JointTables | None = None
     _lifted: bool = False  # whether negative numbers were removed
+    _whole: JointTables | None = None  # the rounded tables, which are multiples of the base
+    _base: int = 1
 
     _numbered = True
 
@@ -102,26 +104,36 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
     def _table(self, table: Attributes) -> Release[Table_co]:
         tables = self._tables
         names, outputs = tables.names(table), (tables.output(table),)
-        long = pl.DataFrame({COUNT: self._values(table).ravel()})
-        before = pl.DataFrame({COUNT: self._estimate(table).ravel()})
+        states = [self._shown(table), self._values(table), self._estimate(table)]
+        long, exact, drawn = (pl.DataFrame({COUNT: values.ravel()}) for values in states)
         if table:
             keys = self._keys[table[0]]
             for i in table[1:]:
                 keys = keys.join(self._keys[i], how="cross", maintain_order="left_right")
-            long, before = (pl.concat([keys, numbers], how="horizontal") for numbers in (long, before))
+            long, exact, drawn = (pl.concat([keys, numbers], how="horizontal") for numbers in (long, exact, drawn))
         noise = table_noise(tables, self._noise, self._variances, table)
-        drawn = None if self._changed is None else before
-        numbers = Numbers(long, names, outputs, noise, tables.layout(table), before=drawn, lifted=self._lifted)
+        alone = self._whole is not None and len(tables.workload) == 1 and set(table) == set(tables.workload[0])
+        numbers = Numbers(
+            long,
+            names,
+            outputs,
+            noise,
+            tables.layout(table),
+            before=None if self._changed is None and self._whole is None else drawn,
+            lifted=self._lifted,
+            base=self._base,
+            unrounded=exact if alone else None,
+        )
         others = len(tables.workload) - 1 if set(table) in map(set, tables.workload) else len(tables.workload)
         return Release(self._record, numbers, 1 + others, _steps=self._steps)
 
     def _values(self, table: Attributes) -> NDArray[Any]:
+        """The numbers of a table before they are rounded."""
+        return self._estimate(table) if self._changed is None else _in_order(self._changed, table)
+
+    def _shown(self, table: Attributes) -> NDArray[Any]:
         """The numbers of a table as they are shown."""
-        if self._changed is None:
-            return self._estimate(table)
-        ordered, changed = tuple(sorted(table)), self._changed
-        values = changed.floats(ordered) if changed.bits else changed.integers(ordered)
-        return values.transpose([ordered.index(i) for i in table])
+        return self._values(table) if self._whole is None else _in_order(self._whole, table)
 
     # Post-processing
 
@@ -145,7 +157,7 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         family = family_of(self._tables.workload, "nonnegative", self._title)
         changed = joint_nonnegative(family, lambda part: np.asarray(self._values(part), np.float64))
         sentence = "nonnegative(): numbers without negative ones near those of all tables, which still agree."
-        return replace(self, _changed=changed, _lifted=True, _steps=(*self._steps, sentence))
+        return replace(self, _changed=changed, _lifted=True, _whole=None, _base=1, _steps=(*self._steps, sentence))
 
     def round(self, base: int = 1) -> MarginalsRelease[Table_co]:
         """Round all tables together to integers that add up, and agree wherever tables share columns. It is free.
@@ -164,7 +176,7 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         changed = replace(changed, tables={part: table * multiple for part, table in changed.tables.items()})
         numbers = "integers" if multiple == 1 else f"multiples of {multiple}"
         sentence = f"round(): {numbers} that add up, and agree wherever tables share columns."
-        return replace(self, _changed=changed, _steps=(*self._steps, sentence))
+        return replace(self, _whole=changed, _base=multiple, _steps=(*self._steps, sentence))
 
     def _title(self, part: Attributes) -> str:
         return titled(self._tables.names(part))
@@ -229,6 +241,13 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         more = f"<p>… and {len(self) - _SHOWN} more tables.</p>" if len(self) > _SHOWN else ""
         sentence = f"All released together at {self.cost}. In small type: 95% margins of error of the noise."
         return f"<div class='dpframe'>{tables}{more}<p>{sentence}{self._notes_html}</p></div>"
+
+
+def _in_order(tables: JointTables, table: Attributes) -> NDArray[Any]:
+    """A table with its columns in the order in which they are named."""
+    ordered = tuple(sorted(table))
+    values = tables.floats(ordered) if tables.bits else tables.integers(ordered)
+    return values.transpose([ordered.index(i) for i in table])
 
 
 # The kind of answer

@@ -6,11 +6,13 @@ Listed keys stand for themselves. A value of a bin is drawn evenly within it, as
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -20,6 +22,8 @@ from dpframe.errors import InvalidArgument
 from dpframe.plan import TIMES, Key, Kind, LinkedRows, SyntheticColumn, Tables, kind, ticks
 from dpframe.release.kinds.synthesis.fit import Fit, Measured
 from dpframe.release.kinds.synthesis.model import drawn_rows
+
+_LENGTHS = {f"1{name[0]}": dt.timedelta(**{name: 1}) for name in ("days", "hours", "minutes", "seconds")}
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,8 @@ def values_of(
     """
     dtype, family = polars_dtype(column.dtype), kind(column.dtype)
     if not column.lows:
-        return pl.Series(column.name, list(levels), dtype=dtype, strict=False).gather(places)
+        keys = pl.Series(column.name, list(levels), dtype=dtype, strict=False)
+        return (_in_decimals(keys, column.dtype) if family == Kind.DECIMAL else keys).gather(places)
     missing = places >= len(column.lows)
     at = np.where(missing, 0, places)
     if family in (Kind.INTEGER, *TIMES):
@@ -171,14 +176,24 @@ def values_of(
     else:
         low, high = np.array(column.lows, np.float64)[at], np.array(column.highs, np.float64)[at]
         values = np.minimum(low + draw.random(len(at)) * (high - low), high)
+        if isinstance(column.dtype, nw.Decimal):
+            finest = column.dtype.scale if finest is None else min(finest, column.dtype.scale)
         if finest is not None:
             values = _with_decimals(values, low, high, finest, draw)
         series = pl.Series(column.name, values)
-    series = series.cast(dtype)
+    series = _in_decimals(series, column.dtype) if family == Kind.DECIMAL else series.cast(dtype)
     if finest is not None and family in TIMES:
         first, last = (pl.Series(np.array(ends, np.int64)[at]).cast(dtype) for ends in (column.lows, column.highs))
         series = _in_windows(series, first, last, finest)
-    return series.zip_with(pl.Series(~missing), pl.Series([None], dtype=dtype).new_from_index(0, len(at)))
+    return series.zip_with(pl.Series(~missing), pl.Series([None], dtype=series.dtype).new_from_index(0, len(at)))
+
+
+def _in_decimals(values: pl.Series, dtype: Any) -> pl.Series:
+    """Numbers in a type of decimals; those that it cannot hold become its largest or smallest one."""
+    precision, scale = min(dtype.precision, 38), dtype.scale
+    above = 10.0 ** (precision - scale)
+    most = min(above - 10.0**-scale, math.nextafter(above, 0))
+    return values.cast(pl.Float64).clip(-most, most).cast(pl.Decimal(precision, scale))
 
 
 def _with_decimals(
@@ -194,8 +209,13 @@ def _with_decimals(
 
 def _in_windows(values: pl.Series, low: pl.Series, high: pl.Series, every: str) -> pl.Series:
     """Times at the starts of windows, by the clock of their zone; values stay where no start is between the ends."""
-    local = _local(values).dt.truncate(every)
-    starts = [_zoned(local, values.dtype), _zoned(local.dt.offset_by(every), values.dtype)]
+    if isinstance(values.dtype, pl.Duration):
+        length = pl.Series([_LENGTHS[every]]).cast(values.dtype).cast(pl.Int64).item()
+        first = (values.cast(pl.Int64) // length * length).cast(values.dtype)
+        starts = [first, first + _LENGTHS[every]]
+    else:
+        local = _local(values).dt.truncate(every)
+        starts = [_zoned(local, values.dtype), _zoned(local.dt.offset_by(every), values.dtype)]
     for start in reversed(starts):
         values = values.zip_with(~((start >= low) & (start <= high)).fill_null(False), start)
     return values
