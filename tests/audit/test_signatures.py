@@ -69,8 +69,11 @@ def signature(ask, rows, price):
 
 
 def seen(release):
-    """Columns, types, keys in order, nulls, categories, and what is said in words."""
-    table = release.to_polars()
+    """Columns, types, keys in order, nulls, categories, and what is said in words.
+
+    A number that noise hides is missing, which the noisy numbers decide: such a number is filled.
+    """
+    table = (release.fill() if hasattr(release, "fill") else release).to_polars()
     keys = [name for name in table.columns if name in ("g", "i")]
     pandas = release.to_pandas()
     return [
