@@ -393,7 +393,8 @@ LAWFUL = {
     "ddof": lambda v: type(v) is int and v in (0, 1),
     "noise": lambda v: v == "laplace",
     "covers": lambda v: v in ("noise", "population"),
-    ("released.with_ci", "covers"): lambda v: v in (None, "noise", "population"),  # None: as the release was asked
+    # None: as the release was asked, and of a rate the population where that is free
+    **{(name, "covers"): lambda v: v in (None, "noise", "population") for name in ("released.with_ci", "release")},
     "limits": lambda v: v is None or type(v).__name__ == "Auto",
     "column": lambda v: v is None or isinstance(v, (str, list, tuple, pl.Expr)),
     "name": lambda v: v is None or isinstance(v, str),

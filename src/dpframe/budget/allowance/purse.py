@@ -273,7 +273,8 @@ def allocate(
     known = _opened(budget, f"allowance {name}") if typed_none else None
     if known is not None:
         return Allowance(budget, known)
-    number, carries = read_pace(name, nights, periods, carry, dated=(per, start, zone) != ("night", None, None))
+    dated = not (isinstance(per, str) and per == "night") or start is not None or zone is not None
+    number, carries = read_pace(name, nights, periods, carry, dated=dated)
     clock = dt.UTC if zone is None else read_zone(zone)
     today = account.now().astimezone(clock).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     begins = None if start is None else read_start(start, clock)
