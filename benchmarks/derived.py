@@ -3,6 +3,12 @@
 Each line is a kind of noise. A table of people who come on some of 14 days is released that many times. The number is
 how often a 95% interval holds the same number of the table without noise: in the middle of the days, over all repeats.
 In brackets: its mean length beside the shortest that would have held 95 of 100 errors, known in hindsight.
+
+The last lines are about rates of people, as they are by default: for the population. In each repeat 600 other people
+are drawn, of three groups with rates of 2%, 20% and 50%, and released at a price. The number is how often the interval
+holds the rate of the population, or the difference of two. In brackets: how often that of the noise alone does.
+
+Names of kinds after the number choose some of them: `python benchmarks/derived.py 1000 gaussian rates`.
 """
 
 from __future__ import annotations
@@ -35,12 +41,41 @@ ASKED = {
 }
 
 
-def main(repeats: int) -> None:
+def rates(repeats: int) -> None:
+    """Print the coverage of rates and their differences, by default and by intervals of the noise alone."""
+    rng, groups, chances = np.random.default_rng(2), ["a", "b", "c"], {"a": 0.02, "b": 0.2, "c": 0.5}
+    for epsilon in (0.3, 1.0, 8.0):
+        held: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+        for _ in range(repeats):
+            group = rng.choice(groups, 600)
+            yes = rng.random(600) < [chances[name] for name in group]
+            people = dp.protect(
+                pl.DataFrame({"group": group, "yes": yes}), unit=dp.Rows(1), budget=dp.Budget(epsilon=epsilon)
+            )
+            out = people.group_by("group", keys=groups).mean("yes").release(epsilon=epsilon)
+            usual, noise = (out.with_ci(covers=covers).table for covers in (None, "noise"))
+            for one, other in zip(usual.iter_rows(), noise.iter_rows(), strict=True):
+                truth = chances[one[0]]
+                if one[1] is not None:
+                    held[f"rate of {truth:.0%}"].append((one[2] <= truth <= one[3], other[2] <= truth <= other[3]))
+            for first, second in (("b", "a"), ("c", "b")):
+                truth = chances[first] - chances[second]
+                rows = [o.difference(first, second) for o in (out, out.with_ci(covers="noise"))]
+                both = [row["lower"][0] <= truth <= row["upper"][0] for row in rows]
+                held[f"{first} less {second}"].append((both[0], both[1]))
+        print(f"rates at ε = {epsilon}")
+        for name, each in held.items():
+            print("  {:16} {:.3f} ({:.3f})".format(name, *np.mean(each, axis=0)), flush=True)
+
+
+def main(repeats: int, kinds: list[str]) -> None:
     """Print the coverage of each number under each kind of noise."""
     rng = np.random.default_rng(1)
     table = pl.DataFrame({"id": np.repeat(np.arange(PEOPLE), 5), "day": rng.integers(0, DAYS, 5 * PEOPLE)}).unique()
     table = table.with_columns(part=pl.col("day") // 7, sex=(pl.col("id") % 2).cast(pl.Boolean))
     for kind, price in KINDS.items():
+        if kind not in kinds:
+            continue
         held, lengths, errors = (defaultdict(list) for _ in range(3))
         for number in range(repeats + 1):  # the first without noise
             budget = dp.Budget(epsilon=1e13, delta=0.9)
@@ -73,4 +108,7 @@ def main(repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    number, chosen = int(sys.argv[1]) if len(sys.argv) > 1 else 1000, sys.argv[2:] or [*KINDS, "rates"]
+    main(number, chosen)
+    if "rates" in chosen:
+        rates(number)

@@ -15,6 +15,7 @@ from dpframe.errors import UnknownColumn, UnsupportedOperation, WrongType
 from dpframe.plan import (
     NOT_RELEASED,
     QUERY,
+    Covers,
     Derivation,
     Question,
     check_choice,
@@ -197,6 +198,8 @@ class Query(NoNumber, Expects[Table_co]):
         check_flags("fill= is True or False: whether numbers that noise hides altogether are shown.", fill)
         corrects, retry = read_correction(name, supersedes, because), _read_retry(on_pending)
         answer: Release[Table_co] = release(question, budget, price, corrects, name=name, refresh=refresh, retry=retry)
+        if covers is not None and read_covers(covers) is Covers.NOISE and isinstance(answer, Release):
+            answer = answer._of_noise_alone()
         if ci is not None:
             answer = answer.with_ci(ci, covers) if isinstance(answer, Release) else answer.with_ci(ci)
         return answer.fill() if fill and isinstance(answer, Release) else answer  # other kinds hide no number

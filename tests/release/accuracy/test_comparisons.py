@@ -57,6 +57,20 @@ def test_noise_alone_has_no_p_value():
         assert set(table["covers"]) == {"noise only"}
 
 
+def test_rates_of_people_are_compared_for_the_population_unless_noise_was_asked_for():
+    """Whatever stands beside them: the noise of a rate may be a tenth of what people's sampling moves it by."""
+    table = _trial(np.random.default_rng(2))
+    query = _frame(table).group_by("arm", keys=ARMS).agg(ill=dp.mean("ill"), n=dp.count())
+    out = query.release(epsilon=5.0)
+    asked = _release(table, 5.0).difference("treated", "control", "ill")
+    row, noise = (o.difference("treated", "control", "ill") for o in (out, out.with_ci(covers="noise")))
+    assert row.columns == out.compare("control", "ill").drop("p_holm").columns == asked.columns
+    assert set(row["covers"]) == set(asked["covers"])
+    assert set(noise["covers"]) == {"noise only"}
+    assert 3 * (noise["upper"] - noise["lower"])[0] < (row["upper"] - row["lower"])[0]
+    assert set(out.difference("treated", "control", "n")["covers"]) == {"noise only"}
+
+
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(
     ("width", "covers"),

@@ -61,9 +61,10 @@ class Numbers:
     `unrounded` is the table before that step. What is not shown follows from `suppression`. Counts and sums have been
     multiplied by `factor`: see `release.answer.upscaling`. `shrunk` has the columns that were moved towards a common
     value: see `shrunk_numbers`. Intervals are about what it `covers`; those of the columns in `sampled` may be about
-    the population. Numbers that say nothing are missing, unless it is `filled`: see `says_nothing`. `unit_limits` are
-    the limits on one unit. If it is `ranked`, the last of the keys is the rank of a value. If tables were suppressed
-    together, `hidden_together` has the codes of this one.
+    the population, and those of rates are by default, unless `noise_alone` was typed. Numbers that say nothing are
+    missing, unless it is `filled`: see `says_nothing`. `unit_limits` are the limits on one unit. If it is `ranked`, the
+    last of the keys is the rank of a value. If tables were suppressed together, `hidden_together` has the codes of this
+    one.
     """
 
     long: pl.DataFrame
@@ -84,12 +85,17 @@ class Numbers:
     ranked: bool = False
     filled: bool = False
     sampled: frozenset[str] = frozenset()
+    noise_alone: bool = False
     hidden_together: Integers | None = None
 
     def apart(self, output: ReleasedColumn) -> bool:
         """Whether each unit is in at most one group, as far as a released column reads it."""
         limits = output.total.limits or self.unit_limits
         return 1 in (limits.max_groups, limits.max_rows)
+
+    def is_free_rate(self, output: ReleasedColumn) -> bool:
+        """Whether a column is a rate of people whose intervals are for the population, at no price, by default."""
+        return output.formula is Formula.MEAN and output.name in self.sampled and not self.noise_alone
 
     def factor_of(self, output: ReleasedColumn) -> float:
         """The factor by which the numbers of a column have been multiplied."""

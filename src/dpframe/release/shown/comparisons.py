@@ -43,8 +43,9 @@ class Compares(Released[Table_co]):
                 or geometric mean, by default the first of these; alpha: the probability that the interval misses
         Output: one row: group, reference, column, estimate (first - second), lower, upper (column unit, times in
                 ticks), covers. A release with covers="population" has p_value too: of the test that the population's
-                difference is 0. Without it the interval is about the noise alone, and there is no p-value: readers take
-                a p-value for a statement about the population
+                difference is 0. So have rates of people with one row in a group, unless the release was asked for
+                covers="noise". Else the interval is about the noise alone, and there is no p-value: readers take a
+                p-value for a statement about the population
         Bound:  groups have independent noises, so the intervals of both groups are combined (Zou, Donner 2008). Where
                 one person may be in both groups, the covariance of the two is part of a release for the population
                 with at most five listed groups, and the interval follows from it. Else the interval holds for any
@@ -145,8 +146,13 @@ class Compares(Released[Table_co]):
         return independence(grid[0], numbers.noise.of(total))
 
     def _between(self, output: ReleasedColumn, first: Sequence[int], second: Sequence[int]) -> Differences:
-        """The differences of the numbers as they were drawn, whatever post-processing made of them."""
-        drawn = replace(self._numbers, long=self._numbers.drawn, before=None, lifted=False, suppression=None)
+        """The differences of the numbers as they were drawn, whatever post-processing made of them.
+
+        Rates of people cover the population where their release has what that needs for free.
+        """
+        numbers = self._numbers
+        covers = Covers.POPULATION if numbers.is_free_rate(output) else numbers.covers
+        drawn = replace(numbers, long=numbers.drawn, before=None, lifted=False, suppression=None, covers=covers)
         return Differences(drawn, output, first, second, self._numbers.apart(output))
 
     def _comparable(self, column: str | None, verb: str) -> ReleasedColumn:
@@ -212,12 +218,13 @@ class Compares(Released[Table_co]):
             "lower": low,
             "upper": high,
         }
-        if self._numbers.covers is Covers.POPULATION:
+        covers = between.numbers.covers
+        if covers is Covers.POPULATION:
             columns["p_value"] = between.p_values
             if corrected:
                 columns["p_holm"] = holm(np.asarray(columns["p_value"]))
-        label = self._numbers.covers.label(1 - alpha) + (", all together" if corrected and len(low) > 1 else "")
-        label = label if self._numbers.covers is Covers.POPULATION else "noise only"
+        label = covers.label(1 - alpha) + (", all together" if corrected and len(low) > 1 else "")
+        label = label if covers is Covers.POPULATION else "noise only"
         label += _NOT if self._left_out(between.output.name) else ""
         return pl.DataFrame({**columns, "covers": [label] * len(low)})
 

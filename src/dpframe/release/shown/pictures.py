@@ -109,8 +109,8 @@ class Draws(Released[Table_co]):
         The noise of a rate may be a tenth of the sampling error, and its margin would be read as the whole error.
         """
         numbers = self._numbers
-        rates = all(o.formula is Formula.MEAN and o.name in numbers.sampled for o in numbers.outputs)
-        return replace(numbers, covers=Covers.POPULATION) if rates and numbers.outputs else numbers
+        free = all(numbers.is_free_rate(output) for output in numbers.outputs)
+        return replace(numbers, covers=Covers.POPULATION) if free and numbers.outputs else numbers
 
     def _lines_of(self, column: str | None = None) -> list[str]:
         """What is said below a title of what limits and bounds leave out; whiskers have words of their own."""

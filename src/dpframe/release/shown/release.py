@@ -186,6 +186,10 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
 
     # Intervals beside the numbers
 
+    def _of_noise_alone(self) -> Release[Table_co]:
+        """The release with intervals and comparisons of rates that are about the noise alone, as was typed."""
+        return replace(self, _numbers=replace(self._numbers, noise_alone=True))
+
     def with_ci(self, ci: float = 0.95, covers: str | None = None) -> Release[Table_co]:
         """Add the ends of a confidence interval beside each number: `n_low` and `n_high` beside `n`. It is free.
 
@@ -210,6 +214,8 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         ['city', 'count', 'count_low', 'count_high']
         """
         numbers, confidence = self._numbers if covers is not None else self._usual, read_ci(ci)
+        if covers is not None and read_covers(covers) is Covers.NOISE:
+            numbers = replace(numbers, noise_alone=True)
         if covers is not None and (wanted := read_covers(covers)) is not numbers.covers:
             unknown = [output.name for output in numbers.outputs if output.name not in numbers.sampled]
             if wanted is Covers.POPULATION and unknown:
