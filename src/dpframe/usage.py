@@ -29,6 +29,7 @@ from typing import (
 import numpy as np
 
 from dpframe.errors import DpFrameError, DpFrameWarning, InvalidArgument, UnknownAttribute, UnknownColumn, WrongCall
+from dpframe.fields import FieldDict, Fields
 from dpframe.safe_text import visible
 
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
@@ -198,7 +199,7 @@ def _spelled_out(question: Callable[..., Any]) -> inspect.Signature:
     return signature.replace(parameters=parameters)
 
 
-def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: FieldDict) -> str | None:
     """Why arguments do not fit a function, with the nearest name, as sentences; None where they fit."""
     signature = inspect.signature(question)
     try:
@@ -339,7 +340,7 @@ _OF_OTHERS = ("city", "region", "sex", "town")
 _KEYS_OF_EXAMPLES = re.compile(r"\[\(?'(?:Bonn|Kiel|Ulm|north|south|f|m)'.*?\](?=[,)}])")
 
 
-def _in_own_columns(error: DpFrameError, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def _in_own_columns(error: DpFrameError, args: Sequence[Any], kwargs: Fields) -> None:
     """Give the examples in a message the columns of the table that was asked, where it has no such column.
 
     What the table declares is left out of them: typed, it would take the place of what is declared.

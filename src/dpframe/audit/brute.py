@@ -11,6 +11,7 @@ from typing import Any
 from dpframe.api import PrivateFrame, Query, protect
 from dpframe.audit.neighbouring import Table, Unit, eager, multisets, owners_of, pairs, taken
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.fields import Names
 from dpframe.plan import real, render_html, render_text
 from dpframe.plan.steps import Rows
 from dpframe.progress import watched
@@ -38,8 +39,8 @@ class QueryCheck:
     tables: int
     pairs: int
     relation: str
-    left_out: tuple[str, ...] = field(default=())
-    only_in_both: tuple[str, ...] = field(default=())
+    left_out: Names = field(default=())
+    only_in_both: Names = field(default=())
 
     @property
     def holds(self) -> bool:
@@ -68,8 +69,8 @@ class QueryCheck:
         )
         return sentence + more + (unseen if self.left_out else "") + (alone if self.only_in_both else "")
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        rows: list[tuple[str, ...]] = []
+    def _rows(self) -> list[Names]:
+        rows: list[Names] = []
         for name, claim in self.claimed.items():
             for norm in ("l0", "l1", "l2", "linf"):
                 limit, largest = getattr(claim, norm), getattr(self.reached[name], norm)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -35,11 +35,12 @@ from dpframe.errors import (
     ReleaseLost,
     UnsupportedOperation,
 )
+from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
 from dpframe.safe_text import visible
 from dpframe.usage import BUDGET, PLAN, check_flags, explains, is_integer, warn
 
-UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
+UNKNOWN_EVENT: Fields = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
 
 def now() -> dt.datetime:
@@ -121,14 +122,14 @@ class Budget(BudgetState):
         query: str,
         *,
         name: str | None = None,
-        plan: Mapping[str, Any] | None = None,
+        plan: Fields | None = None,
         refresh: bool = False,
         retry: bool = False,
         batch: bool = False,
-        events: Sequence[Mapping[str, Any]] = (UNKNOWN_EVENT,),
+        events: Sequence[Fields] = (UNKNOWN_EVENT,),
         part: PartName | None = None,
         within: Within | None = None,
-        policies: Sequence[Mapping[str, Any]] = (),
+        policies: Sequence[Fields] = (),
         normal: Normal | None = None,
     ) -> Receipt:
         """Charge a release, or refuse it and change nothing. A name that was released gets its stored answer for free.
@@ -183,7 +184,7 @@ class Budget(BudgetState):
     def _enter(
         self,
         page: Page,
-        body: dict[str, Any],
+        body: FieldDict,
         counted: Loss,
         price: Loss,
         at: dt.datetime,
@@ -199,7 +200,7 @@ class Budget(BudgetState):
         page.spent = total
         return total
 
-    def _counted(self, page: Page, price: Loss, normal: Normal | None, body: dict[str, Any]) -> Loss:
+    def _counted(self, page: Page, price: Loss, normal: Normal | None, body: FieldDict) -> Loss:
         """What the accountant counts for a price; the body of the entry gets both."""
         counted = self._accountant.charged(page.spent, price, self._limit, normal)
         body |= noted(price, counted, normal)
@@ -212,9 +213,9 @@ class Budget(BudgetState):
         query: str,
         *,
         name: str,
-        plan: Mapping[str, Any],
-        opens: Mapping[str, Any],
-        policies: Sequence[Mapping[str, Any]] = (),
+        plan: Fields,
+        opens: Fields,
+        policies: Sequence[Fields] = (),
     ) -> Entry:
         """Charge once, in advance, for later charges. If the name was charged before, return that charge for free.
 
@@ -259,7 +260,7 @@ class Budget(BudgetState):
             return total
         raise BudgetExceeded(exceeded(price, self._limit, self._left(page.spent)))
 
-    def partition(self, plan: Mapping[str, Any], groups: int) -> tuple[str, str]:
+    def partition(self, plan: Fields, groups: int) -> tuple[str, str]:
         """Record a partition of a table, unless it is recorded already.
 
         Input:  plan: a description of the partition without data; groups: the largest number of parts of one unit
@@ -276,7 +277,7 @@ class Budget(BudgetState):
                 page.append("partition", line, now())
             return name, page.parts[name]["salt"]
 
-    def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
+    def store(self, receipt: Receipt, data: bytes, statement: Fields) -> Stored:
         """Store the released table with its charge. Before that, nobody may see it.
 
         Errors: LedgerError; ReleaseLost if the charge was marked as lost in the meantime

@@ -21,12 +21,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpframe.budget.entries import Entry, loss_of, price_of, texts_of
 from dpframe.budget.lengths import read_zone
 from dpframe.budget.losses import Loss, Terms, kept, read_delta, read_epsilon, read_rho
 from dpframe.errors import CapExceeded, InvalidArgument, UnsupportedOperation, kind_of
+from dpframe.fields import FieldDict, Fields
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
 from dpframe.usage import Hints
 
@@ -37,8 +38,8 @@ PERIODS = ("day", "week", "month")
 NAMES = ("release", "spender", *PERIODS)
 _SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 _READ = {"epsilon": read_epsilon, "delta": read_delta, "rho": read_rho}
-Recorded = Mapping[str, Any]  # {"zone": "UTC", "day": {"epsilon": "1/2"}, ...}: caps as an entry records them
-State = Mapping[str, Any]  # {"caps": Recorded, "periods": {"day": {"of": "2026-11-23", "spent": texts}, ...}}
+Recorded = Fields  # {"zone": "UTC", "day": {"epsilon": "1/2"}, ...}: caps as an entry records them
+State = Fields  # {"caps": Recorded, "periods": {"day": {"of": "2026-11-23", "spent": texts}, ...}}
 
 
 class Caps(Hints):
@@ -75,7 +76,7 @@ class Caps(Hints):
         read_zone(zone)
         self.recorded(Terms.EPSILON)  # so that a wrong amount is refused here
 
-    def recorded(self, terms: Terms) -> dict[str, Any]:
+    def recorded(self, terms: Terms) -> FieldDict:
         """The caps as an entry records them, in exact fractions; a number is counted in the terms of the budget."""
         return {"zone": self._zone, **{name: _amounts(name, typed, terms) for name, typed in self._typed.items()}}
 
@@ -84,7 +85,7 @@ class Caps(Hints):
         return f"Caps({', '.join(f'{name}={amount!r}' for name, amount in self._typed.items())}{zone})"
 
 
-def read_caps(typed: object, terms: Terms) -> dict[str, Any] | None:
+def read_caps(typed: object, terms: Terms) -> FieldDict | None:
     """Caps as they were typed: `dp.Caps(...)`, or a mapping of the same arguments. Errors: InvalidArgument."""
     if typed is None:
         return None
@@ -163,7 +164,7 @@ def replaced(state: State | None, recorded: Recorded) -> Recorded:
     return {**state["caps"], **named}
 
 
-def own_price(body: Mapping[str, Any]) -> Loss:
+def own_price(body: Fields) -> Loss:
     """What a charge counts under the caps of a release and of periods. An allowance counts when it is spent."""
     if "nights" in body.get("opens", {}) or "gives" in body or "from" in body:
         return Loss.none()
@@ -174,7 +175,7 @@ def own_price(body: Mapping[str, Any]) -> Loss:
     return loss_of(body.get("price") or body.get("part", body)["loss"])
 
 
-def spender_price(body: Mapping[str, Any]) -> Loss:
+def spender_price(body: Fields) -> Loss:
     """What a charge counts for its spender: an allowance once, when it is taken; all else as under other caps.
 
     What moves from the allowance of one spender to that of another is taken off the first one's sum and counts for the
@@ -292,7 +293,7 @@ def needs_spender(state: State, price: Loss) -> bool:
     return "spender" in state["caps"] and bool(_parts(price, positive=True))
 
 
-def tightened(state: State | None, more: Mapping[str, Any]) -> Recorded:
+def tightened(state: State | None, more: Fields) -> Recorded:
     """The caps of a budget and others together: of each amount the smaller one.
 
     A cap that names ε alone refuses prices in ρ, and the other way round. So of two caps, ε and ρ are allowed where
@@ -313,7 +314,7 @@ def tightened(state: State | None, more: Mapping[str, Any]) -> Recorded:
     return {"zone": now["zone"], **{name: parts for name, parts in both.items() if parts}}
 
 
-def adopted(page: Page, policies: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def adopted(page: Page, policies: Iterable[Fields]) -> list[FieldDict]:
     """Take over the caps of the policy files that a charge is under; those of the budget stay where they are stricter.
 
     Output: the entries that record it, for a charge that is not refused
@@ -328,7 +329,7 @@ def adopted(page: Page, policies: Iterable[Mapping[str, Any]]) -> list[dict[str,
     return entries
 
 
-def enter(page: Page, body: dict[str, Any], at: dt.datetime, slack: Fraction) -> None:
+def enter(page: Page, body: FieldDict, at: dt.datetime, slack: Fraction) -> None:
     """Hold a charge against the caps, and add its own price to the sums of the page and to the body of its entry.
 
     Input:  slack: the δ at which a price in ρ has an ε; 0 where it has none

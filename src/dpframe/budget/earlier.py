@@ -5,9 +5,6 @@ For a name there is the stored answer, a refusal, or the name may be paid again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dpframe.budget.adaptive import Normal
 from dpframe.budget.entries import (
     Entry,
@@ -23,6 +20,7 @@ from dpframe.budget.losses import Loss
 from dpframe.budget.names import check_plain, differences
 from dpframe.budget.receipts import Page, Receipt, Stored
 from dpframe.errors import FailuresUnacknowledged, ReleaseMismatch, ReleasePending
+from dpframe.fields import FieldDict, Fields
 
 UNACKNOWLEDGED = 2  # After this number of unacknowledged failures, charges are refused.
 
@@ -37,7 +35,7 @@ def check_failures(failures: Failures) -> None:
         )
 
 
-def noted(price: Loss, counted: Loss, normal: Normal | None) -> dict[str, Any]:
+def noted(price: Loss, counted: Loss, normal: Normal | None) -> FieldDict:
     """What the body of a charge's entry says besides, if the account counts another loss than the price."""
     if counted == price:
         return {}
@@ -45,13 +43,13 @@ def noted(price: Loss, counted: Loss, normal: Normal | None) -> dict[str, Any]:
     return {"price": texts_of(price), "normal": known}
 
 
-def priced(body: Mapping[str, Any]) -> tuple[Loss, Normal | None]:
+def priced(body: Fields) -> tuple[Loss, Normal | None]:
     """The price of a charge, and what was known of it besides, from the body of its entry."""
     known = body.get("normal")
     return price_of(body), Normal(fraction_of(known["mu_squared"]), known["keys"]) if known else None
 
 
-def known(page: Page, body: Mapping[str, Any]) -> Entry | None:
+def known(page: Page, body: Fields) -> Entry | None:
     """The earlier charge of the name of a charge; None for a new name. Errors: ReleaseMismatch, InvalidArgument."""
     name = body.get("name")
     earlier = None if name is None else page.latest(name)
@@ -62,7 +60,7 @@ def known(page: Page, body: Mapping[str, Any]) -> Entry | None:
     return earlier
 
 
-def check_same(earlier: Entry, body: Mapping[str, Any]) -> None:
+def check_same(earlier: Entry, body: Fields) -> None:
     """Check that a name is used for one plan, one price and one source of rows. Errors: ReleaseMismatch."""
     if earlier.body["fingerprint"] == body["fingerprint"]:
         return

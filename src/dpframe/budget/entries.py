@@ -7,12 +7,12 @@ import datetime as dt
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dpframe.budget.losses import Loss, number_of
+from dpframe.fields import FieldDict, Fields
 
 GENESIS = "0" * 64  # the hash before the first entry
 
@@ -70,7 +70,7 @@ class Entry:
     number: int
     kind: str
     at: str
-    body: Mapping[str, Any]
+    body: Fields
     hash: str
 
     @property
@@ -113,7 +113,7 @@ def chained(previous: str, number: int, kind: str, at: str, body: str) -> str:
     return hashlib.sha256(f"{head[:-1]},{body}]".encode()).hexdigest()
 
 
-def sealed(previous: str, number: int, kind: str, at: str, body: Mapping[str, Any]) -> Entry:
+def sealed(previous: str, number: int, kind: str, at: str, body: Fields) -> Entry:
     """The entry that follows the entry with the hash `previous`.
 
     >>> first = sealed(GENESIS, 1, "open", "2026-01-01T00:00:00+00:00", {"accountant": "basic"})
@@ -128,7 +128,7 @@ def digest_of(table: Any) -> str:
     return hashlib.sha256(table).hexdigest() if isinstance(table, (bytes, memoryview)) else ""
 
 
-def packed_statement(statement: Mapping[str, Any]) -> str:
+def packed_statement(statement: Fields) -> str:
     """A privacy statement as an entry holds it: compressed, since most of it is equal in all releases.
 
     >>> statement = {"guarantee": "pure differential privacy", "trust_model": "central model"}
@@ -138,13 +138,13 @@ def packed_statement(statement: Mapping[str, Any]) -> str:
     return base64.b64encode(zlib.compress(canonical(statement).encode())).decode()
 
 
-def statement_of(entry: Entry) -> Mapping[str, Any]:
+def statement_of(entry: Entry) -> Fields:
     """The privacy statement of a result."""
-    words: Mapping[str, Any] = json.loads(zlib.decompress(base64.b64decode(entry.body["statement"])))
+    words: Fields = json.loads(zlib.decompress(base64.b64decode(entry.body["statement"])))
     return words
 
 
-def texts_of(loss: Loss) -> dict[str, Any]:
+def texts_of(loss: Loss) -> FieldDict:
     """A loss as a dict of texts, each an exact fraction.
 
     >>> texts_of(Loss.charged(Fraction(1, 3), Fraction(0)))
@@ -152,7 +152,7 @@ def texts_of(loss: Loss) -> dict[str, Any]:
     """
     rho = None if loss.exact_rho is None else fraction_text(loss.exact_rho)
     parts = {"mu_squared": loss.mu_squared, "split": loss.split}
-    more: dict[str, Any] = {name: fraction_text(part) for name, part in parts.items() if part is not None}
+    more: FieldDict = {name: fraction_text(part) for name, part in parts.items() if part is not None}
     more |= {name: texts_of(part) for name, part in (("before", loss.before), ("simple", loss.simple)) if part}
     return {"epsilon": fraction_text(loss.exact_epsilon), "delta": fraction_text(loss.exact_delta), "rho": rho, **more}
 
@@ -162,7 +162,7 @@ def fraction_text(number: Fraction) -> str:
     return f"{number.numerator}/{number.denominator}"
 
 
-def loss_of(texts: Mapping[str, Any]) -> Loss:
+def loss_of(texts: Fields) -> Loss:
     """A loss from its texts. Errors: ValueError for what is no fraction.
 
     >>> loss_of({"epsilon": "1/3", "delta": "0/1", "rho": None})
@@ -176,7 +176,7 @@ def loss_of(texts: Mapping[str, Any]) -> Loss:
     return replace(loss, mu_squared=mu_squared, split=split, before=before, simple=simple)
 
 
-def price_of(body: Mapping[str, Any]) -> Loss:
+def price_of(body: Fields) -> Loss:
     """The price of a charge in its own terms, from the body of its entry. An account may count another loss for it."""
     return loss_of(body.get("price", body["loss"]))
 

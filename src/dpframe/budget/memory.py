@@ -6,7 +6,7 @@ import copy
 import datetime as dt
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +16,7 @@ from dpframe.budget.entries import GENESIS, Entry, Failures, sealed, texts_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
 from dpframe.errors import UnsupportedOperation
+from dpframe.fields import Fields
 
 
 class MemoryBook:
@@ -23,9 +24,7 @@ class MemoryBook:
 
     name: str | None = None
 
-    def __init__(
-        self, accountant: Accountant, limit: Loss, at: dt.datetime, caps: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, accountant: Accountant, limit: Loss, at: dt.datetime, caps: Fields | None = None) -> None:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._page = _MemoryPage(accountant.total([]), caps)
@@ -57,7 +56,7 @@ class MemoryBook:
         """Whose privacy the budget is about; a process has no list of its budgets."""
         return self._page.subject, []
 
-    def caps(self) -> Mapping[str, Any] | None:
+    def caps(self) -> Fields | None:
         """The caps and their sums."""
         return self._page.caps
 
@@ -83,7 +82,7 @@ class _MemoryPage:
     """The state of a book in memory. Copies share the entries, to which some are only added."""
 
     spent: Loss
-    caps: Mapping[str, Any] | None
+    caps: Fields | None
     subject: str | None = None
     parts: Parts = field(default_factory=dict)
     failures: Failures = field(default_factory=Failures)
@@ -97,7 +96,7 @@ class _MemoryPage:
         """The hash of the last entry."""
         return self.entries[-1].hash if self.entries else GENESIS
 
-    def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
+    def append(self, kind: str, body: Fields, at: dt.datetime, data: bytes | None = None) -> Entry:
         entry = sealed(self.head, len(self.entries) + 1, kind, at.isoformat(timespec="microseconds"), body)
         if data is not None and self.entries[body["about"] - 1].name is not None:
             self.data[body["about"]] = data

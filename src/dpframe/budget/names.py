@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, TypeGuard
 from dpframe.budget.entries import canonical, texts_of
 from dpframe.budget.losses import Loss
 from dpframe.errors import BudgetMismatch, InvalidArgument
+from dpframe.fields import FieldDict, Fields
 
 SHOWN = 8  # differences in a message
 
 
-def fingerprint(plan: Mapping[str, Any]) -> str:
+def fingerprint(plan: Fields) -> str:
     """A hash of a description. It does not depend on the order of keys.
 
     >>> fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
@@ -106,10 +107,10 @@ def body_of(
     subject: str,
     query: str,
     name: str | None,
-    plan: Mapping[str, Any] | None,
-    events: Sequence[Mapping[str, Any]],
-    policies: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
+    plan: Fields | None,
+    events: Sequence[Fields],
+    policies: Sequence[Fields] = (),
+) -> FieldDict:
     """The body of a charge's entry in the book. Input: policies: names and hashes of policy files, if there are any."""
     return {
         "loss": texts_of(loss),
@@ -139,7 +140,7 @@ def differences(before: Any, after: Any) -> list[str]:
     return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"and {len(lines) - SHOWN} more"]
 
 
-_NOTHING: Mapping[str, Any] = {}  # stands for a part that only the other description has
+_NOTHING: Fields = {}  # stands for a part that only the other description has
 
 
 def _differing(before: Any, after: Any, place: str) -> Iterator[str]:
@@ -156,7 +157,7 @@ def _differing(before: Any, after: Any, place: str) -> Iterator[str]:
         yield from _differing(old.get(key, _NOTHING), new.get(key, _NOTHING), f"{place}{at}")
 
 
-def _parts(value: Any) -> Mapping[str, Any] | None:
+def _parts(value: Any) -> Fields | None:
     """The parts of a description, by place; None for a leaf."""
     if isinstance(value, list):
         return {f"[{i}]": item for i, item in enumerate(value)}
@@ -210,7 +211,7 @@ class Payer(NamedTuple):
             check_plain(str(text))
         return cls(*(None if text is None else str(text) for text, _ in examples.values()))
 
-    def described(self, role: str | None) -> dict[str, Any]:
+    def described(self, role: str | None) -> FieldDict:
         """What the entry of a charge says of it: also the user, the machine and the process that charge.
 
         Input:  role: who the database says is here; None where it does not

@@ -16,7 +16,6 @@ holds as long as this one does. The squares μ² of m parts add up too, adaptive
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +23,9 @@ from dpframe.budget.accountants import Accountant, accountant_named
 from dpframe.budget.entries import Entry, loss_of, texts_of
 from dpframe.budget.losses import Loss, Terms
 from dpframe.errors import UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 
-Parts = Mapping[str, Any]  # {partition: {"groups", "salt", "spent": {key: loss as texts of exact fractions}}}
+Parts = Fields  # {partition: {"groups", "salt", "spent": {key: loss as texts of exact fractions}}}
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class PartName:
     key: str
 
 
-def opened(parts: Parts, partition: str, groups: int, salt: str) -> dict[str, Any]:
+def opened(parts: Parts, partition: str, groups: int, salt: str) -> FieldDict:
     """The parts with one more partition, for which nothing was spent yet."""
     return {**parts, partition: {"groups": groups, "salt": salt, "spent": {}}}
 
 
-def raised(parts: Parts, part: PartName, loss: Loss) -> tuple[Loss, dict[str, Any]]:
+def raised(parts: Parts, part: PartName, loss: Loss) -> tuple[Loss, FieldDict]:
     """The loss that a release about one part adds to the whole budget, and the parts after this release.
 
     >>> from fractions import Fraction
@@ -60,7 +60,7 @@ def raised(parts: Parts, part: PartName, loss: Loss) -> tuple[Loss, dict[str, An
     return _times(high - low, state["groups"]), {**parts, part.partition: {**state, "spent": texts}}
 
 
-def compared(parts: Parts) -> dict[str, Any]:
+def compared(parts: Parts) -> FieldDict:
     """The parts with exact losses, so that equal parts compare as equal however they were written."""
     return {
         partition: {**state, "spent": {key: loss_of(texts) for key, texts in state["spent"].items()}}

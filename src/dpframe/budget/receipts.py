@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from dpframe.budget.entries import Entry, Failures
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
+from dpframe.fields import FieldDict, Fields
 
 NO_FAILURES = Failures()
 
@@ -22,7 +23,7 @@ class Page(Protocol):
     subject: str | None
     parts: Parts
     failures: Failures
-    caps: Mapping[str, Any] | None  # caps and their sums; see `dpframe.budget.caps`
+    caps: Fields | None  # caps and their sums; see `dpframe.budget.caps`
     role: str | None  # who spends, where the database says it
 
     @property
@@ -30,7 +31,7 @@ class Page(Protocol):
         """The hash of the last entry."""
         ...
 
-    def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
+    def append(self, kind: str, body: Fields, at: dt.datetime, data: bytes | None = None) -> Entry:
         """Add an entry. The caller first sets the attributes above to the state after it; both are stored together."""
         ...
 
@@ -83,7 +84,7 @@ class Book(Protocol):
         """Whose privacy the budget is about, None before the first charge; other budgets here that are about these."""
         ...
 
-    def caps(self) -> Mapping[str, Any] | None:
+    def caps(self) -> Fields | None:
         """The caps and their sums; None without caps."""
         ...
 
@@ -115,7 +116,7 @@ class Within(Protocol):
         """The cost of the charge if its name was paid for before and the answer was lost."""
         ...
 
-    def enter(self, page: Page, loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
+    def enter(self, page: Page, loss: Loss) -> tuple[Loss, Fields]:
         """The loss that is charged to the budget, and the place that the entry records. Errors: BudgetError."""
         ...
 
@@ -154,7 +155,7 @@ class Standing:
         number = "1 more release like the last fits" if self.more == 1 else f"{self.more:,} more like the last fit"
         return f"{words}. {number}, {self.price} each."
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> FieldDict:
         """The standing as plain values."""
         return {"words": self.words, "more_like_this": self.more}
 
@@ -164,7 +165,7 @@ class Stored:
     """A released table as it was stored, its statement, and the time at which it was stored."""
 
     data: bytes
-    statement: Mapping[str, Any]
+    statement: Fields
     when: dt.datetime
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from dpframe.budget import CAPS, Budget, Charge, Ledger, Terms, account, read_length, user_name
 from dpframe.cli.commands import BELOW, Said, add_for_ledger, loss_data, the_budget
 from dpframe.errors import InvalidArgument
+from dpframe.fields import FieldDict
 from dpframe.plan import render_text
 from dpframe.release.shown import cap_words, charge_rows, ledger_page, whole
 from dpframe.safe_text import visible
@@ -80,13 +81,13 @@ def _budget(name: str, budget: Budget) -> str:
     return f"{title}\n{render_text(header, rows)}" if rows else title
 
 
-def _budget_data(budget: Budget) -> dict[str, Any]:
+def _budget_data(budget: Budget) -> FieldDict:
     losses = {name: loss_data(getattr(budget, name)) for name in ("limit", "spent", "remaining")}
     charges = [_charge_data(charge) for charge in budget.history()]
     return {"accountant": budget.accountant, **losses, "failures": budget.failures._asdict(), "charges": charges}
 
 
-def _charge_data(charge: Charge) -> dict[str, Any]:
+def _charge_data(charge: Charge) -> FieldDict:
     return {**charge._asdict(), "when": charge.when.isoformat(), "price": loss_data(charge.price)}
 
 

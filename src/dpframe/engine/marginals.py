@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.arrays import Array, Floats, Integers
 from dpframe.engine.backends import Frame
 from dpframe.engine.compile import HIGH, compiled, split_bits
 from dpframe.engine.forks import check_threads
@@ -27,7 +27,7 @@ from dpframe.theory.formulas.error import Attributes
 
 _CELLS = 2**20  # where keys have more combinations than this, most rows have one of their own
 
-Tables = tuple[NDArray[np.int64], ...]  # one array for each marginal of the workload, an axis per column; not private
+Tables = tuple[Integers, ...]  # one array for each marginal of the workload, an axis per column; not private
 
 
 def marginal_totals(question: Marginals, salt: int) -> Tables:
@@ -102,7 +102,7 @@ def _tabulated(question: Marginals, names: list[str], groups: pl.DataFrame) -> p
     numbers = {name: groups.get_column(name).to_numpy() for name in names if name in groups.columns}
     sums = {**dict.fromkeys(names), **_in_floats(question, numbers)}
     shapes = [math.prod(sizes[i] for i in table) for table in question.workload]
-    totals: dict[str, list[NDArray[np.int64]]] = {name: [] for name in names}
+    totals: dict[str, list[Integers]] = {name: [] for name in names}
     before: Attributes = ()
     prefix = np.zeros(groups.height, np.int64)  # the cells of the table `before`; neighbours share all but one column
     for table, cells in zip(question.workload, shapes, strict=True):
@@ -117,9 +117,7 @@ def _tabulated(question: Marginals, names: list[str], groups: pl.DataFrame) -> p
     return pl.DataFrame({**places, **{name: np.concatenate(arrays) for name, arrays in totals.items()}})
 
 
-def _in_floats(
-    question: Marginals, sums: dict[str, NDArray[np.int64]]
-) -> dict[str, NDArray[np.int64] | NDArray[np.float64] | None]:
+def _in_floats(question: Marginals, sums: dict[str, Integers]) -> dict[str, Integers | Floats | None]:
     """The columns to add up, as floats where no sum of them can be rounded; None for a column of zeros.
 
     Two halves of a total become one number and zeros where the sums of the number are exact too.
@@ -134,7 +132,7 @@ def _in_floats(
     return {name: values.astype(np.float64) if _is_small(values) else values for name, values in sums.items()}
 
 
-def _is_small(values: NDArray[Any]) -> bool:
+def _is_small(values: Array) -> bool:
     """Whether any sum of some of the integers is exact in floats, also beside another sum of this kind."""
     return float(np.abs(values).sum(dtype=np.float64)) < 2.0**51
 
@@ -147,9 +145,7 @@ def _positions(question: Marginals, i: int, groups: pl.DataFrame) -> pl.Series:
     return keys.join(level, on=names, how="left", maintain_order="left").get_column(f"at{i}").cast(pl.Int64)
 
 
-def _added(
-    cells: NDArray[np.int64], values: NDArray[np.int64] | NDArray[np.float64] | None, number: int
-) -> NDArray[np.int64]:
+def _added(cells: Integers, values: Integers | Floats | None, number: int) -> Integers:
     """The sum of the values in each cell, exactly: floats are integers whose sums floats hold."""
     totals = np.zeros(number, np.int64)
     if values is None:
@@ -201,11 +197,11 @@ class Contingency:
     """
 
     codes: NDArray[np.int32] = field(repr=False)
-    weights: NDArray[np.int64] = field(repr=False)
+    weights: Integers = field(repr=False)
     fraction: int
     sizes: tuple[int, ...]
 
-    def table(self, part: Attributes) -> NDArray[np.int64]:
+    def table(self, part: Attributes) -> Integers:
         """The weights by some of the columns: an array with an axis for each."""
         place = np.zeros(len(self.codes), np.int64)
         for i in part:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from narwhals.dtypes import DType
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Bounds, ColumnDomain
 
 PandasType = np.dtype | pd.api.extensions.ExtensionDtype
@@ -65,7 +66,7 @@ def _is_plain(dtype: pa.DataType) -> bool:
     )
 
 
-def in_own_types(table: Any, types: Mapping[str, Any], keys: Mapping[str, Sequence[Any]]) -> Any:
+def in_own_types(table: Any, types: Fields, keys: Mapping[str, Sequence[Any]]) -> Any:
     """A released table with some columns in the user's own types.
 
     Input:  a table of Polars, pandas or PyArrow; the types, of this kind of table; keys: the listed keys of the columns
@@ -145,7 +146,7 @@ class Data:
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     files: tuple[Path, ...] = field(default=(), repr=False)
     versions: tuple[object, ...] = field(default=(), repr=False)
-    own_types: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    own_types: Fields = field(default_factory=dict, repr=False)
     height: int | None = field(default=None, repr=False)
 
     def called(self, name: str) -> str:
@@ -187,7 +188,7 @@ def _pandas(table: pl.DataFrame) -> Any:
     import pandas as pd
 
     gaps = [column for column in table if column.dtype in _WHOLE and column.null_count()]
-    whole: dict[str, Any] = {c.name: pd.Series(c.to_list(), dtype=f"{c.dtype}") for c in gaps}
+    whole: FieldDict = {c.name: pd.Series(c.to_list(), dtype=f"{c.dtype}") for c in gaps}
     wide = {c.name: pd.Series(c.to_list(), dtype=object) for c in table if c.dtype in _WIDE}
     return table.with_columns(pl.lit(None).alias(name) for name in wide).to_pandas().assign(**whole, **wide)
 

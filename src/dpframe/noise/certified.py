@@ -103,8 +103,9 @@ def root_up(square: Fraction) -> float:
     return guess
 
 
-def accurate(value: Callable[[], Ball], bits: int = 128) -> Ball:
+def accurate(value: Callable[[], Ball]) -> Ball:
     """Return the value with about 60 correct bits. The precision is doubled until cancellation leaves that many."""
+    bits = 128
     while True:
         with precision(bits):
             result = value()

@@ -110,6 +110,9 @@ class ColumnDomain:
         return kind(self.dtype)
 
 
+Domains = Sequence[ColumnDomain]  # of the operands of an operation, say
+
+
 class ColumnDefaults(NamedTuple):
     """What `dp.protect` declared of a column: bounds, as they were typed, and public keys. See `plan.declared`.
 

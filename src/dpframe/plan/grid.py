@@ -9,9 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Integers
+from dpframe.arrays import Array, Integers
 from dpframe.plan.columns import Bounds
 
 FRACTION_BITS = 20  # bits below the grid step in every total whose rows have weights
@@ -265,7 +264,7 @@ class Candidates:
         distance = math.floor(Fraction(inside) * Fraction(2) ** self.power)
         return min((times * distance + add) // whole, self.count - 1)
 
-    def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    def around(self, first: Integers, last: Integers) -> tuple[Array, ...]:
         """The smallest and largest value whose nearest candidate is from `first` to `last` (column unit).
 
         A value is within half a step of its nearest candidate, but for the rounding of floats. For a column of whole

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from dpframe.errors import InvalidArgument, PolicyExceeded, kind_of
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan.bins import check_interval
 from dpframe.plan.columns import Bounds, Cap, ColumnDomain, Limits, Lock
 from dpframe.plan.steps import Rows, check_limit
@@ -65,7 +66,7 @@ class Listed:
         raise InvalidArgument(f"{call}: a text of the CSV file is no value of type {show(domain.dtype)}.")
 
 
-_FROM_TEXT: Mapping[str, Any] = {
+_FROM_TEXT: Fields = {
     Kind.INTEGER: int,
     Kind.FLOAT: float,
     Kind.DECIMAL: float,
@@ -193,7 +194,7 @@ class _Reading:
     def refused(self, what: str) -> InvalidArgument:
         return InvalidArgument(f"{self.path.name}: {what}")
 
-    def checked(self, raw: bytes) -> dict[str, Any]:
+    def checked(self, raw: bytes) -> FieldDict:
         """The parts of the file, each checked. Errors: InvalidArgument."""
         typed = self._parsed(raw)
         self._known(typed, _ENTRIES, "entry", "Entries")
@@ -210,7 +211,7 @@ class _Reading:
         because = tables["because"]
         return {"entries": entries, "bounds": bounds, "keys": keys, "because": because, "caps": caps}
 
-    def _parsed(self, raw: bytes) -> dict[str, Any]:
+    def _parsed(self, raw: bytes) -> FieldDict:
         try:
             return tomllib.loads(raw.decode("utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -224,7 +225,7 @@ class _Reading:
                     f"there is no {what} {name!r}.{nearest(name, known)} {they} are {', '.join(known) or 'none'}."
                 )
 
-    def _table(self, name: str, value: object) -> dict[str, Any]:
+    def _table(self, name: str, value: object) -> FieldDict:
         if not isinstance(value, dict):
             raise self.refused(f"{name} is a table, [{name}], with a line for each of its entries.")
         return value

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, WrongType
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan.allotments import (
     Allotment,
     added_up,
@@ -66,7 +67,7 @@ class Question:
         return copy
 
     @property
-    def tables_asked(self) -> Mapping[str, Any]:
+    def tables_asked(self) -> Fields:
         """What a question about several tables adds to the description of a question, by name; no data."""
         return {}
 
@@ -236,7 +237,7 @@ class Question:
         """The table, groups and limits that an aggregate resolves its totals with."""
         return self._under(self.limits)
 
-    def limits_on(self, total: Total) -> dict[str, Any]:
+    def limits_on(self, total: Total) -> FieldDict:
         """What a certificate says a total's sensitivity follows from: limits of one unit, and the number of entries."""
         under, moment = self._under(total.limits or self.limits), total.moment
         if moment is not None:

@@ -12,6 +12,7 @@ import polars as pl
 from dpframe.budget import Budget, Loss, is_text, offered
 from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.release.shown import Exports, Release, Report, in_decimals
 from dpframe.release.stored import unpacked
 
@@ -38,8 +39,8 @@ def read_correction(name: str | None, supersedes: object, because: object) -> Co
 
 
 def described_correction(
-    plan: dict[str, Any] | None, corrects: Correction | None, name: str | None, account: Any
-) -> dict[str, Any] | None:
+    plan: FieldDict | None, corrects: Correction | None, name: str | None, account: Any
+) -> FieldDict | None:
     """The description of a release, with what it corrects. Errors: InvalidArgument if there is no such release."""
     if plan is None or corrects is None:
         return plan
@@ -80,7 +81,7 @@ class KeptAnswer(Exports):
     """A stored answer: its table, the time at which it was stored, and its privacy statement."""
 
     def __init__(
-        self, name: str, long: pl.DataFrame, when: dt.datetime, cost: Loss, statement: Mapping[str, Any], shown: Shown
+        self, name: str, long: pl.DataFrame, when: dt.datetime, cost: Loss, statement: Fields, shown: Shown
     ) -> None:
         self.name, self.when, self.cost = name, when, cost
         self._long, self._statement, self._shown = _without(long, shown.get("missing", {})), statement, shown
@@ -145,7 +146,7 @@ def _without(long: pl.DataFrame, missing: Mapping[str, Sequence[int]]) -> pl.Dat
     )
 
 
-def _corrected(body: Mapping[str, Any]) -> str | None:
+def _corrected(body: Fields) -> str | None:
     """The name of the release that a charge takes the place of."""
     corrects = (body.get("plan") or {}).get("supersedes")
     return None if corrects is None else str(corrects["name"])

@@ -30,13 +30,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from dpframe.arrays import Floats
 from dpframe.engine import NODES
+from dpframe.fields import FieldDict
 from dpframe.plan import Formula, Limits, Question, ReleasedColumn, Total, TotalKind
 from dpframe.release.answer import is_scaled, left_out_names
 from dpframe.release.auto import MODEL, Seen, SizePosterior, draw_curves, laplace_below
@@ -59,7 +59,7 @@ Ends = tuple[Floats, Floats, Floats]  # estimate, lower end, upper end
 
 def left_out(
     question: Question, plan: NoisePlan, seen: Seen, long: pl.DataFrame, parts: Mapping[str, Floats], factor: float
-) -> tuple[dict[str, Floats], list[dict[str, Any]]]:
+) -> tuple[dict[str, Floats], list[FieldDict]]:
     """What limits and bounds that `dp.Auto` chose leave out of each released count and sum.
 
     Input:  the question with its limits and bounds; its noise; the histograms; the released table, and the noisy
@@ -70,7 +70,7 @@ def left_out(
             its `estimate` is None where nothing is known. There is no error. `hidden` is how many units with far more
             rows or far larger values than all others may be in none of the intervals
     """
-    columns, lines = dict[str, Floats](), list[dict[str, Any]]()
+    columns, lines = dict[str, Floats](), list[FieldDict]()
     units = {name: _Units.read(*histogram) for name, histogram in seen.sizes.items()}
     counted = _counted(question, plan, long, parts, factor)
     if "rows" in units and counted is not None:
@@ -122,12 +122,12 @@ def _error(plan: NoisePlan, output: ReleasedColumn) -> float:
     return 0.0 if noise.exact else noise.error(_SURE)
 
 
-def _line(part: _Part, whole: Ends, seen: Seen) -> dict[str, Any]:
+def _line(part: _Part, whole: Ends, seen: Seen) -> FieldDict:
     """A column's line about all groups together: what is left out, and which part of the number without limits."""
     estimate, lower, upper = (float(end[0]) for end in whole)
     if math.isnan(estimate):
         return {"estimate": None}
-    line: dict[str, Any] = {"estimate": estimate, "lower": lower, "upper": upper}
+    line: FieldDict = {"estimate": estimate, "lower": lower, "upper": upper}
     kept = float(part.numbers.sum()) * part.factor
     if part.ends[0] >= 0 and kept + estimate > 0:
         line["parts"] = [min(max(x / max(kept + x, 1e-9), -1.0), 1.0) for x in (estimate, lower, upper)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from dpframe import engine
 from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, canonical, read_delta, read_epsilon, user_name
 from dpframe.errors import EngineError, InvalidArgument, PolicyExceeded, StoredAnswerWarning, UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Question, Table, unit_words
 from dpframe.plan.columns import Lock
 from dpframe.plan.steps import source_of, sources_of
@@ -56,12 +57,12 @@ class Account(Protocol):
         query: str,
         *,
         name: str | None = None,
-        plan: Mapping[str, Any] | None = None,
+        plan: Fields | None = None,
         refresh: bool = False,
         retry: bool = False,
         batch: bool = False,
-        events: Sequence[Mapping[str, Any]] = (),
-        policies: Sequence[Mapping[str, Any]] = (),
+        events: Sequence[Fields] = (),
+        policies: Sequence[Fields] = (),
         normal: Normal | None = None,
     ) -> Receipt:
         """Pay, or refuse and change nothing, or return the stored answer. `policies` is there under policy files."""
@@ -75,7 +76,7 @@ class Account(Protocol):
         """Record that an error was raised after a charge."""
         ...
 
-    def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
+    def store(self, receipt: Receipt, data: bytes, statement: Fields) -> Stored:
         """Keep the released table with its charge."""
         ...
 
@@ -99,7 +100,7 @@ def subject_of(question: Question) -> str:
     return subject_words(source_of(question.step).table)
 
 
-def under_policy(questions: Iterable[Question], account: Account, cost: Loss) -> dict[str, Any]:
+def under_policy(questions: Iterable[Question], account: Account, cost: Loss) -> FieldDict:
     """What a charge says of the policy files that its questions are under, after their caps were held.
 
     Output: {"policies": [{"file": ..., "sha256": ...}, ...]}, in which the hashes of files of keys and the caps that
@@ -107,7 +108,7 @@ def under_policy(questions: Iterable[Question], account: Account, cost: Loss) ->
     Errors: PolicyExceeded for a price above the cap of one release
     """
     locks: list[Lock] = []
-    files: list[dict[str, Any]] = []
+    files: list[FieldDict] = []
     for question in questions:
         locks += [lock for lock in question.table.locks if lock not in locks]
     for lock in locks:
@@ -121,7 +122,7 @@ def under_policy(questions: Iterable[Question], account: Account, cost: Loss) ->
     return {"policies": files} if files else {}
 
 
-def handed_caps(account: Account, lock: Lock) -> dict[str, Any]:
+def handed_caps(account: Account, lock: Lock) -> FieldDict:
     """The caps of a policy file that the budget takes over with a charge, by what they are for.
 
     See `dpframe.budget.caps.adopted`.
@@ -159,14 +160,14 @@ def _check_release(cost: Loss, lock: Lock) -> None:
         )
 
 
-def described_origin(question: Question) -> dict[str, Any]:
+def described_origin(question: Question) -> FieldDict:
     """Public origin of the rows, for the name of a release; empty where it is not known."""
     origins = [engine.origin_of(source.origin, source.data.files) for source in sources_of(question.step)]
     named = [origin for origin in origins if origin is not None]
     return {"data": named} if named else {}
 
 
-def ran_by(questions: Iterable[Question]) -> dict[str, Any]:
+def ran_by(questions: Iterable[Question]) -> FieldDict:
     """Who runs a release, and the public origins of its rows, for the manifest."""
     origins = [origin for question in questions for origin in described_origin(question).get("data", ())]
     return {"by": user_name(), "data": list({canonical(origin): origin for origin in origins}.values())}
@@ -197,7 +198,7 @@ def told(account: Account, receipt: Receipt, name: str | None, questions: Iterab
     return {"stored": words}
 
 
-def keep(account: Account, receipt: Receipt, name: str | None, data: bytes, statement: Mapping[str, Any]) -> Stored:
+def keep(account: Account, receipt: Receipt, name: str | None, data: bytes, statement: Fields) -> Stored:
     """Store the released table with its charge, and say so."""
     stored = account.store(receipt, data, statement)
     announce("released", account, receipt, name, "released")

@@ -8,7 +8,7 @@ failure after the charge loses budget, never privacy.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -17,6 +17,7 @@ from typing import Any, Unpack
 from dpframe import engine
 from dpframe.budget import Loss, Normal, Receipt, Terms
 from dpframe.errors import BudgetMismatch, DpFrameError, UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
 from dpframe.plan import (
     Covers,
@@ -145,7 +146,7 @@ def settled(
     plan = _description(questions, price) if name is not None else None
     plan = described_correction(plan, corrects, name, account)
     events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
-    options: dict[str, Any] = {**naming, "plan": plan, "batch": batch, "events": events}
+    options: FieldDict = {**naming, "plan": plan, "batch": batch, "events": events}
     options |= under_policy((question for question, _ in questions), account, cost)
     options |= {"normal": _normal(questions)} if account.terms is Terms.EITHER else {}
     normal = options.get("normal")
@@ -181,7 +182,7 @@ def settled(
     ]
 
 
-def _as_chosen(questions: Sequence[PricedQuestion], stored: Mapping[str, Any], price: Price) -> list[PricedQuestion]:
+def _as_chosen(questions: Sequence[PricedQuestion], stored: Fields, price: Price) -> list[PricedQuestion]:
     """The questions with the limits and bounds that `dp.Auto` chose for a stored answer."""
     choices = [entry.get("chosen") for entry in stored["releases"]]
     return [
@@ -190,7 +191,7 @@ def _as_chosen(questions: Sequence[PricedQuestion], stored: Mapping[str, Any], p
     ]
 
 
-def _filed(stored: Mapping[str, Any], number: int) -> Filed:
+def _filed(stored: Fields, number: int) -> Filed:
     """What was kept with a charge beside the statements, for the question at this place."""
     return Filed(stored.get("certificate"), number, stored.get("run"))
 
@@ -202,7 +203,7 @@ def _answer_all(
     price: Price,
     name: str | None,
     corrects: Correction | None,
-) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]], Seen]:
+) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[FieldDict], Seen]:
     """The questions with chosen limits and bounds, answers, derivations, statements, and what choices read.
 
     Rows are read here.
@@ -218,7 +219,7 @@ def _answer_all(
     return [pair for pair, _, _ in results], [answer for _, answer, _ in results], reasons, statements, seen
 
 
-def _description(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
+def _description(questions: Sequence[PricedQuestion], price: Price) -> FieldDict:
     """The description under a name: every question, its noise, its price and where its rows are from; no data."""
     plans = [
         {**described(question), **described_price(noisy, price), **described_origin(question)}
@@ -227,7 +228,7 @@ def _description(questions: Sequence[PricedQuestion], price: Price) -> dict[str,
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
-def _sealed_read(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
+def _sealed_read(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQuestion, Answer, FieldDict]:
     """A question with its answer, and the choices of dp.Auto. No error shows a raw total."""
     (question, plan), answer, said = engine.sealed(lambda: _read(pair, price, seen))
     if question.layout.largest is None:
@@ -236,7 +237,7 @@ def _sealed_read(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[Priced
     return (question, plan), kept, {**said, "found": found_words(question, answer.long)}
 
 
-def _read(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
+def _read(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQuestion, Answer, FieldDict]:
     """A question with its answer. For dp.Auto, limits and bounds are chosen here, for a part of the price."""
     question, plan = pair
     if not question.undecided:
@@ -260,9 +261,7 @@ def _answer(question: Question, plan: NoisePlan) -> Answer:
     return answer_kind(question).answer(question, plan, int(bits.random_words(1)[0]))
 
 
-def _statement(
-    pair: PricedQuestion, why: Derivation, account: Account, receipt: Receipt, about: Mapping[str, Any]
-) -> dict[str, Any]:
+def _statement(pair: PricedQuestion, why: Derivation, account: Account, receipt: Receipt, about: Fields) -> FieldDict:
     question, plan = pair
     budget = {
         "accountant": account.accountant,
@@ -288,7 +287,7 @@ def _release(
     why: Derivation,
     answer: Answer,
     receipt: Receipt,
-    entry: Mapping[str, Any],
+    entry: Fields,
     filed: Filed,
 ) -> Any:
     question, plan = pair

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,6 +20,7 @@ from dpframe.budget.parts import PartName
 from dpframe.budget.receipts import Page, Receipt, Stored
 from dpframe.budget.verbs import INNER, Forecasts, offered
 from dpframe.errors import InvalidArgument
+from dpframe.fields import Fields
 from dpframe.safe_text import visible
 from dpframe.usage import Hints
 
@@ -39,7 +40,7 @@ class _Tonight:
         """The price of the release: one that is paid again costs its full price."""
         return loss
 
-    def enter(self, page: Page, loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
+    def enter(self, page: Page, loss: Loss) -> tuple[Loss, Fields]:
         """Errors: BudgetExceeded if the loss is more than tonight's share has left; BudgetMismatch for its holder."""
         holder_of(self.entry, page.role)
         record = Record.on(page, self.entry)
@@ -72,7 +73,7 @@ class PaidBy(Hints):
         again._budget = self._budget.for_spender(spender, purpose)
         return again
 
-    def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
+    def store(self, receipt: Receipt, data: bytes, statement: Fields) -> Stored:
         """Store the released table with its charge."""
         return self._budget.store(receipt, data, statement)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from dpframe.budget.ledger.witness import Witness, check_forward
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
 from dpframe.errors import LedgerDamaged, LedgerUnavailable, UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
 
 Reopening = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -106,7 +107,7 @@ def failures_of(row: Any) -> Failures:
     return Failures(row.failures, row.failures - row.acknowledged)
 
 
-def caps_of(row: Any) -> Mapping[str, Any] | None:
+def caps_of(row: Any) -> Fields | None:
     """The caps of a budget with their sums, from its row."""
     return None if row.caps is None else {**json.loads(row.caps)}
 
@@ -114,7 +115,7 @@ def caps_of(row: Any) -> Mapping[str, Any] | None:
 TEXTS: dict[tuple[str, int], tuple[str, list[str] | None]] = {}
 
 
-def quick(connection: sa.Connection, statement: Any, values: Mapping[str, Any]) -> sa.CursorResult[Any]:
+def quick(connection: sa.Connection, statement: Any, values: Fields) -> sa.CursorResult[Any]:
     """Run one of the statements above. It is compiled only once, so that the lock is held for a short time."""
     dialect = connection.dialect
     key = dialect.name, id(statement)
@@ -198,7 +199,7 @@ class LedgerBook:
         own, unit = subjects.pop(self._name, None), subject.rpartition(", ")[0]
         return own, [name for name, other in subjects.items() if other.rpartition(", ")[0] == unit]
 
-    def caps(self) -> Mapping[str, Any] | None:
+    def caps(self) -> Fields | None:
         """The caps and their sums."""
         with self._store.transaction() as connection, readable(self._name):
             return caps_of(connection.execute(CAPS, {"b": self._name}).one())
@@ -245,13 +246,13 @@ class LedgerPage:
                 "the latest ledger back. ledger.verify() names what was changed."
             )
         self.went, self.moved = newest[0][2] == "moved", False
-        self._moved_to: dict[str, Any] = {}
+        self._moved_to: FieldDict = {}
 
     def hash_at(self, number: int) -> str | None:
         """The hash of an entry."""
         return quick(self._connection, HASH, {"b": self._name, "n": number}).scalar()
 
-    def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
+    def append(self, kind: str, body: Fields, at: dt.datetime, data: bytes | None = None) -> Entry:
         """Add an entry, and update the budget's row in the same transaction."""
         behind = dt.datetime.fromisoformat(self._at) - at
         if kind == "charge" and behind > self._skew:

@@ -25,9 +25,10 @@ from dpframe.budget.ledger.witness import State, Witness, check_forward
 from dpframe.budget.losses import Loss, read_delta, read_epsilon, read_rho
 from dpframe.budget.names import body_of, is_text, user_name
 from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
+from dpframe.fields import FieldDict, Fields
 
 AT_ONCE = 200  # entries, with their tables
-Lost = Mapping[str, Any] | str | None
+Lost = Fields | str | None
 SKEW = dt.timedelta(minutes=10)  # how far this machine's clock may be behind the last entry
 
 
@@ -250,7 +251,7 @@ def _copy_rows(old: sa.Connection, new: sa.Connection) -> None:
             place = _copy_part(old, new, state, place)
 
 
-def _copy_part(old: sa.Connection, new: sa.Connection, state: Mapping[str, Any], place: int) -> int:
+def _copy_part(old: sa.Connection, new: sa.Connection, state: Fields, place: int) -> int:
     """Copy the next entries of a budget, with the tables of its results. Output: the number of the last one."""
     until = min(place + AT_ONCE, int(state["number"]))
     here = (ENTRIES.c.budget == state["name"], ENTRIES.c.number > place, ENTRIES.c.number <= until)
@@ -271,7 +272,7 @@ def _there(connection: sa.Connection, table: sa.Table) -> list[sa.Column[Any]]:
     return [column for column in table.c if column.name in names]
 
 
-def _rows(connection: sa.Connection, query: Any) -> list[dict[str, Any]]:
+def _rows(connection: sa.Connection, query: Any) -> list[FieldDict]:
     return [dict(row._mapping) for row in connection.execute(query)]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from dpframe.budget.account import Budget
 from dpframe.budget.entries import Entry, canonical, statement_of
 from dpframe.errors import InvalidArgument
+from dpframe.fields import FieldDict, Fields
 from dpframe.safe_text import for_spreadsheets
 
 EVENTS = "dp_accounting.dp_event"
@@ -53,7 +54,7 @@ def _charges(entries: Sequence[Entry]) -> list[Entry]:
     return [entry for entry in entries if entry.is_charge]
 
 
-def _as_json(budget: Budget, entries: Sequence[Entry]) -> dict[str, Any]:
+def _as_json(budget: Budget, entries: Sequence[Entry]) -> FieldDict:
     return {
         "accountant": budget.accountant,
         "limit": _loss(budget.limit),
@@ -63,7 +64,7 @@ def _as_json(budget: Budget, entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _line(entry: Entry) -> dict[str, Any]:
+def _line(entry: Entry) -> FieldDict:
     """An entry with the words of its statement, and its body as it is `sealed` by its hash."""
     statement = {"statement": statement_of(entry)} if "statement" in entry.body else {}
     return {
@@ -99,11 +100,11 @@ def _as_csv(books: Mapping[str, tuple[Budget, Sequence[Entry]]]) -> str:
     return text.getvalue()
 
 
-def _composed(charges: Sequence[Entry]) -> dict[str, Any]:
+def _composed(charges: Sequence[Entry]) -> FieldDict:
     """Charges as one composed event, in the fields of dp-accounting's own named tuples."""
     events = [event for charge in charges for event in charge.body["events"]]
     return _event("ComposedDpEvent", {"events": [_event(e["class_name"], e["fields"]) for e in events]})
 
 
-def _event(class_name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _event(class_name: str, fields: Fields) -> FieldDict:
     return {"module_name": EVENTS, "class_name": class_name, **fields}

@@ -21,6 +21,7 @@ from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.names import Payer, check_plain, is_near, is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged, UnsupportedOperation
+from dpframe.fields import FieldDict
 from dpframe.safe_text import visible
 from dpframe.usage import LEDGER, Hints, check_flags, explains
 
@@ -218,7 +219,7 @@ class Ledger(Hints):
             caps = None if row.caps is None else json.loads(row.caps)["caps"]
         return row.accountant, limit, (row.number, row.head), caps
 
-    def _make(self, name: str, kind: str, limit: dict[str, str | None], caps: dict[str, Any] | None) -> None:
+    def _make(self, name: str, kind: str, limit: dict[str, str | None], caps: FieldDict | None) -> None:
         """Write the first entry of a new budget, unless another process has done so already."""
         import sqlalchemy as sa
 
@@ -413,7 +414,7 @@ def _witness_of(witness: str | Path | None, where: str | Path, store: Store) -> 
     return None if witness is None else Witness(Path(witness), place, store.folder)
 
 
-def _check_caps(name: str, now: Any, typed: dict[str, Any] | None) -> None:
+def _check_caps(name: str, now: Any, typed: FieldDict | None) -> None:
     """Refuse other caps than a budget has. Errors: BudgetMismatch."""
     if typed is not None and typed != now:
         raise BudgetMismatch(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import PartName, Parts, Share, compared, moved, opened, raised
 from dpframe.errors import LedgerDamaged, UnsupportedOperation
+from dpframe.fields import Fields
 
 PART = (  # the next entries, each result with its table
     sa.select(ENTRIES, DATA.c.data)
@@ -158,14 +159,14 @@ class _Reading:
     place: int = 0  # the number of entries that were read
     head: str = GENESIS
     linked: bool = True  # whether the chain of hashes holds so far; if not, no later entry can be trusted
-    opening: Mapping[str, Any] = field(default_factory=dict)  # the body of the first entry
+    opening: Fields = field(default_factory=dict)  # the body of the first entry
     total: Loss = field(default_factory=Loss.none)
     charged: set[int | None] = field(default_factory=set)  # charges without a result
     failed: set[int | None] = field(default_factory=set)  # of these
     lost: set[int | None] = field(default_factory=set)  # of these
     failures: Failures = field(default_factory=Failures)
     parts: Parts = field(default_factory=dict)
-    openings: dict[int | None, Mapping[str, Any]] = field(default_factory=dict)  # charges that pay for later ones
+    openings: dict[int | None, Fields] = field(default_factory=dict)  # charges that pay for later ones
     within: dict[int | None, Loss] = field(default_factory=dict)  # what was spent of each of these
     shares: dict[int | None, Share] = field(default_factory=dict)  # what the budget counts for each allowance
     given: Entry | None = None  # the last entry, if it is a part that an allowance gives

@@ -85,7 +85,7 @@ def _by_hash(table: pl.DataFrame, units: Sequence[str]) -> Units | None:
     return numbers, int(numbers[order[-1]]) + 1
 
 
-def _may_stay(units: Units, hashes: Words, most: int) -> NDArray[np.bool_] | None:
+def _may_stay(units: Units, hashes: Words, most: int) -> Booleans | None:
     """Whether a row's group may be kept, for each row; None where a sample shows that nearly all rows would stay."""
     numbers, size = units
     sample = numbers % np.uint32(_SAMPLE) == 0
@@ -95,7 +95,7 @@ def _may_stay(units: Units, hashes: Words, most: int) -> NDArray[np.bool_] | Non
     return _below(units, hashes, most)
 
 
-def _below(units: Units, hashes: Words, most: int) -> NDArray[np.bool_]:
+def _below(units: Units, hashes: Words, most: int) -> Booleans:
     """Whether the upper part of a row's hash is among the `most` lowest distinct ones of its unit."""
     upper, words = _words(units[0], hashes)
     first = np.ones(len(words), bool)
@@ -104,7 +104,7 @@ def _below(units: Units, hashes: Words, most: int) -> NDArray[np.bool_]:
     return _up_to(upper, units, border, last)
 
 
-def _lowest(units: Units, hashes: Words, most: int) -> NDArray[np.bool_] | None:
+def _lowest(units: Units, hashes: Words, most: int) -> Booleans | None:
     """Whether a partial's hash has rank("max") at most `most` within its unit; None where 32 bits do not decide it."""
     upper, words = _words(units[0], hashes)
     border, last, following = _borders(words, most)

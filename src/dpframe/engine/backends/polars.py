@@ -31,6 +31,7 @@ from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of, versions
 from dpframe.engine.tables import Data, domain_of, polars_dtype, polars_types
+from dpframe.fields import FieldDict
 from dpframe.plan import ColumnDomain, Kind, Search, Task, Unread, kind, zone_of
 
 
@@ -119,9 +120,7 @@ class PolarsBackend(Backend):
         schema = names | dict.fromkeys(["n", "a", *kept.sums], pl.Int64())
         return nw.from_native(rows.map_batches(partial(kept_partials, kept=kept), schema=schema, **_AS_A_WHOLE))
 
-    def kept(
-        self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str, hashes: dict[str, Any]
-    ) -> Frame:
+    def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str, hashes: FieldDict) -> Frame:
         native: pl.LazyFrame = pairs.to_native()
 
         def keep(table: pl.DataFrame) -> pl.DataFrame:
@@ -252,7 +251,7 @@ def plainly(frame: pl.LazyFrame) -> pl.DataFrame:
 
 
 # A choice that depends on all rows: the optimiser must not remove any before it.
-_AS_A_WHOLE: dict[str, Any] = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
+_AS_A_WHOLE: FieldDict = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
 _LISTED = 2100  # the first year for which Polars has no list of clock changes
 
 
@@ -299,7 +298,7 @@ def _applied(frame: Frame, step: Callable[[pl.DataFrame], pl.DataFrame]) -> Fram
 _MOST_HASHES = 10**7  # that are kept with a partition
 
 
-def _hashed(table: pl.DataFrame, columns: list[str], salt: str, hashes: dict[str, Any]) -> pl.DataFrame:
+def _hashed(table: pl.DataFrame, columns: list[str], salt: str, hashes: FieldDict) -> pl.DataFrame:
     """A table with the hash "h" of each row. Every part needs those of all units, so they are kept."""
     names = {name: str(i) for i, name in enumerate(columns)}
     rows = table.select(columns).rename(names)

@@ -25,12 +25,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.arrays import Words
+from dpframe.arrays import Booleans, Integers, Words
 from dpframe.engine.backends.base import Selection
 from dpframe.engine.backends.lowest import Units, at_hand, lowest, sifted, words_of
 
 Rows = NDArray[np.uint32]  # numbers of rows, or of units
-Counts = NDArray[np.int64]
+Counts = Integers
 
 _SHORT = 2**16  # words that one thread sorts in less time than several
 _LEAST_BITS = 12  # bits of the hash below which runs with two groups would be frequent
@@ -135,14 +135,14 @@ def _first_runs(words: Words, bits: int, order: Rows, most: int | None) -> tuple
     return order[np.repeat(kept, lengths)], lengths[kept], unit[kept]
 
 
-def _new(words: Words | Rows) -> NDArray[np.bool_]:
+def _new(words: Words | Rows) -> Booleans:
     """Whether a number differs from the one before it."""
     new = np.ones(len(words), bool)
     np.not_equal(words[1:], words[:-1], out=new[1:])
     return new
 
 
-def _with_several(keys: Sequence[pl.Series], lengths: Counts) -> NDArray[np.bool_]:
+def _with_several(keys: Sequence[pl.Series], lengths: Counts) -> Booleans:
     """Whether a row has another group than the row before it, in a run of rows."""
     several = np.zeros(int(lengths.sum()), bool)
     for key in keys:

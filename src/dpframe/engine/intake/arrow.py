@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpframe.arrays import Booleans
 from dpframe.engine.intake.buffers import plain_type, sound, views_are_read
 from dpframe.engine.intake.cells import each, text, value_for
 from dpframe.engine.tables import Data, PandasType, arrow_types, domain_of, pandas_types
@@ -125,7 +126,7 @@ def _is_there(column: pa.ChunkedArray | pd.Series) -> pa.ChunkedArray:
     return pc.if_else(there, pa.scalar(True), pa.scalar(None, pa.bool_()))
 
 
-def _valid(column: pa.ChunkedArray | pd.Series) -> NDArray[np.bool_]:
+def _valid(column: pa.ChunkedArray | pd.Series) -> Booleans:
     return column.is_valid().to_numpy() if isinstance(column, pa.ChunkedArray) else np.asarray(column.notna(), bool)
 
 
@@ -247,7 +248,7 @@ def _categories(series: pd.Series) -> pd.Series:
     return pd.Series(categories.array, dtype=categories.dtype)
 
 
-def _codes(series: pd.Series) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
+def _codes(series: pd.Series) -> tuple[NDArray[np.integer], Booleans]:
     """The codes of a column of categories, and for each row whether its code belongs to no category."""
     codes = series.array.codes
     return codes, (codes < 0) | (codes >= len(series.array.categories))

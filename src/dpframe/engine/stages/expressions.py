@@ -20,6 +20,7 @@ from dpframe.engine.stages.dates import CALENDAR
 from dpframe.engine.stages.functions import FUNCTIONS
 from dpframe.engine.stages.operands import Columns, Lower, Operands
 from dpframe.errors import WrongType
+from dpframe.fields import Fields
 from dpframe.plan import (
     LONGEST_TEXT,
     OPERATIONS,
@@ -259,7 +260,7 @@ def _part(name: str) -> Lower:
     return lambda here, on: here.part(on.value, on.dtype, name)
 
 
-Texts = Callable[[Any, Mapping[str, Any]], nw.Expr]
+Texts = Callable[[Any, Fields], nw.Expr]
 
 
 def _of_text(op: Texts) -> Lower:
@@ -306,7 +307,7 @@ def _replace_matches(here: Columns, on: Operands) -> nw.Expr:
     return here.held(here.applied(value, Search(task, pattern, value=on.options["new"])))
 
 
-def _own(function: Callable[[Mapping[str, Any]], Any]) -> Lower:
+def _own(function: Callable[[Fields], Any]) -> Lower:
     """A function of a text that the engine computes itself, by the options of the operation."""
     return lambda here, on: here.of_text(on.value, function(on.options))
 

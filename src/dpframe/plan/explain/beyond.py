@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from dpframe.fields import Names
 from dpframe.plan import nodes
 from dpframe.plan.columns import Bounds, Limits, Table
 from dpframe.plan.declared import used_by
@@ -35,8 +36,8 @@ class Beyond:
     column: str
     limits: str
     total: bool
-    clipped: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
+    clipped: Names = ()
+    before: Names = ()
 
 
 def beyond(question: Question) -> tuple[Beyond, ...]:
@@ -152,7 +153,7 @@ def _and(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def of_rows(step: Step) -> tuple[str, ...]:
+def of_rows(step: Step) -> Names:
     """Sentences about rows that are not counted, or counted more than once, whatever the question."""
     joins = [join for join in _all_of(step) if isinstance(join, Join) and join.most > 1]
     limited = "; limits count the rows that come out" if step.table.unit else ""

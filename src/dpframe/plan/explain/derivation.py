@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
 
+from dpframe.fields import Names
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Auto, Column, ColumnDefaults, Limits, Lock, Table
 from dpframe.plan.declared import facts_of
@@ -42,14 +43,14 @@ class Derivation(Hints):
     title: str
     steps: tuple[tuple[str, str, str], ...]
     keys: str
-    totals: tuple[tuple[str, ...], ...]
-    typed: tuple[str, ...]
+    totals: tuple[Names, ...]
+    typed: Names
     words: tuple[tuple[str, str], ...] = ()
-    where: tuple[str, ...] = ()
+    where: Names = ()
     work: str = ""
     policies: tuple[Lock, ...] = ()
     beyond: tuple[Beyond, ...] = ()
-    rows: tuple[str, ...] = ()
+    rows: Names = ()
 
     STEPS = ("step", "one unit has", "known of the columns")
     MEASURES = ("noisy total", "made of", "bounds", "l0", "l1", "l2", "linf")
@@ -303,7 +304,7 @@ def _value_in_words(value: float, total: Total) -> str:
     return number(moment(value, dtype)) if kind(dtype) in TIMES else f"{value:g}"
 
 
-def _measure(question: Question, allotment: Allotment) -> tuple[str, ...]:
+def _measure(question: Question, allotment: Allotment) -> Names:
     total = allotment.total
     bound = total.sensitivity.scaled(total.unit)
     name, norms = ", ".join(allotment.names), (bound.l0, bound.l1, bound.l2, bound.linf)

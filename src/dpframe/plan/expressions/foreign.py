@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.fields import Fields
 from dpframe.plan.expressions.choices import case, coalesced
 from dpframe.plan.hints import CALENDAR, EXPRESSION, TEXT
 from dpframe.plan.nodes import Call, Node
@@ -145,7 +146,7 @@ class Reader(NamedTuple):
             raise _unknown(sign)
         return _SIGNS[sign](self._read(left), self._read(right))
 
-    def _function(self, name: str, options: Mapping[str, Any], value: Any, rest: Sequence[Tree]) -> Any:
+    def _function(self, name: str, options: Fields, value: Any, rest: Sequence[Tree]) -> Any:
         if name in ("Coalesce", "StringExpr.ConcatHorizontal"):
             nodes = [value._node, *(self._read(tree)._node for tree in rest)]
             if name == "Coalesce":
@@ -228,7 +229,7 @@ _TABLES = {"StringExpr": TEXT, "TemporalExpr": CALENDAR}
 _FAMILIES = ("Boolean", "Pow", "Trigonometry", "Random")
 
 
-def called(function: Tree) -> tuple[str, Mapping[str, Any]]:
+def called(function: Tree) -> tuple[str, Fields]:
     """A function's name, with its family before it, and its options."""
     parts: list[str] = []
     while isinstance(function, dict) and len(function) == 1 and next(iter(function))[:1].isupper():
@@ -239,7 +240,7 @@ def called(function: Tree) -> tuple[str, Mapping[str, Any]]:
     return ".".join(parts), function if isinstance(function, dict) else {"flag": function}
 
 
-def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]) -> Any:
+def _optional(name: str, options: Fields, value: Any, rest: list[Any]) -> Any:
     """Functions whose options matter; with others than those that are known here they are refused."""
     match name, dict(options), rest:
         case "Log", {"base": base}, []:
@@ -301,7 +302,7 @@ def _pairs(old: list[Any], new: list[Any]) -> dict[Any, Any]:
     return dict(zip(old, new if len(new) == len(old) else new * len(old), strict=True))
 
 
-def _strptime(options: Mapping[str, Any]) -> tuple[str, str | None] | None:
+def _strptime(options: Fields) -> tuple[str, str | None] | None:
     """The method that reads a text as a date or time, and its format; None for another type."""
     match options:
         case {"flag": [{"Literal": "Date"}, {"format": form, "exact": True}]}:

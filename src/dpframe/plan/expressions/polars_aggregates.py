@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan.expressions.expression import POLARS, Expr, lit, output_name
 from dpframe.plan.expressions.foreign import Tree, called, constant_of, expression_of, snake, tree_of
 from dpframe.plan.expressions.functions import when
@@ -41,7 +42,7 @@ class Schema(NamedTuple):
     No selector means a column in `but`: those that identify the unit, and the keys of groups. A name may.
     """
 
-    types: Mapping[str, Any]
+    types: Fields
     but: frozenset[str]
 
     def meant(self, tree: Tree) -> list[str]:
@@ -65,7 +66,7 @@ class PolarsAggregate:
     verb: str
     of: Expr | None
     bounds: tuple[Any, Any] | None
-    options: Mapping[str, Any]
+    options: Fields
     name: str
     column: str | None = None
 
@@ -119,7 +120,7 @@ def _pair(tree: Tree) -> PolarsAggregate | None:
     return None
 
 
-def _aggregate(tree: Tree) -> tuple[str, Tree, dict[str, Any]]:
+def _aggregate(tree: Tree) -> tuple[str, Tree, FieldDict]:
     """The statistic, what it is of, and its options. Polars 1.30 writes some of them otherwise than 2 does."""
     agg = tree.get("Agg") if isinstance(tree, dict) else None
     word, inside = next(iter(agg.items())) if agg else ("", tree)
@@ -240,7 +241,7 @@ def _with_column(tree: Tree, name: str, schema: Schema) -> Tree:
     return tree
 
 
-def _of_column(verb: str, tree: Tree, options: Mapping[str, Any], name: str | None) -> PolarsAggregate:
+def _of_column(verb: str, tree: Tree, options: Fields, name: str | None) -> PolarsAggregate:
     conditions: list[Expr] = []
     bounds = None
     while True:

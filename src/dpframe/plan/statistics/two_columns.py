@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
+from dpframe.fields import Names
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.moments import influence_total
 from dpframe.plan.statistics import Aggregate, Formula, Regressors, ReleasedColumn, Sum
@@ -220,11 +221,11 @@ class Moment(Aggregate):
     asks the release to narrow the bounds first.
     """
 
-    of: tuple[str, ...] = ()
+    of: Names = ()
     among: tuple[tuple[str, Bounds], ...] = ()
     entries: tuple[tuple[str, Moment], ...] = ()
-    same: tuple[tuple[str, ...], ...] = ()
-    terms: tuple[str, ...] = ()
+    same: tuple[Names, ...] = ()
+    terms: Names = ()
     narrow: bool = field(default=False, kw_only=True)
 
     @property

@@ -16,6 +16,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, WrongType
+from dpframe.fields import Fields, Names
 from dpframe.plan import declared
 from dpframe.plan.columns import Bounds, Column, ColumnDefaults, ColumnDomain, Limits, Possible, Table
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
@@ -95,14 +96,14 @@ class Join(Step):
 
     before: Step
     public: Any = field(repr=False)  # a table of the engine, whose schema and rows are public
-    on: tuple[str, ...]
+    on: Names
     how: How
     most: int
     content: str  # tells two public tables apart
     declared: Mapping[str, tuple[Bounds | None, tuple[Scalar, ...] | None]] = field(default_factory=dict, repr=False)
 
     @property
-    def effect_facts(self) -> Mapping[str, Any]:
+    def effect_facts(self) -> Fields:
         return {"most": max(self.most, 1), "how": self.how}
 
     @property
@@ -242,7 +243,7 @@ class JoinProtected(Step):
 
     before: Step
     other: Step
-    on: tuple[str, ...]
+    on: Names
     how: How
 
     @property
@@ -281,11 +282,11 @@ class JoinProtected(Step):
         return same and (self.how == "left" or (not self.besides and len(sources) == len(more)))
 
     @property
-    def effect_facts(self) -> Mapping[str, Any]:
+    def effect_facts(self) -> Fields:
         return {"how": self.how, "keeps_units": self._nobody_leaves}
 
     @cached_property
-    def besides(self) -> tuple[str, ...]:
+    def besides(self) -> Names:
         """The keys that do not identify the unit."""
         _ = self.units
         return tuple(name for name in self.on if not self.before.table.columns[name].is_unit)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from dpframe.arrays import Integers
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.fields import FieldDict, Fields, Names
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.grid import FRACTION_BITS
 from dpframe.plan.keys import Key, Keys
@@ -34,20 +34,20 @@ class Tree:
     `cells` combinations of keys. `shape` has one level more, the root; its leaves are in the order of release.
     """
 
-    columns: tuple[str, ...]
-    crossed: tuple[str, ...]
+    columns: Names
+    crossed: Names
     cells: int
     shape: Levels
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         """The names of the levels, from the root: "total", then the columns."""
         root = _TOTAL
         while root in (*self.columns, *self.crossed):
             root += "_"
         return (root, *self.columns)
 
-    def by(self, level: int) -> tuple[str, ...]:
+    def by(self, level: int) -> Names:
         """The key columns of a level's table."""
         return self.columns[:level] + self.crossed
 
@@ -98,7 +98,7 @@ class Hierarchy(Question):
         )
 
     @property
-    def tables_asked(self) -> Mapping[str, Any]:
+    def tables_asked(self) -> Fields:
         """The part of a question's description that is about its tables; no data."""
         return {"levels": list(self.levels.columns), "shares": self.typed_shares}
 
@@ -159,7 +159,7 @@ class Hierarchy(Question):
             bounds.append(bound.scaled(2**self.bits))
         return tuple(bounds)
 
-    def limits_on(self, total: Total) -> dict[str, Any]:
+    def limits_on(self, total: Total) -> FieldDict:
         """The limits at a level, and how many leaves one of its nodes has, from which they follow."""
         shape = self.levels.shape
         level, limits = len(total.among) - 1 - len(self.levels.crossed), self.unit_limits.contribution

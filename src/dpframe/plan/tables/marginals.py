@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 from dpframe.errors import UnboundedContribution, UnsupportedOperation
+from dpframe.fields import FieldDict, Fields, Names
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Limits
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
@@ -38,7 +38,7 @@ class Tables:
     `levels` are the listed keys of each column; `total` is what a cell counts.
     """
 
-    by: tuple[str, ...]
+    by: Names
     levels: tuple[tuple[Scalar | None, ...], ...]
     workload: tuple[Attributes, ...]
     total: Total
@@ -48,12 +48,12 @@ class Tables:
         """How many keys each column has."""
         return tuple(map(len, self.levels))
 
-    def names(self, part: Attributes) -> tuple[str, ...]:
+    def names(self, part: Attributes) -> Names:
         """The columns of a set."""
         return tuple(self.by[i] for i in part)
 
     @property
-    def named(self) -> tuple[tuple[str, ...], ...]:
+    def named(self) -> tuple[Names, ...]:
         """The columns of each table."""
         return tuple(map(self.names, self.workload))
 
@@ -100,7 +100,7 @@ class Marginals(Question):
         )
 
     @property
-    def tables_asked(self) -> Mapping[str, Any]:
+    def tables_asked(self) -> Fields:
         """The part of a question's description that is about its tables; no data."""
         return {"workload": [list(names) for names in self.tables.named]}
 
@@ -119,7 +119,7 @@ class Marginals(Question):
             self.by, self.keys.levels, self.workload, Total(TotalKind.ROWS, None, UNIT_GRID, FRACTION_BITS, bound)
         )
 
-    def limits_on(self, total: Total) -> dict[str, Any]:
+    def limits_on(self, total: Total) -> FieldDict:
         """The limit on rows, and how many keys the columns of an interaction have."""
         sizes = [self.tables.sizes[i] for i in self.tables.part(total.among)]
         return {"limits": {"rows": self.limits.max_rows}, "levels": sizes, "cells": math.prod(sizes)}
@@ -170,6 +170,6 @@ class Marginals(Question):
         return Question(self.step, self.tables.names(table), keys, self.given, aggregates, layout, verb=self.verb)
 
 
-def _interaction(among: tuple[str, ...], bound: Sensitivity) -> Total:
+def _interaction(among: Names, bound: Sensitivity) -> Total:
     fine = bound.scaled(2**FRACTION_BITS)
     return Total(TotalKind.INTERACTION, None, UNIT_GRID, FRACTION_BITS, fine, among=among)

@@ -13,6 +13,7 @@ from typing import Any
 from narwhals.dtypes import DType
 
 from dpframe.errors import UnboundedContribution, UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.statistics import ReleasedColumn
@@ -127,7 +128,7 @@ class Synthesis(Marginals):
         )
 
     @property
-    def tables_asked(self) -> Mapping[str, Any]:
+    def tables_asked(self) -> Fields:
         """The part of a question's description that is about its tables; no data."""
         linked = {} if self.linked is None else {"per_unit": list(self.linked.same)}
         return {**super().tables_asked, "rows": self.rows, "target": self.target, **linked}
@@ -160,7 +161,7 @@ class Synthesis(Marginals):
             raise UnsupportedOperation("synthesize: dp.Auto() cannot choose the limit; type it, such as max_rows=1.")
         return (Allotment(("each table",), self.one_table, Fraction(1)),)
 
-    def limits_on(self, total: Total) -> dict[str, Any]:
+    def limits_on(self, total: Total) -> FieldDict:
         """The limit on rows, for any of the tables that are measured in rounds."""
         return {"kind": "rounds", "limits": {"rows": self.limits.max_rows}, "cells": self.cells}
 

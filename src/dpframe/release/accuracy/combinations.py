@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.plan import Covers, ReleasedColumn
 from dpframe.release.accuracy.group_differences import in_steps
 from dpframe.release.accuracy.intervals import intervals
 from dpframe.release.answer import Numbers
 from dpframe.release.estimators import estimator_of
 
-Places = NDArray[np.int64]
+Places = Integers
 
 
 @dataclass(frozen=True)

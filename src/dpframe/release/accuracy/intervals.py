@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.engine import polars_dtype
 from dpframe.errors import InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.plan import Covers, Layout, ReleasedColumn, real
@@ -180,9 +179,7 @@ def check_ci(
             )
 
 
-def interval_column(
-    output: ReleasedColumn, ends: NDArray[np.float64], name: str, *, whole: bool, upper: bool
-) -> pl.Series:
+def interval_column(output: ReleasedColumn, ends: Floats, name: str, *, whole: bool, upper: bool) -> pl.Series:
     """One end of the intervals of a released column, in its type; whole numbers are rounded outward."""
     missing = np.isnan(ends)
     if output.dtype is not None:
@@ -197,7 +194,7 @@ def interval_column(
     )
 
 
-def _whole(ends: NDArray[np.float64], *, upper: bool) -> NDArray[np.int64]:
+def _whole(ends: Floats, *, upper: bool) -> Integers:
     """Integers at or beyond the ends, inside int64. Beyond 2^53 the next float outward is used."""
     further = np.where(np.abs(ends) < _EXACT, ends, np.nextafter(ends, np.inf if upper else -np.inf))
     whole = np.ceil(further) if upper else np.floor(further)

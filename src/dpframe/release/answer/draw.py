@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats, Integers, PlaceCounts, WideIntegers
+from dpframe.arrays import Array, Booleans, Floats, Integers, PlaceCounts, WideIntegers
 from dpframe.engine import Totals, polars_dtype
 from dpframe.noise import fit, keep_at_least
 from dpframe.plan import Allotment, Key, Question, ReleasedColumn, Total
@@ -179,7 +178,7 @@ def margin_totals(source: Source, totals: WideIntegers, shape: tuple[int, int]) 
     return np.asarray(table.sum(axis=1 if source == "rows" else 0))
 
 
-def reconciled(output: ReleasedColumn, plan: NoisePlan, noisy: dict[Source, Floats]) -> NDArray[Any]:
+def reconciled(output: ReleasedColumn, plan: NoisePlan, noisy: dict[Source, Floats]) -> Array:
     """The released cells, in the order of groups: weighted least squares over cells and margins; post-processing.
 
     Input:  noisy cells and margins (column unit)
@@ -235,7 +234,7 @@ def _column(output: ReleasedColumn, values: Any) -> pl.Series:
 # Noise
 
 
-def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
+def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> Booleans:
     """Groups found in the data that are released: by their noisy number of units, or by the optimal rule.
 
     Bound: groups that are too small for `min_units=` are none, see `release.pricing.keys.least_number`
@@ -366,13 +365,13 @@ def _label(other: Key, keys: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(parts, schema=keys.schema)
 
 
-def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> NDArray[np.bool_]:
+def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> Booleans:
     """Groups whose key is that label: they are part of its row. A null in the label matches no group."""
     same = [pl.col(name) == pl.lit(label.get_column(name)).first() for name in keys.columns]
     return keys.select(pl.all_horizontal(same).fill_null(False)).to_series().to_numpy()
 
 
-def _with_rest(rest: Sequence[Noise], exact: Noisy, in_rest: NDArray[np.bool_], noisy: Noisy) -> dict[TotalKey, Any]:
+def _with_rest(rest: Sequence[Noise], exact: Noisy, in_rest: Booleans, noisy: Noisy) -> dict[TotalKey, Any]:
     """Noisy totals of the released groups, then one of all other groups together, with its own noise."""
     totals, cells = [], {}
     for noise in rest:

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.random import Generator
 
 from dpframe.arrays import Floats
+from dpframe.fields import Names
 from dpframe.plan import Bounds, Formula, ReleasedColumn
 from dpframe.release.estimators import Influence
 from dpframe.release.pricing import Noise, NoisePlan, simulated
@@ -32,7 +33,7 @@ class Moments:
     follow from others have no noise of their own: `follows` maps such an entry to weights of entries of the first row.
     """
 
-    names: tuple[str, ...]
+    names: Names
     middles: Floats
     halves: Floats
     matrix: Floats
@@ -48,7 +49,7 @@ class Moments:
         outputs: Sequence[ReleasedColumn],
         plan: NoisePlan,
         bounds: Mapping[str, Bounds],
-        same: Sequence[tuple[str, ...]],
+        same: Sequence[Names],
     ) -> Moments:
         """The moments of a release whose columns are `Moment` aggregates, named by "·" between columns.
 
@@ -148,7 +149,7 @@ def _start(centre: float, middles: Floats, i: int, j: int) -> float:
 
 
 def _follow(
-    places: Mapping[str, tuple[int, int]], same: Sequence[tuple[str, ...]]
+    places: Mapping[str, tuple[int, int]], same: Sequence[Names]
 ) -> list[tuple[int, int, tuple[tuple[int, float], ...]]]:
     """Entries of columns of true and false, measured from 1/2 in units of 1/2: squares are 1.
 
@@ -170,13 +171,13 @@ def _filled(upper: Floats, follows: Sequence[tuple[int, int, tuple[tuple[int, fl
     return np.asarray(upper + np.swapaxes(np.triu(upper, 1), -1, -2))
 
 
-def nearest_psd(matrix: Floats, least: float = 0.0) -> Floats:
-    """The nearest positive semidefinite matrix in Frobenius norm: eigenvalues below `least` are raised to it.
+def nearest_psd(matrix: Floats) -> Floats:
+    """The nearest positive semidefinite matrix in Frobenius norm: eigenvalues below 0 are raised to it.
 
     Source: Higham 1988, Linear Algebra and its Applications 103
     """
     values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 # Influences of people on the coefficients of a regression; see `release.estimators.influence`

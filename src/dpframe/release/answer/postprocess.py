@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.plan import Formula, Question, ReleasedColumn
 from dpframe.release.estimators import estimator_of
 
@@ -85,7 +84,7 @@ def _shift(values: Floats, totals: Floats) -> Floats:
     return np.asarray(levels[np.arange(len(values)), last])
 
 
-def table_of(values: Floats, rows: pl.DataFrame, columns: pl.DataFrame) -> tuple[Floats, NDArray[np.int64]] | None:
+def table_of(values: Floats, rows: pl.DataFrame, columns: pl.DataFrame) -> tuple[Floats, Integers] | None:
     """Values as a table, and the place of each in it; None unless every combination of rows and columns occurs once.
 
     Input:  rows, columns: the keys of each value, along each side of the table, which are in the order of their first
@@ -95,7 +94,7 @@ def table_of(values: Floats, rows: pl.DataFrame, columns: pl.DataFrame) -> tuple
     return None if np.isnan(table).any() else (table, places)
 
 
-def spread(values: Floats, rows: pl.DataFrame, columns: pl.DataFrame) -> tuple[Floats, NDArray[np.int64]]:
+def spread(values: Floats, rows: pl.DataFrame, columns: pl.DataFrame) -> tuple[Floats, Integers]:
     """Values as a table with NaN where there is none, and the place of each in it; see `table_of`."""
     down, across = (keys.unique(maintain_order=True) for keys in (rows, columns))
     places = _numbers_of(rows, down) * across.height + _numbers_of(columns, across)
@@ -104,7 +103,7 @@ def spread(values: Floats, rows: pl.DataFrame, columns: pl.DataFrame) -> tuple[F
     return table.reshape(down.height, across.height), places
 
 
-def _numbers_of(keys: pl.DataFrame, different: pl.DataFrame) -> NDArray[np.int64]:
+def _numbers_of(keys: pl.DataFrame, different: pl.DataFrame) -> Integers:
     """The number of each key among the different ones; null is a key."""
     names = [f"k{i}" for i in range(keys.width)]  # a column of the user's may be called as that of the numbers
     numbered = different.rename(dict(zip(keys.columns, names, strict=True))).with_row_index("number")

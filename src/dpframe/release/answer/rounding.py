@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.errors import InvalidArgument
@@ -34,7 +33,7 @@ def read_base(base: object) -> int:
     return number
 
 
-def rounded(cells: Floats, base: int = 1) -> NDArray[np.int64]:
+def rounded(cells: Floats, base: int = 1) -> Integers:
     """Integers near `cells` that add up: each cell, row sum, column sum and the total is rounded up or down.
 
     Input:  cells: rows by columns; a list is a table of one row; base: of which number they are to be multiples
@@ -58,7 +57,7 @@ def rounded(cells: Floats, base: int = 1) -> NDArray[np.int64]:
     return (low + up).astype(np.int64).reshape(cells.shape) * base
 
 
-def rounded_table(cells: Floats, base: int, groups: Integers | None = None) -> NDArray[np.int64]:
+def rounded_table(cells: Floats, base: int, groups: Integers | None = None) -> Integers:
     """Multiples near the cells of a table: each cell, subtotal and margin is rounded up or down, and they add up.
 
     Input:  cells: rows by columns, NaN where there is none; base; groups: as for `with_margins`

@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Integers, PlaceCounts
+from dpframe.arrays import Array, Integers, PlaceCounts
 from dpframe.noise import uniform_index
 from dpframe.plan import FEW, Total
 from dpframe.release.pricing import Noise
@@ -21,10 +19,10 @@ from dpframe.theory.formulas.loss import extreme_targets, fade, rank_prior, rank
 _LARGEST = 2**61
 _CELLS = 2**16  # candidates, of all groups of a piece: arrays of this size stay in the processor's cache
 _PUBLIC = 256  # parts of the bounds in which public rows are added, where there are many candidates
-Choose = Callable[..., NDArray[np.int64]]  # of scores and a rate, and of copies
+Choose = Callable[..., Integers]  # of scores and a rate, and of copies
 
 
-def chosen(noise: Noise, counts: PlaceCounts) -> NDArray[np.int64]:
+def chosen(noise: Noise, counts: PlaceCounts) -> Integers:
     """The number of the chosen candidate of each group; with several rounds, one group after the other.
 
     Input:  the choice with its scale; the rows at each candidate, of shape (groups, candidates)
@@ -44,7 +42,7 @@ def chosen(noise: Noise, counts: PlaceCounts) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *pieces])
 
 
-def reached(noise: Noise, counts: PlaceCounts, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+def reached(noise: Noise, counts: PlaceCounts, places: Integers) -> tuple[Integers, ...]:
     """The first and the last candidate of each quantile's interval, at the confidence `ci` of the total.
 
     Input:  as in `chosen`; places: the chosen candidates
@@ -64,7 +62,7 @@ def reached(noise: Noise, counts: PlaceCounts, places: NDArray[np.int64]) -> tup
     return np.maximum(places - took, 0), np.minimum(places + took, last)
 
 
-def in_list(total: Total, first: Integers, runs: Integers, rate: Fraction, choose: Choose) -> NDArray[np.int64]:
+def in_list(total: Total, first: Integers, runs: Integers, rate: Fraction, choose: Choose) -> Integers:
     """The number of the chosen candidate of each group, where there are many.
 
     Input:  first, runs: where runs of candidates begin, and their rows; see `PlaceCounts.runs`. No edge of the public
@@ -95,19 +93,19 @@ def _rate(noise: Noise) -> Fraction:
     return 1 / (Fraction(noise.scale) * rank_terms(noise.total.rank)[1])
 
 
-def _upto(total: Total, counts: NDArray[Any]) -> NDArray[Any]:
+def _upto(total: Total, counts: Array) -> Array:
     """Rows at or below each candidate; as Python integers if a score could leave int64."""
     assert total.rank is not None
     largest = float(counts.sum(axis=1, dtype=np.float64).max(initial=0)) * rank_terms(total.rank)[1]
     return np.asarray(np.cumsum(counts, axis=1, dtype=np.int64 if largest < 2.0**60 else object))
 
 
-def _scores(worse: NDArray[Any]) -> NDArray[np.int64]:
+def _scores(worse: Array) -> Integers:
     """Scores, at best 0, from how much worse each candidate is. A cut at a constant moves none by more."""
     return np.asarray(-np.clip(worse, 0, _LARGEST).astype(np.int64))
 
 
-def most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int, choose: Choose) -> NDArray[np.int64]:
+def most_frequent(counts: Array, rate: Fraction, rounds: int, choose: Choose) -> Integers:
     """Candidates by their rows, one after the other, each among those not chosen yet; see `count_scale`."""
     candidates = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
     places = []
@@ -119,7 +117,7 @@ def most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int, choose: Cho
     return np.concatenate(places, axis=1).ravel()
 
 
-def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction, cells: Integers | None = None) -> NDArray[np.int64]:
+def rank_scores(total: Total, counts: Array, rate: Fraction, cells: Integers | None = None) -> Integers:
     """Scores, at best 0, of how well each candidate splits a group's rows and the public rows.
 
     Input:  counts: the rows at each candidate, or in each run of candidates, of shape (groups, any); cells: for each
@@ -150,7 +148,7 @@ def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction, cells: Integ
     return _scores(np.maximum(low + public[rows, cells], high - public[rows, cells + 1]))
 
 
-def _public(rank: Fraction, candidates: int, rate: Fraction, group_rows: NDArray[Any]) -> NDArray[Any]:
+def _public(rank: Fraction, candidates: int, rate: Fraction, group_rows: Array) -> Array:
     """What public rows add at each border between candidates, of shape (groups, candidates + 1): `rank_prior`."""
     places, turns = _prior(rank, candidates, rate)
     rows = np.minimum(group_rows, _LARGEST // max(int(np.abs(turns).max()), 1))  # then products stay below 2^61
@@ -159,14 +157,14 @@ def _public(rank: Fraction, candidates: int, rate: Fraction, group_rows: NDArray
 
 
 @lru_cache(maxsize=16)
-def _prior(rank: Fraction, candidates: int, rate: Fraction) -> NDArray[np.int64]:
+def _prior(rank: Fraction, candidates: int, rate: Fraction) -> Integers:
     """The constants of `rank_prior`, kept since many pieces of one release need them."""
     constants = np.array(rank_prior(rank, candidates, rate), np.int64).T.copy()
     constants.flags.writeable = False
     return constants
 
 
-def reach_scores(total: Total, counts: PlaceCounts, places: NDArray[np.int64], target: int) -> NDArray[np.int64]:
+def reach_scores(total: Total, counts: PlaceCounts, places: Integers, target: int) -> Integers:
     """Scores, at best 0, of how well each distance from the chosen candidates reaches `target` score units.
 
     See `theory.formulas.error.quantile_interval.margin`, whose f is `spare`, in score units.

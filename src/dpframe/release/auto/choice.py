@@ -22,6 +22,7 @@ from dpframe import engine
 from dpframe.arrays import Floats
 from dpframe.budget import Loss, read_epsilon
 from dpframe.errors import InvalidArgument
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Bounds, Limits, Question, limits_in_words, number, open_bounds_of
 from dpframe.plan.steps import MOST
 from dpframe.release.answer import RemainingRows
@@ -84,7 +85,7 @@ def check_choice(question: Question, price: Price) -> Loss:
 
 def choose(
     question: Question, price: Price, seen: Seen | None = None
-) -> tuple[Question, NoisePlan, dict[str, Any], RemainingRows | None]:
+) -> tuple[Question, NoisePlan, FieldDict, RemainingRows | None]:
     """Choose limits and bounds, each for its share of the price, and the noise that the rest buys.
 
     Input:  a question with `dp.Auto`; the whole price; seen: takes the noisy histograms that were read
@@ -97,7 +98,7 @@ def choose(
             Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
     rest, seen = price.part(1 - question.chosen_share), Seen() if seen is None else seen
-    statement: dict[str, Any] = {"cost": {"in": price.terms.value}, "reason": []}
+    statement: FieldDict = {"cost": {"in": price.terms.value}, "reason": []}
     result, remaining = question, None
     if question.auto is not None:
         unit_sizes = read_people(question, price.part(question.limits_share), rest, seen=seen)
@@ -142,7 +143,7 @@ def choose(
     return *restored(question, statement, price), statement, remaining
 
 
-def restored(question: Question, statement: Mapping[str, Any], price: Price) -> tuple[Question, NoisePlan]:
+def restored(question: Question, statement: Fields, price: Price) -> tuple[Question, NoisePlan]:
     """The question with its chosen limits and bounds, and its noise, from the stored statement of the choice."""
     result, rest = question, price.part(1 - question.chosen_share)
     if "limits" in statement:

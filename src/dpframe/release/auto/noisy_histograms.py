@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpframe import engine
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.engine import ONE
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import bits, rounded_laplace
@@ -59,7 +58,7 @@ def histogram_scale(price: Price, relation: Relation) -> float:
     return price.laplace_scale(ONE * (2 if relation == "replace" else 1))
 
 
-def noisy_histogram(price: Price, question: Question, counts: NDArray[np.int64], seen: Seen) -> tuple[Floats, float]:
+def noisy_histogram(price: Price, question: Question, counts: Integers, seen: Seen) -> tuple[Floats, float]:
     """A histogram with noise, and the scale of the noise, both in units."""
     scale = histogram_scale(price, question.table.relation)
     seen.reads.append(Read("histogram", len(counts), ONE, scale))

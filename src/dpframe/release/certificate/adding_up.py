@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from dpframe.budget import Loss, Normal
+from dpframe.fields import FieldDict
 from dpframe.release.certificate.measures import Stated
 from dpframe.release.certificate.rationals import text
 from dpframe.release.pricing import Rule
 from dpframe.theory.formulas.loss import zcdp_order
 
 
-def charge_facts(cost: Loss, normal: Normal | None) -> dict[str, Any]:
+def charge_facts(cost: Loss, normal: Normal | None) -> FieldDict:
     """What was charged, and the μ² that the account counts."""
     in_rho = cost.exact_rho is not None
     size = {"rho": text(cost.exact_rho or 0)} if in_rho else {"epsilon": text(cost.exact_epsilon)}
@@ -21,7 +21,7 @@ def charge_facts(cost: Loss, normal: Normal | None) -> dict[str, Any]:
     return {**size, "delta": text(cost.exact_delta), **more}
 
 
-def composition(rule: Rule, mechanisms: Sequence[Stated], cost: Loss) -> dict[str, Any]:
+def composition(rule: Rule, mechanisms: Sequence[Stated], cost: Loss) -> FieldDict:
     """The rule by which losses add up, with the parts of ε and δ of what does not add up simply.
 
     Input:  rule: of the plans; the mechanisms; what was charged

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from dpframe.budget import Loss, Normal, Receipt
+from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
 from dpframe.plan import Question, asked
 from dpframe.release.certificate.adding_up import charge_facts, composition
@@ -18,7 +19,7 @@ from dpframe.release.pricing import NoisePlan, Rule
 VERSION = 2
 
 
-def charged_facts(receipt: Receipt, accountant: str, name: str | None, data: bytes) -> dict[str, Any]:
+def charged_facts(receipt: Receipt, accountant: str, name: str | None, data: bytes) -> FieldDict:
     """What is known after the charge: its entry in the ledger, the stored answer, and whether the noise was fixed."""
     entry = {"number": receipt.number, "hash": receipt.hash, "previous": receipt.previous}
     test = {"test": "the noise was fixed"} if bits.are_told() else {}
@@ -42,7 +43,7 @@ class Chosen(Protocol):
 
 def certified(
     asked_for: Sequence[tuple[Question, NoisePlan]], cost: Loss, normal: Normal | None, chosen: Chosen | None = None
-) -> dict[str, Any]:
+) -> FieldDict:
     """The certificate of questions that are charged together, without what is known after the charge.
 
     Input:  questions with their noise; what all of them cost; what the account knows besides; chosen: what choices of
@@ -54,7 +55,7 @@ def certified(
     """
     pairs = [*asked_for, *(() if chosen is None else chosen.asked)]
     questions, plans = [question for question, _ in pairs], [plan for _, plan in pairs]
-    totals: list[dict[str, Any]] = []
+    totals: list[FieldDict] = []
     mechanisms: list[Stated] = []
     for number, (question, plan) in enumerate(pairs):
         stated = [noise.allotment for noise in plan.noises if not noise.total.collects]
@@ -74,12 +75,12 @@ def certified(
 
 def document(
     questions: Sequence[tuple[Question, str]],
-    totals: Sequence[Mapping[str, Any]],
+    totals: Sequence[Fields],
     mechanisms: Sequence[Stated],
     rule: Rule,
     cost: Loss,
     normal: Normal | None = None,
-) -> dict[str, Any]:
+) -> FieldDict:
     """The parts of a certificate together. Input: questions, each with its words; rule: by which losses add up."""
     in_squares, in_rho = normal is not None or rule is Rule.MU_SQUARED, rule is Rule.RHO
     (first, _), *_ = questions

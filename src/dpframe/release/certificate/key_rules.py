@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
+from dpframe.fields import FieldDict
 from dpframe.noise import ball, family_tail, gaussian_tail, root_up
 from dpframe.release.certificate.rationals import certified_up, rounded_up, text
 from dpframe.release.pricing import NoisePlan, Rule, spread_of
 from dpframe.theory.formulas.loss import partition_delta, threshold_delta
 
 
-def key_rule(plan: NoisePlan) -> tuple[dict[str, Any], Fraction]:
+def key_rule(plan: NoisePlan) -> tuple[FieldDict, Fraction]:
     """What decides of a plan whose groups are found in the data, and its δ; 0 where δ is shared with the noise.
 
     Bound:  see `theory.formulas.loss`: `partition_delta` for thresholds, `selection_scale` for the optimal rule,
@@ -29,7 +29,7 @@ def key_rule(plan: NoisePlan) -> tuple[dict[str, Any], Fraction]:
     return {"least": plan.least, "delta": shown, **own}, rounded_up(delta)
 
 
-def _optimal(plan: NoisePlan) -> tuple[dict[str, Any], Fraction]:
+def _optimal(plan: NoisePlan) -> tuple[FieldDict, Fraction]:
     """The optimal rule: its start, and the δ of all groups together."""
     assert plan.start is not None
     assert plan.decided_by is not None

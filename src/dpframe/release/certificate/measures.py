@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from dpframe.fields import FieldDict, Fields
 from dpframe.noise import ball
 from dpframe.release.certificate.key_rules import key_rule
 from dpframe.release.certificate.rationals import certified_up, rounded_up, text
@@ -24,7 +25,7 @@ class Stated:
     """
 
     law: str
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: FieldDict = field(default_factory=dict)
     epsilon: Fraction | None = None
     mu_squared: Fraction | None = Fraction(0)
     pieces: int = 1
@@ -48,7 +49,7 @@ class Stated:
         each = self.epsilon / self.pieces
         return certified_up(lambda: self.pieces * ball(each) * ball(each / 2).tanh())
 
-    def to_json(self, name: str, *, in_rho: bool, in_squares: bool) -> dict[str, Any]:
+    def to_json(self, name: str, *, in_rho: bool, in_squares: bool) -> FieldDict:
         """The mechanism under its id, with the losses that are used of it."""
         loss = {} if self.epsilon is None else {"epsilon": text(rounded_up(self.epsilon))}
         if in_rho or self.epsilon is None:
@@ -89,7 +90,7 @@ def noisy(name: str, mechanism: AddsNoise, bound: Sensitivity, scale: Fraction, 
     return Stated(mechanism.law, own, epsilon, pure_to_gdp(epsilon) if epsilon else Fraction(0))
 
 
-def stated_read(read: ReadFacts, total: Mapping[str, Any]) -> Stated:
+def stated_read(read: ReadFacts, total: Fields) -> Stated:
     """The Laplace noise on an answer that a choice was made by, of which the total is given."""
     scale, (l1, below) = Fraction(read.scale), map(int, total["sensitivity"]["l1"].split("/"))
     epsilon = Fraction(l1, below) / scale
@@ -101,7 +102,7 @@ def _cells_of(noise: Noise) -> Hashable:
     return replace(noise.total, collects=False).key
 
 
-def _parameters(noise: Noise) -> dict[str, Any]:
+def _parameters(noise: Noise) -> FieldDict:
     """The parameters of a law, rationals as texts. Noise on a pair is drawn with twice the scale of each number."""
     own = {**noise.mechanism.parameters, **({"scale": 2 * Fraction(noise.scale)} if noise.paired else {})}
     return {name: text(value) if isinstance(value, Fraction) else value for name, value in own.items()}
@@ -114,7 +115,7 @@ def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[St
     if noise.tree is not None:
         scales = [(i, Fraction(noise.tree.scale_of(i, noise.scale))) for i, part in enumerate(noise.tree.parts) if part]
         return [noisy(own, noise.added, bound, scale, level=i) for i, scale in scales]
-    fields: dict[str, Any] = {"of": [own], **_parameters(noise)}
+    fields: FieldDict = {"of": [own], **_parameters(noise)}
     if total.chosen:
         return [_choice(noise, fields)]
     if noise.paired and pair.beside is not None:
@@ -137,7 +138,7 @@ def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[St
     return [Stated(law, fields, epsilon, noise.mu_squared, rho=noise.rho if epsilon is None else Fraction(0))]
 
 
-def _choice(noise: Noise, fields: dict[str, Any]) -> Stated:
+def _choice(noise: Noise, fields: FieldDict) -> Stated:
     """A choice among candidates; see `theory.formulas.loss.quantile_selection` for its loss."""
     total, bound = noise.total, noise.total.sensitivity
     number, scale = total.choices, Fraction(noise.scale)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
+from dpframe.fields import FieldDict
 from dpframe.plan import Column, Limits, Question, Table, show
 from dpframe.plan.steps import Rows, Step, lineage, source_of
 from dpframe.release.certificate.rationals import text
@@ -13,14 +13,14 @@ from dpframe.release.certificate.total_facts import own_limits
 _NAMES = {"groups": "max_groups", "rows_per_group": "max_rows_per_group", "rows": "max_rows"}
 
 
-def unit_facts(question: Question) -> dict[str, Any]:
+def unit_facts(question: Question) -> FieldDict:
     """Whose privacy it is."""
     source = source_of(question.step)
     unit = {"rows": source.unit.max_rows} if isinstance(source.unit, Rows) else {"columns": list(source.unit)}
     return {**unit, "people": source.people}
 
 
-def question_facts(question: Question, typed: str) -> dict[str, Any]:
+def question_facts(question: Question, typed: str) -> FieldDict:
     """A question: its steps, its groups, and its limits with where they come from. Input: typed: in words."""
     table = question.table
     limits = _limits(question.limits)
@@ -41,7 +41,7 @@ def _limits(limits: Limits) -> dict[str, int | None]:
     return {name: getattr(limits, of) for name, of in _NAMES.items()}
 
 
-def chosen_facts(question: Question) -> dict[str, Any]:
+def chosen_facts(question: Question) -> FieldDict:
     """Which limits and bounds `dp.Auto()` chose."""
     return {"limits": question.chosen is not None}
 
@@ -66,7 +66,7 @@ def _origin(question: Question, name: str, limit: int) -> str:
     return "typed" if limit == getattr(table.limits.and_also(question.given), name) else "follows"
 
 
-def steps(step: Step) -> list[dict[str, Any]]:
+def steps(step: Step) -> list[FieldDict]:
     """All steps up to one, from the source."""
     facts = []
     for one in lineage(step):
@@ -83,13 +83,13 @@ def steps(step: Step) -> list[dict[str, Any]]:
     return facts
 
 
-def _written(step: Step) -> dict[str, Any]:
+def _written(step: Step) -> FieldDict:
     """Facts about each column that a step wrote or changed, after it."""
     before = step.parent.table.columns if step.parent is not None else {}
     return {name: _column(column) for name, column in step.table.columns.items() if before.get(name) != column}
 
 
-def _column(column: Column) -> dict[str, Any]:
+def _column(column: Column) -> FieldDict:
     domain = column.domain
     bounds = None if domain.bounds is None else [text(Fraction(end)) for end in domain.bounds]
     keys = None if domain.keys is None else len(domain.keys)

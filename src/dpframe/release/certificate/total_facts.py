@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
+from dpframe.fields import FieldDict
 from dpframe.plan import Allotment, Limits, Moment, Product, Question, Total, TotalKind
 from dpframe.release.certificate.rationals import text
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -14,7 +15,7 @@ from dpframe.theory.formulas.sensitivity import Sensitivity
 Ids = Mapping[Hashable, str]  # of the totals of one question, by their keys
 
 
-def sensitivity_facts(bound: Sensitivity) -> dict[str, Any]:
+def sensitivity_facts(bound: Sensitivity) -> FieldDict:
     """How far one unit moves a total (units of its integer)."""
     return {
         "l0": bound.l0,
@@ -29,7 +30,7 @@ def own_limits(question: Question) -> list[Limits]:
     return list(dict.fromkeys(one.total.limits for one in question.allotments if one.total.limits is not None))
 
 
-def total_facts(question: Question, allotment: Allotment, number: int, ids: Ids) -> dict[str, Any]:
+def total_facts(question: Question, allotment: Allotment, number: int, ids: Ids) -> FieldDict:
     """A total of a question. Input: number: the place of the question; ids: of its totals."""
     total = allotment.total
     kind, more = _made(question, total, ids)
@@ -70,7 +71,7 @@ class ReadFacts(Protocol):
         ...
 
 
-def read_facts(question: Question, read: ReadFacts, name: str) -> dict[str, Any]:
+def read_facts(question: Question, read: ReadFacts, name: str) -> FieldDict:
     """A total that a choice was made by.
 
     Bound:  the entries of a histogram move by `most` together when a unit joins or leaves, and by twice that when one
@@ -84,7 +85,7 @@ def read_facts(question: Question, read: ReadFacts, name: str) -> dict[str, Any]
     return {**about, "cells": read.entries, "most": read.most, "sensitivity": sensitivity_facts(bound)}
 
 
-def _made(question: Question, total: Total, ids: Ids) -> tuple[str, dict[str, Any]]:
+def _made(question: Question, total: Total, ids: Ids) -> tuple[str, FieldDict]:
     """The kind of a total, and what its sensitivity follows from."""
     if total.merged:
         of = ids[replace(total, merged="").key]
@@ -100,7 +101,7 @@ def _made(question: Question, total: Total, ids: Ids) -> tuple[str, dict[str, An
     return kind, {**facts(question, total), **more, **question.limits_on(total)}
 
 
-def _values(question: Question, total: Total) -> dict[str, Any]:
+def _values(question: Question, total: Total) -> FieldDict:
     """The grid of what is added up, the bounds that follow from it, and the columns."""
     grid = total.grid
     ends = [grid.centre + grid.step * end for end in (grid.lower, grid.upper)]
@@ -115,7 +116,7 @@ def _values(question: Question, total: Total) -> dict[str, Any]:
     }
 
 
-def _columns(question: Question, total: Total) -> dict[str, Any]:
+def _columns(question: Question, total: Total) -> FieldDict:
     """The column that is read, and all of those that have a value in each row that is added up.
 
     A column that has no name any more has a number, in the order of the totals of the question.
@@ -127,34 +128,34 @@ def _columns(question: Question, total: Total) -> dict[str, Any]:
     return {"column": own, "present": sorted({names[column.id] for column in total.columns})}
 
 
-def _sum(of: str) -> Callable[[Question, Total], dict[str, Any]]:
+def _sum(of: str) -> Callable[[Question, Total], FieldDict]:
     return lambda question, total: {**_values(question, total), "of": of}
 
 
-def _rows(question: Question, total: Total) -> dict[str, Any]:
+def _rows(question: Question, total: Total) -> FieldDict:
     return {"range": [1, 1], "one_row": question.unit_limits.one_row_each}
 
 
-def _present(question: Question, total: Total) -> dict[str, Any]:
+def _present(question: Question, total: Total) -> FieldDict:
     return {**_values(question, total), "range": [0, 1], "one_row": False}
 
 
-def _plain(question: Question, total: Total) -> dict[str, Any]:
+def _plain(question: Question, total: Total) -> FieldDict:
     return {}
 
 
-def _of_column(question: Question, total: Total) -> dict[str, Any]:
+def _of_column(question: Question, total: Total) -> FieldDict:
     return _columns(question, total)
 
 
-def _products(question: Question, total: Total) -> dict[str, Any]:
+def _products(question: Question, total: Total) -> FieldDict:
     assert total.moment is not None
     before = {"before": total.moment.place} if total.between_groups else {}
     nullable = not total.moment.one_row
     return {"range": [total.grid.lower, total.grid.upper], "nullable": nullable, "one_row": not nullable, **before}
 
 
-def _factor(moment: Moment, ids: Ids) -> dict[str, Any]:
+def _factor(moment: Moment, ids: Ids) -> FieldDict:
     """What bounds the products of a unit in all of its groups: the size of one factor, as `plan.Moment` makes it."""
     if moment.in_all is None or moment.product is Product.BETWEEN:
         return {"factor": None}
@@ -167,15 +168,15 @@ def _factor(moment: Moment, ids: Ids) -> dict[str, Any]:
     return {"factor": {"of": ids[of], "times": times, "scale": text(scale), "off": off}}
 
 
-def _places(question: Question, total: Total) -> dict[str, Any]:
+def _places(question: Question, total: Total) -> FieldDict:
     return {**_columns(question, total), "places": total.width}
 
 
-def _weights(question: Question, total: Total) -> dict[str, Any]:
+def _weights(question: Question, total: Total) -> FieldDict:
     return {"most": total.sensitivity.l0, "one": int(total.sensitivity.exact_linf)}
 
 
-_KINDS: Mapping[TotalKind, tuple[str, Callable[[Question, Total], dict[str, Any]]]] = {
+_KINDS: Mapping[TotalKind, tuple[str, Callable[[Question, Total], FieldDict]]] = {
     TotalKind.ROWS: ("rows", _rows),
     TotalKind.VALUES: ("values", _present),
     TotalKind.UNITS: ("units", _plain),

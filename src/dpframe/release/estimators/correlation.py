@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Booleans, Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.covariance import covariance_of, means_that_fit, moments_of, sides
@@ -204,7 +203,7 @@ def _fits(
     sampled = None if sampling is None else sampling * widths[1] * least
     slack = e * f, (e**2 / small + large * f**2) / 2
 
-    def fits(r: Floats) -> NDArray[np.bool_]:
+    def fits(r: Floats) -> Booleans:
         size = np.abs(r)
         weights = np.zeros((3, *r.shape))
         for x, y in fit.corners:
@@ -225,7 +224,7 @@ def _fits(
             (weights[2], output.noise(count)),
         ]
         near = (distance - slack[0] - size * slack[1]) * number
-        unclear: NDArray[np.bool_] = (number < 1) | (widths[0] <= 0)
+        unclear: Booleans = (number < 1) | (widths[0] <= 0)
         return reaches(near, terms, alpha * (1 - 4 * ASIDE), sampled) | unclear
 
     return fits, covariance / np.where(widths[0] > 0, widths[0], 1.0)

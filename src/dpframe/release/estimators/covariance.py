@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Booleans, Floats
 from dpframe.plan import Bounds, ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, real, widened
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
@@ -74,7 +73,7 @@ class CovarianceEstimator(Estimator):
         spread = output[products] / np.maximum(number, 1.0) - fit.ratios[0] * fit.ratios[1]
         rest = alpha * (1 - ASIDE * (3 if output.ddof else 2))
 
-        def fits(covariance: Floats) -> NDArray[np.bool_]:
+        def fits(covariance: Floats) -> Booleans:
             weight = np.max([np.abs(a * b - covariance) for a, b in fit.corners], axis=0) + fit.beside
             terms = [
                 (np.ones_like(weight), output.noise(product_)),

@@ -19,9 +19,8 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import Total
 from dpframe.release.estimators.base import Interval
 from dpframe.release.estimators.influence import NoisyColumn
@@ -57,7 +56,7 @@ def expected(
     Some places are tried at once, in place of one after another: for few numbers numpy takes its time for each call.
     """
 
-    def fits(error: Floats) -> NDArray[np.bool_]:
+    def fits(error: Floats) -> Booleans:
         parts = [(np.full_like(error, x), output.noise(total)) for x, total in terms]
         size = error * rows - pull * np.maximum(weight - error, 0.0)
         return reaches(size, [*parts, (weight + error, output.noise(count))], alpha)
@@ -73,7 +72,7 @@ def expected(
     return outside
 
 
-def reaches(size: Floats, terms: Terms, alpha: float, sampling: Floats | None = None) -> NDArray[np.bool_]:
+def reaches(size: Floats, terms: Terms, alpha: float, sampling: Floats | None = None) -> Booleans:
     """Whether the weighted sum of noises, and of a normal sampling error, reaches a size with probability above alpha.
 
     Input:  sampling: the standard deviation of the sampling error (unit of the size); None for the noise alone
@@ -128,7 +127,7 @@ def scales(terms: Terms) -> list[Floats]:
     return [*alone, first + second, np.abs(first - second)]
 
 
-def farthest(fits: Callable[[Floats], NDArray[np.bool_]], start: Floats, end: float) -> Floats:
+def farthest(fits: Callable[[Floats], Booleans], start: Floats, end: float) -> Floats:
     """The farthest place from start (which fits) towards the end: the end itself, or a place that just does not fit."""
     inside, outside = np.array(start, np.float64), np.full_like(start, end, np.float64)
     all_of_it = fits(outside)
@@ -139,9 +138,7 @@ def farthest(fits: Callable[[Floats], NDArray[np.bool_]], start: Floats, end: fl
     return np.where(all_of_it, end, outside)
 
 
-def farthest_by_group(
-    fits: Callable[[Floats, NDArray[np.int64]], NDArray[np.bool_]], start: Floats, end: float
-) -> Floats:
+def farthest_by_group(fits: Callable[[Floats, Integers], Booleans], start: Floats, end: float) -> Floats:
     """The places of `farthest` for many groups. Where the end itself fits, nothing else is tried.
 
     Input:  fits(places, groups): whether the places of these groups fit, by the numbers of the groups

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats, Integers
+from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, bounds_of, half_width, real, widened
 from dpframe.release.estimators.binned_values import BinnedValues
@@ -134,7 +133,7 @@ def mean_interval(output: NoisyColumn, alpha: float) -> Interval:
     ratio = output[name] / np.maximum(number, 1.0)
     sum_noise, count_noise = output.noise(total), output.noise(count)
 
-    def fits(mean: Floats, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def fits(mean: Floats, groups: Integers) -> Booleans:
         terms = [(np.ones_like(mean), sum_noise), (np.abs(mean), count_noise)]
         rows = number[groups]
         return reaches(np.abs(ratio[groups] - mean) * rows, terms, alpha) | (rows < 1)
@@ -162,7 +161,7 @@ def merged_mean_interval(
         return least + centre, most + centre
     ratio = total / number
 
-    def fits(means: Floats) -> NDArray[np.bool_]:
+    def fits(means: Floats) -> Booleans:
         (mean,) = means
         normal = 0.0
         terms: list[tuple[Floats, Noise]] = []

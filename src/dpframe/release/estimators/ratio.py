@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Booleans, Floats
 from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, bounds_of, half_width, real, widened
 from dpframe.release.estimators.fieller import expected, farthest, reaches
@@ -120,7 +119,7 @@ def _interval(
         ratio = np.clip(total / positive, -1e300, 1e300)
         start = np.arctan2(total, positive * unit)
 
-    def fits(angle: Floats) -> NDArray[np.bool_]:
+    def fits(angle: Floats) -> Booleans:
         one, slope = np.cos(angle), unit * np.sin(angle)
         sampled = None if spread is None else np.hypot(one * spread[0], (slope - one * ratio) * spread[1])
         terms = [(np.abs(one), output.noise(over)), (np.abs(slope), output.noise(under))]

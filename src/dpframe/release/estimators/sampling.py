@@ -20,9 +20,8 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Booleans, Floats
 from dpframe.plan import Moment, Product, ReleasedColumn, Total
 from dpframe.release.estimators.base import Interval
 from dpframe.release.estimators.fieller import Terms, farthest, reaches
@@ -49,7 +48,7 @@ def mean_population(output: NoisyColumn, alpha: float) -> Interval:
 
     known = zeros if variance is None else variance.upper(alpha)
 
-    def fits(mean: Floats) -> NDArray[np.bool_]:
+    def fits(mean: Floats) -> Booleans:
         if variance is None:
             sampled = people * np.maximum((ends[1] - mean) * (mean - ends[0]), 0.0)
         else:
@@ -138,7 +137,7 @@ def total_population(output: NoisyColumn, alpha: float, numbers: Floats) -> Inte
     largest = max(float(np.max(numbers if variance is None else variance, initial=0.0)), 0.0)
     farthest_away = 20 * (noise.error(alpha / 10) + (math.sqrt(largest) + 10.0) * math.sqrt(1 - math.log10(alpha)))
 
-    def fits(error: Floats, side: float) -> NDArray[np.bool_]:
+    def fits(error: Floats, side: float) -> Booleans:
         sampled = np.maximum(numbers + side * error, 0.0) if variance is None else variance
         return reaches(error - rounding, [(np.ones_like(error), noise)], alpha, np.sqrt(sampled))
 

@@ -8,9 +8,8 @@ from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Booleans, Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
@@ -142,7 +141,7 @@ def _central_moments(output: NoisyColumn, alpha: float) -> Interval:
     weights = [comb(power, k) * widest ** (power - k) for k in range(1, power + 1)]
     weight = widest**power + sum(w * abs(centre) for w, centre in zip(weights, centres, strict=True))
 
-    def fits(moment: Floats) -> NDArray[np.bool_]:
+    def fits(moment: Floats) -> Booleans:
         terms = [(w * np.ones_like(moment), output.noise(total)) for w, (_, total) in zip(weights, sums, strict=True)]
         terms.append((weight + np.abs(moment), output.noise(count)))
         return reaches((np.abs(moment - moments[-1]) - off) * number, terms, alpha * (1 - ASIDE)) | (number < 1)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats, Integers
+from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.binned_values import BinnedValues
@@ -158,7 +157,7 @@ def variance_interval(output: NoisyColumn, alpha: float, sampling: Floats | None
     rest = alpha * (1 - ASIDE * (2 if output.ddof else 1))
     sampled = None if sampling is None else sampling * np.maximum(number, 1.0)
 
-    def fits(variance: Floats) -> NDArray[np.bool_]:
+    def fits(variance: Floats) -> Booleans:
         weight = np.maximum(np.abs(widest**2 - variance + centre), np.abs(closest**2 - variance + centre))
         weight = weight + 2 * widest * abs(shift)
         terms = [

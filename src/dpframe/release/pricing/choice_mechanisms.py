@@ -5,11 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from numpy.typing import NDArray
-
-from dpframe.arrays import Booleans, Floats, Integers
+from dpframe.arrays import Array, Booleans, Floats, Integers
 from dpframe.noise import (
     exponential_choice,
     permute_and_flip,
@@ -36,7 +34,7 @@ class Chooses(Mechanism):
     exponential: ClassVar[bool] = False
 
     @abstractmethod
-    def choose(self, scores: NDArray[Any], rate: Fraction, *copies: Integers) -> Integers:
+    def choose(self, scores: Array, rate: Fraction, *copies: Integers) -> Integers:
         """The place of one candidate in each row of scores, of shape (groups, candidates); see `permute_and_flip`."""
 
     def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
@@ -58,7 +56,7 @@ class PermuteAndFlip(Chooses):
 
     label = law = "permute_and_flip"
 
-    def choose(self, scores: NDArray[Any], rate: Fraction, *copies: Integers) -> Integers:
+    def choose(self, scores: Array, rate: Fraction, *copies: Integers) -> Integers:
         return permute_and_flip(scores, rate, *copies)
 
 
@@ -72,7 +70,7 @@ class Exponential(Chooses):
     def length(self, bound: Sensitivity) -> float:
         return float(bound.l2)
 
-    def choose(self, scores: NDArray[Any], rate: Fraction, *copies: Integers) -> Integers:
+    def choose(self, scores: Array, rate: Fraction, *copies: Integers) -> Integers:
         return exponential_choice(scores, rate, *copies)
 
 
@@ -86,6 +84,6 @@ class TruncatedGeometric(Mechanism):
         start = selection_start(delta, spread.groups)
         return as_likely_as_not(self.scale, start), start
 
-    def keep(self, units: NDArray[Any], start: Fraction) -> Booleans:
+    def keep(self, units: Array, start: Fraction) -> Booleans:
         """Keys that are released, from their numbers of units; a key of one unit with probability `start`."""
         return truncated_geometric_keep(units, 1 / Fraction(self.scale), start)

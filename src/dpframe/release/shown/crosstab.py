@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.arrays import Booleans, Floats
+from dpframe.arrays import Array, Booleans, Floats
 from dpframe.engine import Kind, as_kind
 from dpframe.plan import Layout, ReleasedColumn
 from dpframe.release.answer import Numbers
@@ -21,9 +21,7 @@ Key = tuple[Any, ...]
 
 
 CellColumns = tuple[NDArray[np.object_], Floats, Floats]  # value, lower and upper end of each row of the long table
-Merged = Callable[
-    [NDArray[Any]], tuple[int | float | None, float, float]
-]  # rows of it → value and ends of their margin
+Merged = Callable[[Array], tuple[int | float | None, float, float]]  # rows of it → value and ends of their margin
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ def subtotals(rows: Sequence[Key]) -> dict[Any, list[int]]:
     return parts
 
 
-def _lines(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[NDArray[Any]]]:
+def _lines(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[Array]]:
     """The distinct keys of some columns, in order, and for each the positions of its rows in the long table."""
     at = unlike("at", set(names))
     groups = table.select(names).with_row_index(at).group_by(names, maintain_order=True).agg(at)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Array, Floats
+from dpframe.fields import FieldDict
 from dpframe.plan import Covers, Formula, ReleasedColumn
 from dpframe.release.accuracy import intervals, known
 from dpframe.release.answer import Numbers, keys_beside, rounding_of
@@ -79,7 +79,7 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
     before = numbers.drawn.get_column(output.name).to_numpy()  # the numbers without post-processing
     sizes: dict[tuple[int, bool], float] = {}
 
-    def merged(at: NDArray[Any]) -> tuple[int | float | None, float, float]:
+    def merged(at: Array) -> tuple[int | float | None, float, float]:
         cells = values[at].to_list()
         if len(cells) == 1:
             missing = bool(numbers.empty[output.name][at].item())
@@ -100,7 +100,7 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
 
 
 def _merged_mean(
-    numbers: Numbers, output: ReleasedColumn, alpha: float | None, at: NDArray[Any]
+    numbers: Numbers, output: ReleasedColumn, alpha: float | None, at: Array
 ) -> tuple[float | None, float, float]:
     """The mean over several groups, from their noisy sums and counts, with its interval; None where it says nothing."""
     deviation = numbers.noise.of(output.total).deviation * math.sqrt(len(at))
@@ -200,10 +200,10 @@ def noise_table(outputs: tuple[ReleasedColumn, ...], plan: NoisePlan) -> pl.Data
     return pl.DataFrame(noise_rows(outputs, plan), schema={**schema, "threshold": pl.Int64})
 
 
-def noise_rows(outputs: tuple[ReleasedColumn, ...], plan: NoisePlan) -> list[dict[str, Any]]:
+def noise_rows(outputs: tuple[ReleasedColumn, ...], plan: NoisePlan) -> list[FieldDict]:
     """The rows of `noise_table`, by the names of its columns."""
     formulas = {name: output.formula.value for output in outputs for name, _ in output.totals}
-    rows: list[dict[str, Any]] = []
+    rows: list[FieldDict] = []
     for noise in plan.noises:
         unit = float(noise.total.unit)
         for name in noise.allotment.names:

@@ -21,6 +21,7 @@ import polars as pl
 
 from dpframe.budget import canonical
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.fields import Fields
 from dpframe.release.shown.charts import margin, margins, shown
 from dpframe.release.shown.crosstab import Crosstab, Key, label_of, unlike
 from dpframe.safe_text import MAY_RUN, for_latex, for_spreadsheets, printable
@@ -65,7 +66,7 @@ def whole(path: Any) -> Iterator[Any]:
         beside.unlink(missing_ok=True)
 
 
-def write_parquet(table: Any, path: Any, about: Mapping[str, Any]) -> None:
+def write_parquet(table: Any, path: Any, about: Fields) -> None:
     """Write a PyArrow table as a Parquet file. Its metadata has what is said about it as JSON, under `dpframe.NAME`."""
     import pyarrow.parquet as pq
 
@@ -82,7 +83,7 @@ def check_beside(path: Any, *, certificate: bool) -> None:
         )
 
 
-def write_certificate(certificate: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+def write_certificate(certificate: Fields, path: str | os.PathLike[str]) -> None:
     """Write a certificate as JSON with sorted keys, beside the file of its table."""
     with whole(f"{os.fspath(path)}.certificate.json") as beside:
         Path(beside).write_text(canonical(certificate), encoding="utf-8")
@@ -230,9 +231,7 @@ def written(text: str, path: Any) -> None:
         Path(path).write_text(text, encoding="utf-8")
 
 
-def write_latex(
-    table: Any, path: Any, index: bool, options: Mapping[str, Any], notes: Sequence[str] = ()
-) -> str | None:
+def write_latex(table: Any, path: Any, index: bool, options: Fields, notes: Sequence[str] = ()) -> str | None:
     """A pandas table in LaTeX, with pandas' options. All texts are escaped, unless escape=False is among these."""
     check_installed("jinja2", "to_latex() needs Jinja2")
     more = {"index": index, **options}

@@ -12,6 +12,7 @@ from html import escape
 import polars as pl
 
 from dpframe.budget import Budget, Charge, Ledger, Loss, Terms, account
+from dpframe.fields import Names
 from dpframe.plan import render_html
 from dpframe.safe_text import visible
 
@@ -86,10 +87,10 @@ def _charges(lines: Sequence[Charge]) -> str:
     return render_html(*charge_rows(list(reversed(lines))))
 
 
-def charge_rows(lines: Sequence[Charge]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def charge_rows(lines: Sequence[Charge]) -> tuple[Names, list[Names]]:
     """Charges as the header and the rows of a table; who spent has a column where somebody was named."""
-    header: tuple[str, ...] = ("#", "when (UTC)", "price", "status", "name", "release")
-    rows: list[tuple[str, ...]] = [
+    header: Names = ("#", "when (UTC)", "price", "status", "name", "release")
+    rows: list[Names] = [
         (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", price_words(c), status_words(c), c.name or "", c.query)
         for c in lines
     ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import polars as pl
 
+from dpframe.fields import Fields
 from dpframe.plan import Beyond, Covers, Formula, Question, beyond_words
 from dpframe.release.answer import LEFT_OUT, Numbers, left_out_names
 from dpframe.release.shown.report import BIAS, UNKNOWN
@@ -50,7 +50,7 @@ def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
 def scope(
     numbers: Numbers,
     ci: float | None,
-    estimates: Sequence[Mapping[str, Any]],
+    estimates: Sequence[Fields],
     found: Sequence[Beyond],
     column: str | None = None,
 ) -> list[str]:
@@ -71,16 +71,14 @@ def scope(
     return said + left_out_words(found, estimates, column)
 
 
-def left_out_words(
-    found: Sequence[Beyond], estimates: Sequence[Mapping[str, Any]], column: str | None = None
-) -> list[str]:
+def left_out_words(found: Sequence[Beyond], estimates: Sequence[Fields], column: str | None = None) -> list[str]:
     """What limits and bounds do to released columns, where nothing was paid to estimate it; see `scope`."""
     known = {line["column"]: line for line in estimates if line["estimate"] is not None}
     shown = [one for one in found if one.column == column] or found  # tables of several have columns of other names
     return beyond_words(shown, lambda name, what: bool(known.get(name, {}).get(what)))
 
 
-def bias_words(question: Question, lines: Sequence[Mapping[str, Any]]) -> str:
+def bias_words(question: Question, lines: Sequence[Fields]) -> str:
     """The report's section about bias, with how much of each total is likely missing.
 
     Input:  the question with its chosen limits and bounds; a line for each count and sum: see
@@ -104,7 +102,7 @@ def bias_words(question: Question, lines: Sequence[Mapping[str, Any]]) -> str:
     return BIAS.replace(UNKNOWN, f"{' '.join(sentences)} It")
 
 
-def _sentence(line: Mapping[str, Any], *, grouped: bool) -> str:
+def _sentence(line: Fields, *, grouped: bool) -> str:
     """The part of a column that is likely missing, in a sentence."""
     name = f"{line['column']}, all groups together" if grouped else line["column"]
     numbers = [_rounded(line[key]) for key in ("estimate", "lower", "upper")]

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dpframe.errors import InvalidArgument
+from dpframe.fields import FieldDict, Fields
 
 TYPED = ("name", "curator", "curator_type", "description", "intended_use", "region", "sector", "authors")
 _FILL = "  # fill in"
 
 
-def registry_entry(items: Mapping[str, Any], typed: Mapping[str, Any]) -> str:
+def registry_entry(items: Fields, typed: Fields) -> str:
     """An entry of the registry. Input: a statement; what was typed besides. Errors: InvalidArgument."""
     for name, value in typed.items():
         if name not in TYPED:
@@ -27,7 +28,7 @@ def registry_entry(items: Mapping[str, Any], typed: Mapping[str, Any]) -> str:
     return "\n".join(_lines(_entry(items, typed))) + "\n"
 
 
-def _entry(items: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
+def _entry(items: Fields, typed: Fields) -> FieldDict:
     loss, said = items["guarantee"], {name: typed.get(name, "") for name in TYPED}
     size = {key: loss[key] for key in ("epsilon", "rho") if key in loss}
     name = said["name"] or items.get("name") or ""
@@ -85,11 +86,11 @@ def _entry(items: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _laws(items: Mapping[str, Any]) -> set[str]:
+def _laws(items: Fields) -> set[str]:
     return {row["mechanism"] for row in items["mechanisms"]}
 
 
-def _lines(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+def _lines(value: Fields, indent: str = "") -> Iterator[str]:
     """A mapping as lines of YAML. Texts are written as JSON texts are, which YAML reads as they are."""
     for name, part in value.items():
         if isinstance(part, Mapping):

@@ -16,6 +16,7 @@ import polars as pl
 from dpframe.budget import Loss, canonical
 from dpframe.engine import Kind, Table_co
 from dpframe.errors import UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Derivation
 from dpframe.release.shown.charts import MISSING, Heading
 from dpframe.release.shown.files import (
@@ -105,22 +106,20 @@ class Exports(Hints):
         """The released table as a PyArrow Table."""
         return self._in_kind("pyarrow")
 
-    def certificate(self) -> dict[str, Any]:
+    def certificate(self) -> FieldDict:
         """Everything that the privacy claim rests on: see `Release.certificate`."""
         raise UnsupportedOperation(
             "certificate(): totals and windows of a series follow from the numbers of its periods. Each of these has a "
             "certificate: series.add(query, period).certificate()."
         )
 
-    def _completed(
-        self, stored: Mapping[str, Any], statement: Mapping[str, Any], *, drawn: str, question: int = 0
-    ) -> dict[str, Any]:
+    def _completed(self, stored: Fields, statement: Fields, *, drawn: str, question: int = 0) -> FieldDict:
         """A certificate as it was stored with the charge, with what is known of this table."""
         changed = statement.get("post_processing", [])
         table = {"sha256": sha256((self.to_csv() or "").encode()).hexdigest(), "changed": changed}
         about = {"question": question, "table": table, "drawn": drawn[:10]}
         versions = statement["implementation"]["versions"]
-        whole: dict[str, Any] = json.loads(canonical({**stored, **about, "versions": versions}))  # with sorted keys
+        whole: FieldDict = json.loads(canonical({**stored, **about, "versions": versions}))  # with sorted keys
         return whole
 
     def to_csv(
@@ -216,7 +215,7 @@ class Exports(Hints):
         text = table.to_html(**more) + below
         return write_text(lambda beside: text if beside is None else written(text, beside), path)
 
-    def _formats(self, table: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _formats(self, table: Any, options: Fields) -> FieldDict:
         """The option of pandas that writes numbers in their decimals, unless their format was typed."""
         typed = {"float_format", "formatters"} & set(options)
         found = {} if typed else formats(table, self._decimals)
@@ -265,9 +264,9 @@ class Filed:
     Both are None for releases that earlier versions stored. `question` is the place of the question of a release.
     """
 
-    certificate: Mapping[str, Any] | None = None
+    certificate: Fields | None = None
     question: int = 0
-    run: Mapping[str, Any] | None = None
+    run: Fields | None = None
 
 
 @dataclass(frozen=True)
@@ -282,7 +281,7 @@ class Record:
     derivation: Derivation
     kind: Kind
     when: dt.datetime
-    statement: Mapping[str, Any]
+    statement: Fields
     filed: Filed = Filed()
 
 
@@ -315,7 +314,7 @@ class Released(Exports, Generic[Table_co]):
         return self._record.kind
 
     @property
-    def _statement(self) -> Mapping[str, Any]:
+    def _statement(self) -> Fields:
         return self._record.statement
 
     # The table
@@ -363,7 +362,7 @@ class Released(Exports, Generic[Table_co]):
     def _certified(self) -> bool:
         return self._record.filed.certificate is not None
 
-    def certificate(self) -> dict[str, Any]:
+    def certificate(self) -> FieldDict:
         """Everything that the privacy claim of this release rests on, and nothing of the data, as plain values.
 
         `json.dumps(out.certificate())` is the document that others can check: see the reference. The stored release of
@@ -390,7 +389,7 @@ class Released(Exports, Generic[Table_co]):
         said = {**self._statement, "post_processing": list(self._steps)}
         return self._completed(stored, said, drawn=self._statement["drawn"], question=number)
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> FieldDict:
         """Who ran this release, on what, and under which rules, as plain values.
 
         `by` is the user of the machine, `data` what is known of the origin of the rows (`data=` of `dp.protect`, and
@@ -416,7 +415,7 @@ class Released(Exports, Generic[Table_co]):
         about = {"asked": [question["asked"] for question in questions], "policies": policies}
         return {**(self._record.filed.run or {}), **about, **{name: certificate[name] for name in names}}
 
-    def _stated(self) -> Mapping[str, Any]:
+    def _stated(self) -> Fields:
         """Items of the privacy statement that depend on what was released."""
         return {}
 

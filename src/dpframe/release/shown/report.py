@@ -17,6 +17,7 @@ from importlib import metadata
 from typing import Any
 
 from dpframe.budget import Loss
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Derivation, policy_words, render_html, render_text
 from dpframe.plan.columns import Lock
 from dpframe.release.shown.registry import registry_entry
@@ -93,7 +94,7 @@ NOT_COVERED = (
 _FAR = math.log(1e6)  # odds that are not told apart above
 
 
-def loss_json(loss: Loss) -> dict[str, Any]:
+def loss_json(loss: Loss) -> FieldDict:
     """A loss as JSON: ε or ρ, and δ."""
     main = {"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}
     return {**main, "delta": loss.delta}
@@ -103,14 +104,14 @@ def statement(
     why: Derivation,
     relation: str,
     unit: str,
-    noise: Sequence[Mapping[str, Any]],
+    noise: Sequence[Fields],
     cost: Loss,
-    account: Mapping[str, Any],
+    account: Fields,
     *,
     name: str | None,
     drawn: str,
     batch: int = 1,
-) -> dict[str, Any]:
+) -> FieldDict:
     """The statement of a release as JSON, written when the noise is drawn. Nothing in it depends on rows.
 
     Input:  why: the derivation; relation and unit: neighbour relation and unit in words; noise: a row for each noisy
@@ -137,7 +138,7 @@ def statement(
     }
 
 
-def _policy(lock: Lock) -> dict[str, Any]:
+def _policy(lock: Lock) -> FieldDict:
     """A policy file as JSON: its name and hash, those of its files of keys, its reasons and caps."""
     caps = {name: cap._asdict() for name, cap in lock.caps.items()}
     said = {"files": dict(lock.files), "because": dict(lock.because), "caps": caps}
@@ -183,10 +184,10 @@ class Report(Hints, str):
     """
 
     __slots__ = ("errors", "items")
-    items: Mapping[str, Any]
+    items: Fields
     errors: tuple[tuple[str, str], ...]
 
-    def __new__(cls, items: Mapping[str, Any], errors: tuple[tuple[str, str], ...] = ()) -> Report:
+    def __new__(cls, items: Fields, errors: tuple[tuple[str, str], ...] = ()) -> Report:
         """The text, from the statement's values."""
         report = super().__new__(cls, visible(_text(items, errors), keep="\n"))
         report.items, report.errors = items, errors
@@ -198,7 +199,7 @@ class Report(Hints, str):
     def __getnewargs__(self) -> Any:
         return self.items, self.errors
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> FieldDict:
         """The statement as plain values."""
         return {**self.items, "error_95": dict(self.errors)}
 
@@ -235,14 +236,14 @@ class Report(Hints, str):
         return str(self)
 
 
-def _text(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> str:
+def _text(items: Fields, errors: tuple[tuple[str, str], ...]) -> str:
     lines = ["PRIVACY STATEMENT", in_a_sentence(items)]
     for title, body in _sections(items, errors):
         lines.append("\n".join([title, *(p if isinstance(p, str) else render_text(*p) for p in body)]))
     return "\n\n".join(lines)
 
 
-def in_a_sentence(items: Mapping[str, Any]) -> str:
+def in_a_sentence(items: Fields) -> str:
     """What the loss means for one unit, for whom ε says nothing.
 
     Input:  items: a statement as JSON, of which guarantee and neighbours are read
@@ -272,7 +273,7 @@ def in_a_sentence(items: Mapping[str, Any]) -> str:
     return f"Whoever knows everything else about the table {said}. Here a person is one unit of privacy, see below."
 
 
-def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> list[tuple[str, list[Any]]]:
+def _sections(items: Fields, errors: tuple[tuple[str, str], ...]) -> list[tuple[str, list[Any]]]:
     """The sections of the statement: each has a title, and paragraphs and tables."""
     guarantee, budget = items["guarantee"], items["budget"]
     implied = [f"This implies ε = {x['epsilon']:.4g} at δ = {x['delta']:.2g}." for x in guarantee["implies"]]
@@ -330,7 +331,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
     ]
 
 
-def _about_failures(budget: Mapping[str, Any]) -> list[str]:
+def _about_failures(budget: Fields) -> list[str]:
     """A sentence about earlier releases of this budget that failed after the charge; older statements have none."""
     failed, unacknowledged = (budget.get("failures", {}).get(key, 0) for key in ("failed", "unacknowledged"))
     if not failed:
@@ -342,7 +343,7 @@ def _about_failures(budget: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _about_mechanisms(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+def _about_mechanisms(mechanisms: Sequence[Fields]) -> list[str]:
     """A sentence for pairs that are measured together, for noises that share a part, and for choices."""
     labels = {row["mechanism"] for row in mechanisms}
     columns = [row["column"] for row in mechanisms if row["mechanism"] in ("elliptic", "k_norm")]
@@ -354,7 +355,7 @@ def _about_mechanisms(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*pairs, *shared, *choices]
 
 
-def _about_keys(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+def _about_keys(mechanisms: Sequence[Fields]) -> list[str]:
     """A sentence about the rule that selected keys from the data; empty if keys were listed."""
     row = next((row for row in mechanisms if row["threshold"] is not None), None)
     if row is None:
@@ -374,13 +375,13 @@ def _about_keys(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"Keys were found by {rule}: {how}."]
 
 
-def loss_words(loss: Mapping[str, Any]) -> str:
+def loss_words(loss: Fields) -> str:
     """A loss as JSON in words: `ε = 1, δ = 1e-06`."""
     main = f"ρ = {loss['rho']:g}" if "rho" in loss else f"ε = {loss['epsilon']:g}"
     return main + (f", δ = {loss['delta']:g}" if loss["delta"] else "")
 
 
-def _rows(table: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[tuple[str, ...]]:
+def _rows(table: Sequence[Fields], columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Rows as texts, in the order of the columns; a stored statement may have another order."""
     cells = [[row.get(column) for column in columns] for row in table]
     return [tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in row) for row in cells]

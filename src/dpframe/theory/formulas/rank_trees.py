@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Array, Integers
 from dpframe.noise import float_up, root_up
 from dpframe.theory.formulas.error import normal_error, unimodal_error
 from dpframe.theory.formulas.loss import PRIOR, rank_terms
@@ -64,7 +65,7 @@ class RankTree:
         part = self.parts[level]
         return root_up(Fraction(scale) ** 2 / part) if self.normal else float_up(Fraction(scale) / part)
 
-    def levels(self, counts: NDArray[Any]) -> list[NDArray[Any]]:
+    def levels(self, counts: Array) -> list[Array]:
         """The exact number of rows of each node, level by level from the root: groups by nodes."""
         padded = np.zeros((len(counts), self.leaves), counts.dtype)
         padded[:, : counts.shape[1]] = counts
@@ -195,7 +196,7 @@ class FittedRanks:
         """How many standard deviations an estimate is off with probability at most alpha."""
         return normal_error(1.0, alpha) if self.tree.normal else unimodal_error(1.0, alpha)
 
-    def reach(self, rank: float, alpha: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def reach(self, rank: float, alpha: float) -> tuple[Integers, Integers]:
         """The first and the last place where each group's quantile may be, at confidence 1 - alpha.
 
         Bound:  the quantile is at a place p where the rows below it are at most rank·(all rows), and those up to it at

@@ -16,6 +16,7 @@ from dpframe import engine
 from dpframe.arrays import Integers
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
+from dpframe.fields import Names
 from dpframe.plan import HIERARCHY, Hierarchy, ReleasedColumn, Tree
 from dpframe.release.accuracy import check_alpha, read_ci
 from dpframe.release.answer import (
@@ -100,7 +101,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
     # Levels
 
     @property
-    def levels(self) -> tuple[str, ...]:
+    def levels(self) -> Names:
         """The names of the levels, from the top: "total", then the columns of the tree."""
         return self._tree.names
 
@@ -202,7 +203,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         return as_kind(self._together([self[level]._marked("polars") for level in self], self._by), kind)
 
     @property
-    def _by(self) -> tuple[str, ...]:
+    def _by(self) -> Names:
         return (*self._tree.columns, *self._tree.crossed)
 
     def _together(self, tables: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
@@ -263,7 +264,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         return {self._value: min(own.get(self._value, 0) for own in places)}
 
     @property
-    def _row_keys(self) -> tuple[str, ...]:
+    def _row_keys(self) -> Names:
         return ("level", *self._by)
 
     @property
@@ -439,7 +440,7 @@ def _drawn_level(tree: Tree) -> int:
     return fitting[-1] if fitting else 1
 
 
-def _labelled(tree: Tree, level: int, keys: pl.DataFrame) -> tuple[tuple[str, ...], pl.DataFrame]:
+def _labelled(tree: Tree, level: int, keys: pl.DataFrame) -> tuple[Names, pl.DataFrame]:
     """One column with a label for each node, and the crossed columns.
 
     The label is the node's own key. If two nodes of the level have one key, such as two towns of one name, the keys

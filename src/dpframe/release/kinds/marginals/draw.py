@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dpframe import engine
+from dpframe.arrays import Integers
 from dpframe.noise import contrasts, rounded_contrasts
 from dpframe.plan import COUNT, Allotment, Marginals, Tables
 from dpframe.release.pricing import Fitted, Gaussian, Noise, NoisePlan
 from dpframe.theory.formulas.error import Attributes, cell_variance, rounding_reach
 
 
-def drawn_interactions(question: Marginals, plan: NoisePlan, tables: Sequence[NDArray[np.int64]]) -> pl.DataFrame:
+def drawn_interactions(question: Marginals, plan: NoisePlan, tables: Sequence[Integers]) -> pl.DataFrame:
     """The noisy contrasts of every interaction in one table: `part` (its position in the plan) and `value` (rows).
 
     Input:  the question, its noise, and its raw tables, which do not leave this function
@@ -37,7 +37,7 @@ def drawn_interactions(question: Marginals, plan: NoisePlan, tables: Sequence[ND
     return pl.concat(columns)
 
 
-def exact_interactions(question: Marginals, tables: Sequence[NDArray[np.int64]]) -> list[dict[Any, Fraction]]:
+def exact_interactions(question: Marginals, tables: Sequence[Integers]) -> list[dict[Any, Fraction]]:
     """Every interaction D_B v_B without noise (rows), by key. Only tests and audits call it, on artificial tables."""
     interactions, smallest = [], _smallest(question, tables)
     for allotment in question.allotments:
@@ -59,7 +59,7 @@ def measured_parts(tables: Tables, plan: NoisePlan) -> dict[Attributes, Noise]:
     return {tables.part(noise.total.among): noise for noise in plan.noises}
 
 
-def _smallest(question: Marginals, tables: Sequence[NDArray[np.int64]]) -> dict[frozenset[int], int]:
+def _smallest(question: Marginals, tables: Sequence[Integers]) -> dict[frozenset[int], int]:
     """The number of the smallest table that has some columns, for all sets of columns that a table has."""
     numbers: dict[frozenset[int], int] = {}
     for number in sorted(range(len(tables)), key=lambda number: tables[number].size):
@@ -70,9 +70,7 @@ def _smallest(question: Marginals, tables: Sequence[NDArray[np.int64]]) -> dict[
     return numbers
 
 
-def _summed(
-    question: Marginals, tables: Sequence[NDArray[np.int64]], number: int, part: Attributes
-) -> NDArray[np.int64]:
+def _summed(question: Marginals, tables: Sequence[Integers], number: int, part: Attributes) -> Integers:
     """A raw marginal, summed from the table with this number."""
     table = question.workload[number]
     return np.asarray(tables[number].sum(axis=tuple(axis for axis, i in enumerate(table) if i not in part)))

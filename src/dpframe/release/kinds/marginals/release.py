@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dpframe import engine
+from dpframe.arrays import Array, Floats
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnknownColumn
+from dpframe.fields import Names
 from dpframe.plan import COUNT, MARGINALS, Marginals, Tables, titled
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.answer import (
@@ -42,7 +43,7 @@ _SHOWN = 6  # the largest number of tables in a notebook
 
 @explains("out.{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Table_co]]):
+class MarginalsRelease(Released[Table_co], Mapping[Names, Release[Table_co]]):
     """Released marginals: a mapping from columns to tables that agree wherever they share columns.
 
     `out["a", "b"]` is a `Release`, here a crosstab with its margins. There is one for every set of columns that a table
@@ -77,7 +78,7 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
 
     # The tables
 
-    def __getitem__(self, columns: str | tuple[str, ...]) -> Release[Table_co]:
+    def __getitem__(self, columns: str | Names) -> Release[Table_co]:
         """One table. Errors: UnknownColumn; InvalidArgument if no released table has all of these columns."""
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         for name in names:
@@ -95,7 +96,7 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         names = (columns,) if isinstance(columns, str) else columns
         return isinstance(names, tuple) and any(set(names) <= set(one) for one in self)
 
-    def __iter__(self) -> Iterator[tuple[str, ...]]:
+    def __iter__(self) -> Iterator[Names]:
         return iter(self._tables.named)
 
     def __len__(self) -> int:
@@ -127,11 +128,11 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         others = len(tables.workload) - 1 if set(table) in map(set, tables.workload) else len(tables.workload)
         return Release(self._record, numbers, 1 + others, _steps=self._steps)
 
-    def _values(self, table: Attributes) -> NDArray[Any]:
+    def _values(self, table: Attributes) -> Array:
         """The numbers of a table before they are rounded."""
         return self._estimate(table) if self._changed is None else _in_order(self._changed, table)
 
-    def _shown(self, table: Attributes) -> NDArray[Any]:
+    def _shown(self, table: Attributes) -> Array:
         """The numbers of a table as they are shown."""
         return self._values(table) if self._whole is None else _in_order(self._whole, table)
 
@@ -186,14 +187,14 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         return interaction_variances(self._tables, self._noise)
 
     @cached_property
-    def _contrasts(self) -> dict[Attributes, NDArray[np.float64]]:
+    def _contrasts(self) -> dict[Attributes, Floats]:
         parts = zip(measured_parts(self._tables, self._noise), self._drawn.partition_by("part"), strict=True)
         return {
             part: values.get_column("value").to_numpy().reshape([self._tables.sizes[i] - 1 for i in part])
             for part, values in parts
         }
 
-    def _estimate(self, table: Attributes) -> NDArray[np.float64]:
+    def _estimate(self, table: Attributes) -> Floats:
         ordered = tuple(sorted(table))
         values = marginal(ordered, self._tables.sizes, self._contrasts)
         return values.transpose([ordered.index(i) for i in table])
@@ -243,7 +244,7 @@ class MarginalsRelease(Released[Table_co], Mapping[tuple[str, ...], Release[Tabl
         return f"<div class='dpframe'>{tables}{more}<p>{sentence}{self._notes_html}</p></div>"
 
 
-def _in_order(tables: JointTables, table: Attributes) -> NDArray[Any]:
+def _in_order(tables: JointTables, table: Attributes) -> Array:
     """A table with its columns in the order in which they are named."""
     ordered = tuple(sorted(table))
     values = tables.floats(ordered) if tables.bits else tables.integers(ordered)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 from dpframe.budget import Loss
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Question
 from dpframe.release.kinds.series.shape import PARTS, SHORTEST_PART, Shape, Shapes, Shares, chosen_shape, mean_square
 from dpframe.release.kinds.series.unit_change import UnitChange
@@ -43,7 +43,7 @@ class SeriesNoise:
     shapes: Shapes
     mechanisms: tuple[tuple[tuple[AddsNoise, ...], ...], ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> FieldDict:
         """The form in which the ledger stores it."""
         return {
             "shapes": [shape.to_json() for shape in self.shapes.parts],
@@ -52,7 +52,7 @@ class SeriesNoise:
         }
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> SeriesNoise:
+    def from_json(cls, fields: Fields) -> SeriesNoise:
         """The noise from its stored form."""
         kinds = [MECHANISMS[label] for label in fields["noise"]]
         mechanisms = tuple(

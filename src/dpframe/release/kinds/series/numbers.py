@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -12,6 +11,7 @@ import polars as pl
 from dpframe.budget import Loss
 from dpframe.engine import Kind, as_kind
 from dpframe.errors import UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan import render_html
 from dpframe.release.accuracy import check_column
 from dpframe.release.shown import Exports, Grouped, Heading, Report, as_text, grouped_chart, loss_words, read_look
@@ -27,7 +27,7 @@ class SeriesNumbers(Exports):
     """
 
     title: str
-    statement: Mapping[str, Any] = field(repr=False)
+    statement: Fields = field(repr=False)
     _long: pl.DataFrame
     _kind: Any
     _columns: tuple[str, ...]
@@ -35,7 +35,7 @@ class SeriesNumbers(Exports):
     stored: str = ""
     _period: str = ""  # the column of time, if the table has one
     _alpha: float = 0.05
-    _filed: Mapping[str, Any] = field(default_factory=dict)  # what was kept with the charge of the period
+    _filed: Fields = field(default_factory=dict)  # what was kept with the charge of the period
 
     @property
     def table(self) -> Any:
@@ -128,7 +128,7 @@ class SeriesNumbers(Exports):
         errors = tuple((name, f"± {error:,.4g}") for name, error in largest if isinstance(error, float))
         return Report({**self.statement, **({"stored": self.stored} if self.stored else {})}, errors)
 
-    def certificate(self) -> dict[str, Any]:
+    def certificate(self) -> FieldDict:
         """Everything that the privacy claim of all periods rests on, with the question of this one.
 
         Errors: UnsupportedOperation for totals and windows, and for a period that an earlier version stored

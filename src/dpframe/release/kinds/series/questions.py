@@ -11,6 +11,7 @@ from typing import Any
 from dpframe import engine
 from dpframe.budget import fingerprint
 from dpframe.errors import BudgetMismatch, InvalidArgument, ReleaseMismatch, UnsupportedOperation, WrongType, kind_of
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Hierarchy, Kind, Marginals, Question, col, described, kind, lit
 from dpframe.plan.steps import Filter, FirstPeriods, Step, exchanged, lineage, source_of, sources_of
 from dpframe.release.kinds.series.calendar import Calendar
@@ -180,13 +181,13 @@ def check_kind(question: Question) -> None:
         )
 
 
-def described_question(question: Question) -> dict[str, Any]:
+def described_question(question: Question) -> FieldDict:
     """The part of a question that all periods of a series share, as JSON: unit, neighbours, columns and groups."""
     table = described(question)["table"]
     return {"unit": table["unit"], "neighbors": table["neighbors"], "ask": described(question)["ask"]}
 
 
-def check_same(first: Mapping[str, Any], question: Question, label: str) -> None:
+def check_same(first: Fields, question: Question, label: str) -> None:
     """Check that another period has the question of the first one. Errors: ReleaseMismatch."""
     if described_question(question) != first:
         raise ReleaseMismatch(

@@ -15,6 +15,7 @@ import polars as pl
 from dpframe.budget import Budget, Entry, Loss, Receipt, Terms
 from dpframe.engine import sealed
 from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperation
+from dpframe.fields import Fields
 from dpframe.plan import Question, check_choice
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.certificate import charged_facts
@@ -210,7 +211,7 @@ class Series(Hints):
         night.hold({number: question})
         return night
 
-    def _added(self, night: _Night, *, retry: bool) -> tuple[Receipt, Mapping[str, Any]]:
+    def _added(self, night: _Night, *, retry: bool) -> tuple[Receipt, Fields]:
         """Charge a period and measure it. Output: the charge, and what is stored with the answer.
 
         Errors: Overtaken if another process was faster; those of a release
@@ -244,7 +245,7 @@ class Series(Hints):
         statement = {"series": self._name, **details, "certificate": self._certified(night, receipt, data)}
         return receipt, keep(self._budget, receipt, f"{self._name} {label}", data, statement).statement
 
-    def _certified(self, night: _Night, receipt: Receipt, data: bytes) -> Mapping[str, Any]:
+    def _certified(self, night: _Night, receipt: Receipt, data: bytes) -> Fields:
         """The certificate of a period: its ledger entry is that of the charge for all periods, its line its own."""
         opening, terms = night.opening, self._budget.terms
         cost = opening.settings.price(terms).loss(delta=opening.noise.normal)
@@ -255,7 +256,7 @@ class Series(Hints):
         entry = charged_facts(paid, self._budget.accountant, opening.entry.name, data)
         return {**made, **entry, "ledger": {**entry["ledger"], "line": receipt.number}}
 
-    def _shown(self, opening: _Opening, number: int, receipt: Receipt, filed: Mapping[str, Any]) -> SeriesNumbers:
+    def _shown(self, opening: _Opening, number: int, receipt: Receipt, filed: Fields) -> SeriesNumbers:
         """The number of a period that was added. Input: filed: what is stored with its answer."""
         label = opening.calendar.label(number)
         origin = told(self._budget, receipt, f"{self._name} {label}").get("stored", "")

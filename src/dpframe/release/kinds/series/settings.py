@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from dpframe.budget import Budget, Loss, Terms, typed_number
 from dpframe.errors import InvalidArgument, InvalidPrice, ReleaseMismatch
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Question, beyond_words, derivation, unit_words
 from dpframe.plan.steps import check_limit, source_of
 from dpframe.release.kinds.series.calendar import Calendar
@@ -72,12 +71,12 @@ class Settings:
         return cls(str(every), horizon, most, exact, total.noise.value, enforce and most != horizon)
 
     @classmethod
-    def from_plan(cls, plan: Mapping[str, Any]) -> Settings:
+    def from_plan(cls, plan: Fields) -> Settings:
         """The settings from their stored form."""
         typed, enforce = tuple(plan["price"].items()), plan.get("enforce", False)
         return cls(plan["every"], plan["horizon"], plan["unit_periods"], typed, plan["noise"], enforce)
 
-    def to_plan(self) -> dict[str, Any]:
+    def to_plan(self) -> FieldDict:
         """The stored form of the settings; a series is identified by its name and these."""
         return {
             "every": self.every,
@@ -90,11 +89,11 @@ class Settings:
 
     def price(self, terms: Terms) -> Price:
         """The price of the whole horizon."""
-        amounts: dict[str, Any] = {name: Fraction(amount) for name, amount in self.typed}
+        amounts: FieldDict = {name: Fraction(amount) for name, amount in self.typed}
         return replace(read_price(terms, noise=NoiseKind(self.noise).value, **amounts), typed=self.typed)
 
 
-def opening_plan(settings: Settings, question: Question, *, alone: bool) -> dict[str, Any]:
+def opening_plan(settings: Settings, question: Question, *, alone: bool) -> FieldDict:
     """The plan that a series' name stands for: settings and question, without data."""
     rows = "of one period" if alone else "of earlier periods too"
     return {"series": {**settings.to_plan(), "rows": rows}, **described_question(question)}
@@ -102,7 +101,7 @@ def opening_plan(settings: Settings, question: Question, *, alone: bool) -> dict
 
 def kept(
     name: str, settings: Settings, question: Question, budget: Budget, start: dt.datetime, *, alone: bool
-) -> tuple[Loss, dict[str, Any]]:
+) -> tuple[Loss, FieldDict]:
     """The loss of a series, and its stored form in the ledger, from which it can be continued without its query.
 
     Errors: those of `planned_noise`
@@ -127,7 +126,7 @@ def kept(
     }
 
 
-def _outputs(question: Question) -> list[dict[str, Any]]:
+def _outputs(question: Question) -> list[FieldDict]:
     """The released columns: name, value of one unit of the integer (column unit), and place of the total."""
     places = {allotment.total.key: place for place, allotment in enumerate(question.allotments)}
     return [
@@ -137,9 +136,7 @@ def _outputs(question: Question) -> list[dict[str, Any]]:
     ]
 
 
-def bought(
-    record: Mapping[str, Any], settings: Settings, question: Question, terms: Terms, *, alone: bool
-) -> UnitChange:
+def bought(record: Fields, settings: Settings, question: Question, terms: Terms, *, alone: bool) -> UnitChange:
     """The change of one unit that the noise of a series was bought for, from its stored form.
 
     Versions that did not store it bought noise for the question of the first period. If the question at hand needs
@@ -210,7 +207,7 @@ def _whose(settings: Settings, unit: str, at_most: str, more: str) -> str:
 
 def _statement(
     name: str, question: Question, noise: SeriesNoise, budget: Budget, cost: Loss, words: list[str]
-) -> dict[str, Any]:
+) -> FieldDict:
     """The privacy statement of a series."""
     rows = [
         {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from dpframe.errors import ReleaseMismatch
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Allotment, Question, number
 from dpframe.plan.steps import exchanged
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity, period_totals
@@ -39,12 +39,12 @@ class TotalChange:
         return cls(allotment.names, unit, one, swing)
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> TotalChange:
+    def from_json(cls, fields: Fields) -> TotalChange:
         """The change from its stored form."""
         one = Sensitivity(fields["l0"], *(Fraction(fields[name]) for name in _NUMBERS[1:]))
         return cls(tuple(fields["names"]), Fraction(fields["unit"]), one, Fraction(fields["swing"]))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> FieldDict:
         """The stored form of the change. Fractions are texts."""
         one = {"l0": self.one.l0, **{name: str(getattr(self.one, name)) for name in _NUMBERS[1:]}}
         return {"names": list(self.names), "unit": str(self.unit), **one, "swing": str(self.swing)}

@@ -13,12 +13,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Array, Floats, Integers
 from dpframe.theory.formulas.error import Attributes
 
 
@@ -192,9 +191,9 @@ def drawn_rows(beliefs: Beliefs, rows: int, draw: np.random.Generator, *, evenly
         table = beliefs.conditionals[i]
         given = _places(codes, separator, sizes)
         others = [k for k in have if k not in separator]
-        points: NDArray[Any] = (draw.random() + _STEP * np.arange(rows)) % 1.0
+        points: Array = (draw.random() + _STEP * np.arange(rows)) % 1.0
         if have and evenly:
-            keys: list[NDArray[Any]] = [*(codes[:, int(k)] for k in draw.permutation(others)), given]
+            keys: list[Array] = [*(codes[:, int(k)] for k in draw.permutation(others)), given]
             order = np.lexsort(keys)
             points[order] = points.copy()
         elif have:
@@ -206,7 +205,7 @@ def drawn_rows(beliefs: Beliefs, rows: int, draw: np.random.Generator, *, evenly
     return codes[draw.permutation(rows)] if evenly else codes
 
 
-def _places(codes: NDArray[np.int32], part: Attributes, sizes: tuple[int, ...]) -> NDArray[np.int64]:
+def _places(codes: NDArray[np.int32], part: Attributes, sizes: tuple[int, ...]) -> Integers:
     """The place of each row's cell in the table of some columns."""
     place = np.zeros(len(codes), np.int64)
     for k in part:
@@ -214,7 +213,7 @@ def _places(codes: NDArray[np.int32], part: Attributes, sizes: tuple[int, ...]) 
     return place
 
 
-def _chosen(table: Floats, given: NDArray[np.int64], points: Floats) -> NDArray[np.int64]:
+def _chosen(table: Floats, given: Integers, points: Floats) -> Integers:
     """For each row the place in its line of the table at which the cumulated share reaches its point."""
     width = table.shape[1]
     line = np.maximum(table, 0)

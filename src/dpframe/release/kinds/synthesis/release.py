@@ -16,10 +16,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import engine
-from dpframe.arrays import Floats
+from dpframe.arrays import Array, Floats
 from dpframe.budget import Terms
 from dpframe.engine import Contingency, Kind, Table_co, as_kind, in_own_types
 from dpframe.errors import DeltaRequired, InvalidArgument, UnknownColumn, UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
 from dpframe.plan import COUNT, SYNTHETIC, Allotment, Synthesis, Tables, plain, render_html, titled
 from dpframe.release.answer import Numbers
@@ -41,9 +42,7 @@ MOST_ROWS = 20_000_000  # of a release whose number of rows was not typed
 _HALF_NORMAL = math.sqrt(2 / math.pi)
 
 
-def synthetic_answer(
-    question: Synthesis, plan: NoisePlan, raw: Contingency
-) -> tuple[pl.DataFrame, dict[str, NDArray[Any]]]:
+def synthetic_answer(question: Synthesis, plan: NoisePlan, raw: Contingency) -> tuple[pl.DataFrame, dict[str, Array]]:
     """The synthetic rows, and the noisy tables in one array with the columns of each, as bits.
 
     Input:  the question, its price, and its raw tables, which do not leave `measured_and_fitted`
@@ -114,7 +113,7 @@ class SyntheticRelease(Released[Table_co]):
     _habits = SYNTHETIC
 
     _long: pl.DataFrame
-    _parts: Mapping[str, NDArray[Any]]
+    _parts: Mapping[str, Array]
     _layout: RowLayout
 
     @property
@@ -137,7 +136,7 @@ class SyntheticRelease(Released[Table_co]):
         keys = {name: [key for key in layout.level(name) if key is not None] for name in listed}
         return in_own_types(table, types, keys)
 
-    def sample(self, rows: int, given: Mapping[str, Any] | None = None) -> Any:
+    def sample(self, rows: int, given: Fields | None = None) -> Any:
         """More synthetic rows from the same noisy tables, which costs nothing: `sample(1000, given={"sex": "F"})`.
 
         Input:  rows: how many. given: columns with the value that all rows have; the other columns go with it as in the
@@ -273,7 +272,7 @@ class SyntheticRelease(Released[Table_co]):
             for one in self._measured
         ]
 
-    def _stated(self) -> dict[str, Any]:
+    def _stated(self) -> FieldDict:
         """The distance of the rows from the noisy tables, in a sentence for each number of columns."""
         sentences = [
             "The rows are drawn from a model that was fitted to the noisy tables. Nothing else of the data is in them. "

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.errors import DpFrameError
 from dpframe.release.kinds.synthesis.fit import Fit, Measured, fitted
 from dpframe.release.kinds.synthesis.model import cells_of, drawn_rows, tree_cells
@@ -67,13 +67,13 @@ class Exact:
     One unit moves a table by at most `l1` in L1, and by at most the root of `l2_squared` in L2 (units of the integer).
     """
 
-    read: Callable[[Attributes], NDArray[np.int64]] = field(repr=False)
+    read: Callable[[Attributes], Integers] = field(repr=False)
     fraction: int
     l1: int
     l2_squared: int
-    _tables: dict[Attributes, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    _tables: dict[Attributes, Integers] = field(default_factory=dict, repr=False)
 
-    def table(self, part: Attributes) -> NDArray[np.int64]:
+    def table(self, part: Attributes) -> Integers:
         """The table of some columns, computed once."""
         if part not in self._tables:
             self._tables[part] = self.read(part)

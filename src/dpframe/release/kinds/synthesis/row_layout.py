@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.arrays import Array, Integers
 from dpframe.engine import polars_dtype
 from dpframe.errors import InvalidArgument
 from dpframe.plan import TIMES, Key, Kind, LinkedRows, SyntheticColumn, Tables, kind, ticks
@@ -91,7 +92,7 @@ class RowLayout:
 
 def linked(
     codes: NDArray[np.int32], rows: int, same: Sequence[int], draw: np.random.Generator
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int32], Integers]:
     """Rows of one unit together, and the number of each row's unit, in growing order.
 
     Input:  codes: places of keys; rows: the column whose place k says that the unit has k + 1 rows; same: the columns
@@ -196,9 +197,7 @@ def _in_decimals(values: pl.Series, dtype: Any) -> pl.Series:
     return values.cast(pl.Float64).clip(-most, most).cast(pl.Decimal(precision, scale))
 
 
-def _with_decimals(
-    values: NDArray[Any], low: NDArray[Any], high: NDArray[Any], decimals: int, draw: np.random.Generator
-) -> NDArray[Any]:
+def _with_decimals(values: Array, low: Array, high: Array, decimals: int, draw: np.random.Generator) -> Array:
     """Numbers of so many decimals, drawn evenly between the ends, both included; values stay where there is none."""
     power = 10.0**decimals
     first, last = np.ceil(np.round(low * power, 6)), np.floor(np.round(high * power, 6))

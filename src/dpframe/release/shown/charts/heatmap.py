@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats, Integers
 from dpframe.drawing import Chart, Entries, altair
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Covers
@@ -115,13 +115,13 @@ def _sorted(grid: Crosstab, order: Order | None) -> Crosstab:
     return _taken(grid, down, across)
 
 
-def _sums(grid: Crosstab) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _sums(grid: Crosstab) -> tuple[Floats, Floats]:
     """The sums of the inner cells of each row and of each column."""
     inner = np.nan_to_num(grid.numbers[: grid.sizes[0], : grid.sizes[1]], posinf=0.0, neginf=0.0)
     return inner.sum(axis=1), inner.sum(axis=0)
 
 
-def _taken(grid: Crosstab, down: NDArray[np.int64], across: NDArray[np.int64], *, margins: bool = True) -> Crosstab:
+def _taken(grid: Crosstab, down: Integers, across: Integers, *, margins: bool = True) -> Crosstab:
     """Some rows and columns of a grid, with its margins or without."""
     height, width = grid.sizes
     rows = [*down.tolist(), *(range(height, len(grid.rows)) if margins else ())]
