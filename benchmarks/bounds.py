@@ -11,7 +11,11 @@ that is the best on average over the columns of that law.
 
 Ratios are root mean squares over releases, then geometric means over columns.
 
-    python benchmarks/bounds.py [epsilon, by default 1] [releases, by default 12]
+With `plain`, the columns are short ranges in a wide octave, and values with a code for missing answers far out. Only
+means are asked of 300 and 3,000 people, and each column has its line: the root mean square, the median and the largest
+ratio to hindsight apart, and in which part of the releases values were clipped that move the mean by more than noise.
+
+    python benchmarks/bounds.py [epsilon, by default 1] [releases, by default 12] [plain]
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import polars as pl
 
 import dpframe as dp
 from dpframe.budget import Terms
+from dpframe.release.auto import Seen
 from dpframe.release.auto.clipping_bounds import choose_bounds
 from dpframe.release.pricing import read_price
 
@@ -35,7 +40,20 @@ COLUMNS = {
     "Student, 1.5": lambda draw, size: draw.standard_t(1.5, size),
     "gamma, 0.3": lambda draw, size: draw.gamma(0.3, 40, size),
 }
+PLAIN = {
+    "years from 1940 to 2009": lambda draw, size: draw.integers(1940, 2010, size),
+    "whole numbers to 100": lambda draw, size: draw.integers(0, 101, size),
+    "uniform from 5 to 6": lambda draw, size: draw.uniform(5, 6, size),
+    "ages": lambda draw, size: ages(draw, size),
+    "ages, 1% are 999": lambda draw, size: np.where(draw.random(size) < 0.01, 999, ages(draw, size)),
+    "ages, 2% are 999": lambda draw, size: np.where(draw.random(size) < 0.02, 999, ages(draw, size)),
+    "ages, 2% are -9999": lambda draw, size: np.where(draw.random(size) < 0.02, -9999, ages(draw, size)),
+}
 VERBS, SIZES, LARGE = ("mean", "sum", "var", "std"), (300, 3000, 30_000), 300_000
+
+
+def ages(draw, size) -> np.ndarray:
+    return np.clip(np.floor(draw.normal(45, 15, size)), 18, 95).astype(int)
 
 
 def errors(values, verb, low, high, relative) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -71,26 +89,47 @@ def pairs(values) -> tuple[np.ndarray, np.ndarray]:
     return low[low < high], high[low < high]
 
 
+def chosen(values, verb, epsilon) -> tuple[tuple[float, float], float, float]:
+    """Bounds that a release chooses, the relative noise of its total, and the part of the price that is left for it."""
+    price = read_price(Terms.EPSILON, epsilon=epsilon)
+    table = pl.DataFrame({"u": np.arange(len(values)), "x": values})
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=epsilon))
+    question = getattr(frame, verb)("x", bounds=dp.Auto(), max_rows=1)._question
+    share = question.open_bounds["x"].share
+    rest = price.part(1 - share)
+    low, high = choose_bounds(question, "x", price.part(share), rest, Seen()).bounds
+    noise = next(n for n in rest.plan(question).noises if n.allotment.total.column is not None)
+    total = noise.allotment.total
+    relative = noise.deviation / float(total.sensitivity.scaled(total.unit).l1)
+    return (float(low), float(high)), relative, float(1 - share)
+
+
+def plain(draw, size, law, epsilon, releases) -> str:
+    """Ratios to hindsight apart of a mean, and how often it is more biased than noisy."""
+    ratios, biased = [], 0
+    for _ in range(releases):
+        values = np.sort(law(draw, size))
+        ends, relative, left = chosen(values, "mean", epsilon)
+        values = values.astype(float)
+        lost, _, noisy = errors(values, "mean", *pairs(values), relative * left)
+        _, moved, own = (float(x[0]) for x in errors(values, "mean", *(np.array([end]) for end in ends), relative))
+        ratios.append(np.hypot(moved, own) / np.hypot(lost, noisy).min())
+        biased += abs(moved) > own
+    mean = np.sqrt(np.mean(np.square(ratios)))
+    return f"{mean:7.2f} {np.median(ratios):7.2f} {max(ratios):7.2f} {biased / releases:6.0%}"
+
+
 def measured(draw, verb, size, law, epsilon, releases) -> list[float]:
     """Ratios of the chosen bounds to hindsight apart and cancelling, and those of somebody who knows the law."""
-    price = read_price(Terms.EPSILON, epsilon=epsilon)
     squares = []
     tried = pairs(np.sort(law(draw, LARGE)))
     for _ in range(releases):
         values = np.sort(law(draw, size))
-        table = pl.DataFrame({"u": np.arange(size), "x": values})
-        frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=epsilon))
-        question = getattr(frame, verb)("x", bounds=dp.Auto(), max_rows=1)._question
-        share = question.open_bounds["x"].share
-        rest = price.part(1 - share)
-        bounds = choose_bounds(question, "x", price.part(share), rest).bounds
-        noise = next(n for n in rest.plan(question).noises if n.allotment.total.column is not None)
-        total = noise.allotment.total
-        relative = noise.deviation / float(total.sensitivity.scaled(total.unit).l1)
-        lost, moved, noisy = errors(values, verb, *pairs(values), relative * float(1 - share))
+        bounds, relative, left = chosen(values, verb, epsilon)
+        lost, moved, noisy = errors(values, verb, *pairs(values), relative * left)
         hindsight = np.hypot(lost, noisy).min(), np.hypot(moved, noisy).min()
-        _, moved, noisy = errors(values, verb, *(np.array([float(end)]) for end in bounds), relative)
-        _, law_moved, law_noisy = errors(values, verb, *tried, relative * float(1 - share))
+        _, moved, noisy = errors(values, verb, *(np.array([end]) for end in bounds), relative)
+        _, law_moved, law_noisy = errors(values, verb, *tried, relative * left)
         by_law = np.hypot(law_moved, law_noisy)
         squares.append([np.hypot(moved, noisy) / best for best in hindsight] + [by_law / best for best in hindsight])
     return [float(np.sqrt(np.mean(np.square(ratios), axis=0).min())) for ratios in zip(*squares, strict=True)]
@@ -100,6 +139,12 @@ def main() -> None:
     epsilon = Fraction(sys.argv[1]) if len(sys.argv) > 1 else Fraction(1)
     releases = int(sys.argv[2]) if len(sys.argv) > 2 else 12
     draw = np.random.default_rng(0)
+    if "plain" in sys.argv:
+        print("people, column: root mean square, median and largest ratio to hindsight; more biased than noisy")
+        for size in SIZES[:2]:
+            for name, law in PLAIN.items():
+                print(f"{size:6,} {name:24} {plain(draw, size, law, epsilon, releases)}", flush=True)
+        return
     print(f"ε = {float(epsilon):g}: dp.Auto apart, cancelling; law apart, cancelling")
     for verb in VERBS:
         for size in SIZES:

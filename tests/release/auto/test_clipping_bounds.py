@@ -192,12 +192,30 @@ def test_a_median_of_few_people_is_a_guess():
     assert "unseen" in out.report().items["chosen"]
 
 
-def test_a_heap_far_out_is_no_noise():
-    counts = np.array([900.0, 0, 0, 0, 170.0, 0])
-    bins = Bins(2.0 ** np.arange(6), np.append(2.0 ** np.arange(1, 6), np.inf), counts, np.full(6, 20.0))
-    assert tail_start(bins)[0] == 4
-    counts[4] = 100.0  # control: noise of scale 20 is that large in one of 300 bins
-    assert tail_start(bins)[0] == 0
+def _heaped(counts, scale=20.0):
+    """How many of the cases have somebody in the bins from 16 on, far beyond the values of the others."""
+    bins = Bins(2.0 ** np.arange(6), np.append(2.0 ** np.arange(1, 6), np.inf), counts, np.full(6, scale))
+    at, units = tail_start(bins)
+    assert at == 0
+    cases = draw_tail(bins, math.inf, units, 2.0 ** np.arange(6), math.inf, np.random.default_rng(1))
+    return np.mean(cases[:, 4:].sum(axis=1) > 0)
+
+
+def test_a_heap_far_out_is_seen_as_far_as_noise_allows(monkeypatch):
+    """Units after a gap fit no tail. One of 9 scales is surely a heap, one of 4 may be, and one of 1 is noise."""
+    seen = [_heaped(np.array([900.0, 0, 0, 0, heap, 0])) for heap in (180.0, 80.0, 20.0)]
+    assert seen[0] > 0.95 > seen[1] > 0.05 > seen[2]
+    monkeypatch.setattr(tails, "MODEL", replace(MODEL, curve_again=0.0))  # control: without heaps, noise explains it
+    assert _heaped(np.array([900.0, 0, 0, 0, 100.0, 0])) < 0.05
+
+
+@pytest.mark.parametrize("people", [300, 3000])
+def test_a_narrow_range_in_a_wide_octave_is_found(people):
+    """Years from 1940 to 2009 are in the octave from 1024 to 2048, and the bounds do not become as wide as that."""
+    values = np.random.default_rng(6).integers(1940, 2010, people)
+    out = _one_row_each(values).mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=1)
+    low, high = out.report().items["chosen"]["bounds"]["x"]
+    assert 70 / 2 < high - low < 250
 
 
 # What is chosen

@@ -5,8 +5,13 @@ is not read bin by bin. Beyond a start, where units are still clearly visible, t
 from the centre is n · exp(-λ · (t^κ - 1) / κ). This is a power law at κ = 0, exponential at 1, and about normal at 2;
 tails of lognormal values are near a small κ. With a large λ values end abruptly. Or they end at zero, as amounts do.
 
-Each n, λ and κ of a grid is weighted by the likelihood of the noisy counts. Cases are drawn by these weights, and the
-units in each case by Poisson's law. The grid is a prior that only choices rest on; no bound rests on it.
+Beside the law there may be a heap: many units with one value, far out, such as 999 for an answer that is missing. No
+law without gaps has one. Before the counts are seen, a heap is as likely as a curve of sizes that comes again after a
+gap (`MODEL.curve_again`); its place is uniform over the possible bounds, and so is the logarithm of its units.
+
+Each n, λ and κ of a grid, without a heap and with each one, is weighted by the likelihood of the noisy counts. Cases
+are drawn by these weights, and the units in each case by Poisson's law. The grid is a prior that only choices rest on;
+no bound rests on it.
 
 Source: the law of Weibull 1951, "A statistical distribution function of wide applicability", beyond a start, and with
         Pareto's as its limit
@@ -19,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.release.auto.model import MODEL
 
 _STEEP, _BENT = (
@@ -27,6 +32,8 @@ _STEEP, _BENT = (
     for grid in np.meshgrid(np.geomspace(0.1, 60, 26), [0, 0.15, 0.3, 0.5, 0.75, 1, 1.5, 2, 3], indexing="ij")
 )  # λ and κ
 _NUMBERS = 14  # n that are tried, between the least and the most that the counts allow
+_HEAPS = 8  # numbers of units in a heap that are tried
+_SURE = 300.0  # most nats by which counts speak for a heap, so that weights are finite
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class Bins:
 
     def beyond(self, start: float) -> Bins:
         """The bins that begin at a start or later, save those that are too far away or too narrow to matter."""
-        far, narrow = start * 2.0**MODEL.tail_octaves, start * 2.0**-MODEL.tail_octaves
+        far, narrow = start * 4.0**MODEL.tail_octaves, start * 2.0**-MODEL.tail_octaves
         at = (self.begins >= start) & (self.begins < far) & (self.ends - self.begins > narrow)
         return Bins(self.begins[at], self.ends[at], self.counts[at], self.scales[at])
 
@@ -60,15 +67,13 @@ def tail_start(bins: Bins) -> tuple[int, tuple[float, float]]:
     """The bin from which on the law holds, and the least and the most units that are probably in it and beyond.
 
     It is the last with clearly more than `MODEL.tail_scales` scales of units beyond its beginning, so that the units of
-    a tail tell its law; or a later one that is a heap by itself.
+    a tail tell its law.
 
     Input:  bins outward, the last without end; not the bin of the centre
     """
     beyond = np.cumsum(bins.counts[::-1])[::-1]
     error = np.sqrt(2 * np.cumsum(bins.scales[::-1] ** 2)[::-1])
     at = int(np.flatnonzero(beyond >= MODEL.tail_scales * bins.scales + error).max(initial=0))
-    heaps = np.flatnonzero(bins.counts > MODEL.clear_bin * bins.scales)
-    at = max(at, int(heaps[heaps > at + 1].max(initial=at)))
     scale = float(bins.scales[at])
     return at, (max(beyond[at] - 3 * error[at], scale / 4), max(beyond[at] + 2 * error[at], 4 * scale))
 
@@ -87,19 +92,49 @@ def draw_tail(
     law = _survival(bins.begins / start, _STEEP, _BENT) - _survival(bins.ends / start, _STEEP, _BENT)
     laws = [law, np.where(bins.begins < zero, law, 0.0)] if math.isfinite(zero) else [law]
     numbers = np.geomspace(*units, _NUMBERS)
-    expected = np.concatenate(laws)[:, None] * numbers[:, None]  # laws by numbers by bins
-    width = np.sqrt(bins.scales**2 + expected / 2)
-    nats = (-np.abs(bins.counts - expected) / width - np.log(width)).sum(axis=-1)
+    expected = (np.concatenate(laws)[:, None] * numbers[:, None]).reshape(-1, len(bins.counts))  # laws by bins
     denser = np.tile(_STEEP, len(laws))[:, None] * numbers / start > MODEL.tail_denser * dense
-    nats = (nats - MODEL.tail_doubt * denser).ravel()
-    cumulative = np.cumsum(np.exp(nats - nats.max()))
+    nats = _likelihood(bins, expected).sum(axis=-1) - MODEL.tail_doubt * denser.ravel()
+    cells, sizes, heaps = _heaps(bins, expected, distances)
+    weights = np.exp(nats - nats.max())[:, None] * np.column_stack([np.full(len(nats), 1 - MODEL.curve_again), heaps])
+    cumulative = np.cumsum(weights)
     cases = MODEL.value_cases
     at = np.searchsorted(cumulative, (draw.permutation(cases) + 0.5) / cases * cumulative[-1])
+    at, heap = np.divmod(at, weights.shape[1])
     law_at, number = at // _NUMBERS, numbers[at % _NUMBERS]
     there = _survival(np.append(distances / start, math.inf), _STEEP[law_at % size], _BENT[law_at % size])
     mean = number[:, None] * -np.diff(there, axis=1)
     mean[np.ix_(law_at >= size, distances >= zero)] = 0.0
+    for case in np.flatnonzero(heap):
+        cell, units_there = np.divmod(heap[case] - 1, len(sizes))
+        mean[case, draw.choice(np.flatnonzero(cells == cell))] += sizes[units_there]
     return np.asarray(draw.poisson(mean), np.float64)
+
+
+def _likelihood(bins: Bins, expected: Floats) -> Floats:
+    """The logarithm of the likelihood of each bin's count: Laplace noise, and Poisson's variance of the units."""
+    width = np.sqrt(bins.scales**2 + expected / 2)
+    return np.asarray(-np.abs(bins.counts - expected) / width - np.log(width))
+
+
+def _heaps(bins: Bins, expected: Floats, distances: Floats) -> tuple[Integers, Floats, Floats]:
+    """Heaps beside each law: the probability of each before the counts are seen, times what the counts say of it.
+
+    Input:  expected: units in each bin by each law (laws by bins)
+    Output: the cell of each distance: distances in the same bins are in one cell; the numbers of units that are tried;
+            and laws by cells and numbers: likelihood with the heap over likelihood without it, times its probability
+    """
+    places = np.append((distances[1:] + distances[:-1]) / 2, 2 * distances[-1])
+    inside, cells = np.unique(
+        (bins.begins <= places[:, None]) & (places[:, None] < bins.ends), axis=0, return_inverse=True
+    )
+    scale = float(bins.scales.min())
+    sizes = np.geomspace(scale, max(float((bins.counts + 3 * bins.scales).max()), 4 * scale), _HEAPS)
+    before = _likelihood(bins, expected)
+    more = np.stack([_likelihood(bins, expected + size) - before for size in sizes])  # sizes by laws by bins
+    ratios = np.exp(np.minimum(np.einsum("slb,cb->lcs", more, inside.astype(np.float64)), _SURE))
+    chances = MODEL.curve_again * np.bincount(cells) / (len(places) * len(sizes))
+    return cells, sizes, (ratios * chances[:, None]).reshape(len(expected), -1)
 
 
 def _survival(times: Floats, steep: Floats, bent: Floats) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.engine import EXPONENTS
+from dpframe.release.answer.postprocess import nonnegative
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import draw_curves, nobody_there
 from dpframe.release.auto.tails import Bins, draw_tail, tail_start
@@ -89,12 +90,14 @@ def most_values(bins: Bins, *, doubt: float) -> tuple[float, float, float] | Non
 def edges_around(low: float, high: float, scales: float, *, whole: bool) -> Floats:
     """Growing edges: equal parts between two numbers, and distances that double in two bins beyond.
 
-    Where they doubled in one, errors of means and of `std` were 1.05 and 1.02 times as large at 30,000 units, on 27
-    columns.
+    There are as many equal parts as leave the units clear in the sum of all of them, whose noise has a standard
+    deviation of √(2 · parts) scales. Fewer parts say less of where a range ends: years from 1940 to 2009 are a small
+    part of their octave. Where distances doubled in one bin, errors of means and of `std` were 1.05 and 1.02 times as
+    large at 30,000 units, on 27 columns.
 
     Input:  scales: units between the numbers, in scales of the noise
     """
-    parts = int(np.clip(scales / MODEL.units_in_bin, 2, _PARTS))
+    parts = int(np.clip((scales / MODEL.clear_sum) ** 2 / 2, 2, _PARTS))
     away = (high - low) / 2 * (2.0 ** (np.arange(1, 2 * MODEL.tail_octaves + 1) / 2) - 1)
     edges = np.concatenate([low - away, np.linspace(low, high, parts + 1), high + away, [0.0]])
     return np.unique(np.rint(edges) if whole else edges)
@@ -126,9 +129,8 @@ def read_values(octaves: Bins, fine: Bins, low: float, high: float, *, whole: bo
         places.append(near + sign * at)
         points = _possible_bounds(float(edges[places[-1]]), centre, sign, whole=whole)
         distances = sign * (points - centre)
-        beside = [places[-1] + (sign < 0), places[-1] + (sign > 0)]  # the bins before and after the start
-        most = fine.counts[beside] + 3 * fine.scales[beside]
-        dense, beyond = (most / (fine.ends[beside] - fine.begins[beside])).tolist()
+        before, after = places[-1] + (sign < 0), places[-1] + (sign > 0)  # the bins on either side of the start
+        dense, beyond = (_density(fine, at, out, distances[0] / 2) for at, out in ((before, -sign), (after, sign)))
         if beyond > MODEL.tail_denser * dense:  # a heap
             dense = math.inf
         bins = bins.beyond(distances[0]).and_also(octaves.outward(centre, sign).beyond(distances[0]))
@@ -139,11 +141,21 @@ def read_values(octaves: Bins, fine: Bins, low: float, high: float, *, whole: bo
         tails.append(np.column_stack([cases[:, :last], cases[:, last:].sum(axis=1)])[:, ::sign])
         ends.append(points[: last + 1][::sign])
     lower, upper = places
-    inner = np.tile(np.maximum(fine.counts[lower + 1 : upper + 1], 0.0), (MODEL.value_cases, 1))
+    inner = np.tile(nonnegative(fine.counts[None, lower + 1 : upper + 1]), (MODEL.value_cases, 1))
     cases = np.hstack([tails[0], inner, tails[1]])
     return BinnedValues.of(
         np.concatenate([ends[0], edges[lower + 1 : upper], ends[1]]), cases, float(fine.scales[middle]), whole=whole
     )
+
+
+def _density(bins: Bins, first: int, step: int, width: float) -> float:
+    """The most units there may be for each unit of width in a bin and those next to it, as far as a width."""
+    last = first
+    while 0 < last < len(bins.counts) - 1 and abs(bins.ends[last] - bins.begins[first]) < width:
+        last += step
+    at = slice(min(first, last), max(first, last) + 1)
+    most = bins.counts[at].sum() + 3 * math.sqrt((bins.scales[at] ** 2).sum())
+    return float(most / (bins.ends[at][-1] - bins.begins[at][0]))
 
 
 def _possible_bounds(start: float, centre: float, sign: int, *, whole: bool) -> Floats:
