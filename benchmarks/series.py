@@ -12,11 +12,14 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
-from dpframe.release.kinds.series.noise import planned_noise
+from dpframe.release.kinds.series.noise import ReadAgain, planned_noise
 from dpframe.release.kinds.series.settings import Settings
+from dpframe.release.kinds.series.shape import window_square
 from dpframe.release.kinds.series.unit_change import UnitChange
+from dpframe.release.kinds.series.weights import errors
 
 NIGHTS = 365
+OFTEN = (ReadAgain.EACH_NIGHT, ReadAgain.AT_ENDS)
 PRICES = {
     "ρ = 0.1": (dp.Budget(rho=0.1), {"rho": 0.1}),
     "(1, 1e-6), Gaussian": (dp.Budget(epsilon=1, delta=1e-6), {"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian"}),
@@ -25,21 +28,35 @@ PRICES = {
 }
 
 
-def noises(budget, price, periods=1, horizon=NIGHTS):
+QUESTIONS = {
+    "count": lambda frame: frame.count(max_rows=1),
+    "by group": lambda frame: frame.group_by("g", keys=[1, 2, 3], max_groups=2, max_rows_per_group=2).agg(
+        n=dp.count(), s=dp.sum("x", (0, 10))
+    ),
+}
+
+
+def noises(budget, price, periods=1, horizon=NIGHTS, ask="count", read_again=ReadAgain.EACH_NIGHT):
     """The noise of a series, and the mechanism of one night that costs as much."""
-    frame = dp.protect(pl.DataFrame({"id": [1]}), unit="id", budget=budget)
-    ask = frame.count(max_rows=1)._question
+    frame = dp.protect(pl.DataFrame({"id": [1], "g": [1], "x": [1.0]}), unit="id", budget=budget)
+    ask = QUESTIONS[ask](frame)._question
     typed = {"epsilon": None, "delta": None, "rho": None, **price}
     kind = typed.pop("noise", "auto")
     settings = Settings.read(budget.terms, "1d", horizon, periods, kind, **typed)
     amount, change = settings.price(budget.terms), UnitChange.of(ask, settings.periods)
     night = amount.plan(ask).noises[0].mechanism
-    return planned_noise(ask, change, amount, horizon, alone=False), night
+    return planned_noise(ask, change, amount, horizon, read_again), night
 
 
 def deviation(mechanism):
     """The standard deviation of a mechanism's noise."""
     return math.sqrt(mechanism.variance)
+
+
+def measured_words(noise):
+    """What a series measures."""
+    shape = noise.shapes.parts[0]
+    return f"weighted sums of {len(shape.weights)}" if shape.weights else f"blocks of up to {shape.sizes}"
 
 
 def by_draws(noise, draws, lengths=(7, 30)):
@@ -54,7 +71,7 @@ def by_draws(noise, draws, lengths=(7, 30)):
         blocks[night] = progress.measured_by(night, shapes)
         values = tuple((noise.mechanisms[b.part][b.level][0].draw(groups),) for b in blocks[night])
         answers[night] = Measured(pl.DataFrame(), values)
-        progress = Progress(blocks, {})
+        progress = Progress(blocks, {}, {}, frozenset(answers))
     squares, window = [], {length: [] for length in lengths}
     for night in range(shapes.starts[-1]):
         seen = {n: answers[n] for n in range(night + 1)}
@@ -71,6 +88,31 @@ def by_draws(noise, draws, lengths=(7, 30)):
     return math.sqrt(np.mean(squares)), errors, formula
 
 
+def by_formula(noise):
+    """Errors of the running total, and when their last night is added of nights, weeks and 30 nights."""
+    shape, variance = noise.shapes.parts[0], noise.variance(0, 0, 0)
+    lengths = [length for length in (1, 7, 30) if length < shape.length]
+    if shape.weights:
+        *some, total = (math.sqrt(variance) * error for error in errors(shape.weights, shape.length))
+        return [total, *some]
+    variances = [noise.variance(0, level, 0) for level in range(len(shape.sizes))]
+    return [noise.error(0, 0), *(math.sqrt(window_square(shape, variances, length)) for length in lengths)]
+
+
+def against_blocks():
+    """Weighted sums beside the blocks that were measured before, of the same price, in units of one night's noise."""
+    print("\nrunning total, night, 7 and 30 nights: weighted sums / blocks, in units of one night's noise")
+    budget, price = PRICES["ρ = 0.1"]
+    for ask in QUESTIONS:
+        for horizon in (30, 90, 365):
+            for periods in (1, 7):
+                single, _ = noises(budget, price, periods, 1, ask)
+                unit = math.sqrt(single.variance(0, 0, 0) * periods)
+                sums, blocks = (by_formula(noises(budget, price, periods, horizon, ask, o)[0]) for o in OFTEN)
+                pairs = [f"{one / unit:.2f} / {two / unit:.2f}" for one, two in zip(sums, blocks, strict=True)]
+                print(f"  {ask}, {horizon} nights, m = {periods}: {', '.join(pairs)}")
+
+
 def main(draws):
     night_after_night = math.sqrt((NIGHTS + 1) / 2)
     print(f"{NIGHTS} nights, one period a person; adding up the nights has {night_after_night:.1f}")
@@ -78,8 +120,9 @@ def main(draws):
         start = time.perf_counter()
         noise, night = noises(budget, price)
         took, unit = time.perf_counter() - start, deviation(night)
-        leaf = deviation(noise.mechanisms[0][0][0])
-        said = f"blocks of up to {noise.shapes.parts[0].sizes}, one night ± {unit:.3g} ({night.label})"
+        own = (noise.shapes.parts[0].weights or (1,))[0]
+        leaf = deviation(noise.mechanisms[0][0][0]) / own
+        said = f"{measured_words(noise)}, one night ± {unit:.3g} ({night.label})"
         print(f"\n{name}: {said}; planned in {1000 * took:.0f} ms")
         print(f"  running total, by the formula: {noise.error(0, 0) / unit:.2f} nights' noise")
         if draws:
@@ -97,8 +140,8 @@ def main(draws):
             noise, _ = noises(budget, price, periods)
             alone, _ = noises(budget, price, periods, 1)
             unit = deviation(alone.mechanisms[0][0][0]) * (math.sqrt(periods) if name[0] == "ρ" else periods)
-            sizes = noise.shapes.parts[0].sizes
-            print(f"  {name}, m = {periods}: {noise.error(0, 0) / unit:.2f}, blocks of up to {sizes}")
+            print(f"  {name}, m = {periods}: {noise.error(0, 0) / unit:.2f}, {measured_words(noise)}")
+    against_blocks()
 
 
 if __name__ == "__main__":

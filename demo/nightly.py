@@ -21,7 +21,7 @@ def nightly(night, days, out, retry):
     series = budget.series("signups", every="1d", horizon=365, rho=0.05, unit_periods=1)  # each person signs up once
 
     def signups(day):
-        """The question of one day, from its file; the series asks for earlier days again where a block ends."""
+        """The question of one day, from its file; the series asks for earlier days again."""
         rows = pl.scan_parquet(days / f"{day}.parquet")
         frame = dp.protect(rows, unit="user_id", budget=budget)
         return frame.group_by("country", keys=["de", "fr", "other"], max_groups=1).count_units()

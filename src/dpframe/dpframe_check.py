@@ -303,7 +303,10 @@ def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
 
 
 def vector_of_blocks(stated: Json, night: Total) -> Vector:
-    """What one unit adds to blocks of `size` periods; in each of at most `periods` at most what is `bought`."""
+    """What one unit adds to blocks of `size` periods; in each of at most `periods` at most what is `bought`.
+
+    With `weights`, each night adds up its period and `size` - 1 earlier ones, with weights that fall by their lag.
+    """
     (size, periods), bought = (stated["size"], stated["periods"]), [number(text) for text in stated["bought"]]
     cells, own = night.stated["cells"], night.vector
     if own is None or not is_whole(size) or not is_whole(periods):
@@ -311,8 +314,19 @@ def vector_of_blocks(stated: Json, night: Total) -> Vector:
     here = (least_of(own.groups, cells), reach_of(own, cells, replace=False).l1, own.cell, own.swing)
     kept = all(now <= most for now, most in zip(here, bought, strict=True))
     require(kept, f"one unit adds more to {night.stated['id']} than noise was bought for")
-    (groups, total, cell, swing), both = bought, min(size, periods)
-    return Vector(int(periods * groups), periods * total, both * cell, both * swing)
+    (groups, total, cell, swing), weights, both = bought, stated.get("weights", [1]), min(size, periods)
+    if "weights" in stated:
+        falls = all(map(is_whole, weights)) and sorted(weights, reverse=True) == weights and len(weights) == size
+        require(falls, "weights of periods are no falling whole numbers")
+        both = sum(weights[:periods])
+    entries, whole = periods * groups * len(weights), periods * total * sum(weights)
+    return Vector(int(entries), whole, both * cell, both * swing)
+
+
+def square_of(weights: Sequence[int], periods: int) -> int:
+    """The largest sum over nights of (weights of one unit's periods)²: that of consecutive periods."""
+    lags = [sum(one * two for one, two in zip(weights, weights[lag:], strict=False)) for lag in range(len(weights))]
+    return sum((periods - lag) * of * (2 if lag else 1) for lag, of in enumerate(lags[:periods]))
 
 
 def reach_of(own: Vector, cells: int | None, *, replace: bool) -> Reach:
@@ -363,6 +377,10 @@ def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> To
         found = found._replace(l0=least_of(found.l0, cells))
     if kind == "blocks":  # Σx² ≤ max|x|·Σ|x|, which grows at least as the periods do
         found = found._replace(l2_squared=found.l1 * found.linf)
+    if kind == "blocks" and "weights" in stated:  # the sum over nights of (what the unit's periods weigh)² instead
+        weights, periods = stated["weights"], stated["periods"]
+        most = periods * sum(weights) * sum(weights[:periods])
+        found = found._replace(l2_squared=found.l2_squared * square_of(weights, periods) / Fraction(most))
     return made(found, vector)
 
 
@@ -962,7 +980,7 @@ ASSUMED = """It is assumed that
 - rows were read and limits enforced as the steps and totals say;
 - noise was drawn from the stated laws, each number's independently, and choices were made with the stated chances;
 - what was released was computed from these answers, and from nothing else that depends on rows;
-- each block of a series is measured once, and each of its periods asks for no more than was bought."""
+- each block or weighted sum of a series is measured once, and each of its periods asks for no more than was bought."""
 
 
 def read(certificate: str, ledger: str | None = None, table: str | None = None) -> Check:

@@ -18,8 +18,8 @@ from dpframe.audit.replaying import given, loss
 from dpframe.budget import account
 from dpframe.engine.stages import joining
 from dpframe.release.kinds.series import answer, noise, progress, questions, series, unit_change
-from dpframe.release.kinds.series.shape import Shape
-from dpframe.theory.formulas.sensitivity import period_totals
+from dpframe.release.kinds.series.shape import Shape, Shapes
+from dpframe.theory.formulas.sensitivity import period_totals, weighted_square, weighted_totals
 
 SCHEMA = {"u": pl.Int64, "night": pl.String, "g": pl.Int64, "x": pl.Float64}
 PRICES = {
@@ -86,6 +86,8 @@ SHAPES = [  # whichever is chosen, it must be private; those of so short a horiz
     lambda length: Shape.of_degree(length, 2, 3),
     lambda length: Shape.of_degree(length, 3, 2),
     Shape.falling,
+    lambda length: Shape.weighted(length, (5, 3, 2, 2, 1)),
+    lambda length: Shape.weighted(length, (2, 1)),
 ]
 
 
@@ -139,8 +141,9 @@ def held(price, relation, question, pairs, seed=0, *, enforce=False):
         settings |= {"enforce": True} if enforce else {}
         order = ORDERS[rng.choice(list(ORDERS))](rng, list(range(horizon)))
         again = {place for place in range(len(order)) if order.index(order[place]) == place and rng.random() < 0.2}
+        drawn = rng.randrange(1000)
         shown = [
-            transcript(rows, relation, price, question, settings, order, number, again)
+            transcript(rows, relation, price, question, settings, order, drawn, again)
             for rows in neighbours(rng, relation, horizon, horizon if enforce else min(periods, horizon))
         ]
         (here, one, charged), (there, other, _) = shown
@@ -257,9 +260,9 @@ def outwitted(price, relation, verb, pairs, seed=0, *, function, enforce=False):
         horizon, periods = rng.choice([2, 4, 7]), rng.choice([1, 1, 2])
         settings = {"every": "1d", "horizon": horizon, "unit_periods": min(periods, horizon)}
         settings |= {"enforce": True} if enforce else {}
-        order = rng.sample(range(horizon), horizon)
+        order, drawn = rng.sample(range(horizon), horizon), rng.randrange(1000)
         made = [
-            adversary(rows, relation, price, verb, settings, order, number, function=function)
+            adversary(rows, relation, price, verb, settings, order, drawn, function=function)
             for rows in neighbours(rng, relation, horizon, horizon if enforce else settings["unit_periods"])
         ]
         (here, one, charged, went), (there, other, *_) = made
@@ -290,6 +293,7 @@ MANY = [(7, label(1), 0, 99.0)] * 9
 BELOW = [(8, label(1), 0, -99.0)]
 KEPT = [(7, label(0), 0, 99.0)] * 9
 SUMS = [lambda f, low=low: f.clip("x", low, 4).sum("x", max_rows=1) for low in (0, -4)]
+MIRRORED = [lambda f, low=low: f.clip("x", low, low + 4).sum("x", max_rows=1) for low in (0, -4)]
 HISTORIES = {  # price, the rows of one person and of another, the questions of the nights, and what else is said
     "a limit that grows": (
         "pure",
@@ -299,6 +303,7 @@ HISTORIES = {  # price, the rows of one person and of another, the questions of 
         {},
     ),
     "bounds of both signs": ("rho", MANY, BELOW, SUMS, {}),
+    "bounds of the other sign": ("rho", KEPT, BELOW, MIRRORED, {"function": True}),
     "a filter that changes": (
         "pure",
         FIRST,
@@ -471,6 +476,29 @@ def sums_are_right_or_refused():
         return True
 
 
+def each_weight_is_once(seed=0):
+    """Whether a period has each weight at most once, where nights are late, missing, or answered long after."""
+    rng, shapes = random.Random(seed), Shapes((Shape.weighted(12, (9, 7, 5, 4, 2, 1)),))
+    for _ in range(50):
+        blocks, answered, used = {}, set(), {night: [] for night in range(12)}
+        for night in rng.sample(range(12), rng.randint(1, 12)):
+            here = progress.Progress(blocks, {}, {}, frozenset(answered))
+            (block,) = here.measured_by(night, shapes)
+            blocks[night] = (progress.Block.from_json(block.to_json()),)
+            answered |= {past for past in blocks if rng.random() < 0.5}
+        for (block,) in blocks.values():
+            assert block.weight(block.first) == 9
+            for period in block.periods:
+                used[period].append(block.weight(period))
+        if any(len(set(weights)) < len(weights) for weights in used.values()):
+            return False
+    return True
+
+
+def test_each_period_has_each_weight_at_most_once():
+    assert each_weight_is_once()
+
+
 def test_units_with_few_periods_lose_nothing():
     assert few_periods_lose_nothing()
 
@@ -481,6 +509,19 @@ PLANTS = {
     "a block has one period of a person": (period_totals, "min(periods, size) * entry", "entry", "rho"),
     "a person is in one period": (period_totals, "both * periods * one.exact_l1", "both * one.exact_l1", "pure"),
     "an exchange moves as much as a person who joins": (period_totals, "2 if relation", "1 if relation", "pure"),
+    "a person's periods weigh no more together than one by one": (
+        weighted_square,
+        "2 * sum(",
+        "0 * sum(",
+        "rho",
+    ),
+    "each night has the noise of one night": (weighted_totals, "both * square * one", "both * one", "gaussian"),
+    "a night that was lost has its place again": (
+        progress.Progress._weighted,
+        "reversed(before)",
+        "reversed([past for past in before if past in self.answered])",
+        "lost",
+    ),
     "each level has the whole price": (noise._mechanisms, "levels[level] * shares", "shares", "pure"),
     "measuring again is free": (account.Budget.charge, "within.again(loss)", "loss", "pure"),
     "blocks that are over are measured by each late night": (
@@ -514,11 +555,11 @@ PLANTS = {
         "False",
         "grid",
     ),
-    "the largest entry may grow": (
-        unit_change.UnitChange._problem,
-        '("l0", "exact_l1", "exact_linf")',
-        '("l0", "exact_l1")',
-        "bounds of both signs",
+    "entries of one unit may be on the other side of 0": (
+        unit_change.TotalChange.has_inside,
+        "self.lower <= other.lower",
+        "True",
+        "bounds of the other sign",
     ),
     "a night that was added may have other steps later": (
         questions.check_asked,
@@ -548,6 +589,8 @@ def caught(price):
         return part_of_charge(price) > 1 + 1e-9
     if price == "grid":
         return not sums_are_right_or_refused()
+    if price == "lost":
+        return not each_weight_is_once()
     if price == "fewer":
         return not few_periods_lose_nothing()
     if price == "enforced":

@@ -31,22 +31,24 @@ def measured(question: Callable[[int], Question], blocks: Sequence[Block], noise
     """Read the rows of the periods of some blocks, add up their totals, and draw the noise of each block.
 
     Input:  question: the question of a period, by its number; blocks; the noise of the series
-    Bound:  the totals of a block are sums of integers over its periods. One unit moves them by at most
-            `UnitChange.over`. Each block gets independent integer noise with the scale of its level. The raw totals do
-            not leave this function
+    Bound:  the totals of a block are sums of integers over its periods, with integer weights. One unit moves them by
+            at most `UnitChange.over`, or `UnitChange.weighted`. Each block gets independent integer noise with the
+            scale of its level. The raw totals do not leave this function
     """
     raw: dict[int, list[np.ndarray]] = {}
     keys = pl.DataFrame()
     for period in sorted({period for block in blocks for period in block.periods}):
         totals = engine.totals(question(period), int(bits.random_words(1)[0]))
         keys = totals.keys
-        raw[period] = [values.astype(object) for values in totals.values]
+        for place, block in enumerate(blocks):
+            if period in block.periods:
+                weighted = [values.astype(object) * block.weight(period) for values in totals.values]
+                sums = raw.get(place, [np.zeros_like(values) for values in weighted])
+                raw[place] = [have + more for have, more in zip(sums, weighted, strict=True)]
     published = []
-    for block in blocks:
-        number = len(raw[block.periods[0]])
-        exact = [_narrow(np.sum([raw[period][total] for period in block.periods], axis=0)) for total in range(number)]
+    for place, block in enumerate(blocks):
         mechanisms = noise.mechanisms[block.part][block.level]
-        pairs = zip(exact, mechanisms, strict=True)
+        pairs = zip(map(_narrow, raw[place]), mechanisms, strict=True)
         published.append(tuple(plus(values, mechanism.draw(len(values))) for values, mechanism in pairs))
     return Measured(keys, tuple(published))
 

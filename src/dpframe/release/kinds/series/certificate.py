@@ -31,19 +31,25 @@ def certified_period(
         span = noise.shapes.starts[part : part + 2]
         for level, size in enumerate(shape.sizes):
             for place, (night, change) in enumerate(zip(totals[: len(ids)], bought.totals, strict=True)):
-                mechanism, bound = noise.mechanisms[part][level][place], bought.over(place, size)
+                mechanism, weights = noise.mechanisms[part][level][place], shape.weights
+                bound = bought.weighted(place, weights) if weights else bought.over(place, size)
                 if mechanism.exact:
                     continue
-                name, once = f"t{len(totals)}", {"periods": bought.periods, "size": size, "span": span}
                 about = {
-                    "id": name,
+                    "id": (name := f"t{len(totals)}"),
                     "names": night["names"],
                     "question": 0,
                     "kind": "blocks",
                     "of": night["id"],
-                    **once,
+                    "periods": bought.periods,
+                    "size": len(weights) or size,
+                    "span": span,
+                    **({"weights": list(weights)} if weights else {}),
+                    "fraction": 0,
+                    "own_limits": None,
+                    "cells": None,
+                    "bought": _vector(change),
                 }
-                about |= {"fraction": 0, "own_limits": None, "cells": None, "bought": _vector(change)}
                 totals.append({**about, "sensitivity": sensitivity_facts(bound)})
                 mechanisms.append(noisy(name, mechanism, bound, Fraction(mechanism.scale)))
     normal = Rule.GAUSSIAN if cost.exact_rho is None else Rule.RHO

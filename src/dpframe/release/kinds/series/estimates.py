@@ -22,11 +22,15 @@ from dpframe.theory.formulas.trees import Forest
 Floats = NDArray[np.float64]
 
 
+Measurement = tuple[Block, tuple[np.ndarray, ...]]
+
+
 @dataclass(frozen=True)
 class Estimates:
     """Least-squares estimates from the released periods of a series.
 
-    Input:  blocks and noisy totals by period; the noise of the series
+    Input:  blocks and noisy totals by period, in the order of their charges; the noise of the series
+    Bound:  parts of a series have no block in common, so each is estimated by itself
     """
 
     blocks: Mapping[int, Sequence[Block]]
@@ -39,47 +43,32 @@ class Estimates:
         return sorted(self.answers)
 
     @cached_property
-    def _nodes(self) -> list[tuple[Block, tuple[np.ndarray, ...]]]:
-        """Published blocks, lowest level first. A block over a period that was never released is left out."""
-        released = set(self.periods)
-        nodes = [
-            (block, values)
-            for period in self.periods
-            for block, values in zip(self.blocks[period], self.answers[period].values, strict=True)
-            if released.issuperset(block.periods)
-        ]
-        return sorted(nodes, key=lambda node: (node[0].level, node[0].periods))
-
-    @cached_property
-    def _parents(self) -> tuple[int, ...]:
-        """For each node the position of the smallest node that contains it, or -1."""
-        places = {(b.part, b.level, b.first): i for i, (b, _) in enumerate(self._nodes)}
-        parents = []
-        for block, _ in self._nodes:
-            shape, parent = self.noise.shapes, -1
-            for level in range(block.level + 1, len(shape.parts[block.part].levels)):
-                first, _ = shape.block_of(block.part, level, block.first)
-                place = places.get((block.part, level, first))
-                if place is not None and block.periods[0] in self._nodes[place][0].periods:
-                    parent = place
-                    break
-            parents.append(parent)
-        return tuple(parents)
-
-    def _forest(self, total: int) -> Forest:
-        variances = tuple(self.noise.variance(block.part, block.level, total) for block, _ in self._nodes)
-        return Forest(self._parents, variances)
+    def _parts(self) -> list[_Nested | _Weighted]:
+        """What is estimated together. A block over a period that was never released is left out."""
+        released, weighted = set(self.periods), dict[int, list[Measurement]]()
+        nested: list[Measurement] = []
+        for period in (period for period in self.blocks if period in released):
+            for block, values in zip(self.blocks[period], self.answers[period].values, strict=True):
+                if released.issuperset(block.periods):
+                    (weighted.setdefault(block.part, []) if block.weights else nested).append((block, values))
+        nested.sort(key=lambda node: (node[0].level, node[0].periods))
+        parts: list[_Nested | _Weighted] = [_Weighted(sums, self.noise) for sums in weighted.values()]
+        return [*parts, *([_Nested(nested, self.noise)] if nested else [])]
 
     def each(self, total: int) -> Floats:
         """Estimates of each released period (units of the total's integer): a row for each, a column for each group."""
-        values = np.array([list(map(float, published[total])) for _, published in self._nodes], np.float64)
-        return self._forest(total).estimates(values)[: len(self.periods)]
+        rows: dict[int, Floats] = {}
+        for part in self._parts:
+            rows |= dict(zip(part.periods, part.each(total), strict=True))
+        return np.array([rows[period] for period in self.periods])
 
     def deviations(self, total: int, weights: Floats) -> Floats:
         """Standard deviations of weighted sums of the periods' estimates: a row of weights for each sum."""
-        padded = np.zeros((len(self._nodes), len(weights)))
-        padded[: len(self.periods)] = weights.T
-        return np.asarray(np.sqrt(self._forest(total).variance(padded)))
+        places = {period: place for place, period in enumerate(self.periods)}
+        squares = [
+            part.variances(total, weights[:, [places[period] for period in part.periods]]) for part in self._parts
+        ]
+        return np.asarray(np.sqrt(np.sum(squares, axis=0)))
 
     def error(self, deviation: float, alpha: float) -> float:
         """An error that a sum with this standard deviation exceeds with probability at most alpha.
@@ -93,6 +82,82 @@ class Estimates:
         if not self.noise.normal or not deviation:
             return unimodal_error(deviation, alpha)
         return normal_error(deviation, alpha) + 0.5
+
+
+@dataclass(frozen=True)
+class _Nested:
+    """Least squares over nested blocks, lowest level first: the first blocks are single periods."""
+
+    nodes: Sequence[Measurement]
+    noise: SeriesNoise
+
+    @cached_property
+    def periods(self) -> list[int]:
+        return [block.first for block, _ in self.nodes if block.level == 0]
+
+    @cached_property
+    def _parents(self) -> tuple[int, ...]:
+        """For each node the position of the smallest node that contains it, or -1."""
+        places = {(b.part, b.level, b.first): i for i, (b, _) in enumerate(self.nodes)}
+        parents = []
+        for block, _ in self.nodes:
+            shape, parent = self.noise.shapes, -1
+            for level in range(block.level + 1, len(shape.parts[block.part].levels)):
+                first, _ = shape.block_of(block.part, level, block.first)
+                place = places.get((block.part, level, first))
+                if place is not None and block.periods[0] in self.nodes[place][0].periods:
+                    parent = place
+                    break
+            parents.append(parent)
+        return tuple(parents)
+
+    def _forest(self, total: int) -> Forest:
+        variances = tuple(self.noise.variance(block.part, block.level, total) for block, _ in self.nodes)
+        return Forest(self._parents, variances)
+
+    def each(self, total: int) -> Floats:
+        return self._forest(total).estimates(_floats(self.nodes, total))[: len(self.periods)]
+
+    def variances(self, total: int, weights: Floats) -> Floats:
+        padded = np.zeros((len(self.nodes), len(weights)))
+        padded[: len(self.periods)] = weights.T
+        return self._forest(total).variance(padded)
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    """Weighted sums of one part, in the order of their charges.
+
+    Bound:  a sum has a period of its own and periods that were answered before, so there are as many sums as periods,
+            in a triangle without zeros on its diagonal. So the totals follow from the sums, and no other estimates are
+            without bias
+    """
+
+    sums: Sequence[Measurement]
+    noise: SeriesNoise
+
+    @cached_property
+    def periods(self) -> list[int]:
+        return [block.first for block, _ in self.sums]
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        places = {period: place for place, period in enumerate(self.periods)}
+        matrix = np.zeros((len(places), len(places)))
+        for row, (block, _) in enumerate(self.sums):
+            matrix[row, [places[period] for period in block.periods]] = block.weights
+        return np.asarray(np.linalg.inv(matrix), np.float64)
+
+    def each(self, total: int) -> Floats:
+        return np.asarray(self._inverse @ _floats(self.sums, total))
+
+    def variances(self, total: int, weights: Floats) -> Floats:
+        variance = self.noise.variance(self.sums[0][0].part, 0, total)
+        return np.asarray(variance * ((weights @ self._inverse) ** 2).sum(axis=1))
+
+
+def _floats(measured: Sequence[Measurement], total: int) -> Floats:
+    return np.array([list(map(float, values[total])) for _, values in measured], np.float64)
 
 
 def windows(periods: Sequence[int], length: float) -> Floats:

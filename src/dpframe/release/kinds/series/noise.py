@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from functools import cache
 
@@ -12,8 +13,10 @@ from dpframe.budget import Loss
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Question
+from dpframe.release.kinds.series.progress import Block
 from dpframe.release.kinds.series.shape import PARTS, SHORTEST_PART, Shape, Shapes, Shares, chosen_shape, mean_square
 from dpframe.release.kinds.series.unit_change import UnitChange
+from dpframe.release.kinds.series.weights import LONGEST, chosen_weights, errors
 from dpframe.release.pricing import (
     AddsNoise,
     DiscreteLaplace,
@@ -26,14 +29,23 @@ from dpframe.release.pricing import (
     RhoPrice,
 )
 from dpframe.theory.formulas.loss import calibration, gaussian_epsilon, gaussian_mu
+from dpframe.theory.formulas.sensitivity import Sensitivity
 
 MECHANISMS: Mapping[str, type[AddsNoise]] = {kind.label: kind for kind in (Gaussian, Laplace, DiscreteLaplace, NoNoise)}
 
-# The largest error of a running total, as a multiple of the smallest possible one, that is accepted for more exact
-# windows of a week. Over 365 periods a running total has the noise of 4.9 nights with Gaussian noise, and windows have
-# that of 2.6. With Laplace noise nothing is given up: windows would have 4.4 instead of 5.3, at 8.7 instead of 8.4.
+# The largest error of a running total in blocks, as a multiple of the smallest possible one, that is accepted for more
+# exact windows of a week. Over 365 periods a running total has the noise of 4.9 nights with Gaussian noise, and windows
+# have that of 2.6. With Laplace noise nothing is given up: windows would have 4.4 instead of 5.3, at 8.7 and not 8.4.
 # Nothing is given up either if a unit is counted in several periods, since that costs the running total enough.
 _SLACK = 1.115
+
+
+class ReadAgain(Enum):
+    """How often the rows of earlier periods are read again."""
+
+    NEVER = "never"  # only those of the period that is added are at hand
+    AT_ENDS = "at ends"  # when a block ends: where each reading has to find out whose periods are used up
+    EACH_NIGHT = "each night"
 
 
 @dataclass(frozen=True)
@@ -73,20 +85,21 @@ class SeriesNoise:
     def error(self, part: int, total: int) -> float:
         """Root mean square error of the running total within a part (units of the total's integer)."""
         shape = self.shapes.parts[part]
+        if shape.weights:
+            return math.sqrt(self.variance(part, 0, total)) * errors(shape.weights, shape.length)[-1]
         variances = [self.variance(part, level, total) for level in range(len(shape.levels))]
         return math.sqrt(mean_square(shape, variances)) if all(variances) else 0.0
 
-    def again(self, unit: UnitChange, blocks: Sequence[tuple[int, int, int]], price: Price) -> Loss:
+    def again(self, unit: UnitChange, blocks: Sequence[Block], price: Price) -> Loss:
         """The loss of measuring some blocks once more, in addition to the loss of the series.
 
-        Input:  unit: the change that the noise was bought for; blocks: part, level and number of periods of each; the
-                price of the series
-        Bound:  a block has at most as many of a unit's periods as it has periods. For Laplace noise the l1 / scale add
-                up; for Gaussian noise the l2² / σ² add up, at the δ of the price
+        Input:  unit: the change that the noise was bought for; blocks; the price of the series
+        Bound:  a block has at most as many of a unit's periods as it has periods, and these have its largest weights.
+                For Laplace noise the l1 / scale add up; for Gaussian noise the l2² / σ² add up, at the δ of the price
         """
         changes = [
-            (unit.over(total, size, min(unit.periods, size)), self.mechanisms[part][level][total])
-            for part, level, size in blocks
+            (_once(unit, total, block), self.mechanisms[block.part][block.level][total])
+            for block in blocks
             for total in range(len(unit.totals))
         ]
         changes = [(bound, mechanism) for bound, mechanism in changes if bound.l0]
@@ -100,18 +113,26 @@ class SeriesNoise:
         return Loss.charged(Fraction(gaussian_epsilon(price.delta, mu)) if mu else Fraction(0), price.delta)
 
 
+def _once(unit: UnitChange, total: int, block: Block) -> Sensitivity:
+    """The sensitivity of one block that is measured once more."""
+    if block.weights:
+        return unit.weighted(total, sorted(block.weights, reverse=True), nights=1)
+    return unit.over(total, len(block.periods), min(unit.periods, len(block.periods)))
+
+
 def planned_noise(
-    question: Question, unit: UnitChange, price: Price, horizon: int | None, *, alone: bool
+    question: Question, unit: UnitChange, price: Price, horizon: int | None, read_again: ReadAgain
 ) -> SeriesNoise:
     """The shapes and the noise with the smallest errors of the running totals at a price.
 
     Input:  the question of one period; the change of one unit; the price of the whole horizon; horizon (periods), None
-            for a series without an end; alone: whether only single periods can be measured
+            for a series without an end; read_again: how often the rows of earlier periods can be read
     Bound:  on each level a unit moves the blocks by at most `UnitChange.over`, in all its periods together. The levels
             share the price by parts that add up to 1, and the totals of a level share its part by their shares. For
             Laplace noise the ε of a level and total is l1 / scale, and these add up. For Gaussian noise all blocks of
             all levels and totals are one mechanism with μ² = Σ l2² / σ², in ρ with ρ = Σ l2² / 2σ². This also holds if
-            later questions depend on earlier answers. A block is measured once
+            later questions depend on earlier answers. A block is measured once. The weighted sums of all nights are one
+            level, which a unit moves by at most `UnitChange.weighted`
     Source: Dwork, Naor, Pitassi, Rothblum 2010, doi:10.1145/1806689.1806787, and Chan, Shi, Song 2011,
             doi:10.1145/2043621.2043626, for trees of periods; Dong, Roth, Su 2019, arXiv:1905.02383, corollary 2, and
             Bun, Steinke 2016, arXiv:1605.02065, lemma 1.7, for answers that follow one another
@@ -120,7 +141,7 @@ def planned_noise(
     lengths = [horizon] if horizon is not None else [SHORTEST_PART << part for part in range(PARTS)]
     candidates = []
     for kind in _kinds(price):
-        shapes = [_shape(length, kind, unit.periods, alone) for length in lengths]
+        shapes = [_shape(length, kind, unit.periods, read_again) for length in lengths]
         mechanisms = tuple(_mechanisms(question, unit, price, kind, *shape) for shape in shapes)
         candidates.append(SeriesNoise(Shapes(tuple(shape for shape, _ in shapes)), mechanisms))
     return min(candidates, key=lambda noise: _log_error(noise, len(unit.totals)))
@@ -145,10 +166,14 @@ def _kinds(price: Price) -> list[NoiseKind]:
 
 
 @cache
-def _shape(length: int, kind: NoiseKind, periods: int, alone: bool) -> tuple[Shape, Shares]:
+def _shape(length: int, kind: NoiseKind, periods: int, read_again: ReadAgain) -> tuple[Shape, Shares]:
     """The shape of one part of a series, and its levels' parts of the price."""
-    if alone:
+    if read_again is ReadAgain.NEVER:
         return Shape.of_degree(length, 2, 1), (Fraction(1),)
+    if read_again is ReadAgain.EACH_NIGHT and kind.normal and length <= LONGEST:
+        weights = chosen_weights(length, periods)
+        shape = Shape.weighted(length, weights) if len(weights) > 1 else Shape.of_degree(length, 2, 1)
+        return shape, (Fraction(1),)
 
     def relative(shape: Shape, shares: Shares) -> list[float]:
         """Numbers proportional to the variances of the levels' noise, for given parts of the price."""
@@ -169,7 +194,10 @@ def _mechanisms(
     ]
     total_share = sum(shares, Fraction(0)) or Fraction(1)
     places = [(level, total) for level in range(len(shape.sizes)) for total, share in enumerate(shares) if share]
-    bounds = [unit.over(total, shape.sizes[level]) for level, total in places]
+    bounds = [
+        unit.weighted(total, shape.weights) if shape.weights else unit.over(total, shape.sizes[level])
+        for level, total in places
+    ]
     parts = [levels[level] * shares[total] / total_share for level, total in places]
     by_place: dict[tuple[int, int], AddsNoise] = {}
     if not kind.normal:

@@ -1,8 +1,13 @@
 """The blocks that a series has measured so far, and those that the next period measures, from its lines in the ledger.
 
-A period is measured when it is added. A block of several periods is measured when its last period, or a later one, is
-added for the first time. The block then has those of its periods that were added by that time. So a missing period is
-part of no block. A late period is measured alone, and in the blocks that are not measured yet.
+Where a shape has weights, a period is measured when it is added, in a weighted sum with periods that were added before
+it, whatever their order in time. So a missing or a late period changes nothing. A period whose answer is not stored yet
+is in no sum but its own, so all totals follow from the stored sums. Places of periods are in the order of their
+charges, which never changes. So a period has each weight at most once, as `weighted_totals` needs.
+
+In other shapes a period is measured when it is added. A block of several periods is measured when its last period, or a
+later one, is added for the first time. The block then has those of its periods that were added by that time. So a
+missing period is part of no block. A late period is measured alone, and in the blocks that are not measured yet.
 """
 
 from __future__ import annotations
@@ -17,22 +22,31 @@ from dpframe.release.kinds.series.shape import Shapes
 
 @dataclass(frozen=True)
 class Block:
-    """Periods that are measured together. `first` is the first period of the block, even if it was never added."""
+    """Periods that are measured together. `first` is the first period of the block, even if it was never added.
+
+    For a weighted sum it is the period with which the sum was measured. `weights` are those of `periods`, () for ones.
+    """
 
     part: int
     level: int
     first: int
     periods: tuple[int, ...]
+    weights: tuple[int, ...] = ()
+
+    def weight(self, period: int) -> int:
+        """The weight of one of the periods."""
+        return self.weights[self.periods.index(period)] if self.weights else 1
 
     def to_json(self) -> list[Any]:
         """The stored form of the block, with periods as ranges."""
-        return [self.part, self.level, self.first, ranges(self.periods)]
+        weights = [list(self.weights)] if self.weights else []
+        return [self.part, self.level, self.first, ranges(self.periods), *weights]
 
     @classmethod
     def from_json(cls, fields: Sequence[Any]) -> Block:
         """The block from its stored form."""
-        part, level, first, periods = fields
-        return cls(part, level, first, tuple(spread(periods)))
+        part, level, first, periods, *weights = fields
+        return cls(part, level, first, tuple(spread(periods)), *map(tuple, weights))
 
 
 def ranges(periods: Iterable[int]) -> list[list[int]]:
@@ -99,6 +113,8 @@ class Progress:
         if period in self.blocks:
             return self.blocks[period]
         part, last = shapes.part_of(period), max(self.added, default=-1)
+        if shapes.parts[part].weights:
+            return (self._weighted(part, period, shapes),)
         blocks = [Block(part, 0, period, (period,))]
         added = self.added | {period}
         for of, level, first, end in shapes.closing(last, period):
@@ -106,6 +122,13 @@ class Progress:
             if inside:
                 blocks.append(Block(of, level, first, inside))
         return tuple(blocks)
+
+    def _weighted(self, part: int, period: int, shapes: Shapes) -> Block:
+        """The weighted sum that a period measures: of itself, and of answered periods of its part by their places."""
+        before = [past for past in self.blocks if shapes.part_of(past) == part]
+        pairs = zip([period, *reversed(before)], shapes.parts[part].weights, strict=False)
+        weights = {past: weight for past, weight in pairs if past == period or past in self.answered}
+        return Block(part, 0, period, tuple(sorted(weights)), tuple(weights[past] for past in sorted(weights)))
 
 
 class Overtaken(Exception):  # noqa: N818  - not an error: the caller reads the progress again and retries

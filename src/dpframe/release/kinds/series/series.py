@@ -89,11 +89,10 @@ class _Night:
     def place(self, progress: Progress, blocks: tuple[Block, ...], terms: Terms) -> Place:
         """The place of the period in its series for the charge, with the blocks that it measures."""
         settings, noise = self.opening.settings, self.opening.noise
-        sizes = [(block.part, block.level, len(block.periods)) for block in blocks]
         asked = asked_as(self.question) if settings.enforce else ""
 
         def cost() -> Loss:
-            return noise.again(self.bought, sizes, settings.price(terms))
+            return noise.again(self.bought, blocks, settings.price(terms))
 
         return Place(self.opening.entry.number, progress.line, self.number, blocks, cost, asked)
 

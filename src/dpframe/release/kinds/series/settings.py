@@ -12,7 +12,7 @@ from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Question, beyond_words, derivation, unit_words
 from dpframe.plan.steps import check_limit, source_of
 from dpframe.release.kinds.series.calendar import Calendar
-from dpframe.release.kinds.series.noise import SeriesNoise, planned_noise
+from dpframe.release.kinds.series.noise import ReadAgain, SeriesNoise, planned_noise
 from dpframe.release.kinds.series.questions import described_question
 from dpframe.release.kinds.series.shape import LONGEST
 from dpframe.release.kinds.series.unit_change import TotalChange, UnitChange, limits_typed
@@ -107,7 +107,8 @@ def kept(
     Errors: those of `planned_noise`
     """
     price, change = settings.price(budget.terms), UnitChange.of(question, settings.periods)
-    noise = planned_noise(question, change, price, settings.horizon, alone=alone)
+    often = ReadAgain.NEVER if alone else ReadAgain.AT_ENDS if settings.enforce else ReadAgain.EACH_NIGHT
+    noise = planned_noise(question, change, price, settings.horizon, often)
     cost = price.loss(delta=noise.normal)
     calendar = Calendar.read(settings.every, start)
     words = promise(settings, question, cost, noise, calendar, alone=alone)
@@ -148,7 +149,8 @@ def bought(record: Fields, settings: Settings, question: Question, terms: Terms,
         totals = tuple(map(TotalChange.from_json, record["totals"]))
         return UnitChange(totals, settings.periods, question.table.relation)
     change = UnitChange.of(question, settings.periods)
-    noise = planned_noise(question, change, settings.price(terms), settings.horizon, alone=alone)
+    often = ReadAgain.NEVER if alone else ReadAgain.AT_ENDS
+    noise = planned_noise(question, change, settings.price(terms), settings.horizon, often)
     needed = {"outputs": _outputs(question), **noise.to_json()}
     if any(record[part] != needed[part] for part in needed):
         raise ReleaseMismatch(
@@ -175,11 +177,16 @@ def promise(
         "A period that is added again gives the stored answer. One whose answer was lost is measured again only with "
         "on_pending='retry', and what that costs is charged beside.",
     ]
-    sizes = noise.shapes.parts[0].sizes
+    sizes, weights = noise.shapes.parts[0].sizes, noise.shapes.parts[0].weights
     if alone:
         words.append(
             "Only single periods are measured, since the rows of earlier periods are not at hand: a running total adds "
             "up the noise of all of them. With on= or a function of the period, blocks of periods are measured too."
+        )
+    elif weights:
+        words.append(
+            f"Measured are weighted sums, each of a period and of up to {len(weights) - 1} that were added before it, "
+            "whose rows are read again. Each sum has fresh noise."
         )
     elif len(sizes) > 1:
         words.append(f"Measured are single periods, and blocks of up to {', '.join(map(str, sizes[1:]))} periods.")
@@ -209,15 +216,19 @@ def _statement(
     name: str, question: Question, noise: SeriesNoise, budget: Budget, cost: Loss, words: list[str]
 ) -> FieldDict:
     """The privacy statement of a series."""
+    shape = noise.shapes.parts[0]
+    own, *earlier = shape.weights or (1,)  # the scale is that of a sum in which the own period has the weight 1
+    sums = [f"weighted sums of up to {len(earlier) + 1}"] if shape.weights else []
+    parts = sums or [f"blocks of up to {size}" for size in shape.sizes]
     rows = [
         {
-            "column": f"{', '.join(allotment.names)}, blocks of up to {size}",
+            "column": f"{', '.join(allotment.names)}, {measured}",
             "aggregate": str(allotment.total.kind),
             "mechanism": mechanism.label,
-            "scale": mechanism.scale * float(allotment.total.unit),
+            "scale": mechanism.scale * float(allotment.total.unit) / own,
             "threshold": None,
         }
-        for size, level in zip(noise.shapes.parts[0].sizes, noise.mechanisms[0], strict=True)
+        for measured, level in zip(parts, noise.mechanisms[0], strict=True)
         for allotment, mechanism in zip(question.allotments, level, strict=True)
     ]
     account = {

@@ -42,7 +42,8 @@ class Shape:
     """Levels of blocks over the periods 0, 1, … below `length`: each level is a list of the blocks' sizes, in periods.
 
     The first level is single periods. The last size of a level repeats. Blocks of one level are disjoint, and each is
-    made of whole blocks of the level below.
+    made of whole blocks of the level below. With `weights` there are no blocks: each period, when it is added, is
+    measured in a weighted sum with those that were added before it, by lag; see `weights`.
 
     >>> Shape(10, ((1,), (4, 3, 2, 1))).blocks(1)
     [(0, 4), (4, 7), (7, 9), (9, 10)]
@@ -50,6 +51,12 @@ class Shape:
 
     length: int
     levels: tuple[tuple[int, ...], ...]
+    weights: tuple[int, ...] = ()
+
+    @classmethod
+    def weighted(cls, length: int, weights: tuple[int, ...]) -> Shape:
+        """A shape of weighted sums."""
+        return cls(length, ((1,),), weights)
 
     @classmethod
     def of_degree(cls, length: int, children: int, levels: int) -> Shape:
@@ -70,11 +77,13 @@ class Shape:
     @classmethod
     def from_json(cls, fields: Any) -> Shape:
         """The shape from its stored form."""
-        return cls(fields["length"], tuple(tuple(level) for level in fields["levels"]))
+        levels = tuple(tuple(level) for level in fields["levels"])
+        return cls(fields["length"], levels, tuple(fields.get("weights", ())))
 
     def to_json(self) -> dict[str, Any]:
         """The stored form of the shape."""
-        return {"length": self.length, "levels": [list(level) for level in self.levels]}
+        weights = {"weights": list(self.weights)} if self.weights else {}
+        return {"length": self.length, "levels": [list(level) for level in self.levels], **weights}
 
     @property
     def sizes(self) -> list[int]:

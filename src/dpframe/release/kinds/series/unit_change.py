@@ -10,7 +10,7 @@ from dpframe.errors import ReleaseMismatch
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Allotment, Question, number
 from dpframe.plan.steps import exchanged
-from dpframe.theory.formulas.sensitivity import Relation, Sensitivity, period_totals
+from dpframe.theory.formulas.sensitivity import Relation, Sensitivity, period_totals, weighted_totals
 
 _NUMBERS = ("l0", "exact_l1", "l2_squared", "exact_linf")
 
@@ -21,12 +21,14 @@ class TotalChange:
 
     `names` are the columns that the total is released as, and `unit` is the value of one of its integer (column unit).
     `one` is the sensitivity if a unit joins or leaves. `swing` is the largest difference between two units' entries.
+    `lower` is the smallest entry, so that `lower + swing` is the largest; None if an earlier version did not store it.
     """
 
     names: tuple[str, ...]
     unit: Fraction
     one: Sensitivity
     swing: Fraction
+    lower: Fraction | None = None
 
     @classmethod
     def of(cls, allotment: Allotment, joining: Allotment) -> TotalChange:
@@ -35,19 +37,32 @@ class TotalChange:
         one = total.sensitivity.scaled(total.unit / unit)
         lower, upper = min(total.grid.lower, 0), max(total.grid.upper, 0)  # a unit without rows adds 0
         largest = max(-lower, upper)
-        swing = one.exact_linf * (upper - lower) / largest if largest else Fraction(0)
-        return cls(allotment.names, unit, one, swing)
+        size = one.exact_linf / largest if largest else Fraction(0)
+        return cls(allotment.names, unit, one, size * (upper - lower), size * lower)
 
     @classmethod
     def from_json(cls, fields: Fields) -> TotalChange:
         """The change from its stored form."""
         one = Sensitivity(fields["l0"], *(Fraction(fields[name]) for name in _NUMBERS[1:]))
-        return cls(tuple(fields["names"]), Fraction(fields["unit"]), one, Fraction(fields["swing"]))
+        lower = Fraction(fields["lower"]) if "lower" in fields else None
+        return cls(tuple(fields["names"]), Fraction(fields["unit"]), one, Fraction(fields["swing"]), lower)
+
+    def has_inside(self, other: TotalChange, *, alike: bool) -> bool:
+        """Whether all entries of another change are between the ends of this one.
+
+        Neither has larger entries. Input: alike: whether the bounds are the same, which decides if no end was stored
+        """
+        if self.swing == 2 * self.one.exact_linf:
+            return True
+        if self.lower is None or other.lower is None:
+            return alike
+        return self.lower <= other.lower and other.lower + other.swing <= self.lower + self.swing
 
     def to_json(self) -> FieldDict:
         """The stored form of the change. Fractions are texts."""
         one = {"l0": self.one.l0, **{name: str(getattr(self.one, name)) for name in _NUMBERS[1:]}}
-        return {"names": list(self.names), "unit": str(self.unit), **one, "swing": str(self.swing)}
+        ends = {"swing": str(self.swing), **({} if self.lower is None else {"lower": str(self.lower)})}
+        return {"names": list(self.names), "unit": str(self.unit), **one, **ends}
 
 
 @dataclass(frozen=True)
@@ -77,6 +92,11 @@ class UnitChange:
         often, change = self.periods if periods is None else periods, self.totals[total]
         return period_totals(change.one, change.swing, periods=often, size=size, relation=self.relation)
 
+    def weighted(self, total: int, weights: Sequence[int], nights: int | None = None) -> Sensitivity:
+        """The sensitivity of weighted sums of a total, of one night or of all; see `weighted_totals`."""
+        one, swing = self.totals[total].one, self.totals[total].swing
+        return weighted_totals(one, swing, weights=weights, periods=self.periods, relation=self.relation, nights=nights)
+
     def hold(self, question: Question, label: str, had: Sequence[str]) -> None:
         """Refuse a question of a period that one unit may change by more than the noise of the series was bought for.
 
@@ -85,11 +105,14 @@ class UnitChange:
         Neighbours: histories that differ in all rows of one unit, in at most `periods` periods, which are present or
                     absent ("add-remove") or exchanged for another unit's ("replace")
         Bound:      a period of an accepted question has the same totals in the same units, and a unit moves each of
-                    them by a vector whose l0, l1 and largest entry are at most those of `self`. So every block has at
-                    most the sensitivity `self.over`, for which its noise was calibrated, whatever the question of each
-                    of its periods is. This holds for every answer before it, so the losses of the blocks add up to at
-                    most the price if each question is chosen because of the answers so far
-        Why:        `over` is a sum over periods of bounds of one period (`period_totals`), and grows in each of them.
+                    them by a vector whose l0, l1 and largest entry are at most those of `self`. Where units are
+                    exchanged, all entries are also between the same two ends. Else one period could have a large
+                    entry of one unit, another period a small one of the other unit, and a block their difference. So
+                    every block has at most the sensitivity `self.over`, and the sums of all nights together have at
+                    most `self.weighted`, for which their noise was calibrated, whatever the question of each of their
+                    periods is at each reading. This holds for every answer before it, so the losses add up to at most
+                    the price if each question is chosen because of the answers so far
+        Why:        `over` is a sum over periods of bounds of one period (`period_totals`, `weighted_totals`) and grows.
                     Noise is added to integers, so it is worth as much as one unit of the integer: a total on another
                     grid would have another noise, and no exact sum with the other periods of its block
         Source:     Dwork, Rothblum, Vadhan 2010, doi:10.1109/FOCS.2010.12, for Laplace noise; Smith, Thakurta 2022,
@@ -98,10 +121,11 @@ class UnitChange:
         Errors:     ReleaseMismatch, before anything is read or charged
         """
         now = UnitChange.of(question, self.periods)
-        problem = self._problem(now)
+        has = limits_typed(question)
+        clips = [{line for line in lines if line.startswith("clip(")} for lines in (had, has)]
+        problem = self._problem(now, alike=clips[0] == clips[1])
         if not problem:
             return
-        has = limits_typed(question)
         before, after = ([line for line in one if line not in other] for one, other in ((had, has), (has, had)))
         line = f"Type {', '.join(before)}, or" if before else "Give it the type and limits of the first period, or"
         words = f" The series began with {', '.join(before)}, and this is {', '.join(after)}." if before else ""
@@ -110,8 +134,11 @@ class UnitChange:
             f"{line} open another series for this question. Nothing was spent."
         )
 
-    def _problem(self, now: UnitChange) -> str:
-        """The difference for which another question is refused, in words; empty if there is none."""
+    def _problem(self, now: UnitChange, *, alike: bool) -> str:
+        """The difference for which another question is refused, in words; empty if there is none.
+
+        Input:  alike: whether the bounds of columns are those of the first period
+        """
         if [total.names for total in self.totals] != [total.names for total in now.totals] or (
             self.relation != now.relation
         ):
@@ -129,6 +156,8 @@ class UnitChange:
             ]
             if larger:
                 return f"one unit may change {name} by more: {'; '.join(larger)}"
+            if self.relation == "replace" and not bought.has_inside(total, alike=alike):
+                return f"{name} of one unit may be on the other side of 0"
         return ""
 
 

@@ -8,7 +8,6 @@ from dpframe.theory.formulas.sensitivity.grouped import (
     key_weights,
     merged,
     node_limits,
-    period_totals,
     row_counts,
     row_places,
     row_sums,
@@ -20,6 +19,11 @@ from dpframe.theory.formulas.sensitivity.one_signed import (
     SharedNoise,
     best_shared_noise,
     shared_noise_square,
+)
+from dpframe.theory.formulas.sensitivity.periods import (
+    period_totals,
+    weighted_square,
+    weighted_totals,
 )
 from dpframe.theory.formulas.sensitivity.sum_and_count import (
     joint_l1,
@@ -58,4 +62,6 @@ __all__ = [
     "tight_l1",
     "tight_l2",
     "unit_counts",
+    "weighted_square",
+    "weighted_totals",
 ]
