@@ -20,7 +20,7 @@ from dpframe.engine.marginals import (
     validate_marginals,
 )
 from dpframe.engine.native import adopt, content, public, values_of
-from dpframe.engine.origins import check_unchanged, content_hash, origin_of, read_origin
+from dpframe.engine.origins import content_hash, origin_of, read_origin
 from dpframe.engine.parts import set_most
 from dpframe.engine.stages import most_per_key
 from dpframe.engine.support import check_supported, queries, work_in_words
@@ -33,6 +33,7 @@ from dpframe.engine.tables import (
     polars_dtype,
 )
 from dpframe.engine.totals import Totals, sealed, totals, validate
+from dpframe.engine.unchanged import check_files, check_unchanged
 
 __all__ = [
     "EXPONENTS",
@@ -45,6 +46,7 @@ __all__ = [
     "Totals",
     "adopt",
     "as_kind",
+    "check_files",
     "check_supported",
     "check_unchanged",
     "content",

@@ -10,12 +10,15 @@ import datetime as dt
 import hashlib
 import io
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from dpframe.engine.backends import backend_taking
 from dpframe.engine.forks import check_connection, check_process, check_threads
+from dpframe.engine.origins import versions
 from dpframe.engine.tables import Data
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.plan import Bounds, Kind, check_names, kind
@@ -52,7 +55,12 @@ def adopt(frame: object) -> Data:
             f"relations, Ibis tables, Spark and Dask DataFrames, not {kind_of(frame)}{_package(frame)}."
         )
     check_threads(data)
-    return data
+    if data.stated is not None:
+        types: Mapping[str, str] | None = None
+        with suppress(Exception):  # a database that cannot be asked, to which only the query itself can tell
+            types = data.stated()
+        data = replace(data, stated=None) if types is None else replace(data, types=types)
+    return replace(data, versions=versions(data.watched)) if data.watched else data
 
 
 def _package(frame: object) -> str:

@@ -13,8 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.errors import EngineError, InvalidArgument, kind_of
-from dpframe.plan.steps import Step, sources_of
+from dpframe.errors import InvalidArgument, kind_of
 from dpframe.usage import door
 
 _DATASET = re.compile(r"^\s*PythonDataset SCAN", re.MULTILINE)
@@ -166,22 +165,6 @@ def _version(path: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def check_unchanged(step: Step) -> None:
-    """Refuse tables of files that were written since they were protected.
-
-    A release may read its rows several times: limits, bounds and keys first, and totals then; a series reads those of
-    several periods. Each reading is paid for and private by itself, but they would be about different rows. When files
-    are written does not depend on a row.
-
-    Errors: EngineError
-    """
-    if any(versions(source.data.files) != source.data.versions for source in sources_of(step)):
-        raise EngineError(
-            "The files of this table were written after dp.protect(...), and parts of an answer would be about "
-            "different rows. Protect the table again, as in dp.protect(pl.scan_parquet('visits.parquet'), ...)."
-        )
 
 
 def files_of(frame: pl.LazyFrame) -> list[Path]:

@@ -133,6 +133,10 @@ class Data:
       a column that it does not list is scanned under its own name;
     - `files` are the files that the table scans, where they are known, and `versions` what `origins.versions` said of
       them when the table was taken in;
+    - `stated()` gives the types of the columns as the engine states them now, each as a text; no row is read. `types`
+      is what it gave when the table was taken in. It is None for a table whose types cannot change afterwards, or
+      whose engine cannot be asked;
+    - `watched` are files of which only their versions matter, on engines where a table is not named after its files;
     - `own_types` are the user's types of columns where the plan's types say less, without categories;
     - `height` is the number of rows of a table of Polars, pandas or PyArrow in memory, which is not public; None for
       other tables.
@@ -147,6 +151,9 @@ class Data:
     files: tuple[Path, ...] = field(default=(), repr=False)
     versions: tuple[object, ...] = field(default=(), repr=False)
     own_types: Fields = field(default_factory=dict, repr=False)
+    stated: Callable[[], Mapping[str, str]] | None = field(default=None, repr=False)
+    types: Mapping[str, str] = field(default_factory=dict, repr=False)
+    watched: tuple[Path, ...] = field(default=(), repr=False)
     height: int | None = field(default=None, repr=False)
 
     def called(self, name: str) -> str:

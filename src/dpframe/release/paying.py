@@ -210,7 +210,7 @@ def recorded(
 ) -> T:
     """Read the rows of questions and draw noise for a charge. An error is recorded with the charge, and raised again.
 
-    Files that were written meanwhile are an error too, see `engine.check_unchanged`, which is also called before the
+    Files that were written meanwhile are an error too, see `engine.check_files`, which is also called before the
     charge. It is raised whether the rows were read or not: else its words would tell that no cell failed.
 
     The user's own steps before `protect` (a strict cast, a query) may raise on a cell, and running out of memory may
@@ -231,7 +231,7 @@ def recorded(
         problem = error
     try:
         for question in questions:
-            engine.check_unchanged(question.step)
+            engine.check_files(question.step)
     except EngineError as error:
         problem = error
     if problem is None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import dask.dataframe as dd
@@ -32,7 +33,7 @@ class _Dask(PolarsBackend):
         def scan(names: Sequence[str], *, empty: bool = False) -> Any:
             return types.scan(names, empty=True) if empty else table[list(names)]
 
-        return Data("pandas", types.schema, scan, engine="dask")
+        return Data("pandas", types.schema, scan, engine="dask", watched=_local_files(table))
 
     def try_threads(self, data: Data) -> None:
         """A task of Dask's: an empty table is one of Polars. Only the main thread gets Dask's pool of threads."""
@@ -47,6 +48,13 @@ class _Dask(PolarsBackend):
         data = arrow.from_pandas(table.compute())
         assert data is not None
         return data.scan([name for name, _ in data.schema]).collect()
+
+
+def _local_files(table: Any) -> tuple[Path, ...]:
+    """The Parquet files of this machine that a table is read from; Dask has their columns from its first look."""
+    parts = [getattr(step, "_dataset_info", None) for step in table.expr.walk()]
+    files = [file for part in parts if part for file in part["ds"].files]
+    return tuple(path for path in map(Path, files) if path.is_file())
 
 
 BACKEND = _Dask()

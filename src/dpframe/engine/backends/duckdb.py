@@ -83,7 +83,12 @@ class _DuckDB(TextSqlBackend):
             columns = [SQLExpression(_held(name, types[name])).alias(names[name]) for name in selection]
             return table.select(*(columns or [SQLExpression("1").alias("s")]))
 
-        return Data("pandas", schema_of(self, {name: types[name] for name in names}), scan, True, self.name, names)
+        def stated() -> dict[str, str]:
+            now = table.query("_dpframe_now", "SELECT * FROM _dpframe_now LIMIT 0")
+            return {name: str(dtype) for name, dtype in zip(now.columns, now.types, strict=True)}
+
+        schema = schema_of(self, {name: types[name] for name in names})
+        return Data("pandas", schema, scan, True, self.name, names, stated=stated)
 
     def fetch(self, table: DuckDBPyRelation) -> pl.DataFrame:
         return _read(table)

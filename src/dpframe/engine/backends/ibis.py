@@ -46,7 +46,7 @@ class _Ibis(SqlBackend):
             }
             return source.select(**(columns or {"s": ibis.literal(1)}))
 
-        return Data("pandas", schema, scan, True, self.name, names)
+        return Data("pandas", schema, scan, True, self.name, names, stated=lambda: dialect.stated(table))
 
     def fetch(self, table: ibis.Table) -> pl.DataFrame:
         return fetched(table)

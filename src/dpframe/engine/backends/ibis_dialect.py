@@ -11,6 +11,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
+from typing import Any
 from uuid import uuid4
 
 import ibis
@@ -93,6 +94,25 @@ class Dialect:
     def types(self, table: ibis.Table) -> dict[str, DType]:
         """The types of the columns as narwhals has them; Unknown where narwhals has no such type."""
         return {name: _type_of(name, dtype) for name, dtype in table.schema().items()}
+
+    def stated(self, table: ibis.Table) -> dict[str, str]:
+        """The types of the columns that the user's steps begin with, as the database states them. No row is read."""
+        sources = table.op().find((ops.DatabaseTable, ops.SQLQueryResult))
+        return {
+            name if len(sources) == 1 else f"{name} of {source.name}": dtype
+            for source in sources
+            for name, dtype in self.types_of(database_of(table), source).items()
+        }
+
+    def types_of(self, backend: Any, source: ops.DatabaseTable | ops.SQLQueryResult) -> dict[str, str]:
+        """The types of the columns of a table, a view or a query, as the database states them now."""
+        if isinstance(source, ops.SQLQueryResult):
+            schema = backend.sql(source.query).schema()
+        else:
+            schema = backend.get_schema(
+                source.name, catalog=source.namespace.catalog, database=source.namespace.database
+            )
+        return {name: str(dtype) for name, dtype in schema.items()}
 
     def held(self, value: ibis.Value, dtype: DType) -> ibis.Value:
         """A column of the user's in the form in which dpframe holds it: a time as its ticks, a text as text."""

@@ -9,7 +9,9 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import narwhals as nw
 import polars as pl
@@ -83,7 +85,9 @@ class _Spark(TextSqlBackend):
             rows = rows.select(*(functions.expr(expression).alias(name) for name, expression in ours)) if ours else rows
             return _without_rows(rows) if empty else rows
 
-        return Data("pandas", schema_of(self, {name: dtypes[name] for name in names}), scan, True, self.name, names)
+        schema = schema_of(self, {name: dtypes[name] for name in names})
+        stated = None if _is_here(table) else lambda: dict(table.select("*").dtypes)
+        return Data("pandas", schema, scan, True, self.name, names, stated=stated, watched=_local_files(table))
 
     def reached(self, table: Callable[[], Any]) -> Reached:
         """Java, by the pipe that ends it together with the process that started it; Spark Connect has none."""
@@ -292,6 +296,19 @@ def _check_settings(session: Any) -> None:
                 f"Spark: this session has another value of {name}, with which questions by group have no columns for "
                 f"their groups: spark.conf.set({name!r}, {needed!r})."
             )
+
+
+def _is_here(table: Any) -> bool:
+    """Whether a plan has the types of its tables, and not their names alone, as on the server of Spark Connect."""
+    return "connect" not in type(table).__module__
+
+
+def _local_files(table: Any) -> tuple[Path, ...]:
+    """The files of this machine that a table is read from. Spark lists files once, and fails where one was replaced."""
+    if not _is_here(table):
+        return ()
+    addresses = [urlsplit(address) for address in table.inputFiles()]
+    return tuple(Path(unquote(address.path)) for address in addresses if address.scheme in ("", "file"))
 
 
 def _quoted(name: str) -> str:

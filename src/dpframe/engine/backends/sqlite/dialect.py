@@ -114,6 +114,17 @@ class _SqliteDialect(CompiledDialect):
                 held[name] = nw.Datetime("us")
         return held
 
+    def types_of(self, backend: Any, source: ops.DatabaseTable | ops.SQLQueryResult) -> dict[str, str]:
+        """The declared types. Without one, Ibis would read the first row; and a query's columns have none."""
+        if isinstance(source, ops.SQLQueryResult):
+            return {}
+        place = (source.name, source.namespace.database)
+        info = f"pragma_table_xinfo({', '.join(text_literal(name) for name in place if name)})"
+        found = fetch_rows(backend.con, f"SELECT name, CASE type WHEN '' THEN 'of no type' ELSE type END FROM {info}")
+        if not found:
+            raise LookupError(source.name)
+        return {str(name): str(dtype) for name, dtype in found}
+
     def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """Columns of types that SQLite only has by name.
 

@@ -1,0 +1,177 @@
+"""A table that is another at the release than at `dp.protect` is refused before the charge, on every engine."""
+
+from __future__ import annotations
+
+import gc
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.errors import EngineError, SchemaError
+
+ROWS = pl.DataFrame({"user": [*range(40)], "x": [1] * 40, "city": ["bonn", "ulm"] * 20})
+TEXTS = ROWS.with_columns(pl.col("x").cast(pl.String))
+CHANGES = {
+    "type": ("ALTER TABLE {t} ALTER COLUMN x TYPE {text}", "Column 'x' was .* at dp.protect.*, and is .* now"),
+    "wider": ("ALTER TABLE {t} ALTER COLUMN x TYPE DOUBLE PRECISION", "Column 'x' was .*, and is .* now"),
+    "unit": ('ALTER TABLE {t} ALTER COLUMN "user" TYPE {text}', "Column 'user' was .*, and is .* now"),
+    "gone": ("ALTER TABLE {t} DROP COLUMN x", "Column 'x' was there .* gone or renamed"),
+    "renamed": ("ALTER TABLE {t} RENAME COLUMN x TO y", "Column 'x' was there .* gone or renamed"),
+    "dropped": ("DROP TABLE {t}", "cannot say its columns any more"),
+}
+
+
+def asked(table, budget):
+    frame = dp.protect(table, unit="user", budget=budget)
+    grouped = frame.group_by("city", keys=["bonn", "ulm"], max_groups=1, max_rows_per_group=1)
+    return grouped.agg(s=dp.sum("x", bounds=(0, 5)), m=dp.median("x", bounds=(0, 5)))
+
+
+def refused(table, change, message, kind=SchemaError):
+    budget = dp.Budget(epsilon=10.0)
+    query = asked(table, budget)
+    change()
+    with pytest.raises(kind, match=message):
+        query.release(epsilon=1.0)
+    assert budget.spent.epsilon == 0.0
+    assert not budget.history()
+
+
+def duckdb_table(through):
+    duckdb = pytest.importorskip("duckdb")
+    if through == "ibis":
+        backend = pytest.importorskip("ibis").duckdb.connect()
+        return backend.con, backend.table
+    connection = duckdb.connect()
+    return connection, connection.table
+
+
+def fill(connection, name="t"):
+    connection.register("brought", ROWS.to_arrow())
+    connection.execute(f"CREATE TABLE {name} AS SELECT * FROM brought")
+
+
+@pytest.mark.parametrize("through", ["itself", "ibis"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_table_of_duckdb_with_other_columns_is_refused(through, change):
+    connection, table = duckdb_table(through)
+    fill(connection)
+    sql, message = CHANGES[change]
+    refused(table("t"), lambda: connection.execute(sql.format(t="t", text="VARCHAR")), message)
+
+
+@pytest.mark.parametrize("through", ["itself", "ibis"])
+def test_a_view_of_duckdb_that_was_replaced_is_refused(through):
+    connection, table = duckdb_table(through)
+    fill(connection)
+    connection.execute("CREATE VIEW v AS SELECT * FROM t")
+    other = "CREATE OR REPLACE VIEW v AS SELECT \"user\", 'a' AS x, city FROM t"
+    refused(table("v"), lambda: connection.execute(other), "Column 'x' was BIGINT .* VARCHAR now")
+
+
+def test_more_columns_and_another_order_are_no_change():
+    connection, table = duckdb_table("itself")
+    fill(connection)
+    budget = dp.Budget(epsilon=1.0)
+    query = asked(table("t"), budget)
+    connection.execute('CREATE OR REPLACE TABLE t AS SELECT city, 1 AS z, x, "user" FROM t')
+    query.release(epsilon=1.0)
+    assert budget.spent.epsilon == 1.0
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_table_of_postgres_with_other_columns_is_refused(change, in_postgres, stored_in_postgres):
+    table = stored_in_postgres(ROWS)
+    sql, message = CHANGES[change]
+    refused(table, lambda: in_postgres.raw_sql(sql.format(t=table.get_name(), text="text")).close(), message)
+
+
+def test_steps_of_ibis_before_protect_are_checked_by_the_table_that_they_begin_with(in_postgres, stored_in_postgres):
+    table = stored_in_postgres(ROWS)
+    sql, message = CHANGES["wider"]
+    steps = table.filter(table.x > 0).mutate(x=table.x + 1)
+    refused(steps, lambda: in_postgres.raw_sql(sql.format(t=table.get_name(), text="text")).close(), message)
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("DROP TABLE t; CREATE TABLE t (user INTEGER, x TEXT, city TEXT)", "Column 'x' was INTEGER .* TEXT now"),
+        ("ALTER TABLE t RENAME COLUMN x TO y", "Column 'x' was there .* gone or renamed"),
+        ("DROP TABLE t", "cannot say its columns any more"),
+    ],
+)
+def test_a_table_of_sqlite_with_other_columns_is_refused(sql, message):
+    pytest.importorskip("ibis.backends.sqlite")
+    backend = pytest.importorskip("ibis").sqlite.connect()
+    backend.con.executescript("CREATE TABLE t (user INTEGER, x INTEGER, city TEXT)")
+    backend.con.executemany("INSERT INTO t VALUES (?, ?, ?)", ROWS.rows())
+    refused(backend.table("t"), lambda: backend.con.executescript(sql), message)
+
+
+def test_the_types_of_a_view_of_sqlite_are_asked_of_no_row():
+    """Ibis reads the first row of a column that has no declared type."""
+    pytest.importorskip("ibis.backends.sqlite")
+    backend = pytest.importorskip("ibis").sqlite.connect()
+    backend.con.executescript("CREATE TABLE t (user INTEGER, x INTEGER, city TEXT)")
+    backend.con.executemany("INSERT INTO t VALUES (?, ?, ?)", ROWS.rows())
+    backend.con.executescript("CREATE VIEW v AS SELECT user, x + 0 AS x, city FROM t")
+    budget = dp.Budget(epsilon=10.0)
+    query = asked(backend.table("v"), budget)
+    backend.con.execute("UPDATE t SET x = 'text' WHERE user = 0")
+    query.release(epsilon=1.0)
+    assert budget.spent.epsilon == 1.0
+
+
+def test_a_table_of_datafusion_with_other_columns_is_refused():
+    datafusion, ibis = pytest.importorskip("datafusion"), pytest.importorskip("ibis")
+    context = datafusion.SessionContext()
+    context.register_record_batches("t", [ROWS.to_arrow().to_batches()])
+
+    def change():
+        context.deregister_table("t")
+        context.register_record_batches("t", [TEXTS.to_arrow().to_batches()])
+
+    refused(ibis.datafusion.connect(context).table("t"), change, "Column 'x' was int64 .* string now")
+
+
+@pytest.mark.parametrize("other", [TEXTS, pytest.param(ROWS.drop("x"), marks=pytest.mark.long), ROWS])
+@pytest.mark.parametrize("reader", ["polars", "dask", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
+def test_files_that_were_replaced_are_refused(reader, other, tmp_path, request):
+    file = tmp_path / "a file.parquet"
+    ROWS.write_parquet(file)
+    if reader == "spark":
+        table = request.getfixturevalue("spark_session").read.parquet(str(file))
+    elif reader == "dask":
+        request.getfixturevalue("dask_here")
+        table = pytest.importorskip("dask.dataframe").read_parquet(file)
+    else:
+        table = pl.scan_parquet(file)
+
+    def change():
+        gc.collect()  # a reader may hold the file
+        file.unlink()
+        other.vstack(other).write_parquet(file)
+
+    refused(table, change, "files of this table were written after", EngineError)
+
+
+def test_files_of_duckdb_may_have_other_rows_but_no_other_types(tmp_path):
+    connection, _ = duckdb_table("itself")
+    file = tmp_path / "t.parquet"
+    ROWS.write_parquet(file)
+    refused(connection.read_parquet(str(file)), lambda: TEXTS.write_parquet(file), "Column 'x' was BIGINT .* VARCHAR")
+
+
+def test_tables_in_memory_are_those_of_protect():
+    """What is done to the user's frame afterwards does not reach a protected table's columns."""
+    for table in (ROWS.clone(), ROWS.to_pandas()):
+        budget = dp.Budget(epsilon=10.0)
+        query = asked(table, budget)
+        if isinstance(table, pl.DataFrame):
+            table.drop_in_place("x")
+        else:
+            del table["x"]
+        query.release(epsilon=1.0)
+        assert budget.spent.epsilon == 1.0
