@@ -185,3 +185,78 @@ def test_no_certificate_of_fixed_noise_is_proved():
         check = dpframe_check.Check(one)
         assert check.verdict == "REFUSED"
         assert "does not follow: it was made in a test" in check.text
+
+
+PEOPLE = pl.DataFrame(
+    {"user": [*range(40)], "x": [*range(40)], "y": [1, 3] * 20, "city": ["Bonn", "Ulm"] * 20, "shop": ["a", "b"] * 20}
+)
+KEYS = {"city": ["Bonn", "Ulm"], "shop": ["a", "b"]}
+
+
+def every_kind(budget):
+    """A release of every kind of answer, and what is made of one."""
+    people = dp.protect(PEOPLE, unit="user", budget=budget, max_rows=1)
+    cities, price = people.group_by("city", keys=KEYS["city"]), {"epsilon": 0.5, "delta": 1e-3}
+    yield "count", people.count().release(**price)
+    yield "mean", cities.agg(m=dp.mean("x", bounds=(0, 40)), n=dp.count()).release(**price)
+    yield "median", cities.agg(m=dp.median("x", bounds=(0, 40))).release(**price)
+    yield "found keys", people.group_by("city").count().release(**price)
+    yield (
+        "keys in rounds",
+        dp.protect(PEOPLE, unit="user", budget=budget).group_by("city").keys().release(epsilon=5, delta=1e-2),
+    )
+    yield "chosen bounds", cities.agg(s=dp.sum("x", bounds=dp.Auto())).release(**price)
+    yield "regression", people.ols(y="x", x=["y"], bounds={"x": (0, 40), "y": (0, 3)}).release(**price)
+    marginals = people.marginals(["city", "shop"], keys=KEYS).release(**price)
+    yield "marginals", marginals
+    yield "a table of marginals", marginals["city", "shop"]
+    hierarchy = people.hierarchy(["city", "shop"], keys=KEYS).release(**price)
+    yield "hierarchy", hierarchy
+    yield "synthetic rows", people.synthesize(["city", "shop"], keys=KEYS).release(**price)
+    crosstab = people.crosstab("city", "shop", keys=KEYS).release(**price)
+    yield "crosstab", crosstab
+    yield "shares", cities.count().release(**price).share()
+    yield "rounded", cities.count().release(**price).round(5)
+    queries = [people.count(), people.agg(s=dp.sum("x", bounds=(0, 40)))]
+    yield from zip(("first of a batch", "second"), budget.plan(queries, **price).release(), strict=True)
+    series = budget.series("nights", "1d", 4, epsilon=1, unit_periods=1)
+    yield "a night", series.add(people.count(), "2026-01-01")
+    yield "the series", series.table()
+    yield "its sum", series.total()
+    yield "a stored night", series.add(people.count(), "2026-01-01")
+
+
+def said_by(out):
+    """What an answer shows of itself; what is computed from a release shows no HTML of its own."""
+    page = [out._repr_html_()] if hasattr(out, "_repr_html_") else []
+    report = [out.report()] if hasattr(out, "report") else []
+    return [repr(out), *page, *(words for one in report for words in (str(one), one.to_html(), one.to_json()))]
+
+
+def test_every_kind_of_release_says_that_its_noise_was_fixed():
+    with testing.fixed_noise(7):
+        made = dict(every_kind(dp.Budget(epsilon=100, delta=0.1)))
+    for kind, out in made.items():
+        assert ["protects nobody" in words for words in said_by(out)] == [True] * len(said_by(out)), kind
+        if hasattr(out, "certificate") and getattr(out, "_certified", True):
+            assert out.certificate()["test"] == "the noise was fixed", kind
+
+
+def test_no_kind_of_release_says_so_of_noise_that_is_not_fixed():
+    for kind, out in every_kind(dp.Budget(epsilon=100, delta=0.1)):
+        assert "protects nobody" not in " ".join(said_by(out)), kind
+
+
+@pytest.mark.parametrize("fixed", [(0,), (1,), (2,)])
+def test_a_series_says_so_if_any_of_its_nights_was_added_in_a_test(tmp_path, fixed):
+    """Or its first one, which opens it; read again by another process too."""
+    tests = testing.ledger(tmp_path / "a.sqlite").budget("visits", epsilon=5)
+    people = PEOPLE.dp(unit="user", budget=tests)
+    series = tests.series("nights", "1d", 4, epsilon=1, unit_periods=1)
+    for night in range(3):
+        with testing.fixed_noise(7) if night in fixed else ExitStack():
+            series.add(people.count(max_rows=1), f"2026-01-0{night + 1}")
+    again = dp.Ledger(tmp_path / "a.sqlite").budget("visits").series("nights")
+    for one in (series, again):
+        assert "protects nobody" in repr(one)
+        assert "protects nobody" in one.table().report()

@@ -63,7 +63,6 @@ from dpframe.release.stored import Answer, packed, unpacked
 from dpframe.usage import warn
 
 PricedQuestion = tuple[Question, NoisePlan]
-_TESTED = "Made in a test: the noise was fixed (dpframe.testing), so this table protects nobody."
 _SCALED = (
     "Multiplied by {}: {}. By these histograms, that is the ratio of all rows to the rows that count under these "
     "limits. It is one factor for all groups, so groups whose people have few rows come out too large. Margins of "
@@ -273,8 +272,7 @@ def _statement(pair: PricedQuestion, why: Derivation, account: Account, receipt:
     noise = noise_rows(question.outputs, plan)
     unit = unit_words(source_of(question.step).table)
     about = {**about, **answer_kind(question).facts(question)}
-    test = {"test": _TESTED} if bits.are_told() else {}
-    return {**test, **statement(why, question.table.relation, unit, noise, receipt.loss, budget, **about)}
+    return statement(why, question.table.relation, unit, noise, receipt.loss, budget, **about)
 
 
 def _covered(question: Question) -> dict[str, str]:

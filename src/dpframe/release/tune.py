@@ -19,6 +19,7 @@ from dpframe.plan.steps import check_limit
 from dpframe.release.auto import check_auto, expected_errors, judged_by, read_people, try_people
 from dpframe.release.paying import Account, Naming, described_origin, keep, recorded, subject_of, told, under_policy
 from dpframe.release.pricing import UNNAMED, Price
+from dpframe.release.shown import fixed_words
 from dpframe.release.stored import Answer, packed, unpacked
 
 _NAMES = ("max_rows", "max_groups", "max_rows_per_group")
@@ -79,7 +80,7 @@ def tuned(
 
     table = recorded(account, receipt, name, [free], answer)
     drawn = dt.datetime.now(dt.UTC).isoformat()
-    keep(account, receipt, name, packed([Answer(table, {})]), {"tune": words, "drawn": drawn})
+    keep(account, receipt, name, packed([Answer(table, {})]), {**fixed_words(), "tune": words, "drawn": drawn})
     return table
 
 

@@ -27,6 +27,7 @@ from dpframe.release.shown.release import Release
 from dpframe.release.shown.released import Exports, Filed, Record, Released
 from dpframe.release.shown.report import (
     Report,
+    fixed_words,
     loss_json,
     loss_words,
     statement,
@@ -51,6 +52,7 @@ __all__ = [
     "distances_chart",
     "error_table",
     "errors_together",
+    "fixed_words",
     "forecast_chart",
     "grouped_chart",
     "in_decimals",

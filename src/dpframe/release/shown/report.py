@@ -18,6 +18,7 @@ from typing import Any
 
 from dpframe.budget import Loss
 from dpframe.fields import FieldDict, Fields
+from dpframe.noise import bits
 from dpframe.plan import Derivation, policy_words, render_html, render_text
 from dpframe.plan.columns import Lock
 from dpframe.release.shown.registry import registry_entry
@@ -91,7 +92,13 @@ NOT_COVERED = (
     "this budget.",
     "Facts about groups or the population: these are what a release is for.",
 )
+_FIXED = "Made in a test: the noise was fixed (dpframe.testing), so this table protects nobody."
 _FAR = math.log(1e6)  # odds that are not told apart above
+
+
+def fixed_words(*, fixed: bool | None = None) -> dict[str, str]:
+    """What a statement says of fixed noise; by default whether the noise is fixed now. Empty for noise that is not."""
+    return {"test": _FIXED} if (bits.are_told() if fixed is None else fixed) else {}
 
 
 def loss_json(loss: Loss) -> FieldDict:
@@ -119,6 +126,7 @@ def statement(
             noise was drawn (UTC); batch: how many queries were charged together
     """
     return {
+        **fixed_words(),
         "standard": "NIST SP 800-226",
         "name": name,
         "drawn": drawn,

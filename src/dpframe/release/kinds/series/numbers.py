@@ -147,7 +147,8 @@ class SeriesNumbers(Exports):
 
     @property
     def _notes(self) -> list[str]:
-        return [*([self.stored] if self.stored else []), *self.statement.get("beyond", [])]
+        test = [self.statement["test"]] if "test" in self.statement else []
+        return [*test, *([self.stored] if self.stored else []), *self.statement.get("beyond", [])]
 
     def _repr_html_(self) -> str:
         rows = [tuple(map(_cell, row)) for row in self._long.head(_SHOWN).rows()]

@@ -18,6 +18,7 @@ from typing import Any
 
 from dpframe.budget import Entry, Loss, Page
 from dpframe.release.kinds.series.shape import Shapes
+from dpframe.release.shown import fixed_words
 
 
 @dataclass(frozen=True)
@@ -74,13 +75,15 @@ class Progress:
     """The blocks that each added period measured, in the order in which periods were added, and the lines about them.
 
     `lines` has the period of each line of the series by the line's number. `asked` has for each period the fingerprint
-    of its question, "" if none is stored. `answered` are the periods whose answer is stored.
+    of its question, "" if none is stored. `answered` are the periods whose answer is stored. `fixed` says whether a
+    period was added in a test, under fixed noise.
     """
 
     blocks: Mapping[int, tuple[Block, ...]]
     lines: Mapping[int, int]
     asked: Mapping[int, str] = field(default_factory=dict)
     answered: frozenset[int] = frozenset()
+    fixed: bool = False
 
     @classmethod
     def of(cls, entries: Sequence[Entry], opening: int) -> Progress:
@@ -91,7 +94,11 @@ class Progress:
         asked = {place["period"]: place.get("asked", "") for place in places.values()}
         results = [entry.about for entry in entries if entry.kind == "result"]
         answered = frozenset(places[line]["period"] for line in results if line in places)
-        return cls(blocks, {line: place["period"] for line, place in places.items()}, asked, answered)
+        periods, fixed = (
+            {line: place["period"] for line, place in places.items()},
+            any("test" in line.body["within"] for line in lines),
+        )
+        return cls(blocks, periods, asked, answered, fixed)
 
     @property
     def added(self) -> frozenset[int]:
@@ -159,4 +166,9 @@ class Place:
         if (lines[-1].number if lines else 0) != self.line:
             raise Overtaken
         asked = {"asked": self.asked} if self.asked else {}
-        return loss, {"period": self.period, "blocks": [block.to_json() for block in self.blocks], **asked}
+        return loss, {
+            "period": self.period,
+            "blocks": [block.to_json() for block in self.blocks],
+            **asked,
+            **fixed_words(),
+        }

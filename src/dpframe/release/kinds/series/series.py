@@ -40,6 +40,7 @@ from dpframe.release.kinds.series.questions import (
 from dpframe.release.kinds.series.settings import Settings, bought, kept, opening_plan
 from dpframe.release.kinds.series.unit_change import UnitChange
 from dpframe.release.paying import keep, recorded, subject_of, told, under_policy
+from dpframe.release.shown import fixed_words
 from dpframe.usage import Hints
 
 _TURNS = 100  # attempts to add a period while other processes add periods
@@ -397,15 +398,18 @@ class Series(Hints):
     def _presented(self, opening: _Opening, title: str, long: pl.DataFrame, **more: Any) -> SeriesNumbers:
         record = opening.record
         names = tuple(output["name"] for output in record["outputs"])
-        return SeriesNumbers(title, record["statement"], long, record["kind"], names, **more)
+        tests = fixed_words(fixed=self._progress(opening).fixed or "test" in record["statement"])
+        return SeriesNumbers(title, {**tests, **record["statement"]}, long, record["kind"], names, **more)
 
     def __repr__(self) -> str:
         entry = self._entry()
         if entry is None:
             return f"Series {self._name!r}: no period yet."
         opening = _Opening.of(entry)
-        number, words = len(self._progress(opening).added), " ".join(opening.record["words"])
-        return f"Series {self._name!r}: {number} periods. {words}"
+        progress, words = self._progress(opening), " ".join(opening.record["words"])
+        if progress.fixed:
+            words = f"{words} {fixed_words(fixed=True)['test']}"
+        return f"Series {self._name!r}: {len(progress.added)} periods. {words}"
 
 
 def _column(calendar: Calendar, begins: Sequence[dt.datetime], keys: Sequence[str], groups: int) -> pl.DataFrame:
