@@ -618,3 +618,71 @@ def test_copies_from_the_command_line(tmp_path, capsys):
     assert said(capsys, "show", new)[0]["error"] == "LedgerUnavailable"
     assert said(capsys, "verify", moved)[1] == 0
     assert said(capsys, "adopt", new, *why, "--lost", "all")[1] == 0  # both go on: this is what `adopt` is asked for
+
+
+# Copies that are put back while the ledger is open
+
+
+def put_over(copy, path):
+    """Write an older copy over the file, which keeps its identity, as `cp` and most programs of backups do."""
+    content = copy.read_bytes()
+    with open(path, "r+b") as file:
+        file.write(content)
+        file.truncate(len(content))
+
+
+CHARGED_ELSEWHERE = """
+import sys
+from fractions import Fraction
+from dpframe.budget import Ledger, Loss
+budget = Ledger(sys.argv[1]).budget("visits")
+for number in range(int(sys.argv[2])):
+    loss = Loss.charged(Fraction(1, 10), Fraction(0))
+    budget.store(budget.charge(loss, "unit 'id', add-remove", "count()"), b"table", {"releases": []})
+"""
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+@pytest.mark.parametrize("reopened", [False, True])
+def test_a_copy_that_was_put_over_an_open_ledger_is_refused(tmp_path, others, reopened):
+    """Also where others charged it since, so that SQLite's counter of changes is the one that this process knows.
+
+    Its charges would be written over those of the others otherwise. What this process has seen is not forgotten when a
+    budget is opened once more.
+    """
+    path, copy = tmp_path / "a.sqlite", tmp_path / "copy"
+    ledger = Ledger(path)
+    budget = ledger.budget("visits", epsilon=5)
+    paid(budget)
+    copy.write_bytes(path.read_bytes())
+    paid(budget)
+    put_over(copy, path)
+    if others:
+        subprocess.run([sys.executable, "-c", CHARGED_ELSEWHERE, str(path), str(others)], check=True)
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        paid(ledger.budget("visits") if reopened else budget)
+    assert Ledger(path).verify() == {"visits": 3 + 2 * others}
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        ledger.verify()
+
+
+def test_rows_that_were_put_back_in_an_open_database_are_refused(postgres):
+    """As after a restore of an older dump, to which the pool of connections connects again by itself."""
+    ledger, tables = Ledger(postgres), ("dpframe_budgets", "dpframe_entries", "dpframe_data")
+    budget = ledger.budget("visits", epsilon=5)
+    paid(budget)
+    with ledger._store.engine.begin() as connection:
+        for table in tables:
+            connection.exec_driver_sql(f"CREATE TABLE old_{table} AS SELECT * FROM {table}")
+    paid(budget)
+    with ledger._store.engine.begin() as connection:
+        for table in reversed(tables):
+            connection.exec_driver_sql(f"DELETE FROM {table}")
+        for table in tables:
+            connection.exec_driver_sql(f"INSERT INTO {table} SELECT * FROM old_{table}")
+    for once in (lambda: paid(budget), lambda: paid(ledger.budget("visits")), ledger.verify):
+        with pytest.raises(errors.LedgerDamaged, match="older copy"):
+            once()
+    paid(Ledger(postgres).budget("visits"))  # it never saw the later entries, and has no witness
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        paid(budget)

@@ -87,6 +87,16 @@ def readable(name: str) -> Iterator[None]:
         )
 
 
+def check_seen(connection: sa.Connection, name: str, known: tuple[int, str] | None, row: Any) -> None:
+    """Check that a budget has only grown since the last entry that is known of it. Input: row: the budget's, or None.
+
+    Errors: LedgerDamaged
+    """
+    if known is not None:
+        state = (0, "") if row is None else (row.number, row.head)
+        check_forward(name, known, state, lambda number: quick(connection, HASH, {"b": name, "n": number}).scalar())
+
+
 def answer_of(name: str, row: Any) -> tuple[Entry, bytes]:
     """A result with its table, from a row of `STORED`.
 
@@ -140,12 +150,10 @@ class LedgerBook:
         witness: Witness | None,
         skew: dt.timedelta,
         reopening: Reopening | None,
-        seen: tuple[int, str] | None = None,
     ) -> None:
         self._store, self._name, self._witness, self._skew = store, name, witness, skew
         self.name: str | None = name
         self._reopening = reopening
-        self._seen = seen
 
     @contextmanager
     def write(self) -> Iterator[LedgerPage]:
@@ -160,8 +168,7 @@ class LedgerBook:
             yield page
             if page.moved:
                 page.check_written()
-        # The transaction is committed. If another thread has seen a later state, the next check looks further back.
-        self._seen = page.number, page.head
+        self._store.saw(self._name, (page.number, page.head))  # it is committed
         if self._witness is not None and page.moved:
             self._witness.advance(self._store.id, self._name, page.number, page.head)
 
@@ -177,8 +184,8 @@ class LedgerBook:
                 "Nothing was spent. Open the ledger there."
             )
         state = page.number, page.head
-        if self._seen is not None:
-            check_forward(self._name, self._seen, state, page.hash_at)
+        if self._name in self._store.seen:
+            check_forward(self._name, self._store.seen[self._name], state, page.hash_at)
         if self._witness is not None:
             self._witness.check(self._store.id, self._name, *state, page.hash_at)
 

@@ -123,7 +123,7 @@ class Ledger(Hints):
             self._make(name, typed[0].name, texts_of(typed[1]), capped)
             state = self._state(name)
         assert state is not None
-        kind, limit, last_entry, caps_now = state
+        kind, limit, caps_now = state
         if typed is not None and accountant is None and rho is None and accountant_named(kind).terms is not Terms.RHO:
             typed = accountant_named(kind), typed[1]  # a budget keeps the account that it was made with
         if typed is not None and (typed[0].name != kind or typed[1] not in (limit, as_read_now(limit))):
@@ -135,7 +135,7 @@ class Ledger(Hints):
         again = (_reopened, (*self._opened, name))
         from dpframe.budget.ledger.book import LedgerBook
 
-        book = LedgerBook(self._store, name, self._witness, self._skew, again, last_entry)
+        book = LedgerBook(self._store, name, self._witness, self._skew, again)
         return account.Budget.kept_in(book, accountant_named(kind), limit, who)
 
     def change_caps(self, budget: str, caps: Any, by: str, *, keep: bool = False) -> None:
@@ -202,22 +202,25 @@ class Ledger(Hints):
         with self._store.transaction() as connection:
             return list(connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)).scalars())
 
-    def _state(self, name: str) -> tuple[str, Loss, tuple[int, str], Any] | None:
-        """Accountant, limit, the last entry, and the caps."""
+    def _state(self, name: str) -> tuple[str, Loss, Any] | None:
+        """Accountant, limit and caps. Errors: LedgerDamaged for an older copy than this object has seen."""
         import sqlalchemy as sa
 
-        from dpframe.budget.ledger.book import readable
+        from dpframe.budget.ledger.book import check_seen, readable
         from dpframe.budget.ledger.schema import BUDGETS
 
+        known = self._store.seen.get(name)  # before the reading: another thread may charge meanwhile
         with self._store.transaction() as connection:
             row = connection.execute(sa.select(BUDGETS).where(BUDGETS.c.name == name)).first()
+            check_seen(connection, name, known, row)
             if row is None:
                 return None
             self._store.check_whole(connection, name, row.number)
         with readable(name):
             limit = replace(loss_of(json.loads(row.allowed)), left=True)
             caps = None if row.caps is None else json.loads(row.caps)["caps"]
-        return row.accountant, limit, (row.number, row.head), caps
+        self._store.saw(name, (row.number, row.head))
+        return row.accountant, limit, caps
 
     def _make(self, name: str, kind: str, limit: dict[str, str | None], caps: FieldDict | None) -> None:
         """Write the first entry of a new budget, unless another process has done so already."""

@@ -206,6 +206,10 @@ class SqliteStore(Store):
 
         @sa.event.listens_for(engine, "begin")
         def begin(connection: sa.Connection) -> None:
+            # A copy that is put over the file can have the counter of changes by which SQLite knows that what it read
+            # before is still true. Then it would add entries to the old copy as if it had the later ones. So each
+            # transaction reads the file anew.
+            connection.exec_driver_sql("PRAGMA shrink_memory")
             write = connection.get_execution_options().get("dpframe_write", False)
             connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 

@@ -60,6 +60,12 @@ class Store:
         self.timeout, self._create = timeout, create
         self._engine, self._process = self._opened(), os.getpid()
         self.id = ""
+        self.seen: dict[str, tuple[int, str]] = {}  # the last entry of each budget that this process knows
+
+    def saw(self, budget: str, state: tuple[int, str]) -> None:
+        """Remember the number and the hash of a budget's last entry, unless a later one is known."""
+        if state[0] >= self.seen.get(budget, (0, ""))[0]:
+            self.seen[budget] = state
 
     def _connecting(self) -> sa.Engine:
         """An engine whose transactions take locks; it connects when it is first used."""

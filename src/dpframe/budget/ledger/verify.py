@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from dpframe.budget import caps
 from dpframe.budget.accountants import Accountant, accountant_named
 from dpframe.budget.entries import GENESIS, Entry, Failures, chained, digest_of, loss_of
-from dpframe.budget.ledger.book import HASH, UNREADABLE, B, caps_of, entry_of, failures_of
+from dpframe.budget.ledger.book import HASH, UNREADABLE, B, caps_of, check_seen, entry_of, failures_of
 from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.witness import Witness
@@ -70,10 +70,15 @@ def _findings(store: Store, name: str, witness: Witness | None, *, locked: bool)
 
     Entries are read in parts. Without the lock each part is a transaction of its own, so that nobody waits for long.
     """
+    known = store.seen.get(name)  # before the reading: another thread may charge meanwhile
     with store.transaction(write=locked) as connection:
         row = sa.select(BUDGETS).where(BUDGETS.c.name == name)
         state = connection.execute(row.with_for_update() if locked else row).one()
         problems = [] if witness is None else _unwitnessed(store, connection, name, state, witness)
+        try:
+            check_seen(connection, name, known, state)
+        except LedgerDamaged as error:
+            problems.append(str(error))
         reading = _Reading(problems)
         if locked:
             _read_all(reading, state, lambda: nullcontext(connection))
