@@ -85,6 +85,7 @@ class _DuckDB(TextSqlBackend):
 
         def stated() -> dict[str, str]:
             now = table.query("_dpframe_now", "SELECT * FROM _dpframe_now LIMIT 0")
+            assert now is not None
             return {name: str(dtype) for name, dtype in zip(now.columns, now.types, strict=True)}
 
         schema = schema_of(self, {name: types[name] for name in names})
