@@ -1,6 +1,7 @@
 """What a ledger costs: spends per second, the time that it adds to a release, the size of entries, and verification.
 
     python benchmarks/ledger.py [--processes 32] [--spends 1000] [--postgres URL] [--capped]
+    python benchmarks/ledger.py --entries 1000000    # instead: what a ledger of that many entries costs
 
 Spends: every process charges one budget with mixed sizes. A spend is one locked, synced transaction that reads the
 budget, adds an entry and moves the budget on. Beside it stand bare synced SQLite transactions, each of which inserts a
@@ -9,12 +10,14 @@ row. Releases: a grouped count and mean, in turn from a ledger and from a budget
 
 import argparse
 import json
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from contextlib import closing, nullcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -22,6 +25,8 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
+from dpframe.budget import Loss
+from dpframe.budget.ledger.book import LedgerPage
 
 SPENDERS = Path(__file__).parent.parent / "tests" / "budget" / "spenders.py"
 TARGET = 0.2  # of the bare rate
@@ -62,13 +67,95 @@ def releases(path):
     print(f"verification         {verified / (time.process_time() - start):8.0f} entries/s (at least {VERIFIED})")
 
 
+def filled(path, entries):
+    """A ledger of real charges, each tenth with its answer; all in one transaction, which is quicker than one each."""
+    budget = dp.Ledger(path).budget("study", epsilon=1e6)
+    book, loss = budget._book, Loss.charged(Fraction(1, 100), Fraction(0))
+    with book._store.transaction(write=True) as connection:
+        page = LedgerPage(connection, "study", book._skew)
+        book.write = lambda: nullcontext(page)
+        while page.number < entries:
+            name = {"name": f"night {page.number}", "plan": {"columns": ["x"]}} if page.number % 5 == 0 else {}
+            receipt = budget.charge(loss, "unit 'id', add-remove", "mean('x', bounds=(0, 100))", **name)
+            if page.number % 10 == 0:
+                budget.store(receipt, b"a table" * 30, {"releases": []})
+
+
+# What is asked of a large ledger; each in a process of its own, so that the most memory is its own too.
+ASKED = {
+    "open": "budget = ledger.budget('study')",
+    "charge": "budget = ledger.budget('study'); start()\nfor _ in range(20): budget.charge(loss, unit, 'count()')",
+    "charge by a name": (
+        "budget = ledger.budget('study'); start()\n"
+        "for i in range(20): budget.charge(loss, unit, 'count()', name=f'{i}', plan={{}})"
+    ),
+    "history": "budget = ledger.budget('study'); start(); budget.history()",
+    "forecast": "budget = ledger.budget('study'); start(); budget.forecast()",
+    "export": "ledger.export('jsonl')",
+    "verify": "ledger.verify()",
+    "verify, a row edited": "damaged(ledger.verify)",
+}
+CODE = """
+import json, resource, sys, time
+from fractions import Fraction
+import dpframe as dp
+from dpframe.budget import Loss
+from dpframe.errors import LedgerDamaged
+loss, unit = Loss.charged(Fraction(1, 100), Fraction(0)), "unit 'id', add-remove"
+began = 0.0
+def start():
+    global began
+    began = time.process_time()
+def damaged(verify):
+    try:
+        verify()
+    except LedgerDamaged:
+        return
+    raise SystemExit("an edited row was not noticed")
+start()
+ledger = dp.Ledger(sys.argv[1])
+{}
+print(json.dumps([time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+"""
+
+
+def edited(path):
+    """Change the price in an entry in the middle, as somebody with an editor would."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        middle = connection.execute("SELECT max(number) / 2 FROM dpframe_entries").fetchone()[0]
+        change = "UPDATE dpframe_entries SET body = replace(body, '1/100', '1/999') WHERE number IN (?, ?)"
+        connection.execute(change, (int(middle), int(middle) + 1))
+
+
+def growth(entries):
+    """Print seconds of the processor and most memory of what is asked of ledgers of three sizes."""
+    print(f"{'':24}" + "".join(f"{size:>26,}" for size in (entries // 100, entries // 10, entries)))
+    found = {name: [] for name in ASKED}
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        for size in (entries // 100, entries // 10, entries):
+            path = Path(folder) / f"{size}.sqlite"
+            filled(path, size)
+            for name, code in ASKED.items():
+                if "edited" in name:
+                    edited(path)
+                done = subprocess.run([sys.executable, "-c", CODE.format(code), path], check=True, capture_output=True)
+                found[name].append(json.loads(done.stdout))
+    for name, values in found.items():
+        print(f"{name:24}" + "".join(f"{seconds:14.3f} s {memory:6.0f} MiB" for seconds, memory in values))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--processes", type=int, default=32)
     parser.add_argument("--spends", type=int, default=1000)
     parser.add_argument("--postgres")
     parser.add_argument("--capped", action="store_true", help="reach the cap on the way; refusals cost less")
+    parser.add_argument("--entries", type=int)
     asked = parser.parse_args()
+    if asked.entries:
+        warnings.simplefilter("ignore", dp.errors.DpFrameWarning)
+        growth(asked.entries)
+        return
     number, size = asked.processes * asked.spends, (asked.processes, asked.spends)
     cap = number / 8 if asked.capped else 10.0**6
     with tempfile.TemporaryDirectory(dir=".") as folder:
