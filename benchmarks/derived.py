@@ -16,6 +16,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -41,10 +42,10 @@ ASKED = {
 }
 
 
-def rates(repeats: int) -> None:
+def rates(repeats: int, prices: Sequence[float] = (0.3, 1.0, 8.0)) -> None:
     """Print the coverage of rates and their differences, by default and by intervals of the noise alone."""
     rng, groups, chances = np.random.default_rng(2), ["a", "b", "c"], {"a": 0.02, "b": 0.2, "c": 0.5}
-    for epsilon in (0.3, 1.0, 8.0):
+    for epsilon in prices:
         held: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
         for _ in range(repeats):
             group = rng.choice(groups, 600)

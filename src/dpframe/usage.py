@@ -206,7 +206,8 @@ def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: FieldDi
         signature.bind(*args, **kwargs)
     except TypeError as error:
         unknown = next((name for name in kwargs if f"argument {name!r}" in str(error)), "")
-        return f"{error}.{_ABROAD.get(unknown) or nearest(unknown, signature.parameters)}"
+        others = [name for name in signature.parameters if name != unknown]  # one may be given twice
+        return f"{error}.{_ABROAD.get(unknown) or nearest(unknown, others)}"
     return None
 
 

@@ -302,7 +302,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         check_margins(margins, subtotals, nested=len(down) > 1, parts=bool(parts))
         unit_limits = read_limits(**limits)
         also = typed_too(values=values, bounds=bounds, keys=keys, other=other, min_units=min_units)
-        verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {also}{{limit}})"
+        sides = ", ".join(repr(list(names) if len(names) > 1 else names[0]) for names in (down, across))
+        verb = f"crosstab({sides}, {also}{{limit}})"
         aggregate = cell_of(values, aggfunc, bounds)
         layout = Layout("crosstab", across, bool(margins), parts, margins == "measured", subtotals=subtotals)
         by = down + across

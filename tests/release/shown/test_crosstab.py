@@ -1,6 +1,7 @@
 """Crosstabs and histograms against those of pandas and NumPy, cell by cell, with noise that is surely zero."""
 
 import functools
+import re
 import time
 
 import numpy as np
@@ -9,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.errors import InvalidArgument, MissingBounds, UnsupportedOperation, WrongType
+from dpframe.errors import InvalidArgument, MissingBounds, UnboundedContribution, UnsupportedOperation, WrongType
 from dpframe.release.shown.crosstab import _labels
 from dpframe.release.shown.error_tables import crosstab
 
@@ -222,6 +223,12 @@ def test_cells_of_people_and_of_medians():
         frame.crosstab("town", "sex", aggfunc=dp.std("pay", bounds=(0, 40)), **asked).release(epsilon=CERTAIN).table
     )
     assert (spread.to_numpy() > 5).all()
+
+
+def test_the_line_to_type_has_the_columns_as_they_were_typed():
+    frame = dp.protect(RAW, unit="id", budget=dp.Budget(epsilon=1))
+    with pytest.raises(UnboundedContribution, match=re.escape("crosstab(['town', 'job'], 'sex', keys=..., ")):
+        _ = frame.crosstab(["town", "job"], "sex", keys=[("a", "clerk", "f")]).sensitivity
 
 
 def test_margins_that_no_cells_add_up_to_are_refused():

@@ -59,7 +59,7 @@ def below_one_another(parts: Parts, look: Look) -> tuple[Chart, Entries]:
         for label, (_, marks) in zip(labels, parts.groups, strict=True)
         for name, mark in marks.items()
     ]
-    axis = alt.Axis(title=parts.title, labelPadding=6, **_ABOVE, **lines_of_labels(labels, centred=True))
+    axis = alt.Axis(title=parts.title, labelPadding=6, **_ABOVE, **lines_of_labels(labels, parts.title, centred=True))
     y = alt.Y("label:N", sort=labels, axis=axis, scale=alt.Scale(paddingInner=0.28, paddingOuter=0.14))
     several = len(parts.series) > 1
     places = [y, alt.YOffset("series:N", sort=parts.series)] if several else [y]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from dpframe.drawing import Chart, altair
-from dpframe.release.shown.charts.look import SERIES, Heading, Look, drawn
+from dpframe.release.shown.charts.look import SERIES, Heading, Look, drawn, lines_of_labels
 
 _MOST = 40  # tables in the chart
 _BAR = 16  # height of a table's line (pixels)
@@ -18,7 +18,11 @@ def distances_chart(distances: pl.DataFrame, look: Look) -> Chart:
     """
     alt = altair()
     shown = distances.drop_nulls("distance").head(_MOST)
-    place = alt.Y("table:N", sort=shown["table"].to_list(), title=None, axis=alt.Axis(labelLimit=look.label))
+    labels = [str(text) for text in shown["table"]]
+    room = min(lines_of_labels(labels, centred=True)["minExtent"], look.label)
+    place = alt.Y(
+        "table:N", sort=shown["table"].to_list(), title=None, axis=alt.Axis(labelLimit=look.label, minExtent=room)
+    )
     base = alt.Chart(alt.InlineData(values=shown.to_dicts()))
     axis = alt.X("distance:Q", title="part of the rows", axis=alt.Axis(format="~%", tickCount=5))
     bars = base.mark_bar(color=SERIES[0], height=9).encode(x=axis, y=place)

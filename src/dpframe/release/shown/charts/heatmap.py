@@ -282,7 +282,8 @@ def _axes(sheet: _Sheet) -> tuple[Chart, Chart]:
     top = {"orient": "top", "titleAnchor": "start", **lines_of_labels(sheet.across, centred=False), **turned}
     beside = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -8, "labelPadding": 6}
     across = alt.Axis(title=", ".join(grid.across), **top)
-    down = alt.Axis(title=", ".join(grid.down), **beside, **lines_of_labels(sheet.down, centred=True))
+    title = ", ".join(grid.down)
+    down = alt.Axis(title=title, **beside, **lines_of_labels(sheet.down, title, centred=True))
     between = alt.Scale(paddingInner=0.03 if sheet.numbers else 0.0, paddingOuter=0)
     x = alt.X("across:N", sort=sheet.across, axis=across, scale=between)
     rows = [sheet.down[i] for i in grid.order]

@@ -134,15 +134,16 @@ def labels_of(keys: Sequence[Iterable[Any]], pixels: float, lines: int = _LINES)
     return list(labels)
 
 
-def lines_of_labels(labels: Sequence[str], *, centred: bool) -> Entries:
+def lines_of_labels(labels: Sequence[str], title: str | None = None, *, centred: bool) -> Entries:
     """The settings of an axis for labels of several lines; `centred` (vertical axes) centres them at their tick.
 
-    Beside a vertical axis there is room for the labels in the widest of the usual fonts, since the font of a reader is
-    not known.
+    Beside a vertical axis there is room for the labels, and for the title above them, in the widest of the usual fonts,
+    since the font of a reader is not known.
     """
     lines = "split(datum.label, '\\n')"
     plain = {"labelExpr": lines, "labelLimit": 0, "labelLineHeight": 14, "ticks": False, "domain": False}
-    room = _LETTER * max((len(line) for label in labels for line in label.split("\n")), default=0) + 8
+    texts = [line for label in (*labels, title or "") for line in label.split("\n")]
+    room = _LETTER * max(map(len, texts)) + 8
     centre = {"labelOffset": {"expr": f"-7 * (length({lines}) - 1)"}, "minExtent": room}
     return {**plain, **centre} if centred else plain
 
