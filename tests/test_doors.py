@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 import traceback
@@ -251,3 +252,26 @@ def test_found_keys_without_a_delta_are_answered_in_the_verb_that_was_typed(fram
         with pytest.raises(DeltaRequired) as caught:
             query.release(epsilon=1)
         assert line in str(caught.value)
+
+
+def _described():
+    """Each public function, and each method and constructor of a public class that people type."""
+    for name in dp.__all__:
+        asked = getattr(dp, name)
+        if isinstance(asked, FunctionType):
+            yield name, asked
+    for kind, name, function in METHODS:
+        if getattr(dp, kind.__name__, None) is kind and name not in getattr(kind, "_inner", ()):
+            yield f"{kind.__name__}.{name}", function
+
+
+_ELSEWHERE = ("see `", "See `", "as in `", "as `", "as for `", "As `", "`quantile`")  # docstrings that name another one
+
+
+@pytest.mark.parametrize(("name", "function"), list(_described()), ids=lambda x: x if isinstance(x, str) else "")
+def test_docstrings_name_each_parameter(name, function):
+    text = inspect.getdoc(function) or ""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    typed = [p.name for p in inspect.signature(function).parameters.values() if p.kind not in kinds]
+    missing = [one for one in typed if one not in ("self", "cls") and not re.search(rf"\b{one}\b", text)]
+    assert not missing or any(words in text for words in _ELSEWHERE), missing

@@ -205,7 +205,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         return self._then(steps.Drop(self._step, self._names(columns, "drop")))
 
     def rename(self, columns: Mapping[str, str]) -> PrivateFrame[Table_co]:
-        """Other names: `rename({"old": "new"})`."""
+        """Other names: `rename({"old": "new"})`. Input: columns, a dict from each old name to the new one."""
         return self._then(steps.Rename(self._step, read_mapping(columns, "rename")))
 
     def clip(self, column: str, lower: Any = None, upper: Any = None) -> PrivateFrame[Table_co]:
@@ -230,6 +230,8 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
 
     def fill_null(self, column: str | Mapping[str, Any], value: Any = None) -> PrivateFrame[Table_co]:
         """A constant in place of what is missing (null or NaN): `fill_null("spend", 0)`, `fill_null({"spend": 0})`.
+
+        Input:  column: its name, or a dict from each column to its constant; value: the constant of one column
 
         >>> import polars as pl, dpframe as dp
         >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, None]}).dp(unit="user")
@@ -259,6 +261,9 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
 
     def cast(self, column: str | Mapping[str, Any], dtype: Any = None) -> PrivateFrame[Table_co]:
         """Another type: `cast("age", "int64")` or `cast({"age": pl.Int64})`. What does not convert is null.
+
+        Input:  column: its name, or a dict from each column to its type; dtype: the type of one column, a type of
+                Polars, narwhals or Python, or its name
 
         >>> import polars as pl, dpframe as dp
         >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, None]}).dp(unit="user")

@@ -198,11 +198,7 @@ class Query(NoNumber, Expects[Table_co]):
         check_flags("fill= is True or False: whether numbers that noise hides altogether are shown.", fill)
         corrects, retry = read_correction(name, supersedes, because), _read_retry(on_pending)
         answer: Release[Table_co] = release(question, budget, price, corrects, name=name, refresh=refresh, retry=retry)
-        if covers is not None and read_covers(covers) is Covers.NOISE and isinstance(answer, Release):
-            answer = answer._of_noise_alone()
-        if ci is not None:
-            answer = answer.with_ci(ci, covers) if isinstance(answer, Release) else answer.with_ci(ci)
-        return answer.fill() if fill and isinstance(answer, Release) else answer  # other kinds hide no number
+        return _as_asked(answer, ci, covers, fill=fill)
 
     def tune(
         self,
@@ -251,6 +247,17 @@ class Query(NoNumber, Expects[Table_co]):
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
+
+
+def _as_asked(answer: Release[Table_co], ci: float | None, covers: str | None, *, fill: bool) -> Release[Table_co]:
+    """The answer with intervals and with numbers that noise hides, where these were asked; other kinds hide none."""
+    if not isinstance(answer, Release):
+        return answer if ci is None else answer.with_ci(ci)
+    if covers is not None and read_covers(covers) is Covers.NOISE:
+        answer = answer._of_noise_alone()
+    if ci is not None:
+        answer = answer.with_ci(ci, covers)
+    return answer.fill() if fill else answer
 
 
 def _read_retry(on_pending: object) -> bool:

@@ -128,5 +128,5 @@ class BudgetState(Verbs):
         return self._book.entries()
 
     def tables(self, opening: int) -> dict[int, bytes]:
-        """The stored tables of the charges that one charge paid for in advance, by the number of the charge."""
+        """The stored tables of the charges that one charge, the opening, paid for, by the number of the charge."""
         return self._book.tables(opening)

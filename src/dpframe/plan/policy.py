@@ -162,7 +162,11 @@ class Policy(Hints):
         )
 
     def whose(self, unit: Any, neighbors: str | None, people: str | None) -> tuple[Any, str | None, str | None]:
-        """Whose rows they are: what the file says, and what was typed where it says nothing. Errors: PolicyExceeded."""
+        """Whose rows they are: what the file says, and what was typed where it says nothing.
+
+        Input:  unit, neighbors, people: as typed
+        Errors: PolicyExceeded
+        """
         names = tuple(unit) if isinstance(unit, list) else (unit,) if isinstance(unit, str) else unit
         for name, typed in (("unit", names or None), ("neighbors", neighbors), ("people", people)):
             said = getattr(self, name)

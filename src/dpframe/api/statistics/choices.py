@@ -116,7 +116,7 @@ def cdf(
 
 @statistic("'wage', bounds=(0, 100)")
 def median(column: str, bounds: Pair | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
-    """The middle value: `quantile` at 1/2.
+    """The middle value: `quantile` at 1/2, which says what column, bounds, share and the limits are.
 
     >>> import polars as pl, dpframe as dp
     >>> wages = pl.DataFrame({"user": [1, 1, 2], "wage": [3.0, 4.0, 5.0]})
@@ -130,7 +130,7 @@ def median(column: str, bounds: Pair | None = None, *, share: float = 1, **limit
 
 @statistic("'wage', bounds=(0, 100)")
 def min(column: str, bounds: Pair | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
-    """A value that hardly any row is below.
+    """A value that hardly any row is below. Its column, bounds, share and limits are those of `quantile`.
 
     The smallest value is one person's. The release is a value with few rows below it: as many as the noise can hide,
     about (scale · ln 1024) rows.

@@ -259,7 +259,7 @@ class Ledger(Hints):
     # Verification and export
 
     def entries(self, name: str) -> list[Entry]:
-        """Every entry of a budget, oldest first."""
+        """Every entry of a budget, oldest first. Input: name, that of the budget."""
         return self.budget(name)._book.entries()
 
     def verify(self) -> dict[str, int]:

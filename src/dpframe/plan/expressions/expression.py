@@ -242,20 +242,24 @@ class Expr(Hints):
         return self._call("greater_equal", other)
 
     def eq_missing(self, other: object) -> Expr:
-        """Whether two values are equal, or both missing; never missing itself."""
+        """Whether two values are equal, or both missing; never missing itself. Input: other, a value or expression."""
         return Expr(same(self._node, node_of(other)), self._name)
 
     def ne_missing(self, other: object) -> Expr:
-        """Whether two values differ, where missing is a value too; never missing itself."""
+        """Whether two values differ, where missing is a value too; never missing itself. Input: other, as above."""
         return ~self.eq_missing(other)
 
     def is_between(self, lower: object, upper: object, closed: str = "both") -> Expr:
-        """Whether a value lies between two others. The ends that count: "both", "left", "right" or "none"."""
+        """Whether a value lies between two others.
+
+        Input:  lower, upper: the ends, expressions or values; closed: the ends that count, "both", "left", "right" or
+                "none"
+        """
         ends = node_of(lower), node_of(upper)
         return Expr(between(self._node, *ends, Closed.read(closed)), self._name)
 
     def is_in(self, values: Iterable[object]) -> Expr:
-        """Whether a value is one of those listed."""
+        """Whether a value is one of those listed. Input: values, a list of them."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InvalidArgument("is_in takes a list of values.")
         scalars = [plain(v) for v in in_order(values)]
@@ -297,7 +301,7 @@ class Expr(Hints):
         return ~self.is_null()
 
     def fill_null(self, value: object) -> Expr:
-        """A constant in place of missing values (null or NaN)."""
+        """A constant in place of missing values (null or NaN). Input: value, of the type of the column."""
         return self._call("fill_null", value=plain(value))
 
     def replace(self, mapping: Mapping[Any, object]) -> Expr:
@@ -313,7 +317,7 @@ class Expr(Hints):
         return Expr(mapped(self._node, _nodes(mapping, call), node_of(default), call), _name_of(self))
 
     def cast(self, dtype: object) -> Expr:
-        """Another type; a value that does not convert is null."""
+        """Another type; a value that does not convert is null. Input: dtype, as in `PrivateFrame.cast`."""
         return self._call("cast", dtype=as_dtype(dtype))
 
     # Namespaces
@@ -415,7 +419,7 @@ columns = update_wrapper(_Columns(), col)
 
 @door
 def lit(value: object) -> Expr:
-    """A constant, where an expression is needed.
+    """A constant, where an expression is needed. Input: value, a number, text, date or time, or None.
 
     >>> lit(1) + col("visits")
     dp.Expr: (1 + visits)

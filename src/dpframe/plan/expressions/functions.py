@@ -88,6 +88,8 @@ def concat_str(*values: object, separator: str = "") -> Expr:
 def duration(*, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> Expr:
     """A constant duration: `dp.col("out") - dp.duration(days=3)`. Of a column of numbers there is none.
 
+    Input:  weeks, days, hours, minutes, seconds: numbers, which are added
+
     >>> duration(days=3, hours=12)
     dp.Expr: datetime.timedelta(days=3, seconds=43200)
     """

@@ -27,6 +27,7 @@ from dpframe.release.shown.release import Release
 from dpframe.release.shown.released import Exports, Filed, Record, Released
 from dpframe.release.shown.report import (
     Report,
+    completed,
     fixed_words,
     loss_json,
     loss_words,
@@ -49,6 +50,7 @@ __all__ = [
     "cap_words",
     "charge_rows",
     "check_installed",
+    "completed",
     "distances_chart",
     "error_table",
     "errors_together",

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic
 
 import polars as pl
 
-from dpframe.budget import Loss, canonical
+from dpframe.budget import Loss
 from dpframe.engine import Kind, Table_co
 from dpframe.errors import UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
@@ -33,7 +31,7 @@ from dpframe.release.shown.files import (
     written,
 )
 from dpframe.release.shown.left_out import left_out_words
-from dpframe.release.shown.report import Report
+from dpframe.release.shown.report import Report, completed
 from dpframe.safe_text import visible
 from dpframe.usage import Hints
 
@@ -113,15 +111,6 @@ class Exports(Hints):
             "certificate: series.add(query, period).certificate()."
         )
 
-    def _completed(self, stored: Fields, statement: Fields, *, drawn: str, question: int = 0) -> FieldDict:
-        """A certificate as it was stored with the charge, with what is known of this table."""
-        changed = statement.get("post_processing", [])
-        table = {"sha256": sha256((self.to_csv() or "").encode()).hexdigest(), "changed": changed}
-        about = {"question": question, "table": table, "drawn": drawn[:10]}
-        versions = statement["implementation"]["versions"]
-        whole: FieldDict = json.loads(canonical({**stored, **about, "versions": versions}))  # with sorted keys
-        return whole
-
     def to_csv(
         self, path: Any = None, *, certificate: bool = False, metadata: bool = False, notes: bool = False
     ) -> str | None:
@@ -160,7 +149,7 @@ class Exports(Hints):
         """The released table as a Parquet file, with the privacy statement and the certificate in its metadata.
 
         They are JSON under the keys `dpframe.privacy_statement` and `dpframe.certificate`:
-        `pyarrow.parquet.read_schema(path).metadata`.
+        `pyarrow.parquet.read_schema(path).metadata`. Input: path, of the file.
         """
         certificate = {"certificate": self.certificate()} if self._certified else {}
         write_parquet(self.to_arrow(), path, {"privacy_statement": self.report().to_dict(), **certificate})
@@ -179,6 +168,7 @@ class Exports(Hints):
         the 95% interval of each number. Excel has no zones: a time with one is written as text, in ISO 8601. Durations
         are in hours, minutes, seconds.
 
+        Input:  path: of the file
         Errors: UnsupportedOperation without it, and for a table with more rows than a sheet can hold
         """
         lines = [*self._below, "", *self.report().splitlines()[1:]]
@@ -387,7 +377,7 @@ class Released(Exports, Generic[Table_co]):
                 "release(..., refresh=True) pays again."
             )
         said = {**self._statement, "post_processing": list(self._steps)}
-        return self._completed(stored, said, drawn=self._statement["drawn"], question=number)
+        return completed(self.to_csv(), stored, said, drawn=self._statement["drawn"], question=number)
 
     def manifest(self) -> FieldDict:
         """Who ran this release, on what, and under which rules, as plain values.
@@ -408,8 +398,7 @@ class Released(Exports, Generic[Table_co]):
         >>> manifest["charge"], manifest["data"]
         ({'delta': '0/1', 'epsilon': '1/2'}, [{'': 'visits of 2026', 'said': 'visits of 2026'}])
         """
-        certificate = self.certificate()
-        names = ("charge", "drawn", "ledger", "versions")
+        certificate, names = self.certificate(), ("charge", "drawn", "ledger", "versions")
         questions = certificate["questions"]
         policies = [policy for question in questions for policy in question["policies"]]
         about = {"asked": [question["asked"] for question in questions], "policies": policies}

@@ -12,11 +12,12 @@ import math
 import platform
 from collections.abc import Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from html import escape
 from importlib import metadata
 from typing import Any
 
-from dpframe.budget import Loss
+from dpframe.budget import Loss, canonical
 from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
 from dpframe.plan import Derivation, policy_words, render_html, render_text
@@ -105,6 +106,18 @@ def loss_json(loss: Loss) -> FieldDict:
     """A loss as JSON: ε or ρ, and δ."""
     main = {"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}
     return {**main, "delta": loss.delta}
+
+
+def completed(csv: str | None, stored: Fields, statement: Fields, *, drawn: str, question: int = 0) -> FieldDict:
+    """A certificate as it was stored with the charge, with what is known of the released table.
+
+    Input:  csv: the table as it is written to files
+    """
+    table = {"sha256": sha256((csv or "").encode()).hexdigest(), "changed": statement.get("post_processing", [])}
+    about = {"question": question, "table": table, "drawn": drawn[:10]}
+    versions = statement["implementation"]["versions"]
+    whole: FieldDict = json.loads(canonical({**stored, **about, "versions": versions}))  # with sorted keys
+    return whole
 
 
 def statement(

@@ -244,15 +244,15 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
         return super().to_csv(path, certificate=certificate, metadata=metadata, notes=notes)
 
     def to_parquet(self, path: Any, level: str | None = None) -> None:
-        """A level, or all of them together, as a Parquet file with the privacy statement in its metadata."""
+        """A level, or all of them together, as a Parquet file: see `Release.to_parquet`. Input: path, of the file."""
         super().to_parquet(path) if level is None else self[level].to_parquet(path)
 
     def to_latex(self, path: Any = None, level: str | None = None, **options: Any) -> str | None:
-        """A level, or all of them together, in LaTeX, by pandas' `DataFrame.to_latex`; needs the extra `latex`."""
+        """A level, or all of them together, in LaTeX. For path and options see `Release.to_latex`."""
         return super().to_latex(path, **options) if level is None else self[level].to_latex(path, **options)
 
     def to_html(self, path: Any = None, level: str | None = None, **options: Any) -> str | None:
-        """A level, or all of them together, in plain HTML, by pandas' `DataFrame.to_html`."""
+        """A level, or all of them together, in plain HTML. For path and options see `Release.to_html`."""
         return super().to_html(path, **options) if level is None else self[level].to_html(path, **options)
 
     def _sheets(self) -> dict[str, tuple[Any, bool]]:

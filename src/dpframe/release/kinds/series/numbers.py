@@ -14,7 +14,17 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan import render_html
 from dpframe.release.accuracy import check_column
-from dpframe.release.shown import Exports, Grouped, Heading, Report, as_text, grouped_chart, loss_words, read_look
+from dpframe.release.shown import (
+    Exports,
+    Grouped,
+    Heading,
+    Report,
+    as_text,
+    completed,
+    grouped_chart,
+    loss_words,
+    read_look,
+)
 
 _SHOWN = 60
 
@@ -135,7 +145,7 @@ class SeriesNumbers(Exports):
         """
         if not self._certified:
             return super().certificate()
-        return self._completed(self._filed["certificate"], self.statement, drawn=self._filed["drawn"])
+        return completed(self.to_csv(), self._filed["certificate"], self.statement, drawn=self._filed["drawn"])
 
     @property
     def _certified(self) -> bool:

@@ -294,6 +294,7 @@ class SyntheticRelease(Released[Table_co]):
     def plot(self, title: str | None = None, width: int | None = None, height: int | None = None) -> Any:
         """The distances of `accuracy` as a chart (Altair): rows against noisy tables, beside what noise alone makes.
 
+        Input:  title: replaces the title, "" for none; width, height: pixels
         Errors: UnsupportedOperation without the extra `charts`
         """
         return distances_chart(self._distances, read_look(title, width, height, None))
