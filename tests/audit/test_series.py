@@ -82,12 +82,17 @@ def seen(numbers):
     return [numbers.title, dict(numbers.to_polars().schema), numbers.to_polars().rows(), str(words), str(numbers.cost)]
 
 
+def weighted(length, weights):
+    """Weighted sums; blocks for many periods, as in the long parts of a series without an end."""
+    return Shape.weighted(length, weights) if length <= 64 else Shape.of_degree(length, 2, 2)
+
+
 SHAPES = [  # whichever is chosen, it must be private; those of so short a horizon would be single nights
     lambda length: Shape.of_degree(length, 2, 3),
     lambda length: Shape.of_degree(length, 3, 2),
     Shape.falling,
-    lambda length: Shape.weighted(length, (5, 3, 2, 2, 1)),
-    lambda length: Shape.weighted(length, (2, 1)),
+    lambda length: weighted(length, (5, 3, 2, 2, 1)),
+    lambda length: weighted(length, (2, 1)),
 ]
 
 

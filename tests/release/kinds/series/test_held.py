@@ -2,13 +2,15 @@
 
 import datetime as dt
 import itertools
+from fractions import Fraction
 
 import polars as pl
 import pytest
 
 import dpframe as dp
 from dpframe import engine, errors
-from dpframe.release.kinds.series import answer
+from dpframe.release.kinds.series import answer, noise
+from dpframe.release.kinds.series.shape import Shape
 from dpframe.release.kinds.series.unit_change import TotalChange, UnitChange
 
 DAYS = [dt.date(2026, 3, 1 + night) for night in range(4)]
@@ -105,6 +107,11 @@ def measured_by(rows, relation, unit, queries, *, function):
     return [values.astype(object) for values in read[-1].values], budget
 
 
+def ends(change):
+    """The smallest and the largest entry of one unit."""
+    return change.lower, change.lower + change.swing
+
+
 def check_pair(relation, unit, first, second, *, function):
     """Hold two nights against each other; whether the second was accepted."""
     queries, whole = [first, second], REST + PERSON
@@ -119,6 +126,8 @@ def check_pair(relation, unit, first, second, *, function):
             or now.over(i, 1, 1).scaled(now.totals[i].unit).linf > most.over(i, 1, 1).scaled(most.totals[i].unit).linf
             or now.over(i, 1, 1).l0 > most.over(i, 1, 1).l0
             or now.totals[i].unit != most.totals[i].unit
+            or (relation == "replace" and ends(now.totals[i])[0] < ends(most.totals[i])[0])
+            or (relation == "replace" and ends(now.totals[i])[1] > ends(most.totals[i])[1])
             for i in places
         ]
         assert any(larger) or len(now.totals) != len(most.totals), str(here)
@@ -247,6 +256,32 @@ def test_a_series_of_an_earlier_version_goes_on_with_a_question_that_needs_its_n
         with pytest.raises(errors.ReleaseMismatch, match="an earlier version"):
             series.add(frame.bound(max_rows=most).count(), DAYS[1])
     series.add(frame.bound(max_rows=2).count(), DAYS[1])
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_series_that_an_earlier_version_began_goes_on_with_its_blocks(relation, monkeypatch):
+    budget = dp.Budget(rho=50)
+    frame = dp.protect(table(PERSON, nights=4), unit="u", budget=budget, neighbors=relation)
+    series = budget.series("s", every="1d", horizon=8, rho=1.0, unit_periods=1, on="day")
+
+    def asked(lower, upper):
+        return frame.bound(max_rows=2).clip("x", lower, upper).sum("x")
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr(noise, "_shape", lambda length, *_: (Shape.of_degree(length, 2, 2), (Fraction(1, 2),) * 2))
+        series.add(asked(0, 8), DAYS[0])
+    (record,) = [entry.body["opens"] for entry in budget.entries() if "opens" in entry.body]
+    for change in record["totals"]:
+        del change["lower"]  # which earlier versions did not store
+    assert [len(level) for level in record["scales"][0]] == [1, 1]
+    again = budget.series("s", on="day")
+    assert again.reads(DAYS[1]) == [str(day) for day in DAYS[:2]]
+    if relation == "replace":
+        with pytest.raises(errors.ReleaseMismatch, match=r"the other side of 0.*Type clip\('x', 0, 8\)"):
+            again.add(asked(-8, 0), DAYS[1])
+    again.add(asked(0, 8), DAYS[1])
+    again.add(frame.bound(max_rows=1).clip("x", 0, 8).sum("x"), DAYS[2])
+    assert [len(values) for values in again._estimates(again._opened()).blocks.values()] == [1, 2, 1]
 
 
 def test_names_of_other_charges_are_no_series():
