@@ -2,10 +2,13 @@
 
 import copy
 import json
+from fractions import Fraction
 
 import pytest
 
+import dpframe.theory as t
 from dpframe import dpframe_check as check
+from dpframe.errors import DpFrameError
 
 LIMITS = {"groups": 2, "rows_per_group": 1, "rows": 2}
 QUESTION = {
@@ -17,7 +20,7 @@ QUESTION = {
     "own_limits": [],
 }
 HONEST = {
-    "certificate": 2,
+    "certificate": 3,
     "relation": "add-remove",
     "unit": {"columns": ["u"]},
     "questions": [QUESTION],
@@ -210,12 +213,30 @@ FORGED = {
         questions=[{**FOUND, "limits": {"groups": 2, "rows_per_group": 3, "rows": None}}],
         charge={"epsilon": "1/1", "delta": "1/1000"},
     ),
-    "a sum without noise that follows from a pair": _forged(
-        [SUM, ROWS, _total("sum_of_pair", "p", of=["s", "t0"], centre=0, range=[0, 0])],
+    "a sum without noise, of rounded numbers": _forged(
+        [SUM, ROWS, _total("sum", "p", shift=1, range=[0, 0], fraction=10)],
         [
             *(_noise(f"m{i}", of, "4/1", epsilon="1/2") for i, of in enumerate(["s", "t0"])),
             _noise("m2", "p", "1/1", "none", epsilon="0/1"),
         ],
+    ),
+    "a sum of rounded numbers that do not count as such": _forged(
+        [_total("sum", "s", shift=1, range=[0, 1], fraction=10)], [_noise("m0", "s", "2048/1", epsilon="1/1")]
+    ),
+    "a small weight of an interaction": _forged(
+        [_total("interaction", levels=[2, 2], cells=4, one=1, most=1)], [_noise("m0", "t0", "4/1", epsilon="1/1")]
+    ),
+    "an order beside a δ that nobody counts": _forged(
+        [OPEN],
+        [{**NORMAL, "scale": "1/1"}],
+        **{**BESIDE, "composition": {**BESIDE["composition"], "order": "1000/1"}},
+    ),
+    "a part of δ below 0 pays for keys": _forged(
+        [OPEN],
+        [_noise("m0", "t0", "2/1", more={"finds": {**FINDS, "delta": "1/2", "threshold": 3}}, rho="1/1")],
+        questions=[FOUND],
+        composition={"rule": "rho", "delta": "-1/2"},
+        charge={"rho": "1/1", "delta": "0/1"},
     ),
     "a part of ε below 0": _forged(
         [ROWS],
@@ -358,6 +379,47 @@ def test_what_they_are_forged_from_is_proved(name):
 @pytest.mark.parametrize("name", FORGED)
 def test_false_claims_are_not_proved(name):
     assert _verdict(FORGED[name]) != "PROVED"
+
+
+def _with_limits(certificate):
+    """With the limits and ranges that a chain is made of: those of its questions."""
+    made = json.loads(json.dumps(certificate))
+    for total in made["totals"]:
+        question = made["questions"][total["question"]]
+        own = dict(question["limits"])
+        if total.get("own_limits") in range(len(question["own_limits"])):
+            own = question["own_limits"][total["own_limits"]]["limits"]
+        rows = min(x for x in (own["rows"], question["contribution"]["rows"], 10**9) if x is not None)
+        groups = min(x for x in (own["groups"], rows, question["cells"]) if x is not None)
+        each = min(own["rows_per_group"], rows)
+        total.setdefault("limits", {"groups": groups, "rows_per_group": each, "rows": min(rows, groups * each)})
+        total.setdefault("range", [1, 1] if total["kind"] == "rows" else [0, 1])
+    return made
+
+
+def _holds(certificate):
+    """Whether the framework has a chain for it, and one that costs no more than the charge."""
+    try:
+        loss = t.from_certificate(_with_limits(certificate)).map(1)
+    except DpFrameError:
+        return False
+    loss, delta = loss if isinstance(loss, tuple) else (loss, 0)
+    charge, more = certificate["charge"], 1 + Fraction(1, 10**9)
+    charged = Fraction(charge.get("rho") or charge["epsilon"])
+    return loss <= charged * more and delta <= Fraction(charge["delta"]) * more
+
+
+NO_CHAIN = {"exactly one row", "limits of a column", "nights"}  # of which some have limits that are none, or no noise
+
+
+@pytest.mark.parametrize("name", sorted(PROVED.keys() - NO_CHAIN))
+def test_the_framework_has_a_chain_for_what_they_are_forged_from(name):
+    assert _holds(PROVED[name])
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_the_framework_has_no_chain_for_false_claims(name):
+    assert not _holds(FORGED[name])
 
 
 HUGE = {

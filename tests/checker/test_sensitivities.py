@@ -45,6 +45,12 @@ def _total(kind, cells, **facts):
     return {"kind": kind, "cells": cells, "fraction": 0, "question": 0, "id": kind, **facts}
 
 
+def _unit(limits, cells=None, most=None, *, enforced=True):
+    own = dict(zip(check.Limits._fields, limits, strict=True))
+    question = {"limits": own, "contribution": {"rows": most}, "cells": cells}
+    return check.unit_of({"kind": "rows", "cells": cells}, question, enforced=enforced)
+
+
 def _reach(stated, limits, replace):
     return check.total_of(stated, check.Limits(*limits), {}, replace=replace).reach
 
@@ -54,7 +60,7 @@ def _reach(stated, limits, replace):
 @pytest.mark.parametrize(("low", "high"), [(1, 1), (0, 2), (-1, 2), (-2, -1), (-1, 1), (1, 2)])
 @pytest.mark.parametrize("cells", [1, 2, 3])
 def test_sums_of_rows_move_no_further_and_as_far(limits, low, high, cells, replace):
-    unit = check.limits_of(dict(zip(check.Limits._fields, limits, strict=True)), None, cells, enforced=True)
+    unit = _unit(limits, cells)
     claim = check.total_of(_total("sum", cells, range=[low, high]), unit, {}, replace=replace).reach
     found = _measured(_moves(_sums(unit, cells, low, high, missing=True), replace))
     assert all(bound >= move for bound, move in zip(claim, found, strict=True))
@@ -104,7 +110,7 @@ def test_levels_of_a_tree_and_rows_that_enter_or_leave(replace):
     limits = (2, 2, 3)
     own = [v for v in itertools.product(range(3), repeat=4) if sum(v) <= 3 and v[0] + v[1] <= 2 and v[2] + v[3] <= 2]
     found = _measured(_moves(own, replace))
-    claim = _reach(_total("tree", 2), limits, replace)
+    claim = _reach(_total("tree", None), limits, replace)
     assert all(bound >= move for bound, move in zip(claim[1:], found[1:], strict=True))
     changed = np.abs(_moves(own, replace)).reshape(-1, 2, 2).sum(2)
     claim = _reach(_total("choice", 2), limits, replace)
@@ -175,27 +181,24 @@ def test_centred_interactions(levels, replace):
         vectors.append(table.ravel())
     own = np.array([*vectors, np.zeros_like(vectors[0])])
     moves = (own[:, None] - own[None]).reshape(-1, own.shape[1]) if replace else own
-    assert float(check.interaction(levels, replace=replace)) == pytest.approx((moves**2).sum(1).max())
+    stated = _total("interaction", len(cells), levels=levels)
+    assert float(_reach(stated, (1, 1, 1), replace).l2_squared) == pytest.approx((moves**2).sum(1).max())
 
 
 def test_weights_of_keys():
     stated = _total("key_weights", None, most=5, one=100)
     shares = [math.floor(math.sqrt(100**2 / t)) for t in range(1, 6)]
     claim = _reach(stated, (5, 1, 5), False)
-    assert claim == (
-        5,
-        max(t * s for t, s in enumerate(shares, 1)),
-        max(t * s * s for t, s in enumerate(shares, 1)),
-        100,
-    )
+    assert (claim.l0, claim.linf) == (5, 100)
+    assert claim.l2_squared == max(t * s * s for t, s in enumerate(shares, 1))
+    assert claim.l1 >= max(t * s for t, s in enumerate(shares, 1))
     with pytest.raises(check.Unknown):
         _reach(stated, (5, 1, 5), True)
 
 
 def test_limits_follow_from_each_other():
     def of(groups, each, rows, cells=None, most=None, *, enforced=True):
-        limits = {"groups": groups, "rows_per_group": each, "rows": rows}
-        return tuple(check.limits_of(limits, most, cells, enforced=enforced))
+        return tuple(_unit((groups, each, rows), cells, most, enforced=enforced))
 
     assert of(5, 2, 3) == (3, 2, 3)
     assert of(2, 2, 9) == (2, 2, 4)
@@ -295,8 +298,8 @@ def test_the_chance_that_a_group_of_one_unit_is_shown(law, most, whole, each, gr
     total = _known(_total("rows", None), (groups, most, whole), False, fraction=1 - each)
     total = total._replace(reach=check.Reach(groups, whole, 0, most))
     mechanism = {"law": law, "of": ["t"], "scale": "3/2", "finds": {"threshold": 5, "least": 0}}
-    found = float(check.keys_delta(mechanism, total).high)
-    tail = {c: float(check.noise_tail(law, Fraction(3, 2), 5 - c).high) for c in range(most + 1)}
+    found = float(check.keys_delta(mechanism, total))
+    tail = {c: float(check.noise_tail(law, Fraction(3, 2), 5 - c)) for c in range(most + 1)}
     worst = max(
         1 - math.prod(1 - tail[c] for c in counts)
         for t in range(groups + 1)
@@ -310,7 +313,7 @@ def test_a_threshold_beside_normal_noise_is_no_less_than_the_truth():
     """One unit alone in the one group, or among others in it; δ is the distance of both pairs of answers."""
     total, sigma, threshold, epsilon = _known(_total("units", None), (1, 1, 1), False), 3.0, 14, Fraction(1, 2)
     mechanism = {"law": "gaussian", "of": ["t"], "scale": "3/1", "finds": {"threshold": threshold, "least": 0}}
-    found = float(check.threshold_beside_noise([mechanism], {"t": total}, epsilon))
+    found = float(check.threshold_beside_noise([mechanism], [mechanism], {"t": total}, epsilon))
     normal = np.array(
         [0.5 * (math.erf((z + 0.5) / sigma / 2**0.5) - math.erf((z - 0.5) / sigma / 2**0.5)) for z in range(-200, 201)]
     )

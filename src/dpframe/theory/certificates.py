@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.noise import family_tail
+from dpframe.theory.certificate_parts import MADE_OF_GROUPS, misfits
 from dpframe.theory.combinators import compose, fix_delta, pure_to_approx, zcdp_to_approx
 from dpframe.theory.exact import Root
 from dpframe.theory.formulas.loss import (
@@ -61,7 +61,8 @@ def from_certificate(certificate: Facts) -> Measurement:
     Bound:  each total's sensitivity follows from its kind, limits, range and number of groups; each mechanism's loss
             from its law and scale; and they are composed
     Source: the page about certificates in the reference
-    Errors: UnsupportedOperation for a kind, a law or a rule that has no chain; InvalidArgument for no certificate
+    Errors: UnsupportedOperation for a kind, a law or a rule that has no chain; InvalidArgument for no certificate, or
+            one whose parts do not fit each other
 
     >>> total = {"id": "t0", "kind": "rows", "limits": {"groups": 1, "rows_per_group": 3, "rows": 3}, "cells": 1,
     ...     "fraction": 0, "range": [1, 1], "one_row": False}
@@ -71,10 +72,13 @@ def from_certificate(certificate: Facts) -> Measurement:
     0.5
     """
     try:
-        chain = _Chain(certificate)
-        return chain.composed()
-    except (KeyError, TypeError, AttributeError):
-        pass
+        misfit = next(misfits(certificate), None)
+        if misfit is None:
+            return _Chain(certificate).composed()
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError):
+        misfit = None
+    if misfit is not None:
+        raise InvalidArgument(f"from_certificate: {misfit}. The parts of a certificate have to fit each other.")
     raise InvalidArgument(
         "from_certificate: this is no certificate; give release.certificate(), or one read from JSON."
     )
@@ -147,15 +151,14 @@ class _Chain:
 
     def level(self, total: Facts) -> Sensitivity:
         """Rows in the disjoint blocks of one level of a tree."""
-        bound, cells = self.limited({**total, "cells": None}, 1, 1), total["cells"]
-        return bound if cells is None else replace(bound, l0=min(bound.l0, cells))
+        return self.limited({**total, "cells": None}, 1, 1)
 
-    def sum_of_pair(self, total: Facts) -> Sensitivity:
-        """A sum and a multiple of its count, both rounded."""
-        (low, high), (of_sum, _) = total["range"], total["of"]
-        size = max(map(abs, self._totals[of_sum]["range"]))
-        off = Fraction(size + 1 + 2 * abs(total["centre"]) if total["fraction"] else 0)
-        return self.limited(total, max(abs(low), abs(high)), max(high, 0) - min(low, 0), off)
+    def sums(self, total: Facts) -> Sensitivity:
+        """A sum of integers of a range; with a shift, a sum and a multiple of its count, both rounded."""
+        (low, high), shift, off = total["range"], total.get("shift", 0), 0
+        if shift and total["fraction"]:
+            off = max(abs(low - shift), abs(high - shift)) + 1 + 2 * abs(shift)
+        return self.limited(total, max(abs(low), abs(high)), max(high, 0) - min(low, 0), Fraction(off))
 
     def interaction(self, total: Facts) -> Sensitivity:
         """The centred interaction of a marginal. A row adds 1 - 1/n at its key of an axis, and -1/n at others."""
@@ -196,13 +199,19 @@ class _Chain:
         return self.pure(self._in_scales(facts), 1, real=facts["law"] == "laplace")
 
     def _in_scales(self, facts: Facts) -> Fraction:
-        """How far one unit moves what is measured, in units of its scale. A rest costs nothing beside its groups."""
-        if facts["law"] == "none":
-            return Fraction(0)
+        """How far one unit moves what is measured, in units of its scale.
+
+        A unit moves what is released or the rest of it; or both, where the total itself decides what is released.
+        """
         total, *pair = facts["of"]
         l1, scale = self.sensitivity(total).exact_l1, number(facts["scale"])
+        if facts["law"] == "none":
+            if l1:
+                raise UnsupportedOperation("from_certificate: a total that one unit can move has no noise.")
+            return Fraction(0)
         if "missing" not in facts:
-            return (2 if pair else 1) * l1 / scale
+            rest, moves = number(facts.get("rest", facts["scale"])), (2 if pair else 1) * l1
+            return moves / scale + moves / rest if {"rest", "finds"} <= facts.keys() else moves / min(scale, rest)
         rows = self._totals[pair[0]]
         one, alone = 2 ** rows["fraction"], self._joining.limited({**rows, "fraction": 0}, 1, 1)
         rounding = Fraction(3 * alone.l0 if one > 1 else 0)
@@ -218,7 +227,15 @@ class _Chain:
         bound, common = self.sensitivity(name), number(facts.get("common", "0/1"))
         cells = self._totals[name].get("cells")
         square = shared_noise_square(bound, cells, (common / scale) ** 2) if common else bound.l2_squared
-        return len(facts.get("thresholds", (0,))) * square / scale**2
+        cost = len(facts.get("thresholds", (0,))) * square / scale**2
+        if "rest" not in facts or not bound.exact_l1:
+            return cost
+        l1, cell, rest = bound.exact_l1, bound.exact_linf, number(facts["rest"])
+        if "finds" in facts:
+            return cost + (l1 / rest) ** 2
+        return max(
+            cost, *((j * cell**2 / scale**2 + ((l1 - j * cell) / rest) ** 2) for j in range(int(l1 // cell) + 1))
+        )
 
     def normal(self, mu_squared: Fraction) -> Measurement:
         """A Gaussian mechanism with this μ²."""
@@ -304,11 +321,20 @@ class _Chain:
         """Gaussian noise with a threshold on one of its numbers, which share δ, and pure mechanisms beside them."""
         part, noises = number(self._facts["composition"]["epsilon"]), self._facts["mechanisms"]
         measured = [(*noise["of"], number(noise["scale"])) for noise in noises if noise["law"] == "gaussian"]
-        bounds = [(self.sensitivity(name), 1 + (self._totals[name]["kind"] == "tree")) for name, _ in measured]
+        kinds = [self._totals[name]["kind"] for name, _ in measured]
+        times = [0 if kind in MADE_OF_GROUPS else 1 + (kind == "tree") for kind in kinds]
+        bounds = [(self.sensitivity(name), n) for (name, _), n in zip(measured, times, strict=True)]
+        if len({self._totals[name].get("question") for name, _ in measured}) > 1:
+            raise UnsupportedOperation(
+                "from_certificate: a threshold shares its δ with noise of its own question alone."
+            )
         groups, scales = max(bound.l0 for bound, _ in bounds), [scale for _, scale in measured]
 
         def mu(moved: int) -> float:
-            squares = [min(bound.l2_squared, moved * times * bound.exact_linf**2) for bound, times in bounds]
+            squares = [
+                min(bound.l2_squared, moved * times * bound.exact_linf**2) if times else bound.l2_squared
+                for bound, times in bounds
+            ]
             return gaussian_mu(squares, scales)
 
         (decides,) = [noise for noise in noises if "finds" in noise]
@@ -333,6 +359,9 @@ class _Chain:
         normal = [one for one in self._facts["mechanisms"] if one["law"] in _NORMAL]
         others = [one for one in self._facts["mechanisms"] if one["law"] not in _NORMAL]
         parts = [self.mechanism(one) for one in others]
+        hidden = {name for one in self._facts["mechanisms"] for name in one["of"]}
+        if any(self.sensitivity(name).l2_squared for name in self._totals.keys() - hidden):
+            raise UnsupportedOperation("from_certificate: a total that one unit can move has no noise.")
         if normal:
             parts.append(self.normal(sum(map(self.square, normal), Fraction(0))))
         if rule == "threshold_beside_noise":
@@ -406,15 +435,10 @@ def _unknown(what: str, name: str) -> UnsupportedOperation:
     return UnsupportedOperation(f"from_certificate: the {what} {name!r} has no chain here.")
 
 
-def _ends(total: Facts) -> tuple[int, int]:
-    low, high = total["range"]
-    return max(abs(low), abs(high)), max(high, 0) - min(low, 0)
-
-
 _RULES: Mapping[str, Callable[[_Chain, Facts], Sensitivity]] = {
     "rows": lambda chain, total: chain.limited(total, 1, 1),
     "values": lambda chain, total: chain.limited(total, 1, 1),
-    "sum": lambda chain, total: chain.limited(total, *_ends(total)),
+    "sum": _Chain.sums,
     "units": lambda chain, total: chain.per_unit(total, 0, 1),
     "unit_sum": lambda chain, total: chain.per_unit(total, *total["range"]),
     "unit_products": lambda chain, total: chain.per_unit(total, *total["range"]),
@@ -422,7 +446,6 @@ _RULES: Mapping[str, Callable[[_Chain, Facts], Sensitivity]] = {
     "choice": _Chain.places,
     "tree": _Chain.level,
     "merged": lambda chain, total: merged(chain.sensitivity(total["of"]), total["cells"]),
-    "sum_of_pair": _Chain.sum_of_pair,
     "key_weights": lambda chain, total: key_weights(total["most"], total["one"]),
     "histogram": _Chain.histogram,
     "count_of_pairs": _Chain.histogram,

@@ -14,9 +14,9 @@ from dpframe.release.certificate.adding_up import charge_facts, composition
 from dpframe.release.certificate.measures import Stated, stated_mechanisms, stated_read
 from dpframe.release.certificate.step_facts import chosen_facts, question_facts, unit_facts
 from dpframe.release.certificate.total_facts import Ids, ReadFacts, read_facts, total_facts
-from dpframe.release.pricing import NoisePlan, Rule
+from dpframe.release.pricing import Noise, NoisePlan, Rule
 
-VERSION = 2
+VERSION = 3
 
 
 def charged_facts(receipt: Receipt, accountant: str, name: str | None, data: bytes) -> FieldDict:
@@ -50,16 +50,15 @@ def certified(
             limits and bounds read
     Bound:  it is a function of the questions, the price and, with `dp.Auto()`, of noisy answers: of no row
     Order:  a total refers only to totals before it, of its own question. Margins stand after their cells, and products
-            after the sums and counts of their column that bound them. Either stands in questions in which no total
-            follows from two others. What follows refers to totals that do not, and so it stands last
+            after the sums and counts of their column that bound them. A sum that follows from a pair is not stated
     """
     pairs = [*asked_for, *(() if chosen is None else chosen.asked)]
     questions, plans = [question for question, _ in pairs], [plan for _, plan in pairs]
     totals: list[FieldDict] = []
     mechanisms: list[Stated] = []
     for number, (question, plan) in enumerate(pairs):
-        stated = [noise.allotment for noise in plan.noises if not noise.total.collects]
-        stated.sort(key=lambda one: one.total.follows is not None)  # see Order
+        own = [noise for noise in plan.noises if not (noise.total.collects or _of_a_pair(noise))]
+        stated = [noise.allotment for noise in own]
         names: Ids = {one.total.key: f"t{len(totals) + i}" for i, one in enumerate(stated)}
         totals += [total_facts(question, one, number, names) for one in stated]
         mechanisms += stated_mechanisms(plan, names)
@@ -71,6 +70,11 @@ def certified(
     return (
         made if chosen is None or not (chosen.reads or chosen.asked) else {**made, "chosen": chosen_facts(questions[0])}
     )
+
+
+def _of_a_pair(noise: Noise) -> bool:
+    """Whether a sum is computed from a sum and a count that are measured together, without noise of its own."""
+    return noise.total.follows is not None and (noise.paired or noise.mechanism.joined)
 
 
 def document(

@@ -13,6 +13,7 @@ from dpframe.release.certificate.rationals import text
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 Ids = Mapping[Hashable, str]  # of the totals of one question, by their keys
+_NOT_CLAIMED = {"interaction": ("l0", "l1", "linf"), "tree": ("l0",), "key_weights": ("l1",)}  # nothing rests on these
 
 
 def sensitivity_facts(bound: Sensitivity) -> FieldDict:
@@ -35,6 +36,8 @@ def total_facts(question: Question, allotment: Allotment, number: int, ids: Ids)
     total = allotment.total
     kind, more = _made(question, total, ids)
     bound = sensitivity_facts(total.sensitivity)
+    for name in _NOT_CLAIMED.get(kind, ()):
+        del bound[name]
     return {
         "id": ids[total.key],
         "question": number,
@@ -42,7 +45,7 @@ def total_facts(question: Question, allotment: Allotment, number: int, ids: Ids)
         "kind": kind,
         "fraction": total.fraction,
         "own_limits": None if total.limits is None else own_limits(question).index(total.limits),
-        "sensitivity": bound if kind != "interaction" else {"l2_squared": bound["l2_squared"]},
+        "sensitivity": bound,
         **more,
     }
 
@@ -94,11 +97,11 @@ def _made(question: Question, total: Total, ids: Ids) -> tuple[str, FieldDict]:
         return "merged", {"of": of, "cells": {"rows": down, "columns": across, "total": 1}[total.merged]}
     if total.follows is not None:
         centre = total.follows[0].grid.centre / total.follows[0].grid.step
-        made = {"of": [ids[one.key] for one in total.follows], "centre": int(centre)}
-        return "sum_of_pair", {**made, **_values(question, total), **question.limits_on(total)}
+        return "sum", {**_values(question, total), "of": "value", "shift": int(centre), **question.limits_on(total)}
     kind, facts = _KINDS[total.kind]
     more = _factor(total.moment, ids) if total.moment is not None else {}
-    return kind, {**facts(question, total), **more, **question.limits_on(total)}
+    entries = {"cells": None} if kind == "tree" else {}  # they are blocks, in any number
+    return kind, {**facts(question, total), **more, **question.limits_on(total), **entries}
 
 
 def _values(question: Question, total: Total) -> FieldDict:
