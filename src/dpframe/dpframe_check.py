@@ -699,16 +699,16 @@ class Check:
         if "gaussian" in charge:
             self.follows("charge μ²", self.summed("mu_squared", mechanisms), charge["gaussian"]["mu_squared"])
             require(charge["gaussian"]["keys"] or not self.finding, "the charge counts no keys, but some are found")
-        own = {} if rule == "epsilon" else stated
-        part, slack = (number(own.get(term, "0/1")) for term in ("epsilon", "delta"))
-        require(part >= 0 and slack >= 0, "a part of ε or of δ is below 0")
+        own = stated if rule in ("gaussian", "threshold_beside_noise") else {"epsilon": "0/1", "delta": "0/1"}
+        part, slack = number(own["epsilon"]), number(own["delta"])
         shared = [one for one in self.finding if one["finds"]["delta"] is None]
-        require(bool(shared) == (rule == "threshold_beside_noise"), "the δ of keys is not counted")
+        require(part >= 0 and bool(shared) == (rule == "threshold_beside_noise"), "δ of keys is not counted, or ε < 0")
         spent = {"delta": self.keys() + slack}
         if rule in ("rho", "mu_squared"):
             spent["rho"] = self.summed("rho", mechanisms)
             if "epsilon" in charge:
-                spent["epsilon"] = rho_to_epsilon(spent["rho"], number(stated["order"]), slack)
+                spent["epsilon"] = rho_to_epsilon(spent["rho"], number(stated["order"]), number(stated["delta"]))
+                spent["delta"] += number(stated["delta"])
         else:
             pure = [one for one in mechanisms if "epsilon" in self.losses[one["id"]]]
             others = [one for one in mechanisms if one not in pure]

@@ -231,6 +231,7 @@ FORGED = {
         [{**NORMAL, "scale": "1/1"}],
         **{**BESIDE, "composition": {**BESIDE["composition"], "order": "1000/1"}},
     ),
+    "a rule whose parts are missing": _forged([ROWS], [LAPLACE], composition={"rule": "gaussian"}),
     "a part of δ below 0 pays for keys": _forged(
         [OPEN],
         [_noise("m0", "t0", "2/1", more={"finds": {**FINDS, "delta": "1/2", "threshold": 3}}, rho="1/1")],
