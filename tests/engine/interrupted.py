@@ -51,10 +51,15 @@ def in_pandas():
     return pd.DataFrame({"u": np.full(10**7, Decimal("1.5")), "x": 1.0})
 
 
+def _held(connection, to=[]):  # noqa: B006 (in DuckDB 1 a relation does not hold its own connection)
+    to.append(connection)
+    return connection
+
+
 def in_duckdb():
     import duckdb
 
-    return duckdb.connect().sql(QUERY.format(i="range", rows=f"range({LONG})"))
+    return _held(duckdb.connect()).sql(QUERY.format(i="range", rows=f"range({LONG})"))
 
 
 def _with_function(connection):
@@ -67,7 +72,7 @@ def _with_function(connection):
 def in_duckdb_function():
     import duckdb
 
-    return _with_function(duckdb.connect()).table("visits")
+    return _with_function(_held(duckdb.connect())).table("visits")
 
 
 def in_ibis():

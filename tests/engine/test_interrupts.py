@@ -23,6 +23,7 @@ import dpframe as dp
 from dpframe.engine import attended
 from dpframe.errors import EngineError
 
+_HELD = []
 ROWS = pl.DataFrame({"u": [1, 2, 3], "x": [1.0, 2.0, 3.0]})
 
 
@@ -47,6 +48,7 @@ def _in_sqlite(press):
 
 def _in_duckdb(press):
     connection = duckdb.connect()
+    _HELD.append(connection)  # in DuckDB 1 a relation does not hold its own
     connection.create_function("pressed", lambda x: press() or x, ["DOUBLE"], "DOUBLE")
     connection.execute("CREATE TABLE held (u INTEGER, x DOUBLE)")
     connection.executemany("INSERT INTO held VALUES (?, ?)", ROWS.rows())

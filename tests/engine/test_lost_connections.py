@@ -1,5 +1,6 @@
 """A lost connection is told apart before the charge alone: no row is read there."""
 
+import gc
 import importlib
 import os
 
@@ -57,6 +58,43 @@ def test_a_connection_that_was_closed_costs_nothing():
     with pytest.raises(errors.EngineUnavailable):
         query.release(epsilon=0.5)
     assert budget.history() == []
+
+
+def test_a_connection_that_is_closed_is_no_table():
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT 1 AS id, 2.0 AS x")
+    connection.close()
+    with pytest.raises(errors.EngineUnavailable, match="keep it in a variable"):
+        dp.protect(relation, unit="id", budget=dp.Budget(epsilon=1))
+
+
+def test_a_table_of_ibis_holds_its_connection():
+    ibis, budget = pytest.importorskip("ibis"), dp.Budget(epsilon=1e6)
+
+    def table():
+        backend = ibis.duckdb.connect()
+        backend.raw_sql("CREATE TABLE t AS SELECT 1 AS id, 2.0 AS x")
+        return dp.protect(backend.table("t"), unit="id", budget=budget, max_rows=1)
+
+    frame = table()
+    gc.collect()
+    assert frame.sum("x", bounds=(0, 10)).release(epsilon=1e5).value == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize("only", [False, True])
+def test_a_file_of_duckdb_is_as_it_was(tmp_path, only):
+    """DuckDB 1 makes a view to run SQL beside a relation: none stays, and a file that is only read is refused."""
+    with duckdb.connect(tmp_path / "file.db") as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS id, 2.0 AS x, 'a' AS g")
+    budget = dp.Budget(epsilon=1)
+    with duckdb.connect(tmp_path / "file.db", read_only=only) as connection:
+        if only and duckdb.__version__ < "2":
+            with pytest.raises(errors.UnsupportedOperation, match=r"table\.pl\(\)"):
+                asked(connection.table("t"), budget)
+            return
+        frame = dp.protect(connection.table("t"), unit="id", budget=budget)
+        frame.group_by("g", keys=[f"{i}" for i in range(300)], max_groups=1, max_rows=1).count().release(epsilon=0.5)
+        assert connection.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall() == []
 
 
 def test_a_connection_that_is_lost_after_the_charge_is_a_failure_like_any_other(

@@ -35,7 +35,8 @@ def check_supported(step: steps.Step) -> None:
     sources = steps.sources_of(step)
     names = sorted({source.data.engine for source in sources})
     engine = backend_named(names[0])
-    frames = [source.data.scan((), empty=True) for source in sources] if len(sources) > 1 else []
+    several = sources if len(sources) > 1 else []
+    frames = guarded(lambda: [source.data.scan((), empty=True) for source in several], before=True)
     if len(names) > 1 or not all(engine.together(frames[0], frame) for frame in frames[1:]):
         raise UnsupportedOperation(
             f"{step.shown}: the tables are in different places ({', '.join(names)}), and dpframe does not move rows "

@@ -24,7 +24,7 @@ from dpframe.engine.backends.sql import (
 )
 from dpframe.engine.letters import ALIKE, letters
 from dpframe.engine.tables import Data
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import EngineUnavailable, UnsupportedOperation
 from dpframe.plan import Kind, Search, Task, kind, zone_of
 
 _DAY = "DATE '1970-01-01'"
@@ -72,7 +72,7 @@ class _DuckDB(TextSqlBackend):
     def adopt(self, table: object) -> Data | None:
         if not isinstance(table, DuckDBPyRelation):
             return None
-        _check_macros(table)
+        _check_reached(table)
         types = dict(nw.from_native(table).collect_schema())
         _check_statistics(types.values())
         texts = {name for name, dtype in zip(table.columns, table.types, strict=True) if str(dtype) == "UUID"}
@@ -106,7 +106,7 @@ class _DuckDB(TextSqlBackend):
         rows: DuckDBPyRelation = beside.to_native()
         relation: DuckDBPyRelation | None = None
         with suppress(duckdb.Error), _reading_python(rows):  # without external access the variable is not found
-            relation = rows.query("_dpframe_beside", "SELECT * FROM _dpframe_public")
+            relation = rows.query(_VIEW, "SELECT * FROM _dpframe_public")
         if relation is None:
             raise UnsupportedOperation(
                 "This question brings a public table or a list of keys to DuckDB, but this connection cannot read "
@@ -198,25 +198,60 @@ class _DuckDB(TextSqlBackend):
         return time if zone is None else f"timezone('{zone}', timezone('UTC', {time}))"
 
 
+def _beside(rows: DuckDBPyRelation, sql: str) -> DuckDBPyRelation | None:
+    """What SQL gives on the connection of a relation.
+
+    DuckDB 1 makes a view of the relation for it in the user's own database, and leaves it there: drop it again.
+    """
+    found = rows.query(_VIEW, sql)
+    rows.query(_VIEW, f"DROP VIEW IF EXISTS {_VIEW}")
+    return found
+
+
+_VIEW = "_dpframe_beside"
+
+
 @contextmanager
 def _reading_python(rows: DuckDBPyRelation) -> Iterator[None]:
     """Let a connection find tables of Python by their variables meanwhile: Ibis and some users switch it off."""
     setting = "python_enable_replacements"
-    found = rows.query("_dpframe_beside", f"SELECT current_setting('{setting}')")
+    found = _beside(rows, f"SELECT current_setting('{setting}')")
     off = found is not None and found.fetchall() == [(False,)]
     if off:
-        rows.query("_dpframe_beside", f"SET {setting} = true")
+        _beside(rows, f"SET {setting} = true")
     try:
         yield
     finally:
+        rows.query(_VIEW, f"DROP VIEW IF EXISTS {_VIEW}")
         if off:
-            rows.query("_dpframe_beside", f"SET {setting} = false")
+            _beside(rows, f"SET {setting} = false")
 
 
 def _text(value: str) -> str:
     """SQL of a text, by its bytes: SQL has no zero byte."""
     digits = "".join(rf"\x{byte:02x}" for byte in value.encode())
     return f"decode('{digits}'::BLOB)"
+
+
+def _check_reached(rows: DuckDBPyRelation) -> None:
+    """`_check_macros` of a table that is taken in, whose connection may be closed, or allow DuckDB 1 no view.
+
+    Errors: EngineUnavailable, UnsupportedOperation
+    """
+    problem: EngineUnavailable | UnsupportedOperation
+    try:
+        return _check_macros(rows)
+    except duckdb.ConnectionException:
+        problem = EngineUnavailable(
+            "The connection of this DuckDB relation is closed. Before DuckDB 2 a relation does not keep it open: keep "
+            "it in a variable, connection = duckdb.connect(...), for as long as you ask about the table."
+        )
+    except duckdb.InvalidInputException:
+        problem = UnsupportedOperation(
+            "DuckDB before 2 needs a view for dpframe's queries, and this database is read-only: open it without "
+            "read_only=True, install duckdb>=2, or protect a Polars table: dp.protect(table.pl(), ...)."
+        )
+    raise problem
 
 
 def _check_macros(rows: DuckDBPyRelation) -> None:
@@ -229,7 +264,7 @@ def _check_macros(rows: DuckDBPyRelation) -> None:
     """
 
     def names(sql: str) -> list[str]:
-        catalog = rows.query("_dpframe_beside", sql)
+        catalog = _beside(rows, sql)
         return [] if catalog is None else [name for (name,) in catalog.fetchall()]
 
     if not names(_MACROS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -31,7 +32,7 @@ class _Ibis(SqlBackend):
         if not isinstance(table, ibis.Table):
             return None
         if getattr(database_of(table), "name", "") == "duckdb":
-            return import_module("dpframe.engine.backends.duckdb").BACKEND.adopt(_relation(table))
+            return _held_open(table, import_module("dpframe.engine.backends.duckdb").BACKEND.adopt(_relation(table)))
         dialect = dialect_of(table)
         types = dialect.types(table)
         names = our_names(types)
@@ -153,6 +154,17 @@ class _Ibis(SqlBackend):
                 "dp.protect(...)"
             )
         return super().reason_against(dtype)
+
+
+def _held_open(table: ibis.Table, data: Data) -> Data:
+    """The data of a relation, with its connection: a relation of DuckDB 1 does not keep its own open."""
+    backend = database_of(table)
+
+    def scan(selection: Sequence[str], *, empty: bool = False) -> Any:
+        assert backend is not None
+        return data.scan(selection, empty=empty)
+
+    return replace(data, scan=scan)
 
 
 def _relation(table: ibis.Table) -> Any:
