@@ -83,6 +83,10 @@ def test_an_aggregate_of_polars_is_what_polars_answers(frame, expr):
 SMALL = ("std", "var", "filter of a clip", "skew", "kurtosis")  # of groups so small that noise shows, or null in Polars
 
 
+if OLD:
+    SMALL = (*SMALL, "replaced")  # whose column Polars 1.30 calls "literal" in groups, and "items" without
+
+
 @pytest.mark.parametrize("expr", [e for n, e in SAME.items() if n not in SMALL])
 def test_an_aggregate_of_polars_in_groups(frame, expr):
     groups = frame.group_by("city", keys=["a", "b"], max_groups=2, max_rows_per_group=9)

@@ -266,6 +266,8 @@ def plain(values):
 
 @pytest.mark.parametrize("typed", [*SAME, *POLARS_ALONE])
 def test_a_row_expression_means_what_it_means_in_polars(typed):
+    if "zfill" in typed and pl.select(pl.lit("À").str.zfill(2)).item() != "0À":
+        pytest.skip("this version of Polars counts the bytes of a text in zfill, as 1.30 does; dpframe its characters")
     wanted = HELD.select(y=eval(typed, {"c": pl.col, "M": pl, "L": pl, "dt": dt}))["y"]
     want, dtype = plain(wanted), wanted.dtype
     assert column(eval(typed, {"c": pl.col, "M": pl, "L": pl, "dt": dt}), dtype) == want

@@ -118,6 +118,8 @@ class Reader(NamedTuple):
                 return self._read(filled)
             case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
                 return self._choice([(condition, yes)], no)
+            case {"Function": _} if _is_constant(tree):
+                return self.lit(constant_of(tree))
             case {"Function": {"input": [first, *rest], "function": function}}:
                 name, options = called(function)
                 return self._function(name, options, self._read(first), rest)
@@ -275,7 +277,7 @@ def _optional(name: str, options: Fields, value: Any, rest: list[Any]) -> Any:
             return value.replace(_pairs(old, new))
         case "ReplaceStrict", _, [old, new, *default]:
             return value.replace_strict(_pairs(old, new), default=[*default, None][0])
-        case str(), {"fractional": False}, [] if name.startswith("TemporalExpr.Total"):
+        case str(), {"fractional": False} | {"flag": str()}, [] if name.startswith("TemporalExpr.Total"):
             unit = name.removeprefix("TemporalExpr.Total").lower()
             if unit in TOTALS.values():
                 return getattr(value.dt, f"total_{unit}")()
@@ -305,10 +307,11 @@ def _pairs(old: list[Any], new: list[Any]) -> dict[Any, Any]:
 def _strptime(options: Fields) -> tuple[str, str | None] | None:
     """The method that reads a text as a date or time, and its format; None for another type."""
     match options:
-        case {"flag": [{"Literal": "Date"}, {"format": form, "exact": True}]}:
-            return "to_date", form
-        case {"flag": [{"Literal": {"Datetime": ["Microseconds", None]}}, {"format": form, "exact": True}]}:
-            return "to_datetime", form
+        case {"flag": [{"Literal": dtype} | dtype, {"format": form, "exact": True}]}:  # the second is Polars 1.30
+            if dtype == "Date":
+                return "to_date", form
+            if dtype == {"Datetime": ["Microseconds", None]}:
+                return "to_datetime", form
     return None
 
 
@@ -318,6 +321,9 @@ def _is_constant(tree: Tree) -> bool:
             return True
         case {"Alias": [inner, _]} | {"Cast": {"expr": inner}}:
             return _is_constant(inner)
+        case {"Function": {"input": [inner, how], "function": {"TemporalExpr": {"ReplaceTimeZone": _}}}}:
+            # so Polars 1.30 writes a time with a zone
+            return _is_constant(inner) and _is_constant(how) and constant_of(how) in ("earliest", "latest")
     return False
 
 
@@ -342,7 +348,10 @@ def _several_constants(tree: Tree) -> list[Any]:
 def _computed(tree: Tree) -> pl.Series:
     if not _is_constant(tree):
         raise _unknown("an argument that is no constant")
-    return pl.select(expression_of(tree)).to_series()
+    expr = expression_of(tree)
+    with suppress(pl.exceptions.PolarsError):  # a time that its zone leaves out, for example
+        return pl.select(expr).to_series()
+    raise _unknown("a constant that Polars cannot compute")
 
 
 def _dtype(tree: Tree) -> Any:
@@ -354,9 +363,24 @@ def _dtype(tree: Tree) -> Any:
 def expression_of(tree: Tree) -> pl.Expr:
     """A node as Polars reads it again, which some versions do not do with every constant."""
     try:
-        read = pl.Expr.deserialize(io.StringIO(json.dumps(tree)), format="json")
+        read = pl.Expr.deserialize(io.StringIO(json.dumps(_with_ticks(tree))), format="json")
     except pl.exceptions.PolarsError:
         read = None
     if read is None:
         raise _unknown("a constant")
     return read
+
+
+def _with_ticks(tree: Tree) -> Tree:
+    """A tree with each time as its ticks that are cast, since Polars 1.30 writes times that it does not read again."""
+    match tree:
+        case {"Literal": {"Scalar": {"dtype": dtype, "value": {"DatetimeOwned": [ticks, *_]}}}}:
+            number = {"Literal": {"Scalar": {"dtype": "Int64", "value": {"Int64": ticks}}}}
+            return {"Cast": {"expr": number, "dtype": dtype, "options": "Strict"}}
+        case {"Literal": _}:
+            return tree
+        case dict():
+            return {key: _with_ticks(inner) for key, inner in tree.items()}
+        case list():
+            return [_with_ticks(inner) for inner in tree]
+    return tree

@@ -93,8 +93,9 @@ def read_aggregates(expr: pl.Expr, schema: Schema) -> list[PolarsAggregate]:
     if (pair := _pair(tree)) is not None:
         return [replace(pair, name=name or pair.name)]
     verb, inner, options = _aggregate(tree)
-    if around == ("", ""):
-        name = name or expr.meta.output_name(raise_if_undetermined=False)
+    if around == ("", "") and name is None:
+        name = expr.meta.output_name(raise_if_undetermined=False)
+        name = None if name is None or _is_pattern(name) else name  # a pattern is a column to Polars 1.30
     read = [_of_column(verb, one, options, name) for one in _columns(inner, schema)]
     if name is not None and len(read) > 1:
         raise UnsupportedOperation(f"alias({name!r}): this aggregate has several columns. Type one for each.")
@@ -222,9 +223,13 @@ def _meant(tree: Tree, schema: Schema) -> list[str] | None:
             return names
         case "Wildcard" | {"Selector": _} | {"DtypeColumn": _} | {"Exclude": _} | {"Nth": _}:
             return schema.meant(tree)
-        case {"Column": str(name)} if name.startswith("^") and name.endswith("$"):
+        case {"Column": str(name)} if _is_pattern(name):
             return schema.meant(tree)
     return None
+
+
+def _is_pattern(name: str) -> bool:
+    return name.startswith("^") and name.endswith("$")
 
 
 def _with_column(tree: Tree, name: str, schema: Schema) -> Tree:
