@@ -118,7 +118,8 @@ def public_schema(columns: Mapping[str, Column], but: Collection[str] = ()) -> S
     def held(dtype: DType) -> Any:
         if dtype.is_decimal():
             return pl.Decimal
-        return pl.Object if kind(dtype) == Kind.OTHER else engine.polars_dtype(dtype)
+        known = hasattr(pl, type(dtype).__name__)  # Polars 1.30 has no UInt128, which DuckDB has
+        return engine.polars_dtype(dtype) if known and kind(dtype) != Kind.OTHER else pl.Object
 
     units = {name for name, column in columns.items() if column.is_unit}
     return Schema({name: held(column.domain.dtype) for name, column in columns.items()}, frozenset({*units, *but}))

@@ -182,7 +182,8 @@ class Candidates:
             points = (first + numbers) * times / parts  # one division, which rounds to nearest
         else:
             points = self.lower + (numbers / last * float(self.step * last) - float(self._shift))
-        return np.clip(points, self.lower, self.upper)
+        # To NumPy 1 what is divided by a number beyond 64 bits is a Python object.
+        return np.clip(np.asarray(points, np.float64), self.lower, self.upper)
 
     @property
     def _shift(self) -> Fraction:
