@@ -87,6 +87,17 @@ def test_a_period_that_asks_for_less_is_proved_and_for_more_refused(tmp_path):
                 assert checked(changed).verdict == "REFUSED", field
 
 
+def test_weights_that_do_not_lead_to_the_claim_are_refused(tmp_path):
+    _, frame, series = opened(tmp_path, "rho")
+    first = series.add(grouped(frame), DAYS[0]).certificate()
+    place = next(i for i, total in enumerate(first["totals"]) if total["kind"] == "blocks")
+    weights = first["totals"][place]["weights"]
+    for changed in ([2 * weight for weight in weights], weights[:-1], weights[::-1], [0] * len(weights), "256"):
+        made = copy.deepcopy(first)
+        made["totals"][place]["weights"] = changed
+        assert checked(made).verdict == "REFUSED", changed
+
+
 def test_a_neighbour_has_the_same_certificate(tmp_path):
     stated = []
     for place, rows in enumerate((ROWS, ROWS.filter(pl.col("id") != 7))):
