@@ -151,6 +151,11 @@ QUESTIONS = {
         .agg(n=dp.count(), s=dp.sum("n", (0, 9)))
         .release(**p | {"noise": "elliptic"})
     ],
+    "bounds, with noise that columns share": alone(
+        lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).agg(
+            k=dp.count(), m=dp.mean("x", dp.Auto()), t=dp.sum("n", dp.Auto())
+        )
+    ),
     "tune": lambda f, p: [grouped(f).count().tune({"max_rows": [1, 9]}, **{k: p[k] for k in p if k in TERMS})],
     "measured margins": alone(
         lambda f: f.crosstab("g", "c", keys=KEYS | MANY, margins="measured", max_groups=2, max_rows_per_group=1)
