@@ -83,11 +83,15 @@ def test_a_larger_limit_or_less_noise_costs_more(monkeypatch, name):
     for total in certificate["totals"]:
         for limit in total.get("limits", {}):
             changed = copy.deepcopy(certificate)
+            del changed["questions"]  # whose limits these have to be
             for one in changed["totals"]:
                 if "limits" in one:
                     one["limits"][limit] *= 3
                     one["cells"] = None if one["cells"] is None else 9 * one["cells"]
-            now = pair(t.from_certificate(changed).map(1))
+            try:
+                now = pair(t.from_certificate(changed).map(1))
+            except errors.InvalidArgument:  # refused, as a row may weigh less than 1 under these limits
+                continue
             assert now >= (before, slack)
     for place, mechanism in enumerate(certificate["mechanisms"]):
         changed = copy.deepcopy(certificate)
