@@ -278,9 +278,10 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
                 or a statistic, aggfunc=dp.quantile("spend", 0.9, bounds=(0, 100)); keys as in `group_by`; margins: True
                 adds an `All` row and column, summed from the released cells (free). "measured" spends a part of the
                 price on rows, columns and total of a count or sum, and fits cells and margins to each other. It does so
-                only if no cell then has more than 1.05 times its error, and no margin more than the sum of its cells.
-                With Gaussian noise (prices in ρ, people in many cells, noise="gaussian") this is nearly always so, with
-                Laplace noise from some 190 by 190 cells on; `explain` states the parts. subtotals: with several columns
+                only if no cell then has more than 1.05 times its error. With Gaussian noise (prices in ρ, people in
+                many cells, noise="gaussian") no margin has more than the sum of its cells, and nearly every table
+                gains. With Laplace noise tables from some 1,100 cells on buy their total, and sums of rows and columns
+                have up to 1.05 times their error, too; `explain` states the parts. subtotals: with several columns
                 down and margins=True, one more row for each key of the first of them. normalize: "index", "columns" or
                 "all" gives each released cell as a part of its row, its column or the total (free, post-processing;
                 null if the divisor is not above 0); limits of one unit, counts, where each cell is a group; other as in

@@ -173,15 +173,47 @@ def test_on_the_military_table_the_total_has_at_most_six_tenths_of_the_error_and
     assert cell <= 1.05 + 1 / found[True][0]  # errors are whole numbers
 
 
-def test_laplace_noise_is_taken_where_nothing_measured_would_be_better():
-    """One row each at (1, 1e-6): Laplace cells have a third of the error, and no split of ε keeps cells and margins."""
-    asked_ = military()("measured", dp.Budget(epsilon=1, delta=1e-6))
-    assert "(margins are then derived)" in str(asked_.explain())
+def test_under_epsilon_a_large_table_buys_its_total_and_stated_errors_follow():
+    """One row each at (1, 1e-6): Laplace cells have a third of the error of Gaussian ones, and pay for the total."""
+    asked_, stated = military()("measured", dp.Budget(epsilon=1, delta=1e-6)), {}
     out = asked_.release(epsilon=1, delta=1e-6)
-    assert out.noise["mechanism"].tolist() == ["discrete_laplace"]
+    assert out.noise["column"].to_list() == ["count", "count.total"]
     assert out.cost.delta == 0
+    assert sum(1 / scale for scale in out.noise["scale"]) == pytest.approx(1, rel=1e-9)
+    for margins in ("measured", True):
+        frame = military()(margins, dp.Budget(epsilon=1, delta=1e-6))
+        stated[margins] = crosstab(frame.release(epsilon=0.1)._numbers, 0.05).errors
+    ratios = stated["measured"] / stated[True]
+    assert ratios[:-1, :-1].max() <= 1.05 + 1 / 30  # errors are whole numbers
+    assert ratios[:-1, -1].max() <= 1.06
+    assert ratios[-1, :-1].max() <= 1.06
+    assert ratios[-1, -1] <= 0.5
     paid_in_rho = military()("measured", dp.Budget(rho=1)).release(rho=0.1)
     assert len(paid_in_rho.noise) == 4
+
+
+def test_a_small_table_under_epsilon_keeps_its_price_for_the_cells():
+    assert "(margins are then derived)" in str(asked().explain())
+    assert asked().release(epsilon=1)._numbers.noise.noises[0].allotment.pure == 1
+
+
+@pytest.mark.long
+def test_the_stated_errors_of_a_bought_total_hold():
+    """At 95%, 40 releases of 1,300 cells: their noises are independent, so more than 2,860 misses where 2,600 are
+    expected have a chance below 1e-6, and of the total more than 12. No cell is missed more often than 12 times."""
+    keys = {"a": [0], "b": list(range(1300))}
+    frame = dp.protect(RAW.with_columns(a=0), unit="id", budget=dp.Budget(epsilon=1e12))
+    query = frame.crosstab("a", "b", keys=keys, margins="measured", max_rows=1)
+    truth = np.zeros((2, 1301))
+    truth[:, :COLUMNS] = RAW["b"].value_counts().sort("b")["count"].to_numpy()
+    truth[:, -1] = SIZE
+    missed = np.zeros((2, 1301))
+    for _ in range(40):
+        grid = crosstab(query.release(epsilon=0.5)._numbers, 0.05)
+        missed += np.abs(grid.numbers - truth) > grid.errors
+    assert 500 < missed[0, :-1].sum() <= 2_860
+    assert missed[0, :-1].max() <= 14
+    assert missed[-1, -1] <= 12
 
 
 def test_in_a_table_of_one_row_the_total_is_measured_and_is_its_row():

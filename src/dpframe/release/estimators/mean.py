@@ -14,7 +14,7 @@ from dpframe.release.estimators.fieller import ASIDE, expected, farthest, farthe
 from dpframe.release.estimators.influence import Influence, NoisyColumn, Sampled
 from dpframe.release.estimators.sampling import mean_influence, mean_population, sampled_mean
 from dpframe.release.pricing import Noise
-from dpframe.theory.formulas.error import sum_error
+from dpframe.theory.formulas.error import chernoff_error
 
 
 class MeanEstimator(Estimator):
@@ -150,9 +150,9 @@ def merged_mean_interval(
 
     Input:  total, number: the sum and the count over these groups, as released (column unit); how many groups they are
     Output: the two ends, inside the bounds; the bounds themselves if the count is below 1
-    Bound:  Fieller's set for sums of noises: see `sum_error`. The error is convex in the mean: for each s the logarithm
-            of Chernoff's bound is, and so is the minimum over s of its perspective. So a path away from the released
-            value leaves the set at most once. Rounding counts as in `error_of_sum`
+    Bound:  Fieller's set for sums of noises: see `chernoff_error`. The error is convex in the mean: for each s the
+            logarithm of Chernoff's bound is, and so is the minimum over s of its perspective. So a path away from the
+            released value leaves the set at most once. Rounding counts as in `error_of_sum`
     """
     (_, sum_part), (_, count_part) = output.totals[0], output.totals[-1]
     centre = float(sum_part.grid.centre)
@@ -171,7 +171,7 @@ def merged_mean_interval(
             normal += groups * sum((deviation * unit) ** 2 for deviation in noise.added.normals)
             normal += groups * (unit * noise.step) ** 2
         laplace = [(scale.item(), groups) for scale in scales(terms)]
-        return np.array([abs(ratio - mean) * number < sum_error(normal, laplace, alpha)])
+        return np.array([abs(ratio - mean) * number < chernoff_error(normal, laplace, alpha)])
 
     ends = (farthest(fits, np.array([ratio]), end).item() for end in (least, most))
     low, high = (min(max(end, least), most) + centre for end in ends)

@@ -19,6 +19,7 @@ from dpframe.theory.formulas.error import Source, estimators, laplace_total_erro
 
 Margin = Literal["cell", "row", "column", "total"]
 
+_COARSE = 20  # the scale below which the law of discrete noise is told from that of real noise
 _WHOLE = (-(2.0**62), 2.0**62)  # a number of rows, far inside int64
 
 
@@ -156,7 +157,7 @@ def error_of_sum(output: NoisyColumn, alpha: float, number: int) -> float:
     law, scales = noise.added, [scale * unit for scale in noise.added.laplaces]
     if law.normal or len(scales) > 1:
         variance = sum((deviation * unit) ** 2 for deviation in law.normals)
-        several = [(scale, number) for scale in scales]
+        several = [(scale, number, 0.0) for scale in scales]
         error = sum_error(number * (variance + (unit**2 + rounding) / 4), several, alpha)
         return _of_whole(error) if output.whole and total.per_one == 1 else error
     (scale,) = scales
@@ -173,23 +174,27 @@ def error_of_sum(output: NoisyColumn, alpha: float, number: int) -> float:
 def error_of_part(output: NoisyColumn, part: Margin, alpha: float) -> float | Floats:
     """Error of a cell or margin of a reconciled table, exceeded with probability at most alpha (column unit).
 
-    Bound:  a sum of independent noises with the coefficients of `estimators`; see `sum_error`. Rounding a noise to its
-            grid counts as a normal noise of variance 1/4 step². Rounding to whole numbers that add up counts as one of
-            variance 1/3; see `_of_whole`
+    Bound:  a sum of independent noises with the coefficients of `estimators`, whose law is exact: see `sum_error`.
+            Rounding a noise to its grid counts as a normal noise of variance 1/4 step². Rounding to whole numbers that
+            add up counts as one of variance 1/3; see `_of_whole`. Discrete Laplace noise K of scale b is real noise L
+            that is rounded, too: |K| is |L| + d rounded down where e^(d/b) = 2 / (1 + e^(-1/b)), since P[|K| >= k] =
+            2e^(-k/b) / (1 + e^(-1/b)) = P[|L| >= k - d]. Steps that matter for whole numbers keep their own law
     """
     if output.plan.fitted:
         return output.plan.fitted[part].error(alpha)
     assert output.plan.shape is not None
     terms = getattr(estimators(*output.plan.shape, variances(output.plan)), part)
     sources = _sources(output.plan)
-    normal, scales = (1 / 3 if output.whole else 0.0), []
+    normal = 1 / 3 if output.whole else 0.0
+    scales: list[tuple[float, int, float]] = []
     for weight, source, number in terms:
         if source not in sources or not number:
             continue
         law, unit = sources[source].added, float(sources[source].total.unit)
         normal += number * sum((weight * deviation * unit) ** 2 for deviation in law.normals)
-        normal += number * (weight * law.step * unit) ** 2
-        scales += [(abs(weight) * scale * unit, number) for scale in law.laplaces]
+        coarse = law.discrete and output.whole and law.scale < _COARSE
+        normal += 0.0 if coarse else number * (weight * max(law.step, law.discrete / 2) * unit) ** 2
+        scales += [(abs(weight * b) * unit, number, abs(weight) * unit * coarse) for b in law.laplaces]
     error = sum_error(normal, scales, alpha)
     whole = output.whole and not output.total.fraction
     return _of_whole(error) if whole else error

@@ -2,6 +2,7 @@
 
 from dpframe.theory.formulas.error.margin_estimates import (
     Source,
+    chernoff_error,
     estimators,
     fitted,
     margin_shares,
@@ -51,6 +52,7 @@ __all__ = [
     "Source",
     "average_critical",
     "cell_variance",
+    "chernoff_error",
     "choice_error",
     "distances",
     "error_of_tail",
