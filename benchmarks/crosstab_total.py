@@ -3,7 +3,7 @@
     python benchmarks/crosstab_total.py [--releases 40]
 
 20,000 people in 50 by 100 cells at ε = 1, without δ. Both tables are released in turns. For cells, sums of rows and of
-columns, and the total: root of the mean squared error against the true table, the stated 95% error, and how many$
+columns, and the total: root of the mean squared error against the true table, the stated 95% error, and how many
 numbers are beyond it (0.05 is stated).
 """
 
