@@ -49,7 +49,7 @@ class TableRounds(Mechanism):
 class Settings:
     """Public settings of the rounds: how the price is split, and how large the model may become."""
 
-    first: Fraction = Fraction(1, 10)  # share of ρ for the tables of single columns
+    first: Fraction = Fraction(1, 4)  # share of ρ for the tables of single columns
     hint: Fraction = Fraction(1, 4)  # share of a table that is measured alone, as part of what other columns have
     choosing: Fraction = Fraction(1, 10)  # share of a round's ρ for its choice
     rounds: int = 4  # for each column, if every measured table is worth its price
