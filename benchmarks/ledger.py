@@ -87,7 +87,7 @@ ASKED = {
     "charge": "budget = ledger.budget('study'); start()\nfor _ in range(20): budget.charge(loss, unit, 'count()')",
     "charge by a name": (
         "budget = ledger.budget('study'); start()\n"
-        "for i in range(20): budget.charge(loss, unit, 'count()', name=f'{i}', plan={{}})"
+        "for i in range(20): budget.charge(loss, unit, 'count()', name=f'{i}', plan={})"
     ),
     "history": "budget = ledger.budget('study'); start(); budget.history()",
     "forecast": "budget = ledger.budget('study'); start(); budget.forecast()",

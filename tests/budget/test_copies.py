@@ -662,8 +662,31 @@ def test_a_copy_that_was_put_over_an_open_ledger_is_refused(tmp_path, others, re
     with pytest.raises(errors.LedgerDamaged, match="older copy"):
         paid(ledger.budget("visits") if reopened else budget)
     assert Ledger(path).verify() == {"visits": 3 + 2 * others}
-    with pytest.raises(errors.LedgerDamaged, match="older copy"):
-        ledger.verify()
+    others_of_it = (
+        ledger.verify,
+        lambda: ledger.backup(tmp_path / "backup"),
+        lambda: ledger.budget("new", epsilon=1),
+        lambda: ledger.change_caps("visits", {"day": 1}, by="Ada"),
+    )
+    for ask in others_of_it:
+        with pytest.raises(errors.LedgerDamaged, match="older copy"):
+            ask()
+    assert not (tmp_path / "backup").exists()
+
+
+def test_a_copy_from_before_a_move_is_refused_by_who_saw_the_move(tmp_path):
+    path = tmp_path / "a.sqlite"
+    ledger = Ledger(path)
+    budget = ledger.budget("visits", epsilon=5)
+    paid(budget)
+    (tmp_path / "copy").write_bytes(path.read_bytes())
+    Ledger.migrate(path, tmp_path / "b.sqlite")
+    with pytest.raises(errors.LedgerUnavailable, match="moved"):
+        paid(budget)
+    put_over(tmp_path / "copy", path)
+    for ask in (lambda: paid(budget), lambda: paid(ledger.budget("visits"))):
+        with pytest.raises(errors.LedgerDamaged, match="older copy"):
+            ask()
 
 
 def test_rows_that_were_put_back_in_an_open_database_are_refused(postgres):

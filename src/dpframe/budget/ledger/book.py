@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -97,6 +97,17 @@ def check_seen(connection: sa.Connection, name: str, known: tuple[int, str] | No
         check_forward(name, known, state, lambda number: quick(connection, HASH, {"b": name, "n": number}).scalar())
 
 
+def check_all_seen(connection: sa.Connection, seen: Mapping[str, tuple[int, str]]) -> None:
+    """Check all budgets of which this process knows entries: an older copy lacks what it does not know too.
+
+    Input:  seen: the last entries that were known before the transaction
+    Errors: LedgerDamaged
+    """
+    for name, known in seen.items():
+        row = connection.execute(sa.select(BUDGETS.c.number, BUDGETS.c.head).where(BUDGETS.c.name == name)).first()
+        check_seen(connection, name, known, row)
+
+
 def answer_of(name: str, row: Any) -> tuple[Entry, bytes]:
     """A result with its table, from a row of `STORED`.
 
@@ -179,6 +190,7 @@ class LedgerBook:
                 "was spent. In a test use dpframe.testing.ledger(...), which makes a ledger for tests."
             )
         if page.went:
+            self._store.saw(self._name, (page.number, page.head))  # a copy from before the move is an older one
             raise LedgerUnavailable(
                 f"Budget {self._name!r} was moved with its ledger while it was open, and goes on in the new place. "
                 "Nothing was spent. Open the ledger there."

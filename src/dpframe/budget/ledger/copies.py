@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named
 from dpframe.budget.entries import loss_of, texts_of
-from dpframe.budget.ledger.book import HASH, LedgerPage
+from dpframe.budget.ledger.book import HASH, LedgerPage, check_all_seen
 from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER, UNWATCHED
 from dpframe.budget.ledger.store import Store, set_aside
 from dpframe.budget.ledger.verify import verified
@@ -229,7 +229,9 @@ def _states(connection: sa.Connection) -> list[State]:
 
 def _copy(source: Store, new: sa.Connection) -> None:
     """Copy a ledger into empty tables, set aside. Each part is read in a transaction of its own."""
+    seen = {**source.seen}
     with source.transaction() as old:
+        check_all_seen(old, seen)
         ledger, budgets = (_rows(old, sa.select(*_there(old, table))) for table in (LEDGER, BUDGETS))
     new.execute(LEDGER.insert(), [{**row, "format": -FORMAT} for row in ledger])
     for state in budgets:

@@ -226,6 +226,7 @@ class Ledger(Hints):
         """Write the first entry of a new budget, unless another process has done so already."""
         import sqlalchemy as sa
 
+        from dpframe.budget.ledger.book import check_all_seen
         from dpframe.budget.ledger.schema import BUDGETS, ENTRIES
 
         at = account.now().isoformat(timespec="microseconds")
@@ -240,9 +241,11 @@ class Ledger(Hints):
             "parts": "{}",
             "caps": None if caps is None else canonical(begun(caps)),
         }
+        seen = {**self._store.seen}
         with self._store.transaction(write=True) as connection:
             self._store._one_at_a_time(connection)
             self._store.check_charged_here(connection)
+            check_all_seen(connection, seen)
             if connection.execute(sa.select(BUDGETS.c.name).where(BUDGETS.c.name == name)).first() is not None:
                 return
             if connection.execute(sa.select(ENTRIES.c.number).where(ENTRIES.c.budget == name)).first() is not None:
