@@ -84,7 +84,7 @@ class _DuckDB(TextSqlBackend):
             return table.select(*(columns or [SQLExpression("1").alias("s")]))
 
         def stated() -> dict[str, str]:
-            now = table.query("_dpframe_now", "SELECT * FROM _dpframe_now LIMIT 0")
+            now = _beside(table, f"SELECT * FROM {_VIEW} LIMIT 0")
             assert now is not None
             return {name: str(dtype) for name, dtype in zip(now.columns, now.types, strict=True)}
 
