@@ -6,7 +6,7 @@ from dpframe.budget.adaptive import Normal
 from dpframe.budget.allowance import Allowance, PartBudget
 from dpframe.budget.caps import NAMES as CAPS
 from dpframe.budget.caps import Cap, Caps
-from dpframe.budget.entries import Charge, Entry, canonical
+from dpframe.budget.entries import Charge, Entry, canonical, loss_json
 from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
 from dpframe.budget.lengths import Periods, read_length
@@ -46,6 +46,7 @@ __all__ = [
     "canonical",
     "fingerprint",
     "is_text",
+    "loss_json",
     "offered",
     "read_delta",
     "read_epsilon",

@@ -144,6 +144,11 @@ def statement_of(entry: Entry) -> Fields:
     return words
 
 
+def loss_json(loss: Loss) -> dict[str, float]:
+    """A loss as JSON: ε or ρ, and δ."""
+    return {**({"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}), "delta": loss.delta}
+
+
 def texts_of(loss: Loss) -> FieldDict:
     """A loss as a dict of texts, each an exact fraction.
 

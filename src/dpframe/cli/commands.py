@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from dpframe.budget import Ledger, Loss
+from dpframe.budget import Ledger, Loss, loss_json
 from dpframe.errors import InvalidArgument
 
 DAMAGED, BELOW = 1, 3  # exit codes
@@ -59,6 +59,4 @@ def the_budget(ledger: Ledger, asked: Any) -> str:
 
 def loss_data(loss: Loss | None) -> dict[str, float] | None:
     """A loss as numbers."""
-    if loss is None:
-        return None
-    return {**({"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}), "delta": loss.delta}
+    return None if loss is None else loss_json(loss)

@@ -184,6 +184,14 @@ def smallest_float(enough: Callable[[float], bool], guess: float) -> float:
     return _ranked(high)
 
 
+def first_enough(enough: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the smallest integer above `low` for which a monotone condition holds, as it does for `high`."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
 def smallest_integer(enough: Callable[[int], bool], start: int) -> int:
     """Return the smallest integer for which a monotone condition holds, searching from `start`."""
     step = 1
@@ -195,10 +203,7 @@ def smallest_integer(enough: Callable[[int], bool], start: int) -> int:
         low, high = start, start + 1
         while not enough(high):
             low, high, step = high, high + 2 * step, 2 * step
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return first_enough(enough, low, high)
 
 
 def _rank(x: float) -> int:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Unpack
 
 from dpframe import engine
-from dpframe.budget import Loss, Normal, Receipt, Terms
+from dpframe.budget import Loss, Normal, Receipt, Terms, loss_json
 from dpframe.errors import BudgetMismatch, DpFrameError, UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
@@ -55,7 +55,6 @@ from dpframe.release.pricing import UNNAMED, GaussianPrice, NoisePlan, Price, de
 from dpframe.release.shown import (
     Filed,
     bias_words,
-    loss_json,
     noise_rows,
     statement,
 )

@@ -7,10 +7,9 @@ import datetime as dt
 import io
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from dpframe.budget.account import Budget
-from dpframe.budget.entries import Entry, canonical, statement_of
+from dpframe.budget.entries import Entry, canonical, loss_json, statement_of
 from dpframe.errors import InvalidArgument
 from dpframe.fields import FieldDict, Fields
 from dpframe.safe_text import for_spreadsheets
@@ -57,9 +56,9 @@ def _charges(entries: Sequence[Entry]) -> list[Entry]:
 def _as_json(budget: Budget, entries: Sequence[Entry]) -> FieldDict:
     return {
         "accountant": budget.accountant,
-        "limit": _loss(budget.limit),
-        "spent": _loss(budget.spent),
-        "remaining": _loss(budget.remaining),
+        "limit": loss_json(budget.limit),
+        "spent": loss_json(budget.spent),
+        "remaining": loss_json(budget.remaining),
         "entries": [_line(entry) for entry in entries],
     }
 
@@ -76,11 +75,6 @@ def _line(entry: Entry) -> FieldDict:
         "hash": entry.hash,
         "sealed": canonical(entry.body),
     }
-
-
-def _loss(loss: Any) -> dict[str, float]:
-    main = {"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}
-    return {**main, "delta": loss.delta}
 
 
 def _as_csv(books: Mapping[str, tuple[Budget, Sequence[Entry]]]) -> str:

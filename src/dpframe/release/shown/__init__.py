@@ -29,7 +29,6 @@ from dpframe.release.shown.report import (
     Report,
     completed,
     fixed_words,
-    loss_json,
     loss_words,
     statement,
 )
@@ -62,7 +61,6 @@ __all__ = [
     "largest_error",
     "largest_errors",
     "ledger_page",
-    "loss_json",
     "loss_words",
     "noise_rows",
     "noise_table",

@@ -17,7 +17,7 @@ from html import escape
 from importlib import metadata
 from typing import Any
 
-from dpframe.budget import Loss, canonical
+from dpframe.budget import Loss, canonical, loss_json
 from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
 from dpframe.plan import Derivation, policy_words, render_html, render_text
@@ -100,12 +100,6 @@ _FAR = math.log(1e6)  # odds that are not told apart above
 def fixed_words(*, fixed: bool | None = None) -> dict[str, str]:
     """What a statement says of fixed noise; by default whether the noise is fixed now. Empty for noise that is not."""
     return {"test": _FIXED} if (bits.are_told() if fixed is None else fixed) else {}
-
-
-def loss_json(loss: Loss) -> FieldDict:
-    """A loss as JSON: ε or ρ, and δ."""
-    main = {"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}
-    return {**main, "delta": loss.delta}
 
 
 def completed(csv: str | None, stored: Fields, statement: Fields, *, drawn: str, question: int = 0) -> FieldDict:

@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpframe.budget import Budget, Loss, Terms, typed_number
+from dpframe.budget import Budget, Loss, Terms, loss_json, typed_number
 from dpframe.errors import InvalidArgument, InvalidPrice, ReleaseMismatch
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Question, beyond_words, derivation, unit_words
@@ -17,7 +17,7 @@ from dpframe.release.kinds.series.questions import described_question
 from dpframe.release.kinds.series.shape import LONGEST
 from dpframe.release.kinds.series.unit_change import TotalChange, UnitChange, limits_typed
 from dpframe.release.pricing import NoiseKind, Price, read_price
-from dpframe.release.shown import loss_json, statement
+from dpframe.release.shown import statement
 
 
 @dataclass(frozen=True)

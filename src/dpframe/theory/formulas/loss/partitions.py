@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument
-from dpframe.noise import Number, family_tail, whole
+from dpframe.noise import Number, family_tail, first_enough, whole
 from dpframe.theory.formulas.loss.calibration import Family, threshold
 from dpframe.theory.formulas.loss.loss import probability, threshold_delta
 
@@ -130,9 +130,4 @@ def partition_threshold(delta: Number, spread: Spread, family: Family, scale: Nu
         return all(partition_delta(parts, tails.__getitem__) <= allowed for parts in ways)
 
     low = min(spread.most, high - 1)
-    if enough(low):
-        return low
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return low if enough(low) else first_enough(enough, low, high)
