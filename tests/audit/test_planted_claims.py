@@ -191,6 +191,7 @@ NO_SIGN = {  # why a certificate does not show a bug of these rooms
     ],
     "rounds of synthetic rows, which are UNKNOWN": [
         "synthetic rows: a unit that is exchanged moves a table twice",
+        "synthetic rows that are linked: the rows of a unit move its cells by their number",
         "synthetic rows: a choice is paid for the heaviest candidate",
         "synthetic rows: a choice is paid",
         "synthetic rows: a table is paid",
