@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 
 import polars as pl
 import pytest
@@ -64,6 +65,8 @@ def test_a_table_of_duckdb_with_other_columns_is_refused(through, change):
 @pytest.mark.parametrize("through", ["itself", "ibis"])
 def test_a_view_of_duckdb_that_was_replaced_is_refused(through):
     connection, table = duckdb_table(through)
+    if through == "itself" and importlib.import_module("duckdb").__version__ < "2":
+        pytest.skip("in DuckDB 1 connection.table('v') keeps the view as it was, and reads by it")
     fill(connection)
     connection.execute("CREATE VIEW v AS SELECT * FROM t")
     other = "CREATE OR REPLACE VIEW v AS SELECT \"user\", 'a' AS x, city FROM t"
