@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -304,10 +304,15 @@ def _is_here(table: Any) -> bool:
 
 
 def _local_files(table: Any) -> tuple[Path, ...]:
-    """The files of this machine that a table is read from. Spark lists files once, and fails where one was replaced."""
-    if not _is_here(table):
-        return ()
-    addresses = [urlsplit(address) for address in table.inputFiles()]
+    """The files of this machine that a table is read from. Spark lists files once, and fails where one was replaced.
+
+    To list them Spark optimises the plan, which computes what stands on made-up rows: an error there may show a cell.
+    """
+    listed: list[str] = []
+    if _is_here(table):
+        with _quiet(table.sparkSession), suppress(Exception):
+            listed = table.inputFiles()
+    addresses = [urlsplit(address) for address in listed]
     return tuple(Path(unquote(address.path)) for address in addresses if address.scheme in ("", "file"))
 
 
