@@ -41,11 +41,16 @@ class Former(Reader):
 
 
 def narrow_in_table(cells, reader, known, groups=None):
-    """How many hidden numbers of a table are narrower than promised, how many are known, how many are hidden."""
+    """How many hidden numbers of a table are narrower than promised, how many are known, how many are hidden.
+
+    A margin of a line in which every cell is missing adds up nothing, so everybody knows it.
+    """
     values, codes = with_margins(cells, groups), hidden_in_table(cells, reader, groups)
     there = np.isfinite(values)
+    of_none = with_margins(np.where(np.isfinite(cells), 1.0, np.nan), groups) == 0
+    codes = np.where(of_none, 0, codes)
     values = np.where(there, values, 0.0)
-    small = there & (values < known.below)
+    small = there & (values < known.below) & ~of_none
     assert np.all(codes[small] > 0)
     assert not codes[~there].any()
     told = not (codes[small] == OTHER).any()
