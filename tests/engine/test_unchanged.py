@@ -83,6 +83,22 @@ def test_more_columns_and_another_order_are_no_change():
     assert budget.spent.epsilon == 1.0
 
 
+@pytest.fixture
+def in_postgres(postgres_server):
+    """A connection of its own, since other tests end all that a server has."""
+    from postgres_tables import connected
+
+    with connected(postgres_server) as backend:
+        yield backend
+
+
+@pytest.fixture
+def stored_in_postgres(in_postgres):
+    from postgres_tables import stores
+
+    return stores(in_postgres)
+
+
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_table_of_postgres_with_other_columns_is_refused(change, in_postgres, stored_in_postgres):
     table = stored_in_postgres(ROWS)
@@ -178,3 +194,15 @@ def test_tables_in_memory_are_those_of_protect():
             del table["x"]
         query.release(epsilon=1.0)
         assert budget.spent.epsilon == 1.0
+
+
+def test_the_look_at_the_types_of_a_query_leaves_no_view_in_postgres(in_postgres, stored_in_postgres):
+    name = stored_in_postgres(ROWS).get_name()
+    types = in_postgres.table(name).schema()
+    rows = in_postgres.sql(f"SELECT * FROM {name}", schema=types)
+    asked(rows, dp.Budget(epsilon=1.0)).release(epsilon=1.0)
+    sql = CHANGES["type"][0].format(t=name, text="text")
+    refused(rows, lambda: in_postgres.raw_sql(sql).close(), "Column 'x' was int8 .*, and is text now")
+    in_postgres.con.rollback()
+    with in_postgres.con.cursor() as cursor:
+        assert cursor.execute("SELECT viewname FROM pg_views WHERE schemaname LIKE 'pg_temp%'").fetchall() == []

@@ -109,6 +109,14 @@ class _PostgresDialect(CompiledDialect):
         decimals = [name for name, dtype in schema if has_many_digits(dtype)]
         return super().types(table) | dict.fromkeys(texts, nw.String()) | dict.fromkeys(decimals, nw.Decimal(38, 9))
 
+    def types_of(self, backend: Any, source: ops.DatabaseTable | ops.SQLQueryResult) -> dict[str, str]:
+        """In a transaction of its own, which ends. Of a query no row is taken; Ibis would make a view of it."""
+        with backend.con.transaction(), backend.con.cursor() as cursor:
+            if isinstance(source, ops.DatabaseTable):
+                return super().types_of(backend, source)
+            columns = cursor.execute(f"SELECT * FROM ({source.query}) AS q LIMIT 0").description
+            return {column.name: column.type_display for column in columns}
+
     def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """Columns of unknown types can be read as text, and unsigned integers as decimals, after a cast by the user.
 
