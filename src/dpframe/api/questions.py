@@ -277,14 +277,14 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
                 "mean" or "median" of a column, with bounds= (column unit) as in `dp.sum`; "count_units" counts people;
                 or a statistic, aggfunc=dp.quantile("spend", 0.9, bounds=(0, 100)); keys as in `group_by`; margins: True
                 adds an `All` row and column, summed from the released cells (free). "measured" spends a part of the
-                price on rows, columns and total of a count or sum, and fits cells and margins to each other. It does so
-                only if no cell then has more than 1.05 times its error. With Gaussian noise (prices in ρ, people in
-                many cells, noise="gaussian") no margin has more than the sum of its cells, and nearly every table
-                gains. With Laplace noise tables from some 1,100 cells on buy their total, and sums of rows and columns
-                have up to 1.05 times their error, too; `explain` states the parts. subtotals: with several columns
-                down and margins=True, one more row for each key of the first of them. normalize: "index", "columns" or
-                "all" gives each released cell as a part of its row, its column or the total (free, post-processing;
-                null if the divisor is not above 0); limits of one unit, counts, where each cell is a group; other as in
+                price on rows, columns and total of a count or sum, and fits cells and margins to each other, where no
+                cell then has more than 1.05 times its error. With Gaussian noise (prices in ρ, people in many cells,
+                noise="gaussian") no margin has more than the sum of its cells, and nearly every table gains. With
+                Laplace noise tables from some 1,100 cells on buy their total, and rows and columns have up to 1.05
+                times their error, too; `explain` states the parts. subtotals: with several columns down and
+                margins=True, one more row for each key of the first of them. normalize: "index", "columns" or "all"
+                gives each released cell as a part of its row, its column or the total (free, post-processing; null if
+                the divisor is not above 0); limits of one unit, counts, where each cell is a group; other as in
                 `group_by`: one more cell, in a row and a column of its own. min_units as in `group_by`
         Errors: UnsupportedOperation for margins of keys that are found in the data, of medians, and of people who may
                 be in several cells; for parts of means, and times in cells
@@ -305,9 +305,8 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         also = typed_too(values=values, bounds=bounds, keys=keys, other=other, min_units=min_units)
         sides = ", ".join(repr(list(names) if len(names) > 1 else names[0]) for names in (down, across))
         verb = f"crosstab({sides}, {also}{{limit}})"
-        aggregate = cell_of(values, aggfunc, bounds)
+        aggregate, by = cell_of(values, aggfunc, bounds), down + across
         layout = Layout("crosstab", across, bool(margins), parts, margins == "measured", subtotals=subtotals)
-        by = down + across
         frame, groups, rest = self._grouped(by, keys, other, "crosstab")
         aggregates = ((getattr(aggregate, "column", None) or "count", aggregate),)
         least = read_min_units(min_units)
