@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -119,8 +120,18 @@ def wrapped(text: str, pixels: float, letter: float = _LETTER, lines: int = _LIN
 
 
 def label_of_key(key: Iterable[Any]) -> str:
-    """A key as text: its parts joined by commas, "null" for null, without the empty parts of a margin."""
-    return ", ".join("null" if part is None else str(part) for part in key if part != "") or "(empty)"
+    """A key as text: its parts joined by commas, "null" for null, without the empty parts of a margin.
+
+    >>> label_of_key((dt.datetime(2026, 1, 31), None)), label_of_key((dt.datetime(2026, 1, 31, 7, 30),))
+    ('2026-01-31, null', '2026-01-31 07:30:00')
+    """
+    return ", ".join(_text_of(part) for part in key if part != "") or "(empty)"
+
+
+def _text_of(part: Any) -> str:
+    if isinstance(part, dt.datetime) and part.tzinfo is None and part.time() == dt.time():
+        return str(part.date())
+    return "null" if part is None else str(part)
 
 
 def labels_of(keys: Sequence[Iterable[Any]], pixels: float, lines: int = _LINES) -> list[str]:
