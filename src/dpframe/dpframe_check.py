@@ -257,7 +257,7 @@ def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> To
     sound = is_whole(fine, 0) and fine <= LARGEST and type(low) is type(high) is int and low <= high
     require(sound and all(map(is_whole, [*wholes, *levels])), "its range, its fraction or its cells make no sense")
     own = vector_of(stated, unit, totals)
-    reach = reach_of(own, stated.get("cells"), replace=replace and kind != "merged")
+    reach = reach_of(own, None if kind == "tree" else stated.get("cells"), replace=replace and kind != "merged")
     if kind == "blocks":  # Σx² ≤ max|x|·Σ|x|, which grows at least as the periods do
         reach = reach._replace(l2_squared=reach.l1 * reach.linf * share_of_squares(**stated))
     elif kind == "interaction":
@@ -383,26 +383,25 @@ def laplace_cost(mechanism: Json, read: Sequence[Total]) -> Fraction:
     rest = number(mechanism.get("rest", mechanism["scale"]))
     if beside:
         kinds, weight = [one.stated["kind"] for one in read], mechanism["weight"]
+        present, fine = [{*one.stated.get("present", ())} for one in read], total.stated["fraction"]
+        largest = Fraction(2) ** (fine - beside[0].stated["fraction"]) * max(map(abs, range_of(total.stated)))
         known = kinds in (["sum", "rows"], ["sum", "values"], ["sum", "values", "rows"]) and is_whole(weight)
-        require(known, "no sum and count of the same rows")
+        require(known and weight <= largest and present[1] <= present[0], "no sum and count of the same rows")
         if len(beside) > 1:
-            return pair_and_missing(mechanism, *read)
+            return pair_and_missing(mechanism, largest, *read)
         # weight·V + S and weight·V - S are measured. They move by twice the larger move of weight·V and S.
         moves = 2 * joint_moves("cube", [(1, total), (weight, beside[0])])
     # A unit moves what is released or what is suppressed; or both, where the total itself decides what is released.
     return moves / scale + moves / rest if {"rest", "finds"} <= mechanism.keys() else moves / min(scale, rest)
 
 
-def pair_and_missing(mechanism: Json, total: Total, count: Total, every: Total) -> Fraction:
+def pair_and_missing(mechanism: Json, largest: Fraction, total: Total, count: Total, every: Total) -> Fraction:
     """ε of a pair beside N - V, the rows without a value. A row has a value or none, so the dearer of both counts."""
-    missing, weight, fine = number(mechanism["missing"]), mechanism["weight"], count.stated["fraction"]
-    counted = {*count.stated["present"]} <= {*total.stated["present"]}  # V counts each row that has a part in S
-    (groups, each, rows), finer = total.unit, total.stated["fraction"] - fine
+    missing, fine, (groups, each, rows) = number(mechanism["missing"]), count.stated["fraction"], total.unit
     alike = every.stated["fraction"] == fine or (rows >= groups * each and every.stated["fraction"] == 0)
-    fits = same_rows(total, count, every) and counted and alike and "rest" not in mechanism and missing > 0
+    fits = same_rows(total, count, every) and alike and "rest" not in mechanism and missing > 0
     require(fits, "no count of all rows beside that of the values")
-    largest = Fraction(2) ** finer * max(map(abs, range_of(total.stated)))
-    rate = max(1 / missing, 2 * max(weight, largest) / number(mechanism["scale"]))
+    rate = max(1 / missing, 2 * largest / number(mechanism["scale"]))  # of S, of which V's weight is no more
     return Fraction(rate * (rows * 2**fine + (fine > 0) * 2 * groups) * (2 if total.replace else 1))  # 2 for rounding
 
 
