@@ -195,6 +195,7 @@ UNLIMITED = 10**100  # rows; no claim is as large
 COUNTS = {"rows": (1, 1), "values": (0, 1), "distinct": (1, 1), "choice": (1, 1), "tree": (1, 1), "units": (1, 1)}
 OF_UNITS = ("units", "unit_sum", "unit_products")  # which add one number of a unit in each of its groups
 PLAIN = ("rows", "values", "sum", "units", "unit_sum")  # sums of numbers of rows or of units, and nothing else
+NO_CELLS = ("tree", "key_weights", "blocks")  # whose number of entries is not public, or follows from nothing stated
 OWN_CELLS = ("merged", "histogram", "count_of_pairs", "interaction", "blocks")  # whose entries are no groups
 KINDS = (*COUNTS, *OF_UNITS, *OWN_CELLS, "sum", "key_weights")
 
@@ -225,7 +226,7 @@ def unit_of(stated: Json, question: Json, *, enforced: bool) -> Limits:
         require(fits, "it has another number of entries than there are groups before")
         groups = max(min(groups - 1, before), 1)
     else:
-        same = kind in OWN_CELLS or cells in (question["cells"], None)
+        same = cells is None or (kind not in NO_CELLS and (kind in OWN_CELLS or cells == question["cells"]))
         require(same, "it has another number of entries than there are groups")
     return Limits(groups, each, min(most, groups * each) if leaves else most)
 

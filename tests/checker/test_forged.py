@@ -368,6 +368,19 @@ FORGED = {
         [{**SUM, "id": "t0", "range": [0, 2]}, {**NIGHTS[1], "bought": ["2/1", "4/1", "1/1", "2/1"]}], ON_NIGHTS[:1]
     ),
     "nights in fewer periods than they have": _forged([ROWS, {**NIGHTS[1], "periods": 9}], ON_NIGHTS[:1]),
+    "nights of one entry": _forged(
+        [ROWS, {**NIGHTS[1], "cells": 1, "sensitivity": {"l1": "1/1"}}], [_noise("m0", "b", "1/1", epsilon="1/1")]
+    ),
+    "weighted nights of one entry": _forged(
+        [ROWS, {**NIGHTS[1], "size": 2, "weights": [2, 1], "cells": 1, "sensitivity": {"l1": "3/1"}}],
+        [_noise("m0", "b", "3/1", epsilon="1/1")],
+    ),
+    "a tree of one block": _forged(
+        [_total("tree", cells=1, sensitivity={"l1": "1/1"})],
+        [_noise("m0", "t0", "1/1", epsilon="1/1")],
+        relation="replace",
+        questions=[{**QUESTION, "by": [], "cells": 1, "limits": {"groups": 1, "rows_per_group": 1, "rows": 1}}],
+    ),
     "a night beside its blocks": _forged(NIGHTS, [*ON_NIGHTS, _noise("m2", "t0", "9/1", epsilon="2/9")]),
 }
 
