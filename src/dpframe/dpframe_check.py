@@ -258,7 +258,7 @@ def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> To
     sound = is_whole(fine, 0) and fine <= LARGEST and type(low) is type(high) is int and low <= high
     require(sound and all(map(is_whole, [*wholes, *levels])), "its range, its fraction or its cells make no sense")
     own = vector_of(stated, unit, totals)
-    reach = reach_of(own, None if kind == "tree" else stated.get("cells"), replace=replace and kind != "merged")
+    reach = reach_of(own, stated.get("cells"), replace=replace and kind != "merged")
     if kind == "blocks":  # Σx² ≤ max|x|·Σ|x|, which grows at least as the periods do
         reach = reach._replace(l2_squared=reach.l1 * reach.linf * share_of_squares(**stated))
     elif kind == "interaction":
