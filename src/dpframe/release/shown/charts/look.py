@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -10,9 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import narwhals as nw
+
 from dpframe.drawing import Chart, Entries, altair, finished
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Derivation, real
+from dpframe.plan import Derivation, as_held, real
 
 # Colours with equal contrast on white and on the #111 of dark notebooks; charts have no background. Shapes are opaque,
 # or translucent in dark colours: on a transparent background vl-convert writes translucent light colours too dark.
@@ -122,16 +123,12 @@ def wrapped(text: str, pixels: float, letter: float = _LETTER, lines: int = _LIN
 def label_of_key(key: Iterable[Any]) -> str:
     """A key as text: its parts joined by commas, "null" for null, without the empty parts of a margin.
 
+    >>> import datetime as dt
     >>> label_of_key((dt.datetime(2026, 1, 31), None)), label_of_key((dt.datetime(2026, 1, 31, 7, 30),))
     ('2026-01-31, null', '2026-01-31 07:30:00')
     """
-    return ", ".join(_text_of(part) for part in key if part != "") or "(empty)"
-
-
-def _text_of(part: Any) -> str:
-    if isinstance(part, dt.datetime) and part.tzinfo is None and part.time() == dt.time():
-        return str(part.date())
-    return "null" if part is None else str(part)
+    words = ("null" if part is None else str(as_held(part, nw.Date())) for part in key if part != "")
+    return ", ".join(words) or "(empty)"
 
 
 def labels_of(keys: Sequence[Iterable[Any]], pixels: float, lines: int = _LINES) -> list[str]:
