@@ -22,6 +22,7 @@ from dpframe.plan.steps import Rows, Source
 from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.plan.totals import in_ticks
 from dpframe.release import subject_words
+from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import explained
 
 if TYPE_CHECKING:
@@ -185,8 +186,8 @@ def _source(frame: Any, unit: Unit, neighbors: str | None, data: Any) -> Source:
     """The table of whose rows a plan is, with its unit. Errors: those of `protect`."""
     if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
         raise InvalidArgument("This frame is protected already.")
-    neighbors = "add-remove" if neighbors is None else neighbors
-    check_choice(neighbors, ("add-remove", "replace"), "neighbors")
+    neighbors = Relation.ADD_REMOVE if neighbors is None else neighbors
+    check_choice(neighbors, tuple(Relation), "neighbors")
     held, origin = engine.adopt(frame), engine.read_origin(data)
     if unit is None or (isinstance(unit, (str, tuple, list)) and not unit):
         raise InvalidArgument(
@@ -196,7 +197,7 @@ def _source(frame: Any, unit: Unit, neighbors: str | None, data: Any) -> Source:
     ids = unit if isinstance(unit, Rows) else read_names([unit], "unit=", [name for name, _ in held.schema])
     if not isinstance(ids, Rows) and len(set(ids)) != len(ids):
         raise InvalidArgument("unit=: a column is named twice.")
-    source = Source(held, held.schema, ids, neighbors, origin)  # type: ignore[arg-type]
+    source = Source(held, held.schema, ids, Relation(neighbors), origin)
     try:
         _ = source.table
     except UnknownColumn as error:

@@ -12,6 +12,7 @@ import polars as pl
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, kind_of
 from dpframe.plan.steps import Rows
 from dpframe.theory.checks import Counts, Universe
+from dpframe.theory.formulas.sensitivity import Relation
 
 _KINDS = (nw.Implementation.PANDAS, nw.Implementation.POLARS, nw.Implementation.PYARROW)
 Unit = str | tuple[str, ...] | list[str] | Rows
@@ -157,7 +158,7 @@ def pairs(
         for rest in _rests(counts, owners, max_rows):
             same_rest.setdefault(numbers[rest], []).append(i)
     for rest_number, members in same_rest.items():
-        yield from combinations(members, 2) if relation == "replace" else ((rest_number, i) for i in members)
+        yield from combinations(members, 2) if relation == Relation.REPLACE else ((rest_number, i) for i in members)
 
 
 def _rests(counts: Counts, owners: Sequence[Owner | None], max_rows: int | None) -> Iterator[Counts]:

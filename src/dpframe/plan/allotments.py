@@ -98,7 +98,7 @@ def one_signed_of_single_groups(
     """
     if cells < 2:
         return read
-    vector = OneSigned(cells, 2 if relation == "replace" else 1)
+    vector = OneSigned(cells, 2 if relation == Relation.REPLACE else 1)
     apart = {total.key for output in outputs if not output.single for _, total in output.totals}
     return tuple(replace(p, one_signed=vector) if p.total.one_signed and p.total.key not in apart else p for p in read)
 
@@ -133,7 +133,7 @@ def in_step(total: Total, unit_limits: UnitLimits, *, alone: bool) -> InStep | N
     """
     sign = (-1 if total.grid.lower < 0 else 1) if alone and total.one_signed else 0
     if unit_limits.cells == 1:
-        size, vectors = total.sensitivity.exact_linf, 2 if unit_limits.table.relation == "replace" else 1
+        size, vectors = total.sensitivity.exact_linf, 2 if unit_limits.table.relation == Relation.REPLACE else 1
         return (
             InStep(math.ceil(size), Fraction(1), None, sign, vectors) if total.kind in (*_OF_ROWS, *_OF_UNITS) else None
         )

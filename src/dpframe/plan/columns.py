@@ -351,7 +351,7 @@ class Table:
     @property
     def exactly_one(self) -> bool:
         """Whether neighbours exchange exactly one row for one row."""
-        return self.relation == "replace" and self.single and self.everyone
+        return self.relation == Relation.REPLACE and self.single and self.everyone
 
     def column(self, name: object, call: str) -> Column:
         """The current version of a column. Errors: UnknownColumn, which lists the columns."""

@@ -35,7 +35,7 @@ from dpframe.plan.steps import Step
 from dpframe.plan.totals import Total, units_total, weights_total
 from dpframe.plan.types import Kind, show
 from dpframe.plan.unit_limits import UnitLimits
-from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity
+from dpframe.theory.formulas.sensitivity import MOST_KEYS, Relation, Sensitivity
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class Question:
         """Whether keys alone are found in rounds, by weights: where no limit says how many groups a unit may have."""
         limits = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
         alone = self.private_keys and not self.aggregates and self.other is None
-        return alone and limits == Limits() and bool(self.table.unit) and self.table.relation == "add-remove"
+        return alone and limits == Limits() and bool(self.table.unit) and self.table.relation == Relation.ADD_REMOVE
 
     @cached_property
     def limits(self) -> Limits:

@@ -25,7 +25,7 @@ from dpframe.theory.formulas.loss import (
     partition_delta,
     pure_to_zcdp,
 )
-from dpframe.theory.formulas.sensitivity import Sensitivity, key_weights, merged, shared_noise_square
+from dpframe.theory.formulas.sensitivity import Relation, Sensitivity, key_weights, merged, shared_noise_square
 from dpframe.theory.formulas.sensitivity.grouped import change
 from dpframe.theory.framework import Measurement, Transformation
 from dpframe.theory.measurements import gaussian, laplace, noisy_top_k
@@ -115,7 +115,7 @@ class _Chain:
         if total.get("one_row"):
             low, high = total["range"]
             width = Fraction(high - low) * 2 ** total["fraction"]
-            return change(groups=1, total=width, cell=width, swing=width, relation="add-remove", cells=1)
+            return change(groups=1, total=width, cell=width, swing=width, relation=Relation.ADD_REMOVE, cells=1)
         return _RULES[kind](self, total)
 
     def limited(

@@ -25,6 +25,7 @@ from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, counted, kind, moment, number, show
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS
+from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Hints
 
 
@@ -148,7 +149,7 @@ def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
 
 def _title(step: Step) -> str:
     table = step.table if step.table.unit else source_of(step).table
-    relation = "joins or leaves" if table.relation == "add-remove" else "is exchanged for another"
+    relation = "joins or leaves" if table.relation == Relation.ADD_REMOVE else "is exchanged for another"
     nobody = of_nobody(step)
     return f"Neighbouring tables: one {unit_words(table)} {relation} ({table.relation}).{nobody and ' '}{nobody}"
 

@@ -14,6 +14,7 @@ from dpframe.plan.expressions import col
 from dpframe.plan.steps.basic import Filter, Step
 from dpframe.plan.steps.combine import common_units
 from dpframe.plan.types import Kind, Scalar, show
+from dpframe.theory.formulas.sensitivity import Relation
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ class PartitionPart(Step):
     def table(self) -> Table:
         """Domain and contribution after this step."""
         table = self.before.table
-        if table.relation == "replace":
+        if table.relation == Relation.REPLACE:
             raise UnsupportedOperation(
                 "partition: under neighbors='replace' a unit may leave one part and appear in another, so parts do not "
                 "compose in parallel. Protect the table with neighbors='add-remove'."

@@ -21,7 +21,7 @@ from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import Scalar, counted
 from dpframe.plan.unit_limits import unit_in_quotes
 from dpframe.theory.formulas.error import Attributes, interaction, shares
-from dpframe.theory.formulas.sensitivity import Sensitivity
+from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 
 COUNT = "count"  # the released column
 
@@ -113,7 +113,7 @@ class Marginals(Question):
     def tables(self) -> Tables:
         """The tables that are released, without any row."""
         assert self.keys is not None
-        rows = (self.limits.max_rows or 1) * (1 if self.table.relation == "add-remove" else 2)
+        rows = (self.limits.max_rows or 1) * (1 if self.table.relation == Relation.ADD_REMOVE else 2)
         bound = Sensitivity.of(l0=rows, l1=rows, l2_squared=rows**2, linf=rows).scaled(2**FRACTION_BITS)
         return Tables(
             self.by, self.keys.levels, self.workload, Total(TotalKind.ROWS, None, UNIT_GRID, FRACTION_BITS, bound)

@@ -22,7 +22,7 @@ from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import Kind, counted, kind
 from dpframe.plan.unit_limits import unit_in_quotes
 from dpframe.theory.formulas.error import Attributes
-from dpframe.theory.formulas.sensitivity import Sensitivity
+from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 
 LARGEST_TABLE = 2**16  # cells of a table that is measured
 _TARGET = 4  # how much more a table counts that has the column to be predicted
@@ -148,7 +148,7 @@ class Synthesis(Marginals):
                 f"synthesize: one {unit_in_quotes(self.table)} may have any number of rows, so no finite noise hides "
                 "it. Say how many: synthesize(..., max_rows=1)."
             )
-        times = 1 if self.table.relation == "add-remove" else 2
+        times = 1 if self.table.relation == Relation.ADD_REMOVE else 2
         bound = Sensitivity.of(l0=times * rows, l1=times * rows, l2_squared=times * rows**2, linf=rows)
         bits = FRACTION_BITS if self.table.unit else 0
         return Total(TotalKind.ROWS, None, UNIT_GRID, bits, bound.scaled(2**bits))

@@ -55,7 +55,7 @@ def histogram_scale(price: Price, relation: Relation) -> float:
 
     Bound:  its l1 is ONE when a unit joins or leaves, and 2·ONE when one is exchanged (see `engine.histograms`)
     """
-    return price.laplace_scale(ONE * (2 if relation == "replace" else 1))
+    return price.laplace_scale(ONE * (2 if relation == Relation.REPLACE else 1))
 
 
 def noisy_histogram(price: Price, question: Question, counts: Integers, seen: Seen) -> tuple[Floats, float]:

@@ -10,7 +10,7 @@ from typing import Protocol
 from dpframe.fields import FieldDict
 from dpframe.plan import Allotment, Limits, Moment, Product, Question, Total, TotalKind
 from dpframe.release.certificate.rationals import text
-from dpframe.theory.formulas.sensitivity import Sensitivity
+from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 
 Ids = Mapping[Hashable, str]  # of the totals of one question, by their keys
 _NOT_CLAIMED = {"interaction": ("l0", "l1", "linf"), "tree": ("l0",), "key_weights": ("l1",)}  # nothing rests on these
@@ -80,7 +80,7 @@ def read_facts(question: Question, read: ReadFacts, name: str) -> FieldDict:
     Bound:  the entries of a histogram move by `most` together when a unit joins or leaves, and by twice that when one
             is exchanged. One number of pairs moves by `most` at most: see `release.auto.noisy_histograms`
     """
-    times = 2 if question.table.relation == "replace" and read.kind == "histogram" else 1
+    times = 2 if question.table.relation == Relation.REPLACE and read.kind == "histogram" else 1
     l1 = times * read.most
     bound = Sensitivity.of(l0=read.entries, l1=l1, l2_squared=l1**2, linf=l1)
     about = {"id": name, "question": 0, "names": ["read by dp.Auto()"], "kind": read.kind, "fraction": 0}

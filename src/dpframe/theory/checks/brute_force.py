@@ -135,11 +135,10 @@ def _of_records(
 
 
 def _relation(neighbors: str) -> Relation:
-    if neighbors == "add-remove":
-        return "add-remove"
-    if neighbors == "replace":
-        return "replace"
-    raise InvalidArgument(f'neighbors={neighbors!r}: it is "add-remove" or "replace".')
+    try:
+        return Relation(neighbors)
+    except ValueError:
+        raise InvalidArgument(f'neighbors={neighbors!r}: it is "add-remove" or "replace".') from None
 
 
 # The universe

@@ -32,7 +32,7 @@ class NotNumbersError(Exception):
 
 def _sizes(every: Universe, distance: int, relation: Relation) -> range:
     """The sizes of the datasets for which the query is computed."""
-    if relation == "replace":
+    if relation == Relation.REPLACE:
         return range(every.size, every.size + 1)
     return range(max(0, every.size - distance), min(sum(every.limits), every.size + distance) + 1)
 
@@ -94,7 +94,7 @@ def _number(answer: object) -> Number:
 
 def _steps(size: int, distance: int, relation: Relation) -> Iterator[tuple[int, int]]:
     """How many records the dataset, and the neighbour, may have beside the common part."""
-    if relation == "replace":
+    if relation == Relation.REPLACE:
         most = min(distance, size)
         yield most, most  # This covers fewer replacements, whose common part is a superset of one of this size.
         return

@@ -75,13 +75,13 @@ class Universe:
 
     def _others(self, distance: int, relation: Relation) -> int:
         """The number of other datasets whose sizes neighbours may have."""
-        reach = 0 if relation == "replace" else distance
+        reach = 0 if relation == Relation.REPLACE else distance
         sizes = range(max(0, self.size - reach), min(sum(self.limits), self.size + reach) + 1)
         return sum(replace(self, size=s).datasets for s in sizes) - 1
 
     def _vectors(self, distance: int, relation: Relation) -> int:
         k = len(self.items)
-        if relation == "add-remove":
+        if relation == Relation.ADD_REMOVE:
             # Choose j items that change, their signs, and how the distance is split: the points of a ball in L1.
             return sum(2**j * math.comb(k, j) * math.comb(distance, j) for j in range(1, min(k, distance) + 1))
         return sum(
@@ -106,7 +106,7 @@ class Universe:
 
     def neighbours(self, dataset: Counts, distance: int, relation: Relation) -> Iterator[Counts]:
         """Every other dataset within this distance: of any size under add-remove, of the same size under replace."""
-        budget = (distance, distance) if relation == "replace" else (distance, None)
+        budget = (distance, distance) if relation == Relation.REPLACE else (distance, None)
         for counts in self._near(dataset, 0, *budget):
             if counts != dataset:
                 yield counts

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.datasets import Vector, like, relation_of
+from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.theory.framework import Measurement
 from dpframe.theory.spaces import (
     Approximate,
@@ -106,7 +107,7 @@ def parallel(*measurements: Measurement | Iterable[Measurement], by: Callable[[A
     """
     parts = _measurements(measurements, "parallel")
     metric = parts[0].input_metric
-    if relation_of(metric, "parallel") != "add-remove":
+    if relation_of(metric, "parallel") != Relation.ADD_REMOVE:
         raise MetricMismatch(
             f"parallel: the input metric is {metric!r}; a record that is replaced can leave one part and enter "
             "another. Use SymmetricDistance(), with 2·d_in."

@@ -87,7 +87,7 @@ class SymmetricDistance(_Counting):
     1
     """
 
-    relation = "add-remove"
+    relation = Relation.ADD_REMOVE
 
     def distance(self, a: Collection[object], b: Collection[object]) -> int:
         """Number of records that are in one dataset but not in the other, with multiplicity."""
@@ -103,7 +103,7 @@ class ChangeOneDistance(_Counting):
     1
     """
 
-    relation = "replace"
+    relation = Relation.REPLACE
 
     def distance(self, a: Collection[object], b: Collection[object]) -> int | float:
         """Half the symmetric distance of multisets of one size."""
@@ -118,7 +118,7 @@ class InsertDeleteDistance(_Counting):
     2
     """
 
-    relation = "add-remove"
+    relation = Relation.ADD_REMOVE
     ordered = True
 
     def distance(self, a: Collection[object], b: Collection[object]) -> int:
@@ -141,7 +141,7 @@ class HammingDistance(_Counting):
     2
     """
 
-    relation = "replace"
+    relation = Relation.REPLACE
     ordered = True
 
     def distance(self, a: Collection[object], b: Collection[object]) -> int | float:

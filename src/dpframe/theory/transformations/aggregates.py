@@ -226,7 +226,7 @@ def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Trans
     def bound(d_in: int, near: Relation = relation) -> Fraction:
         return statistics.squared_deviations(d_in, lower, upper, near, size) / divisor
 
-    step, one_change = _lattice(bound(size, "replace")), bound(1, "replace")
+    step, one_change = _lattice(bound(size, Relation.REPLACE)), bound(1, Relation.REPLACE)
     # With d records, narrowing the width by s lowers the bound by at least its d = 1 value times s/width.
     narrowed = upper - step * (upper - lower) / one_change if one_change else upper
     powers = _powers(atom, size, max(lower, narrowed))

@@ -77,7 +77,7 @@ class UnitChange:
     def of(cls, question: Question, periods: int) -> UnitChange:
         """The change for the question of one period, for a unit in at most `periods` periods."""
         joining = replace(
-            question, step=exchanged(question.step, lambda source: replace(source, relation="add-remove"))
+            question, step=exchanged(question.step, lambda source: replace(source, relation=Relation.ADD_REMOVE))
         )
         pairs = zip(question.allotments, joining.allotments, strict=True)
         return cls(tuple(TotalChange.of(*pair) for pair in pairs), periods, question.table.relation)
@@ -156,7 +156,7 @@ class UnitChange:
             ]
             if larger:
                 return f"one unit may change {name} by more: {'; '.join(larger)}"
-            if self.relation == "replace" and not bought.has_inside(total, alike=alike):
+            if self.relation == Relation.REPLACE and not bought.has_inside(total, alike=alike):
                 return f"{name} of one unit may be on the other side of 0"
         return ""
 

@@ -95,7 +95,7 @@ def interaction(sizes: Sequence[int], rows: int, relation: Relation) -> Sensitiv
     """
     retention = math.prod((Fraction(m - 1, m) for m in sizes), start=Fraction(1))
     l1, largest = 2 ** len(sizes) * retention, retention
-    if relation == "replace" and sizes:
+    if relation == Relation.REPLACE and sizes:
         l1, largest = 2 * l1, retention * Fraction(min(sizes), min(sizes) - 1)
     price = _row_price(sizes, relation)
     return Sensitivity.of(l0=math.prod(sizes), l1=rows * l1, l2_squared=rows**2 * price, linf=rows * largest)
@@ -104,11 +104,11 @@ def interaction(sizes: Sequence[int], rows: int, relation: Relation) -> Sensitiv
 def _row_price(sizes: Sequence[int], relation: Relation) -> Fraction:
     """p_B, exact: the μ² of one row at σ_B = 1; see above for replace."""
     retention = math.prod((Fraction(m - 1, m) for m in sizes), start=Fraction(1))
-    return 2 * retention * Fraction(min(sizes), min(sizes) - 1) if relation == "replace" and sizes else retention
+    return 2 * retention * Fraction(min(sizes), min(sizes) - 1) if relation == Relation.REPLACE and sizes else retention
 
 
 def shares(
-    workload: Sequence[Attributes], sizes: Sequence[int], relation: Relation = "add-remove"
+    workload: Sequence[Attributes], sizes: Sequence[int], relation: Relation = Relation.ADD_REMOVE
 ) -> dict[Attributes, Fraction]:
     """The part of μ² (or of ρ) for each interaction, in any unit: √(p_B c_B); see above.
 

@@ -9,13 +9,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
-from typing import Literal
 
 from dpframe.errors import InvalidArgument
 from dpframe.noise import float_up, root_up
 
-Relation = Literal["add-remove", "replace"]
+
+class Relation(StrEnum):
+    """The relation of two neighbouring tables: one unit joins or leaves, or its rows are exchanged for another's."""
+
+    ADD_REMOVE = "add-remove"
+    REPLACE = "replace"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
 
 def _number(value: Fraction) -> int | float:
@@ -126,7 +134,7 @@ def change(
     >>> change(groups=3, total=4, cell=2, swing=2, relation="add-remove")
     Sensitivity(l0=3, l1=4, l2=2.8284271247461903, linf=2)
     """
-    if relation == "replace":
+    if relation == Relation.REPLACE:
         groups, total, largest = 2 * groups, 2 * Fraction(total), Fraction(swing)
     else:
         total, largest = Fraction(total), Fraction(cell)
@@ -320,7 +328,7 @@ def one_row_sum(lower: Fraction | int, upper: Fraction | int) -> Sensitivity:
     0
     """
     width = Fraction(upper) - Fraction(lower)
-    return change(groups=1, total=width, cell=width, swing=width, relation="add-remove", cells=1)
+    return change(groups=1, total=width, cell=width, swing=width, relation=Relation.ADD_REMOVE, cells=1)
 
 
 MOST_KEYS = 100

@@ -37,8 +37,8 @@ def period_totals(
     >>> period_totals(night, 1, periods=1, size=3, relation="replace")
     Sensitivity(l0=2, l1=2, l2=1.4142135623730951, linf=1)
     """
-    both = 2 if relation == "replace" else 1
-    entry = Fraction(swing) if relation == "replace" else one.exact_linf
+    both = 2 if relation == Relation.REPLACE else 1
+    entry = Fraction(swing) if relation == Relation.REPLACE else one.exact_linf
     l1, linf = both * periods * one.exact_l1, min(periods, size) * entry
     return Sensitivity.of(l0=both * periods * one.l0, l1=l1, l2_squared=l1 * linf, linf=linf)
 
@@ -102,8 +102,8 @@ def weighted_totals(
     ... )
     True
     """
-    both = 2 if relation == "replace" else 1
-    entry = Fraction(swing) if relation == "replace" else one.exact_linf
+    both = 2 if relation == Relation.REPLACE else 1
+    entry = Fraction(swing) if relation == Relation.REPLACE else one.exact_linf
     most = sum(weights[:periods])
     rows = periods * len(weights) if nights is None else min(periods, len(weights))
     whole, square = (periods * sum(weights), weighted_square(weights, periods)) if nights is None else (most, most**2)

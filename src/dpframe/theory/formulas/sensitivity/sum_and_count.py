@@ -61,9 +61,9 @@ def joint_l1(limits: Contribution, relation: Relation, row: Fraction, cells: int
     >>> joint_l1(Contribution(groups=3, rows_per_group=2, rows=4), "replace", Fraction(2**20)) - 8 * 2**20
     Fraction(18, 1)
     """
-    one = row_counts(limits, "add-remove", cells)
+    one = row_counts(limits, Relation.ADD_REMOVE, cells)
     rounding_of_weights = 0 if row == 1 else 3 * one.l0
-    return (2 if relation == "replace" else 1) * (one.exact_l1 * row + rounding_of_weights)
+    return (2 if relation == Relation.REPLACE else 1) * (one.exact_l1 * row + rounding_of_weights)
 
 
 def pair_scale(scale: float, weight: int) -> tuple[float, float]:

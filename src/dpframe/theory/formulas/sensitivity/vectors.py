@@ -32,7 +32,7 @@ def replacements(d_in: int, relation: Relation, size: int | None) -> int | None:
     >>> replacements(3, "add-remove", 10), replacements(3, "replace", None), replacements(3, "add-remove", None)
     (1, 3, None)
     """
-    if relation == "replace":
+    if relation == Relation.REPLACE:
         return d_in if size is None else min(d_in, size)
     return None if size is None else min(d_in // 2, size)
 
@@ -65,7 +65,7 @@ def total(d_in: int, lower: Fraction, upper: Fraction, relation: Relation, size:
     if d_in == 0:
         return Fraction(0)
     limits = Contribution(groups=1, rows_per_group=d_in, rows=d_in)
-    return row_sums(limits, lower, upper, "add-remove", cells=1).exact_l1
+    return row_sums(limits, lower, upper, Relation.ADD_REMOVE, cells=1).exact_l1
 
 
 def sized_mean(d_in: int, lower: Fraction, upper: Fraction, relation: Relation, size: int) -> Fraction:
@@ -118,7 +118,7 @@ def cell_counts(d_in: int, relation: Relation, size: int | None, cells: int | No
     if differing == 0:
         return Sensitivity.of(l0=0, l1=0, l2_squared=0, linf=0)
     limits = Contribution(groups=differing, rows_per_group=differing, rows=differing)
-    return row_counts(limits, "add-remove" if replaced is None else "replace", cells)
+    return row_counts(limits, Relation.ADD_REMOVE if replaced is None else Relation.REPLACE, cells)
 
 
 def resized(d_in: int, relation: Relation, size: int | None, length: int) -> int:
@@ -137,7 +137,7 @@ def resized(d_in: int, relation: Relation, size: int | None, length: int) -> int
     """
     most = replacements(d_in, relation, size)
     replaced = min(d_in if most is None else most, length)
-    return replaced if relation == "replace" else 2 * replaced
+    return replaced if relation == Relation.REPLACE else 2 * replaced
 
 
 def squared_deviations(d_in: int, lower: Fraction, upper: Fraction, relation: Relation, size: int) -> Fraction:
