@@ -4,19 +4,20 @@ Each line is a kind of noise. A table of people who come on some of 14 days is r
 how often a 95% interval holds the same number of the table without noise: in the middle of the days, over all repeats.
 In brackets: its mean length beside the shortest that would have held 95 of 100 errors, known in hindsight.
 
-The last lines are about rates of people, as they are by default: for the population. In each repeat 600 other people
-are drawn, of three groups with rates of 2%, 20% and 50%, and released at a price. The number is how often the interval
-holds the rate of the population, or the difference of two. In brackets: how often that of the noise alone does.
+The last lines are about rates of people beside their number, as they are by default: for the population. Ten groups at
+a time are drawn anew, with rates of 1%, 20% and 50%. The number is how often the interval holds the rate of the
+population, or the difference of two. In brackets: how often that of the noise alone does. Rates that noise hides are
+not counted.
 
 Names of kinds after the number choose some of them: `python benchmarks/derived.py 1000 gaussian rates`.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -25,6 +26,7 @@ import dpframe as dp
 
 warnings.simplefilter("ignore")
 DAYS, PEOPLE, MIDDLE = 14, 400, 9
+COPIES = 10  # of each group with a rate
 KINDS = {
     "laplace": {"epsilon": 0.7, "noise": "laplace"},
     "little laplace": {"epsilon": 8.0, "noise": "laplace"},
@@ -42,31 +44,34 @@ ASKED = {
 }
 
 
-def rates(repeats: int, prices: Sequence[float] = (0.3, 1.0, 8.0)) -> None:
-    """Print the coverage of rates and their differences, by default and by intervals of the noise alone."""
-    rng, groups, chances = np.random.default_rng(2), ["a", "b", "c"], {"a": 0.02, "b": 0.2, "c": 0.5}
-    for epsilon in prices:
+def rates(repeats: int) -> None:
+    """Print the coverage of rates beside a count and of their differences, by default and of the noise alone."""
+    rng, chances = np.random.default_rng(2), {"a": 0.01, "b": 0.2, "c": 0.5}
+    keys = [(name, copy) for name in chances for copy in range(COPIES)]
+    for kind, people in itertools.product(("laplace", "gaussian"), (50, 500, 5000)):
         held: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
-        for _ in range(repeats):
-            group = rng.choice(groups, 600)
-            yes = rng.random(600) < [chances[name] for name in group]
-            people = dp.protect(
-                pl.DataFrame({"group": group, "yes": yes}), unit=dp.Rows(1), budget=dp.Budget(epsilon=epsilon)
-            )
-            out = people.group_by("group", keys=groups).mean("yes").release(epsilon=epsilon)
+        table = pl.DataFrame(keys, schema=["group", "copy"], orient="row")
+        table = table.select(pl.all().repeat_by(people).explode())
+        chance = table["group"].replace_strict(chances).to_numpy()
+        for _ in range(repeats // COPIES):
+            drawn = table.with_columns(yes=pl.Series(rng.random(table.height) < chance))
+            frame = dp.protect(drawn, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e13, delta=0.9))
+            query = frame.group_by("group", "copy", keys=keys).agg(n=dp.count(), rate=dp.mean("yes"))
+            out = query.release(**KINDS[kind])
             usual, noise = (out.with_ci(covers=covers).table for covers in (None, "noise"))
-            for one, other in zip(usual.iter_rows(), noise.iter_rows(), strict=True):
-                truth = chances[one[0]]
-                if one[1] is not None:
-                    held[f"rate of {truth:.0%}"].append((one[2] <= truth <= one[3], other[2] <= truth <= other[3]))
-            for first, second in (("b", "a"), ("c", "b")):
+            for one, other in zip(usual.iter_rows(named=True), noise.iter_rows(named=True), strict=True):
+                truth = chances[one["group"]]
+                if one["rate"] is not None:
+                    both = (row["rate_low"] <= truth <= row["rate_high"] for row in (one, other))
+                    held[f"rate of {truth:.0%}"].append(tuple(both))
+            for first, second in (("b", "a"), ("c", "b")):  # of one copy: a p-value takes long
                 truth = chances[first] - chances[second]
-                rows = [o.difference(first, second) for o in (out, out.with_ci(covers="noise"))]
-                both = [row["lower"][0] <= truth <= row["upper"][0] for row in rows]
-                held[f"{first} less {second}"].append((both[0], both[1]))
-        print(f"rates at ε = {epsilon}")
+                pair = (first, 0), (second, 0), "rate"
+                rows = [o.difference(*pair) for o in (out, out.with_ci(covers="noise"))]
+                held[f"{first} less {second}"].append(tuple(r["lower"][0] <= truth <= r["upper"][0] for r in rows))
+        print(f"rates under {kind} noise, {people:,} people in a group")
         for name, each in held.items():
-            print("  {:16} {:.3f} ({:.3f})".format(name, *np.mean(each, axis=0)), flush=True)
+            print("  {:16} {:.3f} ({:.3f}), of {:,}".format(name, *np.mean(each, axis=0), len(each)), flush=True)
 
 
 def main(repeats: int, kinds: list[str]) -> None:

@@ -174,8 +174,8 @@ class Query(NoNumber, Expects[Table_co]):
                 number has the ends of its 95% interval beside it, see `Release.with_ci`. Intervals are free, but for
                 quantiles: half of a quantile's price pays for its interval, which then holds whatever the values are;
                 covers: "noise" for intervals of the number without noise, or "population" for the number of the
-                population that these people are drawn from at random; by default "noise", and "population" where all
-                numbers are rates of people with one row in a group. Counts, sums, means, ratios, variances, covariances
+                population that these people are drawn from at random; by default "noise", and "population" for
+                rates of people with one row in a group. Counts, sums, means, ratios, variances, covariances
                 and correlations have the second. Where people may have several rows or values other than 0 and 1, a
                 part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation; fill:
                 with True, numbers that noise hides altogether are shown and not missing, see `Release.fill`; spender,

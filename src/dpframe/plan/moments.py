@@ -107,6 +107,20 @@ def with_moments(output: ReleasedColumn, unit_limits: UnitLimits) -> ReleasedCol
     return replace(output, moments=named)
 
 
+def is_sampled(output: ReleasedColumn, unit_limits: UnitLimits) -> bool:
+    """Whether the interval of a column for the population follows from its own totals: no second moment is needed.
+
+    Differences of two groups that share people are then wider: the products between groups were not paid for.
+    """
+    statistic = _POPULATION.get(output.formula)
+    if statistic is None or output.total.kind is TotalKind.DISTINCT:
+        return False
+    try:
+        return _is_rate(output, unit_limits) or not statistic.moments(output, unit_limits)
+    except InvalidBounds:  # squares beyond floats
+        return False
+
+
 def _word_of(moment: Moment) -> str:
     """What a second moment is called after the name of its column; groups are counted from 1."""
     return f"{moment.product.value}{moment.place + 1}" if moment.product is Product.BETWEEN else moment.product.value
@@ -147,11 +161,17 @@ def _of_mean(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Total]:
     single = _whole_people(count, unit_limits)
     if not single and _is_compared(output, unit_limits):
         return [_centred_square([total, count], unit_limits)]
-    zero_or_one = total.is_exact and (total.grid.upper - total.grid.lower) * total.grid.step <= 1
-    if zero_or_one and _limits(unit_limits).rows_per_group == 1:
+    if _is_rate(output, unit_limits):
         return []
     square, cross = (_with_rows(kind, total, count, unit_limits) for kind in (Product.SQUARE, Product.CROSS))
     return [square] if single else [square, cross, _row_spread(count, unit_limits)]
+
+
+def _is_rate(output: ReleasedColumn, unit_limits: UnitLimits) -> bool:
+    """Whether a mean is that of 0 and 1, of people with at most one row in a group; see `_of_mean`."""
+    grid = output.total.grid
+    zero_or_one = output.total.is_exact and (grid.upper - grid.lower) * grid.step <= 1
+    return output.formula is Formula.MEAN and zero_or_one and _limits(unit_limits).rows_per_group == 1
 
 
 def _shifted(bound: int) -> int:

@@ -29,7 +29,7 @@ from dpframe.plan.allotments import (
 from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_names, shares_of_bounds
 from dpframe.plan.keys import Key, Keys, check_key
 from dpframe.plan.layout import Layout, measured_shape
-from dpframe.plan.moments import Covers, share_of, with_moments
+from dpframe.plan.moments import Covers, is_sampled, share_of, with_moments
 from dpframe.plan.statistics import Aggregate, Formula, Mode, ReleasedColumn, cut_at_points
 from dpframe.plan.steps import Step
 from dpframe.plan.totals import Total, units_total, weights_total
@@ -297,10 +297,12 @@ class Question:
     def sampled(self) -> frozenset[str]:
         """The released columns whose intervals for the population need no totals beside their own."""
         try:
-            outputs = self.covering(Covers.POPULATION).outputs
-        except DpFrameError:  # some column has no such interval
+            self._check_population()
+        except DpFrameError:  # this question has no such intervals
             return frozenset()
-        return frozenset(output.name for output in outputs if not output.moments)
+        asked = zip(self.aggregates, self._limited, strict=True)
+        limited = ((aggregate.output(name, limits), limits) for (name, aggregate), (_, limits) in asked)
+        return frozenset(output.name for output, limits in limited if is_sampled(output, limits))
 
     @cached_property
     def _limited(self) -> tuple[tuple[Limits | None, UnitLimits], ...]:

@@ -252,7 +252,7 @@ def test_intervals_of_rates_are_for_the_population_by_default():
     table = pl.DataFrame({"city": ["a", "b"] * 500, "yes": [True, False, False, False] * 250, "x": [1.5] * 1000})
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=100))
     groups = frame.group_by("city", keys=["a", "b"])
-    ends = ["city", "yes", "yes_population_low", "yes_population_high"]
+    ends = ["city", "yes", "yes_low", "yes_high"]
     assert groups.mean("yes").release(epsilon=1.0, ci=0.95).table.columns == ends
     out = groups.mean("yes").release(epsilon=1.0)
     assert out.with_ci().table.columns == ends

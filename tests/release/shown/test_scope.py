@@ -232,10 +232,48 @@ def test_rates_and_people_have_intervals_for_the_population_at_no_price():
     query = frame.group_by("city").agg(u=dp.count_units(), r=dp.mean("bought"))
     out = query.release(0.5)
     assert query.release(0.5, covers="population").noise.equals(out.noise)
-    wide, narrow = out.with_ci(covers="population").table, out.with_ci().table
+    wide, narrow = out.with_ci(covers="population").table, out.with_ci(covers="noise").table
     assert (wide["r_population_low"] < narrow["r_low"]).all()
     assert (wide["u_population_high"] > narrow["u_high"]).all()
     assert out.with_ci(covers="population").with_ci(covers="noise").table.equals(narrow)
+
+
+@pytest.mark.parametrize("beside", [dp.count(), dp.count_units(), dp.sum("x"), dp.mean("x"), dp.median("x")])
+def test_a_rate_has_its_interval_for_the_population_whatever_stands_beside_it(beside):
+    pytest.importorskip("altair")
+    frame = protected(visits().to_pandas(), max_rows=1, keys={"city": CITIES})
+    query = frame.group_by("city").agg(n=beside, r=dp.mean("bought"))
+    out = query.release(2.0, ci=0.95)
+    alone = out.with_ci(covers="noise")
+    assert list(out.table) == list(alone.table)
+    assert (out.table["r_low"] < alone.table["r_low"]).all()
+    assert (out.table["r_high"] > alone.table["r_high"]).all()
+    others = [name for name in out.table if not name.startswith("r")]
+    assert out.table[others].equals(alone.table[others])
+    for text in (repr(out), out._repr_html_(), out.table.attrs["dpframe"]):
+        assert "intervals of r cover noise and the sampling of people; those of n noise alone" in text
+    assert "for the population" in str(out.plot(column="r").to_dict()["title"])
+    assert "margins of error of the noise" in str(out.plot(column="n").to_dict()["title"])
+    assert "intervals of r" not in repr(alone)
+    assert set(out.accuracy().groupby("column")["covers"].first()) == {"noise only", "95% interval for the population"}
+
+
+def test_people_in_several_groups_have_rates_for_the_population_too():
+    frame = protected(visits(), max_groups=2, max_rows_per_group=1, keys={"city": CITIES})
+    out = frame.group_by("city").agg(n=dp.count(), r=dp.mean("bought")).release(2.0)
+    wide, narrow = out.with_ci().table, out.with_ci(covers="noise").table
+    assert (wide["r_high"] > narrow["r_high"]).all()
+    covers = out.difference(*CITIES[:2], column="r")["covers"][0]
+    assert covers.startswith("95% interval for the population")
+
+
+def test_shrunk_rates_have_the_interval_that_shrinking_has():
+    keys = [f"{i}" for i in range(8)]
+    table = pl.DataFrame({"k": keys * 100, "yes": [True, False, False, False] * 200})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+    out = frame.group_by("k", keys=keys).agg(n=dp.count(), r=dp.mean("yes")).release(0.2)
+    one, other = (o.table for o in (out.with_ci().shrink("r"), out.shrink("r").with_ci(covers="noise")))
+    assert one.equals(other)
 
 
 def test_where_people_may_differ_by_more_it_is_refused():

@@ -76,7 +76,7 @@ def intervals(
     Where the largest numbers were picked, all intervals hold together: see `alpha_of_each`.
 
     Input:  rows: how many values each group has, if the release does not say; covers: what they are about, by default
-            what the release covers
+            what those of the column are about
     """
     if not estimator_of(output).is_number or numbers.veiled:
         return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
@@ -86,13 +86,14 @@ def intervals(
     estimator, noisy = estimator_of(output), numbers.noisy(output)
     groups = picked_from(numbers)
     alpha = alpha_of_each(alpha, groups) if groups else alpha
-    if (covers or numbers.covers) is Covers.POPULATION:
+    population = (covers or numbers.covers_of(output)) is Covers.POPULATION
+    if population:
         low, high = estimator.population(noisy, alpha, value)
-        return known(numbers, output, low), known(numbers, output, high)
-    low, high = estimator.interval(noisy, alpha, value / factor, values)
+    else:
+        low, high = estimator.interval(noisy, alpha, value / factor, values)
     if groups:
         low = with_rare_groups(numbers, output, value, low, high)
-    if factor > 1:
+    if factor > 1 and not population:
         low, high = low * factor - rounding_of(output), high * factor + rounding_of(output)
     if output.name in numbers.shrunk:
         low, high = (

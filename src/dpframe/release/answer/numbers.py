@@ -61,10 +61,10 @@ class Numbers:
     `unrounded` is the table before that step. What is not shown follows from `suppression`. Counts and sums have been
     multiplied by `factor`: see `release.answer.upscaling`. `shrunk` has the columns that were moved towards a common
     value: see `shrunk_numbers`. Intervals are about what it `covers`; those of the columns in `sampled` may be about
-    the population, and those of rates are by default, unless `noise_alone` was typed. Numbers that say nothing are
-    missing, unless it is `filled`: see `says_nothing`. `unit_limits` are the limits on one unit. If it is `ranked`, the
-    last of the keys is the rank of a value. If tables were suppressed together, `hidden_together` has the codes of this
-    one.
+    the population, and those of rates are where intervals are `usual`, unless `noise_alone` was typed. Numbers that say
+    nothing are missing, unless it is `filled`: see `says_nothing`. `unit_limits` are the limits on one unit. If it is
+    `ranked`, the last of the keys is the rank of a value. If tables were suppressed together, `hidden_together` has the
+    codes of this one.
     """
 
     long: pl.DataFrame
@@ -86,6 +86,7 @@ class Numbers:
     filled: bool = False
     sampled: frozenset[str] = frozenset()
     noise_alone: bool = False
+    usual: bool = False
     hidden_together: Integers | None = None
 
     def apart(self, output: ReleasedColumn) -> bool:
@@ -95,7 +96,12 @@ class Numbers:
 
     def is_free_rate(self, output: ReleasedColumn) -> bool:
         """Whether a column is a rate of people whose intervals are for the population, at no price, by default."""
-        return output.formula is Formula.MEAN and output.name in self.sampled and not self.noise_alone
+        free = output.formula is Formula.MEAN and output.name in self.sampled and output.name not in self.shrunk
+        return free and not self.noise_alone
+
+    def covers_of(self, output: ReleasedColumn) -> Covers:
+        """What the intervals of a column are about; see `usual`."""
+        return Covers.POPULATION if self.usual and self.is_free_rate(output) else self.covers
 
     def factor_of(self, output: ReleasedColumn) -> float:
         """The factor by which the numbers of a column have been multiplied."""

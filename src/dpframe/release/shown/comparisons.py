@@ -32,8 +32,9 @@ class Compares(Released[Table_co]):
 
     @property
     def covers(self) -> str:
-        """The errors that the intervals of this release count: "noise" or "population"; see `Query.release`."""
-        return str(self._numbers.covers.value)
+        """The errors that all intervals of this release count: "noise" or "population"; see `Query.release`."""
+        kinds = {self._numbers.covers_of(output) for output in self._numbers.outputs}
+        return str(kinds.pop().value if len(kinds) == 1 else self._numbers.covers.value)
 
     def difference(self, first: Any, second: Any, column: str | None = None, alpha: float = 0.05) -> Any:
         """The difference between two groups of this release, with an interval and a p-value; free.

@@ -161,7 +161,9 @@ def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataF
         if not estimator_of(output).is_number:
             fewer = rows_fewer(numbers.noisy(output), alpha)
             error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
-    label = [] if numbers.covers is Covers.NOISE else [pl.lit(numbers.covers.label(1 - alpha)).alias("covers")]
+    labels = {output.name: numbers.covers_of(output) for output in numbers.outputs}
+    words = pl.col("column").replace_strict({name: covers.label(1 - alpha) for name, covers in labels.items()})
+    label = [words.alias("covers")] if Covers.POPULATION in labels.values() else []
     return long.select(*by, "column", "value", error.alias("error"), "lower", "upper", *label)
 
 

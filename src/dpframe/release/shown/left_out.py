@@ -9,6 +9,7 @@ import polars as pl
 from dpframe.fields import Fields
 from dpframe.plan import Beyond, Covers, Formula, Question, beyond_words
 from dpframe.release.answer import LEFT_OUT, Numbers, left_out_names
+from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.report import BIAS, UNKNOWN
 
 _SOURCE = {
@@ -60,15 +61,37 @@ def scope(
             `release.left_out.left_out`, where dp.Auto paid for them; found: what each column leaves out, as the
             derivation has it; column: the one that is shown, by default all
     """
-    if ci is None:
-        said = []
-    elif numbers.covers is Covers.POPULATION:
-        said = [f"{100 * ci:g}% intervals cover noise and the sampling of people."]
-    else:
-        said = [f"{100 * ci:g}% intervals cover noise alone, not the sampling of people: see covers='population'."]
+    said = [] if ci is None else [_coverage(numbers, f"{100 * ci:g}% intervals")]
     known = [line for line in estimates if line["estimate"] is not None and column in (None, line["column"])]
     said += [_sentence(line, grouped=bool(numbers.by)) for line in known]
     return said + left_out_words(found, estimates, column)
+
+
+def _coverage(numbers: Numbers, intervals: str) -> str:
+    """The sentence about what intervals cover, with the names of columns where they differ in that."""
+    wide, narrow = _names_by_coverage(numbers)
+    if not narrow and wide:
+        return f"{intervals} cover noise and the sampling of people."
+    alone = "noise alone, not the sampling of people: see covers='population'."
+    if not wide:
+        return f"{intervals} cover {alone}"
+    return (
+        f"{intervals} of {', '.join(wide)} cover noise and the sampling of people; those of {', '.join(narrow)} {alone}"
+    )
+
+
+def margins_words(numbers: Numbers) -> str:
+    """What margins of error are about, after these words, with the names of columns where they differ in that."""
+    kinds = zip((Covers.POPULATION, Covers.NOISE), _names_by_coverage(numbers), strict=True)
+    said = [(covers.margins, ", ".join(names)) for covers, names in kinds if names]
+    return said[0][0] if len(said) == 1 else f"({'; '.join(f'{names}: {margins}' for margins, names in said)})"
+
+
+def _names_by_coverage(numbers: Numbers) -> tuple[list[str], list[str]]:
+    """The columns whose intervals are for the population, and those whose intervals are of the noise alone."""
+    outputs = [output for output in numbers.outputs if estimator_of(output).is_number]
+    wide = [output.name for output in outputs if numbers.covers_of(output) is Covers.POPULATION]
+    return wide, [output.name for output in outputs if output.name not in wide]
 
 
 def left_out_words(found: Sequence[Beyond], estimates: Sequence[Fields], column: str | None = None) -> list[str]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import Covers, Formula, ReleasedColumn
+from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.accuracy import (
     check_column,
 )
@@ -88,7 +88,7 @@ class Draws(Released[Table_co]):
         if grid is not None:
             signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
             grid = grid.in_percent() if parts else grid
-            return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers)
+            return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers_of(output_shown))
         errors, by = error_table(numbers, 0.05), numbers.by
         ranks = self._quantiles(output_shown) if column is None else {}
         if ranks:
@@ -99,7 +99,7 @@ class Draws(Released[Table_co]):
         else:
             errors = errors.filter(pl.col("column") == output_shown.name)
         collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
-        dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers
+        dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers_of(output_shown)
         return grouped_chart(Grouped(by, errors, dtype, words, rest=collected, sure=sure, covers=covers), heading, look)
 
     @property
@@ -109,8 +109,7 @@ class Draws(Released[Table_co]):
         The noise of a rate may be a tenth of the sampling error, and its margin would be read as the whole error.
         """
         numbers = self._numbers
-        free = all(numbers.is_free_rate(output) for output in numbers.outputs)
-        return replace(numbers, covers=Covers.POPULATION) if free and numbers.outputs else numbers
+        return numbers if numbers.usual else replace(numbers, usual=True)
 
     def _lines_of(self, column: str | None = None) -> list[str]:
         """What is said below a title of what limits and bounds leave out; whiskers have words of their own."""
@@ -157,6 +156,9 @@ class Draws(Released[Table_co]):
         outputs = [o for o in outputs if o.formula is Formula.MEAN] or outputs  # counts would have another scale
         if not isinstance(kind, str) or kind != "heatmap" or not numbers.layout.is_long or not outputs:
             raise InvalidArgument("plot: kind='heatmap' is for numbers of groups, a column for each number.")
+        kinds = {numbers.covers_of(output) for output in outputs}
+        if len(kinds) > 1:  # one picture has intervals of one kind
+            numbers, kinds = replace(numbers, usual=False), {numbers.covers}
         errors, height = error_table(numbers, 0.05), numbers.long.height
         tables = [errors.filter(pl.col("column") == output.name) for output in outputs]
         values = np.array([table["value"].to_list() for table in tables], np.object_).T
@@ -170,7 +172,7 @@ class Draws(Released[Table_co]):
         named = words if label or len(outputs) > 3 else ", ".join(output.name for output in outputs)
         heading = self._heading(title_of(self.derivation, named, numbers.by), self._lines_of())
         signed = not all(_never_negative(output) for output in outputs)
-        return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers)
+        return heatmap(grid, words, heading, look, signed=signed, covers=kinds.pop())
 
 
 def _never_negative(output: ReleasedColumn) -> bool:

@@ -39,7 +39,7 @@ from dpframe.release.shown.crosstab import (
 from dpframe.release.shown.derived import Derives
 from dpframe.release.shown.error_tables import crosstab, error_table, largest_errors, noise_table
 from dpframe.release.shown.files import grid_html, in_decimals, long_html
-from dpframe.release.shown.left_out import scope, with_left_out
+from dpframe.release.shown.left_out import margins_words, scope, with_left_out
 from dpframe.release.shown.pictures import Draws
 from dpframe.release.shown.sdmx import write_sdmx
 from dpframe.release.shown.usefulness import HIDDEN, mostly_noise
@@ -198,8 +198,9 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
 
         Input:  ci: the probability with which each interval holds its number, such as 0.95; covers: "population" for
                 the number of the population that these people are drawn from, "noise" for the number without noise, by
-                default what was released; where all numbers are rates of people with one row in a group, the
-                population. Numbers of people and such rates have both; others what `release(..., covers=...)` asked for
+                default what was released, and the population for rates of people with one row in a group. Numbers of
+                people and such rates have both; others what `release(..., covers=...)` asked for. The names say
+                "population" where that was typed: `n_population_low`
         Output: a release whose table has the ends: integers beside integers, times beside times; means and quantiles
                 stay inside their bounds. They are the intervals of `accuracy` that cover the same, see there
         Errors: InvalidArgument for a ci that is not a probability, or if a column of the release has such a name
@@ -213,11 +214,11 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         >>> query.release(epsilon=0.5).with_ci(0.95).table.columns
         ['city', 'count', 'count_low', 'count_high']
         """
-        numbers, confidence = self._numbers if covers is not None else self._usual, read_ci(ci)
+        numbers, confidence = self._usual if covers is None else self._numbers, read_ci(ci)
         if covers is not None and read_covers(covers) is Covers.NOISE:
             numbers = replace(numbers, noise_alone=True)
         if covers is not None and (wanted := read_covers(covers)) is not numbers.covers:
-            unknown = [output.name for output in numbers.outputs if output.name not in numbers.sampled]
+            unknown = [o.name for o in numbers.outputs if o.name not in numbers.sampled or numbers.factor_of(o) != 1]
             if wanted is Covers.POPULATION and unknown:
                 raise UnsupportedOperation(
                     f"with_ci(): what was released does not say how far people differ in {', '.join(unknown)}. Ask for "
@@ -372,5 +373,5 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         likely = f"; those of {names} are likely, release(..., ci=0.95) proves" if names else ""
         sentence, numbers = f"Released at {escape(str(self.cost))}.", self._numbers
         if len(self._chosen) < len(numbers.outputs):
-            sentence += f" In small type: 95% margins of error {numbers.covers.margins}{escape(likely)}."
+            sentence += f" In small type: 95% margins of error {margins_words(numbers)}{escape(likely)}."
         return f"<div class='dpframe'>{self._table_html()}<p>{sentence}{steps}</p></div>"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from dpframe.plan import Formula, ReleasedColumn
+from dpframe.plan import Covers, Formula, ReleasedColumn
 from dpframe.release.answer import Numbers, known_nonnegative
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.error_tables import error_table
@@ -53,7 +54,7 @@ def mostly_noise(numbers: Numbers) -> list[str]:
     Bound:  none is needed: it is post-processing
     """
     columns: dict[str, list[str]] = {_ALL: [], _GROUPED: [], _ALONE: []}
-    errors = error_table(numbers, 0.05)
+    errors = error_table(replace(numbers, covers=Covers.NOISE, usual=False), 0.05)
     regression = bool(numbers.outputs) and numbers.outputs[0].regressors is not None
     for output in numbers.outputs[:1] if regression else numbers.outputs:
         own = errors.filter(pl.col("column") == output.name).drop_nulls(["value", "error"])
