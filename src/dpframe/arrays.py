@@ -16,6 +16,12 @@ WideIntegers = NDArray[np.int64] | NDArray[np.object_]  # int64, or Python integ
 Booleans = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
+# Kinds of numpy's types
+WHOLE = frozenset("iu")
+WHOLE_OR_FLAG = WHOLE | {"b"}
+NUMERIC = WHOLE | {"f"}
+NUMERIC_OR_FLAG = NUMERIC | {"b"}
+
 
 @dataclass(frozen=True, repr=False)
 class PlaceCounts:

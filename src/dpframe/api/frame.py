@@ -359,15 +359,15 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         >>> visits.join({"city": ["Bonn", "Kiel"], "sea": [False, True]}, on="city").columns
         ['user', 'city', 'sea']
         """
-        check_choice(how, ("inner", "left"), "join: each row stays with its owner; how")
+        check_choice(how, tuple(combine.How), "join: each row stays with its owner; how")
         names = self._names([on], "join: on=")
         if isinstance(other, PrivateGroupBy):
             raise InvalidArgument("join: give a public table, or a protected frame.")
         if isinstance(other, PrivateFrame):
             check_same_budget(self._budget, other._budget, "join")
-            return self._then(combine.JoinProtected(self._step, other._step, names, how))  # type: ignore[arg-type]
+            return self._then(combine.JoinProtected(self._step, other._step, names, combine.How(how)))
         table = engine.public(other)
-        first = combine.Join(self._step, table, names, how, 0, "")  # type: ignore[arg-type]
+        first = combine.Join(self._step, table, names, combine.How(how), 0, "")
         most = engine.most_per_key(table, names, first.keys)
         warn_of_public_units(other, self._step.table, names)
         return self._then(replace(first, most=most, content=engine.content(table), declared=engine.values_of(table)))

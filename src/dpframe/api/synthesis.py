@@ -309,7 +309,7 @@ def _with_rows_per_unit(step: Step, typed: _Typed, most: int | None) -> tuple[St
     name = _new_name(step, f"rows of {units[0]}")
     complete = tuple(one for one in typed.names if one not in typed.nulls and None not in typed.keys.get(one, ()))
     counted = PerUnit(steps.DropNulls(step, complete) if complete else step, ((name, Count()),))
-    joined = rewrites.Clip(combine.JoinProtected(step, counted, units, "inner"), name, 1, most)
+    joined = rewrites.Clip(combine.JoinProtected(step, counted, units, combine.How.INNER), name, 1, most)
     return joined, name, tuple(range(1, most + 1))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.arrays import Floats
+from dpframe.arrays import NUMERIC, Floats
 from dpframe.errors import InvalidArgument
 from dpframe.release import Release
 
@@ -35,7 +35,7 @@ def outcomes_of(answer: object) -> list[Outcome]:
     if (
         isinstance(answer, np.ndarray)
         and answer.ndim == 1
-        and answer.dtype.kind in "iuf"
+        and answer.dtype.kind in NUMERIC
         and not np.isnan(answer).any()
     ):
         return [((), (number,)) for number in answer.astype(np.float64).tolist()]

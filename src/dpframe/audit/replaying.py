@@ -70,6 +70,11 @@ class Answer:
     firsts: Array | None = None
 
     @property
+    def chooses(self) -> bool:
+        """Whether limits or bounds are chosen by it, in the first stage."""
+        return self.stage == "histogram"
+
+    @property
     def law(self) -> tuple[object, ...]:
         """What the noise was, which must not depend on rows."""
         return self.stage, self.family, self.scale, self.shared, self.sizes
@@ -88,14 +93,19 @@ class Answer:
         apart = (here - there).astype(np.float64) / self.scale
         if self.family in CHOICES:  # what all scores move by together moves no choice
             return np.asarray(apart.max(axis=-1) - apart.min(axis=-1))
-        if self.family == "k-norm":  # the largest rise and the largest fall of a number, added
-            return np.array([max(0.0, np.max(apart, initial=0)) + max(0.0, np.max(-apart, initial=0))])
-        if self.family in ("window", "cube"):  # of each group by itself
-            most, least = (np.max(one, axis=1, initial=0) for one in (apart, -apart))
-            return np.asarray(most + least if self.family == "window" else np.maximum(most, least))
-        if self.family == "elliptic":
-            return self._elliptic(np.ravel(apart))
-        return np.ravel(np.abs(apart)) if self.family != "contrasts" else self._whitened(np.ravel(apart))
+        most, least = (np.max(one, axis=apart.ndim - 1, initial=0) for one in (apart, -apart))
+        match self.family:
+            case "k-norm":  # the largest rise and the largest fall of a number, added
+                return np.array([max(0.0, np.max(apart, initial=0)) + max(0.0, np.max(-apart, initial=0))])
+            case "window":  # of each group by itself
+                return np.asarray(most + least)
+            case "cube":
+                return np.asarray(np.maximum(most, least))
+            case "elliptic":
+                return self._elliptic(np.ravel(apart))
+            case "contrasts":
+                return self._whitened(np.ravel(apart))
+        return np.ravel(np.abs(apart))
 
     def _at(self, candidates: Sequence[Array]) -> list[Array]:
         """Of each group the scores of some candidates, each that of the run which it is in."""
@@ -285,8 +295,8 @@ def loss(one: Transcript, other: Transcript, terms: str, delta: float) -> float:
     pairs = list(zip(one.answers, other.answers, strict=True))
     if terms == "rho":
         return sum(a.rho(b) for a, b in pairs)
-    first = sum(a.epsilon(b) for a, b in pairs if a.stage == "histogram")
-    second = [(a, b) for a, b in pairs if a.stage != "histogram"]
+    first = sum(a.epsilon(b) for a, b in pairs if a.chooses)
+    second = [(a, b) for a, b in pairs if not a.chooses]
     normal = [(a, b) for a, b in second if a.family in NORMAL]
     if any(a.family == "exponential" for a, _ in second):
         rho = sum(a.rho(b) for a, b in second)

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.arrays import Array, Booleans, Floats
+from dpframe.arrays import NUMERIC, Array, Booleans, Floats
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
 from dpframe.noise.certified import Ball, Number, ball
@@ -70,7 +70,7 @@ def bernoulli_exp(x: Array | Sequence[Number], unit: Number = 1) -> Booleans:
     array([ True,  True])
     """
     factor = rational("unit", unit)
-    if isinstance(x, np.ndarray) and x.dtype.kind in "iuf":
+    if isinstance(x, np.ndarray) and x.dtype.kind in NUMERIC:
         values, exact = x, None
     else:
         exact = [rational("x", value) for value in x]

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Array, Booleans, Integers, WideIntegers, Words
+from dpframe.arrays import WHOLE, WHOLE_OR_FLAG, Array, Booleans, Integers, WideIntegers, Words
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
 from dpframe.noise.bernoulli import bernoulli
@@ -73,7 +73,7 @@ def _chosen(name: str, scores: Array, rate: Number, law: _Law, copies: Array | N
     """Return the argmax of x - rate·gap in each row, where the gap is the best score minus the score."""
     scores = np.asarray(scores)
     factor = rational("rate", rate)
-    if scores.ndim != 2 or scores.shape[1] == 0 or scores.dtype.kind not in "iu":
+    if scores.ndim != 2 or scores.shape[1] == 0 or scores.dtype.kind not in WHOLE:
         raise InvalidArgument(f"{name}: scores must be integers of shape (groups, candidates >= 1).")
     if factor <= 0:
         raise InvalidArgument(f"{name}: rate={rate!r} must be positive.")
@@ -234,7 +234,7 @@ def randomized_response(values: Array, choices: int, keep: Number) -> Integers:
     array([0, 1, 2])
     """
     codes = np.asarray(values)
-    if choices < 2 or codes.dtype.kind not in "biu":
+    if choices < 2 or codes.dtype.kind not in WHOLE_OR_FLAG:
         raise InvalidArgument("randomized_response: values must be integer codes of at least 2 choices.")
     if codes.size and not (codes.min() >= 0 and codes.max() < choices):
         raise InvalidArgument(f"randomized_response: a value lies outside the choices 0 to {choices - 1}.")
@@ -266,7 +266,7 @@ def truncated_geometric_keep(counts: Array, rate: Number, start: Number) -> Bool
     array([False,  True])
     """
     counts = np.asarray(counts)
-    if counts.dtype.kind not in "iu":
+    if counts.dtype.kind not in WHOLE:
         raise InvalidArgument("truncated_geometric_keep: counts must be integers.")
     rule = _rule(*_checked(rate, start))
     words = bits.random_words(counts.size).reshape(counts.shape)

@@ -35,6 +35,11 @@ class Layout:
         return self.form == "long"
 
     @property
+    def is_crosstab(self) -> bool:
+        """Whether some of its keys are along the top."""
+        return self.form == "crosstab"
+
+    @property
     def is_description(self) -> bool:
         """Whether it has statistics down and the columns `across`."""
         return self.form == "describe"

@@ -12,7 +12,7 @@ import datetime as dt
 import hashlib
 import os
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -26,13 +26,13 @@ from dpframe.plan.bins import check_interval
 from dpframe.plan.columns import Bounds, Cap, ColumnDomain, Limits, Lock
 from dpframe.plan.steps import Rows, check_limit
 from dpframe.plan.types import Kind, kind, show
+from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Hints, nearest
 
 LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
 _ENTRIES = ("unit", "people", "neighbors", *LIMITS, "min_units", "bounds", "keys", "because", "caps")
 _TABLES = ("bounds", "keys", "because", "caps")
 CAPS = ("release", "spender", "day", "week", "month")
-_RELATIONS = ("add-remove", "replace")
 
 
 class Entry(NamedTuple):
@@ -129,17 +129,20 @@ class Policy(Hints):
     @property
     def unit(self) -> tuple[str, ...] | Rows | None:
         """Whose rows they are; None where the file does not say."""
-        return self.entries["unit"].value if "unit" in self.entries else None
+        return self._value("unit")
 
     @property
     def neighbors(self) -> str | None:
         """The neighbour relation; None where the file does not say."""
-        return self.entries["neighbors"].value if "neighbors" in self.entries else None
+        return self._value("neighbors")
 
     @property
     def people(self) -> str | None:
         """What the units are called; None where the file does not say."""
-        return self.entries["people"].value if "people" in self.entries else None
+        return self._value("people")
+
+    def _value(self, name: str) -> Any | None:
+        return self.entries[name].value if name in self.entries else None
 
     def lock(self) -> Lock:
         """What the file says of a whole table."""
@@ -244,28 +247,33 @@ class _Reading:
         return Entry(value["value"], value.get("default", False))
 
     def _entry(self, name: str, value: object) -> Entry:
-        if name == "unit":
-            return Entry(self._unit(value))
-        if name == "people":
-            if not isinstance(value, str) or not value:
-                raise self.refused("people is what the units are called, as in people = 'patients'.")
-            return Entry(value)
-        if name == "neighbors":
-            if value not in _RELATIONS:
-                raise self.refused("neighbors is 'add-remove' or 'replace', and no call may change it.")
-            return Entry(value)
+        match name:
+            case "unit":
+                return Entry(self._unit(value))
+            case "people":
+                if not isinstance(value, str) or not value:
+                    raise self.refused("people is what the units are called, as in people = 'patients'.")
+                return Entry(value)
+            case "neighbors":
+                if value not in tuple(Relation):
+                    raise self.refused("neighbors is 'add-remove' or 'replace', and no call may change it.")
+                return Entry(value)
         entry = self._open(name, value)
         if isinstance(entry.value, bool) or not isinstance(entry.value, int):
             raise self.refused(f"{name} is a whole number, as in {name} = 20.")
         return entry._replace(value=check_limit(entry.value, f"{self.path.name}: {name}"))
 
     def _unit(self, value: Any) -> tuple[str, ...] | Rows:
-        if isinstance(value, dict) and set(value) == {"rows"}:
-            return Rows(value["rows"])
-        names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else ()
+        match value:
+            case {"rows": rows} if len(value) == 1:
+                return Rows(rows)
+            case [*names]:
+                pass
+            case _:
+                names = [value]
         if not names or not all(isinstance(name, str) and name for name in names):
             raise self.refused("unit is a column, unit = 'user_id', a list of columns, or {rows = 1}.")
-        return names
+        return tuple(names)
 
     def _bounds(self, name: str, value: object) -> Entry:
         entry = self._open(f"bounds of {name!r}", value)
@@ -291,11 +299,11 @@ class _Reading:
         place = self.path.parent / path
         raw = _bytes_of(place, f"{self.path.name}: keys of {name!r}")
         self.files[path] = hashlib.sha256(raw).hexdigest()
-        texts = place.suffix.lower() == ".csv"
-        if not texts and place.suffix.lower() != ".parquet":
+        read = _READERS.get(place.suffix.lower())
+        if read is None:
             raise self.refused(f"keys of {name!r}: {path!r} is neither .csv nor .parquet.")
         try:
-            table = pl.read_csv(raw, infer_schema=False) if texts else pl.read_parquet(raw)
+            table = read(raw)
         except Exception:
             table = None
         if table is None:
@@ -305,7 +313,7 @@ class _Reading:
         column = table[name] if name in table.columns else table.to_series(0)
         if not len(column) or column.null_count() or column.n_unique() < len(column):
             raise self.refused(f"keys of {name!r}: {path!r} lists at least one value, each once, and none is missing.")
-        return Listed(tuple(column.to_list()), texts)
+        return Listed(tuple(column.to_list()), read is _texts)
 
     def _cap(self, name: str, value: object) -> Cap:
         said = value if isinstance(value, dict) else {}
@@ -319,6 +327,13 @@ class _Reading:
                 "delta at least 0 and below 1. Without delta it is 0."
             )
         return Cap(float(epsilon), float(delta))
+
+
+def _texts(raw: bytes) -> pl.DataFrame:
+    return pl.read_csv(raw, infer_schema=False)
+
+
+_READERS: dict[str, Callable[[bytes], pl.DataFrame]] = {".csv": _texts, ".parquet": pl.read_parquet}
 
 
 def _path_of(path: object) -> str:

@@ -386,7 +386,7 @@ class Question:
         read = with_pairs(shares, self.outputs, None if self.threshold is None else self.threshold.key)
         if self.cells and self.layout.is_long and self.covers is Covers.NOISE and not self.open_bounds:
             read = one_signed_of_single_groups(read, self.outputs, self.cells, self.table.relation)
-        if self.layout.form != "crosstab" and not self.undecided and self.other is None:
+        if not self.layout.is_crosstab and not self.undecided and self.other is None:
             read = moved_in_step(read, zip(self.outputs, self._limited, strict=True), self.threshold)
         if self.other is not None:
             return (*read, *self._rest_totals(read))

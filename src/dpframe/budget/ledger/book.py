@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dpframe.budget.entries import Entry, Failures, canonical, chained, digest_of, loss_of, texts_of
-from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES
+from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, RESULTS
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.witness import Witness, check_forward
 from dpframe.budget.losses import Loss
@@ -48,7 +48,7 @@ STORED = (  # results, each with its table and the hash of the entry before it
     sa.select(ENTRIES, DATA.c.data, BEFORE.c.hash.label("before"))
     .join(DATA, sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.about))
     .join(BEFORE, sa.and_(BEFORE.c.budget == ENTRIES.c.budget, BEFORE.c.number == ENTRIES.c.number - 1))
-    .where(ENTRIES.c.budget == B("b"), ENTRIES.c.kind == "result")
+    .where(ENTRIES.c.budget == B("b"), RESULTS)
 )
 RESULT = STORED.where(ENTRIES.c.about == B("n"))
 TABLES = STORED.join(CHARGES, sa.and_(CHARGES.c.budget == ENTRIES.c.budget, CHARGES.c.number == ENTRIES.c.about)).where(

@@ -18,7 +18,7 @@ from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named
 from dpframe.budget.entries import loss_of, texts_of
 from dpframe.budget.ledger.book import HASH, LedgerPage, check_all_seen
-from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER, UNWATCHED
+from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER, MOVED, RESULTS, UNWATCHED
 from dpframe.budget.ledger.store import Store, set_aside
 from dpframe.budget.ledger.verify import verified
 from dpframe.budget.ledger.witness import State, Witness, check_forward
@@ -261,7 +261,7 @@ def _copy_part(old: sa.Connection, new: sa.Connection, state: Fields, place: int
     if len(entries) != until - place:
         raise LedgerDamaged(f"Entries of {state['name']!r} are missing, so the ledger is not copied.")
     new.execute(ENTRIES.insert(), entries)
-    results = sa.select(ENTRIES.c.about).where(*here, ENTRIES.c.kind == "result")
+    results = sa.select(ENTRIES.c.about).where(*here, RESULTS)
     tables = _rows(old, sa.select(DATA).where(DATA.c.budget == state["name"], DATA.c.number.in_(results)))
     if tables:
         new.execute(DATA.insert(), tables)
@@ -299,7 +299,7 @@ def _is_free(target: Store) -> bool:
 def _moved(connection: sa.Connection) -> dict[str, str]:
     """Where each budget of a ledger went, if its last entry says that it was moved."""
     last = sa.and_(BUDGETS.c.name == ENTRIES.c.budget, BUDGETS.c.number == ENTRIES.c.number)
-    query = sa.select(ENTRIES.c.budget, ENTRIES.c.body).join(BUDGETS, last).where(ENTRIES.c.kind == "moved")
+    query = sa.select(ENTRIES.c.budget, ENTRIES.c.body).join(BUDGETS, last).where(MOVED)
     return {row.budget: str(json.loads(row.body)["to"]) for row in connection.execute(query)}
 
 
@@ -314,7 +314,7 @@ def _is_there(target: Store) -> bool:
 
 def _check_moved(old: sa.Connection, source: Store, target: Store) -> None:
     """Check that a ledger that is set aside was being moved to this place. Errors: LedgerUnavailable."""
-    moved = sa.select(ENTRIES.c.body).where(ENTRIES.c.kind == "moved").order_by(ENTRIES.c.at.desc()).limit(1)
+    moved = sa.select(ENTRIES.c.body).where(MOVED).order_by(ENTRIES.c.at.desc()).limit(1)
     body = old.execute(moved).scalar()
     if body is None or json.loads(body)["to"] != target.place:
         raise set_aside(old, source.place)

@@ -25,16 +25,17 @@ def exported(books: Mapping[str, tuple[Budget, Sequence[Entry]]], form: str) -> 
     Input:  books: by name, the budget and its entries; form: "json", "jsonl", "csv" or "dp_accounting"
     Errors: InvalidArgument for another form
     """
-    if form == "jsonl":
-        lines = [{"budget": name, **_line(entry)} for name, (_, entries) in books.items() for entry in entries]
-        return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
-    if form == "json":
-        return json.dumps({name: _as_json(*book) for name, book in books.items()}, indent=2, ensure_ascii=False)
-    if form == "csv":
-        return _as_csv(books)
-    if form == "dp_accounting":
-        events = {name: _composed(_charges(entries)) for name, (_, entries) in books.items()}
-        return json.dumps(events, indent=2, ensure_ascii=False)
+    match form:
+        case "jsonl":
+            lines = [{"budget": name, **_line(entry)} for name, (_, entries) in books.items() for entry in entries]
+            return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+        case "json":
+            return json.dumps({name: _as_json(*book) for name, book in books.items()}, indent=2, ensure_ascii=False)
+        case "csv":
+            return _as_csv(books)
+        case "dp_accounting":
+            events = {name: _composed(_charges(entries)) for name, (_, entries) in books.items()}
+            return json.dumps(events, indent=2, ensure_ascii=False)
     raise InvalidArgument(f"export({form!r}): choose 'json', 'jsonl', 'csv' or 'dp_accounting'.")
 
 

@@ -60,6 +60,9 @@ ENTRIES = sa.Table(
     sa.Index("dpframe_entries_spender", "budget", "spender", "number"),
 )
 
+# Kinds of entries that queries look for
+RESULTS, MOVED = (ENTRIES.c.kind == kind for kind in ("result", "moved"))
+
 DATA = sa.Table(
     "dpframe_data",
     METADATA,

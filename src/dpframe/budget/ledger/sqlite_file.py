@@ -180,7 +180,7 @@ class SqliteStore(Store):
         """The format of the ledger in the file; None if it is none, and with `logged` if it has no write-ahead log."""
         connection = self._opened_file(how)
         try:
-            if logged and connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            if logged and not _writes_ahead(connection):
                 return None
             tables = connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (LEDGER.name,)).fetchone()
             row = None if tables is None else connection.execute(f"SELECT format FROM {LEDGER.name}").fetchone()
@@ -220,7 +220,7 @@ class SqliteStore(Store):
         try:
             for setting in ("synchronous = EXTRA", "fullfsync = ON"):
                 connection.execute(f"PRAGMA {setting}")
-            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            if not _writes_ahead(connection):
                 connection.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error:
             connection.close()
@@ -250,7 +250,7 @@ class SqliteStore(Store):
             )
         file = connection.connection.driver_connection
         assert isinstance(file, sqlite3.Connection)
-        if file.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+        if _writes_ahead(file):
             connection.invalidate()  # it would keep the file locked
             raise LedgerUnavailable(
                 f"Another program changed the journal mode of the ledger {self.place}, so its file alone would not "
@@ -281,3 +281,8 @@ class SqliteStore(Store):
     def _check_after(self) -> None:
         if self._file is not None and self._identity() != self._file:
             raise LedgerDamaged(f"The ledger {self.place} was replaced while it was written. Nothing is released.")
+
+
+def _writes_ahead(file: sqlite3.Connection) -> bool:
+    """Whether charges are in a write-ahead log, so that the file alone lacks some."""
+    return bool(file.execute("PRAGMA journal_mode").fetchone()[0] == "wal")

@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dpframe.budget.ledger.schema import BUDGETS, EARLIEST, ENTRIES, FORMAT, LEDGER, METADATA
+from dpframe.budget.ledger.schema import BUDGETS, EARLIEST, ENTRIES, FORMAT, LEDGER, METADATA, MOVED
 from dpframe.budget.ledger.witness import Witness
 from dpframe.errors import LedgerDamaged, LedgerUnavailable, UnsupportedOperation
 
@@ -42,7 +42,7 @@ def make_ledger(connection: sa.Connection) -> None:
 
 def set_aside(connection: sa.Connection, place: str) -> LedgerUnavailable:
     """The refusal of a ledger that is a backup, or was moved."""
-    at = connection.execute(sa.select(ENTRIES.c.body).where(ENTRIES.c.kind == "moved").limit(1)).scalar()
+    at = connection.execute(sa.select(ENTRIES.c.body).where(MOVED).limit(1)).scalar()
     what = "is a backup" if at is None else f"was moved to {json.loads(at)['to']}, which goes on without it"
     return LedgerUnavailable(
         f"The ledger {place} {what}. Nothing is charged to it. To go on from it, say what was lost since: "

@@ -14,7 +14,7 @@ from dpframe.budget import caps
 from dpframe.budget.accountants import Accountant, accountant_named
 from dpframe.budget.entries import GENESIS, Entry, Failures, chained, digest_of, loss_of
 from dpframe.budget.ledger.book import HASH, UNREADABLE, B, caps_of, check_seen, entry_of, failures_of
-from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES
+from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, RESULTS
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss
@@ -26,13 +26,13 @@ PART = (  # the next entries, each result with its table
     sa.select(ENTRIES, DATA.c.data)
     .outerjoin(
         DATA,
-        sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.about, ENTRIES.c.kind == "result"),
+        sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.about, RESULTS),
     )
     .where(ENTRIES.c.budget == B("b"), ENTRIES.c.number > B("n"), ENTRIES.c.number <= B("m"))
     .order_by(ENTRIES.c.number)
     .limit(1000)
 )
-ANSWER = sa.exists().where(ENTRIES.c.budget == B("b"), ENTRIES.c.about == DATA.c.number, ENTRIES.c.kind == "result")
+ANSWER = sa.exists().where(ENTRIES.c.budget == B("b"), ENTRIES.c.about == DATA.c.number, RESULTS)
 ORPHAN = sa.select(sa.func.min(DATA.c.number)).where(DATA.c.budget == B("b"), ~ANSWER)
 LAST = sa.select(sa.func.max(ENTRIES.c.number)).where(ENTRIES.c.budget == B("b")).scalar_subquery()
 COUNTED = sa.select(BUDGETS.c.number, LAST).where(BUDGETS.c.name == B("b"))

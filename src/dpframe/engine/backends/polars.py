@@ -209,13 +209,16 @@ def applied(value: pl.Expr, function: CellFunction) -> pl.Expr:
 
 
 def _part(value: pl.Expr, zone: str | None, part: str) -> pl.Expr:
-    if part == "offset":
-        moment = value.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return (_clock(value, str(zone)) - moment).dt.total_seconds()
-    if part == "text":
-        return value.cast(pl.String)
     local = value if zone is None else _clock(value, zone)
-    number: pl.Expr = local.cast(pl.Date) if part == "days" else getattr(local.dt, part)()
+    match part:
+        case "offset":
+            moment = value.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+            return (local - moment).dt.total_seconds()
+        case "text":
+            return value.cast(pl.String)
+        case "days":
+            return local.cast(pl.Date).cast(pl.Int64)
+    number: pl.Expr = getattr(local.dt, part)()
     return number.cast(pl.Int64)
 
 

@@ -78,7 +78,7 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
     engine = backend_of(rows)
     if engine is not backend_of(there):
         there = engine.bring(rows, there.to_native().collect())
-    return rows.join(there, on=names, how=step.how).drop(names)
+    return rows.join(there, on=names, how=step.how.value).drop(names)
 
 
 def _identifiers(types: Sequence[DType | None], prefix: str) -> list[nw.Expr]:
@@ -111,7 +111,7 @@ def _(step: combine.JoinProtected, live: frozenset[str], empty: bool) -> Frame:
         *keys(other_table.columns),
         *(nw.col(column.id).alias(after.columns[name].id) for name, column in brought.items()),
     ).drop_nulls(names)
-    return rows.with_columns(*keys(own_table.columns)).join(there, on=names, how=step.how).drop(names)
+    return rows.with_columns(*keys(own_table.columns)).join(there, on=names, how=step.how.value).drop(names)
 
 
 @lowered.register

@@ -23,6 +23,7 @@ from dpframe.plan.steps import Feature, small
 _LIMB = 32  # bits of a limb: the sum of 2^31 limbs of one unit fits in int64
 _FAR = 100  # floats without bounds are clipped to ±2^100, and rounded to 2^-92
 _INSIDE = 9.2e18  # a total whose float is smaller than this in magnitude fits in int64
+_END_OF = {"min": nw.Expr.min, "max": nw.Expr.max, "first": nw.Expr.min, "last": nw.Expr.max}
 
 
 @dataclass
@@ -72,8 +73,7 @@ def _stages(here: Lowering, feature: Feature, value: nw.Expr | None, into: str, 
             number = nw.col(name).cast(nw.Int64) - nw.col(f"{name}g")  # `n_unique` counts null as a value
             return _Stages([], [apart.alias(name), gap.alias(f"{name}g")], [[number.alias(into)]])
         case "min" | "max":
-            least = value.min() if feature.made == "min" else value.max()
-            return _Stages([], [_one_zero(least, family).alias(into)], [])
+            return _Stages([], [_one_zero(_END_OF[feature.made](value), family).alias(into)], [])
         case "first" | "last":
             return _pick(here, feature, value, into, name, units)
     engine = here.engine
@@ -90,7 +90,7 @@ def _pick(here: Lowering, feature: Feature, value: nw.Expr, into: str, name: str
     assert feature.by is not None
     assert feature.known is not None
     by, end = nw.col(here.table.columns[feature.by].id), f"{name}e"
-    extreme = (by.max() if feature.made == "last" else by.min()).over(*units)
+    extreme = _END_OF[feature.made](by).over(*units)
     candidate = nw.when(by == nw.col(end)).then(value)
     least = _one_zero(nw.col(name).min(), kind(feature.known.dtype))
     return _Stages([[extreme.alias(end)], [candidate.alias(name)]], [least.alias(into)], [])
@@ -103,7 +103,7 @@ def _sum(engine: Backend, value: nw.Expr, feature: Feature, name: str) -> _Stage
     """
     domain = feature.known
     assert domain is not None
-    times = feature.made == "mean" and domain.kind in TIMES
+    times = feature.averages and domain.kind in TIMES
     if is_wide(domain.dtype):
         value = value.clip(max(-(2**63), integer_range(domain.dtype)[0]), 2**63 - 1)
     value = value.cast(nw.Int64) * feature.ticks
@@ -124,7 +124,7 @@ def _sum(engine: Backend, value: nw.Expr, feature: Feature, name: str) -> _Stage
         ]
         return _Stages([[value.alias(name)], split], sums, [carry, *quotients])
     total = to_float(high) * float(limb_size) + to_float(low)
-    if feature.made == "mean":
+    if feature.averages:
         return _Stages([[value.alias(name)], split], sums, [carry, [total.alias(name)]])
     exact = nw.when(total.abs() < _INSIDE).then(high) * limb_size + low
     end = nw.when(total > 0).then(nw.lit(2**63 - 1)).otherwise(nw.lit(-(2**63)))
@@ -171,7 +171,7 @@ def _carried(engine: Backend, limbs: list[str]) -> list[list[nw.Expr]]:
 def _finished(engine: Backend, stages: _Stages, feature: Feature, value: nw.Expr, into: str, name: str) -> _Stages:
     """Make the feature of a sum: divide it by the number of values for a mean, and clip it to the feature's bounds."""
     total, times = nw.col(name), feature.domain.kind in TIMES
-    if feature.made == "mean":
+    if feature.averages:
         stages.sums.append((~value.is_null()).cast(nw.Int64).sum().fill_null(0).alias(f"{name}c"))
         total = total if times else to_float(total) / to_float(_positive(nw.col(f"{name}c")))
     bounds = feature.domain.bounds

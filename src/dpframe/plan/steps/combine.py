@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import narwhals as nw
 from narwhals.dtypes import DType
@@ -23,7 +24,15 @@ from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sour
 from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.plan.types import Kind, Scalar, is_wide, kind, show
 
-How = Literal["inner", "left"]
+
+class How(StrEnum):
+    """Whether a join keeps rows without a match."""
+
+    INNER = "inner"
+    LEFT = "left"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
 
 def key_types(
@@ -155,7 +164,7 @@ class Join(Step):
             raise UnsupportedOperation(
                 f"{self.call}: one key has {self.most} public rows, and one person would have too many to bound."
             )
-        everyone = table.everyone and self.how == "left"
+        everyone = table.everyone and self.how is How.LEFT
         table = replace(table, single=single, everyone=everyone, limits=limits, declared=rows)
         table = table.with_versions(self.brought.items())
         facts = {name: fact for name, fact in self.declared.items() if name in self.brought}
@@ -279,7 +288,7 @@ class JoinProtected(Step):
         """Whether each unit that both tables have keeps a row, and the other table has the same units."""
         sources, more = sources_of(self.before), sources_of(self.other)
         same = all(any(source is mine for mine in sources) for source in more)
-        return same and (self.how == "left" or (not self.besides and len(sources) == len(more)))
+        return same and (self.how is How.LEFT or (not self.besides and len(sources) == len(more)))
 
     @property
     def effect_facts(self) -> Fields:
@@ -311,7 +320,7 @@ class JoinProtected(Step):
                 f"{self.call}: both tables have a column {both[0]!r}; rename or drop it in one of them first."
             )
         single = here.single and there.single
-        everyone = here.everyone and self._nobody_leaves and (self.how == "left" or there.everyone)
+        everyone = here.everyone and self._nobody_leaves and (self.how is How.LEFT or there.everyone)
         defaults = declared.beside(here, there)
         lost = not defaults.typed and (here.defaults.typed or there.defaults.typed)
         table = replace(
@@ -324,7 +333,7 @@ class JoinProtected(Step):
             min_units=declared.most_of((here, there)),
             locks=declared.locks_of((here, there)),
         )
-        missing = self.how == "left"
+        missing = self.how is How.LEFT
         return table.with_versions(
             (name, replace(c.domain, nullable=c.domain.nullable or missing)) for name, c in self.brought.items()
         ).with_defaults({name: c.defaults for name, c in self.brought.items()})

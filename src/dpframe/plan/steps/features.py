@@ -60,6 +60,11 @@ class Feature:
     ticks: int = 1
 
     @property
+    def averages(self) -> bool:
+        """Whether it is a mean."""
+        return self.made == "mean"
+
+    @property
     def reads(self) -> frozenset[str]:
         """The columns that the feature reads."""
         read = frozenset() if self.value is None else nodes.names(self.value)

@@ -150,7 +150,7 @@ def check_ci(
     ci: float, by: Sequence[str], outputs: Sequence[ReleasedColumn], layout: Layout, covers: Covers = Covers.NOISE
 ) -> None:
     """Errors: InvalidArgument, UnsupportedOperation if the table has no place for intervals or did not pay for them."""
-    if layout.form == "crosstab" or layout.is_description:
+    if layout.is_crosstab or layout.is_description:
         raise UnsupportedOperation(
             f"ci=: a {'description' if layout.is_description else 'crosstab'} has one number in each cell. Leave ci= "
             "out, and read its intervals: out.accuracy(alpha=0.05)."

@@ -208,7 +208,7 @@ class Numbers:
         Subtotals and margins are in more rows and one column more: see `with_margins`. The codes are those of
         `release.answer.suppression`. Only a crosstab with margins or shares says how its cells add up.
         """
-        if self.suppression is None or self.layout.form != "crosstab":
+        if self.suppression is None or not self.layout.is_crosstab:
             return None
         cells, places = self._spread(self.counted)
         if self.protects:
@@ -315,7 +315,7 @@ class Numbers:
         values = _floats(long, output)
         if not adds_up(output):
             return np.array([change(np.array([[value]])).item() for value in values])
-        if self.layout.form == "crosstab":
+        if self.layout.is_crosstab:
             grid = table_of(values, self.long.select(self._down), self.long.select(self.layout.across))
             if grid is not None:
                 table, places = grid
@@ -341,7 +341,7 @@ class Numbers:
 
     def _new_values(self, output: ReleasedColumn, exact: pl.DataFrame) -> Integers:
         """Rounded numbers of a column, each by itself where no margin is shown and others are hidden."""
-        values, crosstab = _floats(exact, output), self.layout.form == "crosstab"
+        values, crosstab = _floats(exact, output), self.layout.is_crosstab
         sums = self.suppression is None or self.layout.margins or self.layout.normalize
         if not adds_up(output) or not sums:
             return np.array([rounded(np.array([[value]]), self.base).item() for value in values], np.int64)

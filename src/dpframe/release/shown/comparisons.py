@@ -115,7 +115,7 @@ class Compares(Released[Table_co]):
         True
         """
         numbers = self._numbers
-        if numbers.layout.form != "crosstab" or numbers.outputs[0].formula is not Formula.COUNT:
+        if not numbers.layout.is_crosstab or numbers.outputs[0].formula is not Formula.COUNT:
             raise UnsupportedOperation("independence(): this is no crosstab of counts: frame.crosstab('a', 'b').")
         if numbers.hidden.any():
             raise UnsupportedOperation(

@@ -176,7 +176,7 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
 
     def _sheets(self) -> dict[str, tuple[Any, bool]]:
         sheets = super()._sheets()
-        if self._numbers.layout.form == "crosstab":
+        if self._numbers.layout.is_crosstab:
             sheets["95% intervals"] = as_kind(error_table(self._numbers, 0.05), "pandas"), False
         return sheets
 

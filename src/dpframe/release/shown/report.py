@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -86,6 +86,14 @@ CHOSEN = (
     "permute_and_flip, exponential: a choice among candidates, which are scored by rows; one that is worse by `scale` "
     "rows is e times rarer."
 )
+_SHARING = frozenset({"elliptic", "k_norm"})
+_ABOUT_LAWS = {
+    PAIRED: {"paired_laplace"},
+    JOINT: {"joint_laplace"},
+    TOGETHER: {"window", "cube"},
+    SHARED: _SHARING,
+    CHOSEN: {"permute_and_flip", "exponential"},
+}
 NOT_COVERED = (
     "Running time and memory use, which can depend on the rows.",
     "An analyst who runs hostile code in the same process.",
@@ -295,18 +303,19 @@ def _sections(items: Fields, errors: tuple[tuple[str, str], ...]) -> list[tuple[
     together = guarantee["charged_for_queries"]
     batch = [f"It was charged once for {together} queries released together."] if together > 1 else []
     name = f", under the name {items['name']!r}" if items["name"] else ""
-    origin = [items[key] for key in ("corrects", "superseded", "stored") if key in items]
+    origin, found = (
+        [items[key] for key in keys if key in items] for keys in (("corrects", "superseded", "stored"), ("found",))
+    )
     versions = ", ".join(f"{k} {v}" for k, v in sorted(items["implementation"]["versions"].items()))
     remaining, limit = (loss_words(budget[key]) for key in ("remaining", "limit"))
     steps = [{**row, "step": row.get("shown", row["step"])} for row in items["bounds"]]
-    found = [items["found"]] if "found" in items else []
     return [
         ("Guarantee", [f"Privacy loss: {loss_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
         ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing.", *origin]),
         ("Unit of privacy", [items["unit_of_privacy"], items["neighbours"]["meaning"]]),
-        *([("Policy", [policy["words"] for policy in items["policies"]])] if "policies" in items else []),
+        *_optional(items, "policies", "Policy", lambda policies: [policy["words"] for policy in policies]),
         ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(steps, STEPS)), items["keys"], *found]),
-        *([("Chosen inside the release", list(items["chosen"]["reason"]))] if "chosen" in items else []),
+        *_optional(items, "chosen", "Chosen inside the release", lambda chosen: list(chosen["reason"])),
         (
             "Sensitivity: how far one unit moves each total",
             [(Derivation.MEASURES, _rows(items["sensitivity"], Derivation.MEASURES))],
@@ -337,13 +346,18 @@ def _sections(items: Fields, errors: tuple[tuple[str, str], ...]) -> list[tuple[
                 *items.get("mostly_noise", []),
             ],
         ),
-        *([("Post-processing", list(items["post_processing"]))] if "post_processing" in items else []),
+        *_optional(items, "post_processing", "Post-processing", list),
         ("Bias", [items["bias"], *items.get("beyond", [])]),
         ("Trust model", [items["trust_model"]]),
         ("Implementation", [items["implementation"]["how"], versions]),
         ("Not covered", [f"- {line}" for line in items["not_covered"]]),
         ("Standard", [f"Items as in {items['standard']}."]),
     ]
+
+
+def _optional(items: Fields, key: str, title: str, said: Callable[[Any], list[Any]]) -> list[tuple[str, list[Any]]]:
+    """A section about what not every statement has."""
+    return [(title, said(items[key]))] if key in items else []
 
 
 def _about_failures(budget: Fields) -> list[str]:
@@ -361,13 +375,8 @@ def _about_failures(budget: Fields) -> list[str]:
 def _about_mechanisms(mechanisms: Sequence[Fields]) -> list[str]:
     """A sentence for pairs that are measured together, for noises that share a part, and for choices."""
     labels = {row["mechanism"] for row in mechanisms}
-    columns = [row["column"] for row in mechanisms if row["mechanism"] in ("elliptic", "k_norm")]
-    shared = [SHARED.format(names=", ".join(columns))] if columns else []
-    pairs = [PAIRED] if "paired_laplace" in labels else []
-    pairs += [JOINT] if "joint_laplace" in labels else []
-    pairs += [TOGETHER] if labels & {"window", "cube"} else []
-    choices = [CHOSEN] if labels & {"permute_and_flip", "exponential"} else []
-    return [*pairs, *shared, *choices]
+    names = ", ".join(row["column"] for row in mechanisms if row["mechanism"] in _SHARING)
+    return [words.format(names=names) for words, laws in _ABOUT_LAWS.items() if labels & laws]
 
 
 def _about_keys(mechanisms: Sequence[Fields]) -> list[str]:
@@ -376,17 +385,18 @@ def _about_keys(mechanisms: Sequence[Fields]) -> list[str]:
     if row is None:
         return []
     column, threshold = row["column"], row["threshold"]
-    if row["mechanism"] == "truncated_geometric":
-        rule = "the optimal rule (truncated_geometric)"
-        how = f"where {column!r} is {threshold} a group is as likely released as not, and likelier where it is more"
-    elif row["mechanism"] == "gaussian_rounds":
-        rule = f"noisy weights in {ROUNDS} rounds (gaussian_rounds)"
-        how = (
-            f"after the last round a key is released where the mean of its noisy {column!r} over the rounds is at "
-            f"least {threshold}; after earlier rounds it needs more"
-        )
-    else:
-        rule, how = "a noisy count", f"a group is released where {column!r} with its noise is at least {threshold}"
+    match row["mechanism"]:
+        case "truncated_geometric":
+            rule = "the optimal rule (truncated_geometric)"
+            how = f"where {column!r} is {threshold} a group is as likely released as not, and likelier where it is more"
+        case "gaussian_rounds":
+            rule = f"noisy weights in {ROUNDS} rounds (gaussian_rounds)"
+            how = (
+                f"after the last round a key is released where the mean of its noisy {column!r} over the rounds is at "
+                f"least {threshold}; after earlier rounds it needs more"
+            )
+        case _:
+            rule, how = "a noisy count", f"a group is released where {column!r} with its noise is at least {threshold}"
     return [f"Keys were found by {rule}: {how}."]
 
 

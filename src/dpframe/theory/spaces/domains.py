@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from dpframe.arrays import Array
+from dpframe.arrays import NUMERIC, NUMERIC_OR_FLAG, WHOLE, Array
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.usage import is_integer
 
@@ -72,7 +72,7 @@ class AtomDomain(Domain):
             object.__setattr__(self, "bounds", self._checked(self.bounds))
 
     def _checked(self, bounds: object) -> tuple[float, float]:
-        if self.dtype.kind not in "iuf":
+        if self.dtype.kind not in NUMERIC:
             raise InvalidBounds(f"bounds={bounds!r} with T={self._name}: only numbers have bounds.")
         if not isinstance(bounds, tuple | list) or len(bounds) != 2:
             raise InvalidBounds(f"bounds={bounds!r}: give a pair (lower, upper).")
@@ -128,7 +128,7 @@ class AtomDomain(Domain):
     @property
     def is_integer(self) -> bool:
         """Whether values are whole numbers, bool not among them."""
-        return self.dtype.kind in "iu"
+        return self.dtype.kind in WHOLE
 
     @property
     def limits(self) -> tuple[int, int] | tuple[float, float]:
@@ -173,7 +173,7 @@ class AtomDomain(Domain):
         if values.size == 0:
             return True
         kind, own = values.dtype.kind, self.dtype.kind
-        if kind not in "biuf" or own not in "biuf" or values.dtype.itemsize > 8:
+        if kind not in NUMERIC_OR_FLAG or own not in NUMERIC_OR_FLAG or values.dtype.itemsize > 8:
             return all(self.member(v) for v in values.tolist())
         if "b" in (kind, own) or (kind == "f" and own != "f"):
             return bool(kind == own)
@@ -210,7 +210,7 @@ def _numbers(vector: object) -> Array | None:
     """The entries as an array, if all are bool, integers or floats of one type; None for any other vector."""
     if hasattr(vector, "__array__"):
         array = np.asarray(vector)
-        return array if array.ndim == 1 and array.dtype.kind in "biuf" else None
+        return array if array.ndim == 1 and array.dtype.kind in NUMERIC_OR_FLAG else None
     kinds = set(map(type, vector)) if isinstance(vector, list | tuple) else set()
     if len(kinds) != 1 or (kind := kinds.pop()) not in _PLAIN_LISTS:
         return None
@@ -424,7 +424,7 @@ def dtype_of(kind: Any) -> np.dtype[Any]:
         dtype = np.dtype("V1")
     if dtype.kind == "U":
         return _PLAIN[str]
-    if dtype.kind not in "biuf" or dtype.itemsize > 8 or kind is None:
+    if dtype.kind not in NUMERIC_OR_FLAG or dtype.itemsize > 8 or kind is None:
         raise InvalidArgument(
             f"T={kind!r}: atoms are bool, int, float, str, or a numpy integer or float type of at most 64 bits."
         )

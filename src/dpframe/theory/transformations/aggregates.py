@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpframe.arrays import WHOLE_OR_FLAG
 from dpframe.errors import (
     InvalidArgument,
     InvalidBounds,
@@ -72,7 +73,7 @@ def _bounded(domain: VectorDomain, name: str) -> tuple[AtomDomain, Fraction, Fra
 
 
 def _integers(atom: AtomDomain) -> bool:
-    return atom.dtype.kind in "biu"
+    return atom.dtype.kind in WHOLE_OR_FLAG
 
 
 @ordered

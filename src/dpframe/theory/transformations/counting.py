@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from dpframe.arrays import NUMERIC
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector, as_array, dataset
@@ -111,7 +112,7 @@ def _categories(atom: AtomDomain, categories: list[object]) -> tuple[int, Callab
 
 def _bins(atom: AtomDomain, edges: list[float]) -> tuple[int, Callable[[Vector], list[int]]]:
     """The number of bins, and the function that counts the records in each and in none."""
-    if atom.dtype.kind not in "iuf":
+    if atom.dtype.kind not in NUMERIC:
         raise DomainMismatch(f"histogram: bins are for numbers; the records are {atom!r}. Give categories instead.")
     atoms = AtomDomain(float)
     if len(edges) < 2 or not all(atoms.member(e) and np.isfinite(e) for e in edges):

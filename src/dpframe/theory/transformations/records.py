@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from dpframe.arrays import Array
+from dpframe.arrays import WHOLE, Array
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector, as_array, dataset, like
@@ -134,7 +134,7 @@ def _image(value: Any, target: AtomDomain) -> object:
         return None
     if kind == "b":
         return bool(value)
-    if kind in "iu":
+    if kind in WHOLE:
         return int(value)
     if abs(value) > target.limits[1]:
         return None
@@ -147,7 +147,7 @@ def _parsed(text: str, kind: str) -> float | None:
     if kind == "b":
         return {"true": True, "false": False, "1": True, "0": False}.get(text.lower())
     try:
-        return int(text) if kind in "iu" else float(text)
+        return int(text) if kind in WHOLE else float(text)
     except ValueError:
         return None
 
