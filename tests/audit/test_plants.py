@@ -2029,7 +2029,7 @@ PLANTS = [
     Plant(
         "an allowance locks more than its spender may spend",
         caps.spender_price,
-        "return price_of(body)",
+        "return price_of(line.body)",
         "return Loss.none()",
         an_allowance_above_a_cap,
     ),
@@ -2187,7 +2187,7 @@ PLANTS = [
     Plant(
         "an exchange moves a histogram once",
         noisy_histograms.histogram_scale,
-        '(2 if relation == "replace" else 1)',
+        '(2 if relation == Relation.REPLACE else 1)',
         "1",
         lambda: more_is_told("tune", relation="replace"),
     ),

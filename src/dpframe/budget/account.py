@@ -327,9 +327,7 @@ class Budget(BudgetState):
             raise InvalidArgument("resolve: give the name of a release, or the number of its charge in history().")
         if by is not None and not is_text(by):
             raise InvalidArgument("by= is the name of whoever marks it as lost: budget.resolve('visits', by='Ada').")
-        charges = [
-            entry for entry in self._book.entries() if entry.is_charge and not {"opens", "gives"} & set(entry.body)
-        ]
+        charges = [entry for entry in self._book.entries() if entry.is_release]
         earlier = next((e for e in reversed(charges) if release in (e.name, e.number)), None)
         if earlier is None:
             raise InvalidArgument(f"resolve: no release {release!r} was charged to this budget.")

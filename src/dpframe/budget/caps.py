@@ -23,7 +23,7 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpframe.budget.entries import Entry, loss_of, price_of, texts_of
+from dpframe.budget.entries import Draft, Entry, Line, loss_of, price_of, texts_of
 from dpframe.budget.lengths import read_zone
 from dpframe.budget.losses import Loss, Terms, kept, read_delta, read_epsilon, read_rho
 from dpframe.errors import CapExceeded, InvalidArgument, UnsupportedOperation, kind_of
@@ -164,31 +164,28 @@ def replaced(state: State | None, recorded: Recorded) -> Recorded:
     return {**state["caps"], **named}
 
 
-def own_price(body: Fields) -> Loss:
+def own_price(line: Line) -> Loss:
     """What a charge counts under the caps of a release and of periods. An allowance counts when it is spent."""
-    if "nights" in body.get("opens", {}) or "gives" in body or "from" in body:
+    if line.allowance is not None or line.gives or line.given_by is not None:
         return Loss.none()
-    if "capped" in body:
-        return loss_of(body["capped"])
-    if "loss" in body.get("within", {}):
-        return loss_of(body["within"]["loss"])
-    return loss_of(body.get("price") or body.get("part", body)["loss"])
+    if "capped" in line.body:
+        return loss_of(line.body["capped"])
+    return line.part or loss_of(line.body.get("price") or line.body.get("part", line.body)["loss"])
 
 
-def spender_price(body: Fields) -> Loss:
+def spender_price(line: Line) -> Loss:
     """What a charge counts for its spender: an allowance once, when it is taken; all else as under other caps.
 
     What moves from the allowance of one spender to that of another is taken off the first one's sum and counts for the
     second one.
     """
-    within = body.get("within", {})
-    held = within.get("held")
-    if "nights" in body.get("opens", {}):
-        return price_of(body)
-    if ("gives" in body or "from" in body) and held:
-        amount = loss_of(within["loss"] if held is True else held)
-        return amount if "from" in body else Loss.none() - amount
-    return Loss.none() if held else own_price(body)
+    held = line.within.get("held")
+    if line.allowance is not None:
+        return price_of(line.body)
+    if held and (line.gives or line.given_by is not None):
+        amount = loss_of(line.within["loss"] if held is True else held)
+        return Loss.none() - amount if line.gives else amount
+    return Loss.none() if held else own_price(line)
 
 
 class Cap(NamedTuple):
@@ -336,11 +333,12 @@ def enter(page: Page, body: FieldDict, at: dt.datetime, slack: Fraction) -> None
     Errors: CapExceeded; InvalidArgument without a spender where spenders have a cap
     """
     entries = adopted(page, body.get("policies", ()))
-    price, spender = own_price(body), body.get("spender")
+    line, spender = Draft(body), body.get("spender")
+    price = own_price(line)
     if price.exact_rho and slack:
         price = replace(price, exact_epsilon=kept(Fraction(zcdp_to_epsilon(price.exact_rho, slack)), ceil))
         body["capped"] = texts_of(price)
-    by_spender, held = Loss.none(), spender_price(body)
+    by_spender, held = Loss.none(), spender_price(line)
     if spender is not None:
         latest = page.latest_of(spender)
         by_spender = by_spender if latest is None else loss_of(latest.body["by_spender"])

@@ -56,8 +56,51 @@ class Failures(NamedTuple):
     unacknowledged: int = 0
 
 
+class Line:
+    """What the body of an entry says: of a charge that pays for later ones, and of one that an earlier one paid for."""
+
+    body: Fields
+
+    @property
+    def opens(self) -> Fields | None:
+        """The settings of the series or of the allowance that a charge pays for in advance."""
+        return self.body.get("opens")
+
+    @property
+    def allowance(self) -> Fields | None:
+        """The settings of the allowance that a charge pays for in advance."""
+        return self.opens if "nights" in (self.opens or ()) else None
+
+    @property
+    def within(self) -> Fields:
+        """The place of a charge in what was paid before, or of what an allowance receives; empty without one."""
+        return self.body.get("within") or {}
+
+    @property
+    def part(self) -> Loss | None:
+        """Its loss, as part of what was paid before."""
+        return loss_of(self.within["loss"]) if "loss" in self.within else None
+
+    @property
+    def gives(self) -> bool:
+        """Whether a part of an allowance leaves it."""
+        return bool(self.body.get("gives"))
+
+    @property
+    def given_by(self) -> int | None:
+        """The number of the charge that gives what an allowance or the budget receives."""
+        return self.body.get("from")
+
+
 @dataclass(frozen=True)
-class Entry:
+class Draft(Line):
+    """The body of an entry that is not in the book yet."""
+
+    body: Fields
+
+
+@dataclass(frozen=True)
+class Entry(Line):
     """One line of a book.
 
     `kind` is "open" (the limits), "charge", "result" (the table of a charge), "failure" (an error after a charge),
@@ -82,6 +125,30 @@ class Entry:
     def is_charge(self) -> bool:
         """Whether it is a charge: of a release, or of what pays for later ones in advance."""
         return self.kind == "charge"
+
+    @property
+    def is_release(self) -> bool:
+        """Whether it is the charge of a release: it pays for nothing later, and no part is moved by it."""
+        return self.is_charge and self.opens is None and not self.gives
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether an allowance receives something, or is closed."""
+        return self.kind == "transfer"
+
+    @property
+    def receives(self) -> bool:
+        """Whether an allowance receives a part of another one."""
+        return self.is_transfer and bool(self.within)
+
+    @property
+    def closes(self) -> bool:
+        """Whether an allowance is closed."""
+        return self.is_transfer and not self.within
+
+    def is_member_of(self, opening: int) -> bool:
+        """Whether it is a charge that another one paid for in advance, or a transfer to that one."""
+        return self.about == opening and (self.is_charge or self.is_transfer)
 
     @property
     def about(self) -> int | None:
@@ -204,8 +271,8 @@ def as_read_now(loss: Loss) -> Loss:
 
 def line_of(entry: Entry, status: str) -> Charge:
     """The line of the history for a charge's entry."""
-    body, within = entry.body, entry.body.get("within", {}).get("loss")
-    loss = price_of(body) if within is None else loss_of(within)
+    body, part = entry.body, entry.part
+    loss = price_of(body) if part is None else part
     return Charge(
         entry.when,
         body["query"],
@@ -216,7 +283,7 @@ def line_of(entry: Entry, status: str) -> Charge:
         status,
         entry.number,
         paid_by=entry.about,
-        price=None if within is None else loss_of(within),
+        price=part,
         spender=entry.spender,
         policies=tuple(f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ())),
         **{name: body.get(name) for name in ("purpose", "by", "host", "process")},

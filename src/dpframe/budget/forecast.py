@@ -78,15 +78,15 @@ def forecast(budget: Budget) -> Forecast:
     entries, limit, at = budget.entries(), budget.limit, account.now()
     charges = [entry for entry in entries if entry.is_charge]
     sizes = budget.sizes([loss_of(entry.body["loss"]) for entry in charges])
-    payments = [Payment(e.when, size, "opens" in e.body, e.name) for e, size in zip(charges, sizes, strict=True)]
+    payments = [Payment(e.when, size, e.opens is not None, e.name) for e, size in zip(charges, sizes, strict=True)]
     rows, words, last = _expected(payments, limit, at)
     lasts = {"budget": last}
     sentences = [words]
     for opening in charges:
-        if "opens" not in opening.body:
+        if opening.opens is None:
             continue
-        lines = [entry for entry in entries if entry.about == opening.number and entry.kind in ("charge", "transfer")]
-        if "nights" in opening.body["opens"]:
+        lines = [entry for entry in entries if entry.is_member_of(opening.number)]
+        if opening.allowance is not None:
             more, words, last = _planned(opening, lines, at)
             rows += more
             lasts[opening.name or ""] = last
@@ -187,7 +187,7 @@ def _planned(
     """Rows and sentence for an allowance: each later night spends its share."""
     record, of = Record(opening, lines), opening.name or ""
     pace = record.pace
-    paid = [line for line in lines if line.is_charge and "gives" not in line.body]
+    paid = [line for line in lines if line.is_charge and not line.gives]
     payments = [(line.when, _size(loss)) for line, (_, loss) in zip(paid, record.releases, strict=True)]
     most, share, night = _size(record.limit), _size(pace.share), pace.night(now)
     rows = _days(of, _by_day(payments), most, now.date()) if payments else []

@@ -122,7 +122,7 @@ class _MemoryPage:
         return self._about(number, "lost") is not None
 
     def members(self, opening: int) -> list[Entry]:
-        return [e for e in self.entries if e.about == opening and e.kind in ("charge", "transfer")]
+        return [e for e in self.entries if e.is_member_of(opening)]
 
     def _about(self, number: int, kind: str) -> Entry | None:
         later = self.entries[number:]  # what is about an entry comes after it, and numbers begin at 1

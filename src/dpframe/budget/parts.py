@@ -114,10 +114,12 @@ class Share:
 
     def after(self, entry: Entry) -> Share:
         """After a release, or after a part was given away or received."""
-        loss = loss_of(entry.body.get("within", entry.body)["loss"])
-        if entry.kind == "transfer":
-            return self.moved(loss) if "within" in entry.body else self
-        if "gives" in entry.body:
+        loss = entry.part
+        if loss is None:  # it was closed
+            return self
+        if entry.receives:
+            return self.moved(loss)
+        if entry.gives:
             return self.moved(loss - loss - loss)
         own = self.opening if self.mixed else self.accountant.reserved(self.opening, loss)
         return replace(self, used=self.used + own)

@@ -63,7 +63,7 @@ class BudgetState(Verbs):
     @property
     def standing(self) -> Standing:
         """What was spent under the account, what adding up prices would say, and how many more releases fit."""
-        charges = [e for e in self._book.entries() if e.is_charge and e.about is None and "opens" not in e.body]
+        charges = [e for e in self._book.entries() if e.is_charge and e.about is None and e.opens is None]
         return self._standing(self._book.spent(), *(priced(charges[-1].body) if charges else (None, None)))
 
     def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:

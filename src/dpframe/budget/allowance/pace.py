@@ -138,13 +138,13 @@ class Record:
     @property
     def releases(self) -> list[tuple[int, Loss]]:
         """The night and the loss of each release."""
-        return [_line(entry) for entry in self.entries if entry.is_charge and "gives" not in entry.body]
+        return [_line(entry) for entry in self.entries if entry.is_charge and not entry.gives]
 
     @property
     def moves(self) -> list[tuple[int, Loss]]:
         """The night and the loss of each part that was given away; what was received is negative."""
-        given = [_line(entry) for entry in self.entries if "gives" in entry.body]
-        received = [_line(entry) for entry in self.entries if entry.kind == "transfer" and "within" in entry.body]
+        given = [_line(entry) for entry in self.entries if entry.gives]
+        received = [_line(entry) for entry in self.entries if entry.receives]
         return given + [(night, loss - loss - loss) for night, loss in received]
 
     @property
@@ -160,7 +160,7 @@ class Record:
     @property
     def closed(self) -> dt.datetime | None:
         """When it was closed."""
-        return next((e.when for e in self.entries if e.kind == "transfer" and "within" not in e.body), None)
+        return next((e.when for e in self.entries if e.closes), None)
 
     def left(self, night: int) -> Loss:
         """The loss that may still be spent in a night; after it was closed, nothing."""
@@ -191,7 +191,7 @@ class Record:
 
 
 def _line(entry: Entry) -> tuple[int, Loss]:
-    return entry.body["within"]["night"], loss_of(entry.body["within"]["loss"])
+    return entry.within["night"], loss_of(entry.within["loss"])
 
 
 def read_pace(name: str, nights: object, periods: object, carry: object, *, dated: bool) -> tuple[int, bool]:

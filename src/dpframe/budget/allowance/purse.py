@@ -250,7 +250,7 @@ class Allowance(PaidBy):
 def _opened(budget: account.Budget, name: str | None) -> Entry | None:
     """The charge of this name that opened an allowance."""
     charges = [e for e in budget.entries() if e.is_charge and name is not None and e.name == name]
-    return next((e for e in charges if "nights" in e.body.get("opens", {})), None)
+    return next((e for e in charges if e.allowance is not None), None)
 
 
 @offered("allocate")

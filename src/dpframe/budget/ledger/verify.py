@@ -195,7 +195,7 @@ class _Reading:
         if (row.name, row.about, row.spender) != (entry.name, entry.about, entry.spender):
             self.problems.append(f"entry {place} is indexed under another name than its own")
         given, self.given = self.given, None
-        if given is not None and entry.kind != "transfer":
+        if given is not None and not entry.is_transfer:
             self.problems.append(f"charge {given.number} gives a part of an allowance to nobody")
         match entry.kind:
             case "transfer":
@@ -235,11 +235,11 @@ class _Reading:
             self.adopted = True
         else:
             self._capped(place, entry)
-        if "opens" in entry.body:
-            self.openings[place] = entry.body["opens"]
-            if "nights" in entry.body["opens"]:
+        if entry.opens is not None:
+            self.openings[place] = entry.opens
+            if entry.allowance is not None:
                 self.shares[place] = Share.of(accountant, entry)
-        if "within" in entry.body:
+        if entry.within:
             self._within(place, entry)
         if "part" not in entry.body:
             return
@@ -252,7 +252,7 @@ class _Reading:
 
     def _capped(self, place: int, entry: Entry) -> None:
         """Add a charge to the sums of its spender and of the caps."""
-        price, held = caps.own_price(entry.body), caps.spender_price(entry.body)
+        price, held = caps.own_price(entry), caps.spender_price(entry)
         spender, before = entry.spender, Loss.none()
         if spender is not None:
             before = self.spenders.get(spender, before)
@@ -269,11 +269,11 @@ class _Reading:
         """Add a charge that an earlier one paid for in advance."""
         if entry.about not in self.openings:
             self.problems.append(f"charge {place} names no earlier charge that paid for it")
-        elif "loss" in entry.body["within"]:
+        elif entry.part is not None:
             adds_up = accountant_named(self.openings[entry.about]["accountant"])
             before = self.within.get(entry.about, adds_up.total([]))
-            self.within[entry.about] = adds_up.total([before, loss_of(entry.body["within"]["loss"])])
-            if "gives" in entry.body:
+            self.within[entry.about] = adds_up.total([before, entry.part])
+            if entry.gives:
                 self.given = entry
             elif entry.about in self.shares:
                 self.shares[entry.about] = self.shares[entry.about].after(entry)
@@ -285,7 +285,7 @@ class _Reading:
             self.problems.append(f"entry {place} is no part that an allowance gave")
             return
         giving, amount = self.shares[given.about], loss_of(given.body["within"]["loss"])
-        if "within" in body:
+        if entry.receives:
             change, self.shares[given.about], self.shares[about] = moved(giving, self.shares[about], amount)
             received = loss_of(body["within"]["loss"])
             nothing = accountant_named(self.openings[about]["accountant"]).total([])
