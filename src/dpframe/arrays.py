@@ -21,6 +21,7 @@ WHOLE = frozenset("iu")
 WHOLE_OR_FLAG = WHOLE | {"b"}
 NUMERIC = WHOLE | {"f"}
 NUMERIC_OR_FLAG = NUMERIC | {"b"}
+OBJECT = np.dtype(object)  # of any Python values
 
 
 @dataclass(frozen=True, repr=False)

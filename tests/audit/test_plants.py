@@ -2187,7 +2187,7 @@ PLANTS = [
     Plant(
         "an exchange moves a histogram once",
         noisy_histograms.histogram_scale,
-        '(2 if relation == Relation.REPLACE else 1)',
+        "(2 if relation == Relation.REPLACE else 1)",
         "1",
         lambda: more_is_told("tune", relation="replace"),
     ),

@@ -110,15 +110,16 @@ _SIZES = {"rows": "a", "groups": "b", "rows_per_group": "c"}
 
 def _people(question: Question, names: Sequence[str], empty: bool) -> dict[str, Integers]:
     groups, sizes = group_names(question), [name for name in names if name in _SIZES]
+    keys = "keys" in names
 
     def build(part: Question, _: bool) -> list[Sums]:
         units, partials = unit_names(part.table), _partials(part, empty)
-        partials = backend_of(partials).shared(partials) if sizes and "keys" in names else partials
+        partials = backend_of(partials).shared(partials) if sizes and keys else partials
         per_unit = partials.group_by(*units).agg(
             nw.col("n").sum().alias("a"), nw.len().cast(nw.Int64).alias("b"), nw.col("n").max().alias("c")
         )
         by_size = per_unit.group_by("a", "b", "c").agg(nw.len().cast(nw.Int64).alias("u"))
-        by_key = _with_parts(partials, units).group_by(*groups).agg(nw.col("s").sum()) if "keys" in names else None
+        by_key = _with_parts(partials, units).group_by(*groups).agg(nw.col("s").sum()) if keys else None
         sums = [Sums(by_size, ("a", "b", "c"))] if sizes else []
         return sums if by_key is None else [*sums, Sums(by_key, tuple(groups))]
 
@@ -127,7 +128,7 @@ def _people(question: Question, names: Sequence[str], empty: bool) -> dict[str, 
     if sizes:
         units = tables[0].get_column("u").to_numpy()
         histograms = {size: _at_nodes(tables[0].get_column(_SIZES[size]).to_numpy(), units) for size in sizes}
-    return histograms if "keys" not in names else histograms | {"keys": _by_key(question, tables[-1])}
+    return histograms if not keys else histograms | {"keys": _by_key(question, tables[-1])}
 
 
 def _partials(question: Question, empty: bool) -> Frame:

@@ -19,6 +19,7 @@ import polars as pl
 import pyarrow as pa
 from narwhals.dtypes import DType
 
+from dpframe.arrays import OBJECT
 from dpframe.errors import UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Bounds, ColumnDomain
@@ -35,7 +36,7 @@ def pandas_types(dtypes: Mapping[str, PandasType]) -> dict[str, PandasType]:
         elif isinstance(dtype, pd.ArrowDtype):
             if _is_plain(dtype.pyarrow_dtype):
                 kept[name] = dtype
-        elif dtype == "object" or (isinstance(dtype, pd.StringDtype) or getattr(dtype, "na_value", None) is pd.NA):
+        elif dtype == OBJECT or (isinstance(dtype, pd.StringDtype) or getattr(dtype, "na_value", None) is pd.NA):
             kept[name] = dtype
     return kept
 

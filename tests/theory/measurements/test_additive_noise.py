@@ -13,11 +13,13 @@ from dpframe import errors
 from dpframe.noise.bits import substitute
 from dpframe.theory.exact import limit
 from dpframe.theory.formulas.loss import loss as privacy
+from dpframe.theory.measurements import grid_noise
 from dpframe.theory.measurements.grid_noise import Additive
 
 INTEGERS = [int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
 FLOATS = [float, np.float64, np.float32]
 ABSOLUTE = t.AbsoluteDistance()
+LAW = {"laplace": grid_noise.LAPLACE, "gaussian": grid_noise.GAUSSIAN}
 
 
 @pytest.mark.parametrize("kind", INTEGERS + FLOATS)
@@ -188,7 +190,7 @@ def test_floats_get_exactly_this_noise(kind, law, value):
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_the_two_ways_to_draw_agree(law):
     """The rare path (a value with bits below the grid) has the law of the common one, shifted by those bits."""
-    noise = Additive(law, Fraction(1), t.AtomDomain(float), None)
+    noise = Additive(LAW[law], Fraction(1), t.AtomDomain(float), None)
     below = float(noise.step) / 4
     rare = np.array(noise.noisy([below] * 3000), dtype=float) * float(noise.step)
     assert stats.kstest(rare, (stats.laplace if law == "laplace" else stats.norm)().cdf).pvalue > 1e-7
@@ -196,7 +198,7 @@ def test_the_two_ways_to_draw_agree(law):
 
 def test_the_rare_path_rounds_where_it_should():
     """With all random bits fixed, x + Z is rounded to the grid: half a step more in x moves half of the draws."""
-    noise = Additive("laplace", Fraction(1), t.AtomDomain(float), None)
+    noise = Additive(LAW["laplace"], Fraction(1), t.AtomDomain(float), None)
     step = float(noise.step)
     rng = np.random.default_rng(7)
     moved = 0

@@ -13,7 +13,8 @@ from dpframe.theory.measurements import grid_noise
 from dpframe.theory.measurements.grid_noise import Additive
 
 INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
-LAWS = ["laplace", "gaussian"]
+LAW = {"laplace": grid_noise.LAPLACE, "gaussian": grid_noise.GAUSSIAN}
+LAWS = list(LAW)
 VECTOR = {"laplace": t.L1Distance(), "gaussian": t.L2Distance()}
 
 
@@ -62,7 +63,12 @@ def test_three_floats_are_added_with_one_rounding():
 def test_releases_are_the_floats_next_to_an_exact_sum(law, scale, granularity):
     """The three terms add up to the value plus noise on the grid; the release is the float next to it."""
     rng = np.random.default_rng(11)
-    noise = Additive(law, Fraction(repr(scale)), t.AtomDomain(float), granularity and Fraction(granularity))
+    noise = Additive(
+        LAW[law],
+        Fraction(repr(scale)),
+        t.AtomDomain(float),
+        granularity and Fraction(granularity),
+    )
     values = np.concatenate([rng.standard_cauchy(300) * 10.0 ** rng.integers(-40, 40, 300), [0.0, 5e-324, -1e300]])
     with fixed(2), np.errstate(all="ignore"):
         terms = grid_noise._terms(noise, values)
@@ -78,7 +84,7 @@ def test_releases_are_the_floats_next_to_an_exact_sum(law, scale, granularity):
 def test_arrays_and_single_numbers_get_the_same_noise(law, granularity):
     """Values on the grid: with equal random words, an array is what exact arithmetic on single numbers gives."""
     values = np.random.default_rng(4).integers(-1000, 1000, 400) / 4
-    noise = Additive(law, Fraction(3), t.AtomDomain(float), granularity and Fraction(granularity))
+    noise = Additive(LAW[law], Fraction(3), t.AtomDomain(float), granularity and Fraction(granularity))
     with fixed(9):
         one_by_one = noise.release(noise.noisy(values.tolist()))
     with fixed(9):
@@ -104,7 +110,7 @@ def test_the_law_whatever_the_value(law, kind, value):
 @pytest.mark.parametrize("law", LAWS)
 def test_values_between_grid_points_move_the_rounding(law):
     """With equal words, half a step more in the value moves half of the draws by a step: nothing is rounded before."""
-    noise = Additive(law, Fraction(1), t.AtomDomain(float), None)
+    noise = Additive(LAW[law], Fraction(1), t.AtomDomain(float), None)
     step = float(noise.step)
     with fixed(6), np.errstate(all="ignore"):
         low = grid_noise._terms(noise, np.full(4000, step * 2.0**-40))
@@ -137,8 +143,10 @@ def test_whole_numbers_too_large_for_a_float_are_not_rounded_before_the_noise():
     values = [2**60 + 1, 2**60 + 3]
     released = measure("laplace", float, 1e-3, 2)(values)
     assert all(abs(r - v) <= 256 for r, v in zip(released, values, strict=True))
-    assert grid_noise._exact_array(Additive("laplace", Fraction(1), t.AtomDomain(float), None), values) is None
-    assert grid_noise._exact_array(Additive("laplace", Fraction(1), t.AtomDomain(float), None), [1, 2.5]) is not None
+    assert grid_noise._exact_array(Additive(LAW["laplace"], Fraction(1), t.AtomDomain(float), None), values) is None
+    assert (
+        grid_noise._exact_array(Additive(LAW["laplace"], Fraction(1), t.AtomDomain(float), None), [1, 2.5]) is not None
+    )
 
 
 def test_a_float32_domain_does_not_round_wider_floats_before_the_noise():
@@ -147,7 +155,7 @@ def test_a_float32_domain_does_not_round_wider_floats_before_the_noise():
     False alarm below 1e-9: 6 standard deviations of a mean of 20,000.
     """
     size = 20_000
-    noise = Additive("laplace", Fraction(3), t.AtomDomain(np.float32), None)
+    noise = Additive(LAW["laplace"], Fraction(3), t.AtomDomain(np.float32), None)
     means = []
     for value in (16777217.0, 16777219.0):
         with np.errstate(all="ignore"):
@@ -168,9 +176,9 @@ def test_integers_are_held_within_their_type(kind, granularity, law):
     rng = np.random.default_rng(8)
     values = rng.integers(info.min, info.max, 200, dtype=kind, endpoint=True)
     values[:4] = [info.min, info.max, info.min + 1, info.max - 1]
-    noise = Additive(law, Fraction(50), t.AtomDomain(kind), granularity and Fraction(granularity))
+    noise = Additive(LAW[law], Fraction(50), t.AtomDomain(kind), granularity and Fraction(granularity))
     for scale in (Fraction(1, 2), Fraction(50), Fraction(2) ** 40, Fraction(2) ** 62, Fraction(2) ** 70):
-        noise = Additive(law, scale, t.AtomDomain(kind), granularity and Fraction(granularity))
+        noise = Additive(LAW[law], scale, t.AtomDomain(kind), granularity and Fraction(granularity))
         with fixed(5):
             exact = noise.release(noise.noisy(values.tolist()))
         with fixed(5):

@@ -355,7 +355,7 @@ def _without_rows(rows: DataFrame) -> DataFrame:
     made-up rows, which nobody computes: a query on them is only planned.
     """
     session = rows.sparkSession
-    if "connect" in type(session).__module__:
+    if not _is_here(session):
         return session.range(0, _MADE_UP, 1, 2).select([_made_up(field) for field in rows.schema])
     nothing = session._jsparkSession.createDataFrame(session.sparkContext._jsc.emptyRDD(), rows._jdf.schema())
     return type(rows)(nothing, session)
@@ -391,7 +391,7 @@ def _quiet(session: SparkSession) -> Iterator[None]:
     The logs of Spark Connect are on its server. `setLogLevel` is not used: it forgets that the session shows warnings
     alone, so the session would log more afterwards.
     """
-    java = getattr(session, "_jvm", None) if "connect" not in type(session).__module__ else None
+    java = getattr(session, "_jvm", None) if _is_here(session) else None
     log4j = None if java is None else java.org.apache.logging.log4j
     before, level = logging.root.manager.disable, log4j and log4j.LogManager.getRootLogger().getLevel()
     logging.disable(logging.CRITICAL)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpframe.arrays import Booleans
+from dpframe.arrays import OBJECT, Booleans
 from dpframe.engine.intake.buffers import plain_type, sound, views_are_read
 from dpframe.engine.intake.cells import each, text, value_for
 from dpframe.engine.tables import Data, PandasType, arrow_types, domain_of, pandas_types
@@ -214,7 +214,7 @@ def _pandas_type(dtype: PandasType) -> pa.DataType:
         return _pandas_type(dtype.categories.dtype)
     if isinstance(dtype, pd.ArrowDtype):
         return plain_type(dtype.pyarrow_dtype)
-    if dtype == "object" or isinstance(dtype, pd.StringDtype):
+    if dtype == OBJECT or isinstance(dtype, pd.StringDtype):
         return pa.string()
     try:
         return pa.Array.from_pandas(pd.Series([], dtype=dtype)).type
@@ -229,7 +229,7 @@ def _from_pandas(series: pd.Series) -> pa.ChunkedArray:
         values = _from_pandas(_categories(series))
         codes, missing = _codes(series)
         return values.take(pa.array(codes, mask=missing)) if len(values) else pa.nulls(len(series), target)
-    if dtype == "object" or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python"):
+    if dtype == OBJECT or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python"):
         return _texts(series)
     (column,) = each(lambda series: _brought(series, target), [series])  # the column's class may have code that raises
     return _one_by_one(series, _in_polars(target)).to_arrow() if column is None else _sound(column)
@@ -298,7 +298,7 @@ def of_type(series: pd.Series, dtype: PandasType) -> pl.Series:
         codes, missing = _codes(series)
         indices = pl.Series(codes.astype("int64")).set(pl.Series(missing), None)
         return values.gather(indices) if len(values) else pl.Series([None] * len(series), dtype=target)
-    if series.dtype == "object":
+    if series.dtype == OBJECT:
         return pl.Series(_texts(series)) if target == pl.String else _one_by_one(series, target)
     if _in_polars(_pandas_type(series.dtype)) == pl.Null:
         return _one_by_one(series, target)
@@ -326,7 +326,7 @@ def partition_of(partition: object, types: Mapping[str, PandasType]) -> pl.DataF
 
 def _one_by_one(series: pd.Series, target: pl.DataType) -> pl.Series:
     """A column converted cell by cell, to texts or to values of another type."""
-    array = _objects(series) if series.dtype == "object" else series.array
+    array = _objects(series) if series.dtype == OBJECT else series.array
     reader = text if target == pl.String else value_for(target)
     cells = each(lambda i: reader(array[i]), range(len(array)))
     times = isinstance(target, (pl.Date, pl.Datetime, pl.Duration))

@@ -15,7 +15,7 @@ from dpframe.theory.formulas.loss import curves
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Function, Measurement
-from dpframe.theory.measurements.grid_noise import Additive, noisy_array
+from dpframe.theory.measurements.grid_noise import GAUSSIAN, LAPLACE, Additive, noisy_array
 from dpframe.theory.spaces import (
     AbsoluteDistance,
     AtomDomain,
@@ -154,7 +154,7 @@ def laplace(
     >>> laplace(AtomDomain(float), AbsoluteDistance(), scale=1.0, granularity=2**-10).map(1)
     1.0009765625
     """
-    noise = Additive.of("laplace", scale, granularity, number_domain(input_domain, "laplace"))
+    noise = Additive.of(LAPLACE, scale, granularity, number_domain(input_domain, "laplace"))
     grown = _spread(input_domain, input_metric, L1Distance(), noise, "laplace")
 
     def epsilon(d_in: Length) -> Fraction:
@@ -221,7 +221,7 @@ def gaussian(
     >>> gaussian(AtomDomain(float), AbsoluteDistance(), scale=1.0).map(1)
     0.5
     """
-    noise = Additive.of("gaussian", scale, granularity, number_domain(input_domain, "gaussian"))
+    noise = Additive.of(GAUSSIAN, scale, granularity, number_domain(input_domain, "gaussian"))
     grown = _spread(input_domain, input_metric, L2Distance(), noise, "gaussian")
 
     def rho(d_in: Length) -> Fraction:
@@ -246,7 +246,7 @@ def _noisy(
         return Measurement(domain, metric, measure, function, lambda d_in: curve(d_in)(order))
     if measure not in maps:
         known = ", ".join(map(repr, maps))
-        raise InvalidArgument(f"{noise.law}: output_measure={measure!r}; on {domain!r} it is one of {known}.")
+        raise InvalidArgument(f"{noise.law.name}: output_measure={measure!r}; on {domain!r} it is one of {known}.")
     return Measurement(domain, metric, measure, function, maps[measure])
 
 

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from dpframe.noise import (
     bits,
     discrete_laplace,
     float_up,
+    gaussian_tail,
+    laplace_tail,
     precision,
     rounded_gaussian,
     rounded_laplace,
@@ -44,7 +46,38 @@ from dpframe.theory.datasets import Vector, as_array
 from dpframe.theory.exact import exact
 from dpframe.theory.spaces import AtomDomain
 
-Law = Literal["laplace", "gaussian"]
+
+def _laplace_ball(bits: int, first: Any, second: Any, scale: float) -> Any:
+    return second.log() * ball(scale if bits else -scale)  # the first bit of one uniform is the sign
+
+
+def _gaussian_ball(bits: int, first: Any, second: Any, scale: float) -> Any:
+    return ball(scale) * (-2 * first.log()).sqrt() * (2 * second).cos_pi()
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law of noise: its name, noise for integers, real noise rounded to integers, and real noise added to remainders.
+
+    `inverted` is real noise from the first bit of a uniform number, two uniform numbers and a scale. `tail` is that of
+    real noise, and `family` names the tail of the noise for integers.
+    """
+
+    name: str
+    whole: Callable[[float, int], WideIntegers]
+    rounded: Callable[[float, int], WideIntegers]
+    shifted: Callable[..., tuple[Array, Array, int]]
+    inverted: Callable[[int, Any, Any, float], Any]
+    tail: Callable[[Fraction, Fraction], float]
+    family: str
+
+
+LAPLACE = Law(
+    "laplace", discrete_laplace, rounded_laplace, shifted_laplace, _laplace_ball, laplace_tail, "discrete_laplace"
+)
+GAUSSIAN = Law(
+    "gaussian", rounded_gaussian, rounded_gaussian, shifted_gaussian, _gaussian_ball, gaussian_tail, "gaussian"
+)
 
 _FINE = 61
 
@@ -152,9 +185,7 @@ class Additive:
 
     def sampler(self) -> Callable[[float, int], WideIntegers]:
         """The noise of the grid, in whole steps: real noise rounded, or discrete Laplace noise for integers."""
-        if self.law == "gaussian":
-            return rounded_gaussian
-        return rounded_laplace if self.atom.is_float else discrete_laplace
+        return self.law.rounded if self.atom.is_float else self.law.whole
 
     def release(self, noisy: list[int]) -> list[float]:
         """Grid units as atoms: clipped to the range of the type; floats are rounded to the nearest."""
@@ -183,11 +214,7 @@ def _inverted(law: Law, scale: float, point: Fraction) -> int:
         with precision(2 * count + 128):
             if all(uniforms):
                 first, second = (uniform_ball(d, count) for d in uniforms)
-                if law == "laplace":
-                    # The first bit of one uniform is the sign; the other gives the magnitude.
-                    noise = second.log() * ball(scale if uniforms[0] >> (count - 1) else -scale)
-                else:
-                    noise = ball(scale) * (-2 * first.log()).sqrt() * (2 * second).cos_pi()
+                noise = law.inverted(uniforms[0] >> (count - 1), first, second, scale)
                 rounded = (noise + ball(point) + ball(Fraction(1, 2))).floor().unique_fmpz()
                 if rounded is not None:
                     return int(rounded)
@@ -320,8 +347,7 @@ def _terms(noise: Additive, x: Array) -> tuple[Array, Array, Array]:
     large = np.abs(x) >= math.ldexp(1.0, exponent + 52)  # multiples of the step already
     multiple, remainder = np.where(large, x, multiple), np.where(large, 0.0, remainder)
     if scale <= _WIDE:
-        draw = rounded_gaussian if noise.law == "gaussian" else rounded_laplace
-        first = _scaled(draw(scale, len(x)), exponent)
+        first = _scaled(noise.law.rounded(scale, len(x)), exponent)
         return multiple, first, np.zeros(len(x))
 
     def exact_remainder(i: int) -> Fraction:
@@ -329,8 +355,7 @@ def _terms(noise: Additive, x: Array) -> tuple[Array, Array, Array]:
         # For very small values the float `remainder` may have lost bits below the smallest float; the fraction not.
         return Fraction(float(x[i])) / noise.step if below else Fraction(float(remainder[i]))
 
-    shifted = shifted_gaussian if noise.law == "gaussian" else shifted_laplace
-    high, low, wide = shifted(scale, remainder, exact_remainder)
+    high, low, wide = noise.law.shifted(scale, remainder, exact_remainder)
     return multiple, _scaled(high, exponent + wide), _scaled(low, exponent)
 
 

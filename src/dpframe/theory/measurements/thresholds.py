@@ -13,14 +13,14 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
-from dpframe.noise import family_tail, gaussian_tail, laplace_tail
+from dpframe.noise import family_tail
 from dpframe.theory.calls import ordered
 from dpframe.theory.exact import Length, Real, Triple, exact, fraction_above, square
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Function, Measurement
 from dpframe.theory.measurements.additive_noise import noisy_atom
-from dpframe.theory.measurements.grid_noise import Additive, Law
+from dpframe.theory.measurements.grid_noise import GAUSSIAN, LAPLACE, Additive, Law
 from dpframe.theory.spaces import (
     Approximate,
     Domain,
@@ -65,7 +65,7 @@ def laplace_threshold(
         input_domain,
         input_metric,
         L01InfDistance(),
-        ("laplace", scale, threshold, granularity, negate),
+        (LAPLACE, scale, threshold, granularity, negate),
         privacy.laplace_loss,
         MaxDivergence(),
     )
@@ -102,7 +102,7 @@ def gaussian_threshold(
         input_domain,
         input_metric,
         L02InfDistance(),
-        ("gaussian", scale, threshold, granularity, negate),
+        (GAUSSIAN, scale, threshold, granularity, negate),
         privacy.gaussian_loss,
         ZeroConcentratedDivergence(),
     )
@@ -117,7 +117,7 @@ def _thresholded(
     inner: Measure,
 ) -> Measurement:
     law, scale, threshold, granularity, negate = settings
-    name = f"{law}_threshold"
+    name = f"{law.name}_threshold"
     if not isinstance(domain, MapDomain):
         raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a MapDomain(keys, values).")
     if metric != required:
@@ -156,13 +156,12 @@ def _tail(noise: Additive, limit: Fraction, linf: Length) -> float:
     scale = Fraction(noise.sampler_scale) * noise.step  # the sampler's scale, which is never below the caller's
     reach = fraction_above(linf)
     if noise.atom.is_float:
-        return (laplace_tail if noise.law == "laplace" else gaussian_tail)(scale, limit - reach)
+        return noise.law.tail(scale, limit - reach)
     if noise.charge == 0:
         reach = Fraction(math.floor(reach))
     # On a grid of step g a value v becomes round(v/g). If round(v/g) >= T/g - k, noise of at least k - 1/2 steps lifts
     # it to the threshold; the charge of one step covers that half step.
-    family = "discrete_laplace" if noise.law == "laplace" else "gaussian"
-    return family_tail(family, scale / noise.step, math.ceil((limit - reach) / noise.step))
+    return family_tail(noise.law.family, scale / noise.step, math.ceil((limit - reach) / noise.step))
 
 
 def _function(noise: Additive, limit: Fraction, sign: int) -> Function:
