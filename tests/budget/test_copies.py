@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from fractions import Fraction
 
 import pytest
@@ -275,6 +276,32 @@ def test_a_moved_ledger_is_charged_in_one_place(places, kind, other, watched):
     assert moved.budget("visits").history() == history
     paid(moved.budget("visits"))
     moved.verify()
+
+
+@pytest.mark.parametrize("stopped_before_the_end", [False, True])
+def test_a_ledger_in_the_place_of_one_that_was_just_moved_is_refused(tmp_path, watched, stopped_before_the_end):
+    """Nobody has opened the new place, and the witness knows it."""
+    place, witness = watched
+    new, other = tmp_path / "new" / "a.sqlite", tmp_path / "other.sqlite"
+    new.parent.mkdir()
+    filled(place, witness=witness)
+    Ledger.migrate(place, new, witness=witness)
+    if stopped_before_the_end:  # it is called again, and ends
+        with closing(sqlite3.connect(new)) as connection, connection:
+            connection.execute("UPDATE dpframe_ledger SET format = -format")
+        with closing(sqlite3.connect(witness)) as connection, connection:
+            connection.execute("UPDATE seen SET place = 'before'")
+        Ledger.migrate(place, new, witness=witness)
+    filled(other).close()
+    held = new.read_bytes()
+    new.write_bytes(other.read_bytes())
+    with pytest.raises(errors.LedgerDamaged, match="The witness knows"):
+        Ledger(new, witness=witness)
+    new.unlink()
+    with pytest.raises(errors.LedgerDamaged, match="The witness knows"):
+        Ledger(new, witness=witness)
+    new.write_bytes(held)
+    paid(Ledger(new, witness=witness).budget("visits"))
 
 
 def stopped(monkeypatch, name):

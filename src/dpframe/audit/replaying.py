@@ -235,7 +235,8 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         def choose(scores: Array, rate: Any, *copies: Array) -> Array:
             rng = said.generator()
             said.answers.append(Answer("answer", family, float(1 / rate), np.array(scores), firsts=said.firsts))
-            return rng.integers(0, scores.shape[1], len(scores))
+            # In a list, runs without candidates are there too, and none is chosen; `in_list` below says what is.
+            return copies[0].argmax(axis=1) if copies else rng.integers(0, scores.shape[1], len(scores))
 
         return choose
 

@@ -344,7 +344,12 @@ class Ledger(Hints):
         source, store = _store_of(source, create=False)
         watching = _witness_of(witness, source, store)
         store.prepare(watching, new_witness=False, aside=True)
-        return migrate(store, _store_of(target)[1], watching)
+        target, goes_on = _store_of(target)
+        there = _witness_of(witness, target, goes_on)
+        numbers = migrate(store, goes_on, watching)
+        if there is not None:
+            there.follow(goes_on.id)
+        return numbers
 
     @staticmethod
     def restore(

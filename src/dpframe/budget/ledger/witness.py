@@ -30,6 +30,7 @@ ADVANCE = (
     "INSERT INTO seen VALUES (?, ?, ?, ?, ?) ON CONFLICT (ledger, budget) DO UPDATE SET number = excluded.number, "
     "head = excluded.head, place = excluded.place WHERE excluded.number >= seen.number"
 )
+MOVED = "UPDATE seen SET place = ? WHERE ledger = ? AND place <> ?"
 NO_BUDGET = ("", 0, "")  # the line of a ledger itself, which may have no budget yet
 
 
@@ -61,10 +62,14 @@ class Witness:
             known = connection.execute("SELECT 1 FROM seen WHERE ledger = ?", (ledger,)).fetchone() is not None
             if known and recorded is not None:
                 known = connection.execute("SELECT id FROM witness").fetchone() == (recorded,)
-                move = "UPDATE seen SET place = ? WHERE ledger = ? AND place <> ?"
-                connection.execute(move, (self._place, ledger, self._place))
+                connection.execute(MOVED, (self._place, ledger, self._place))
         self._id = recorded if known else None
         return known
+
+    def follow(self, ledger: str) -> None:
+        """Record that a ledger was moved to this place, so that no other one is taken for it there."""
+        with self._open() as connection:
+            connection.execute(MOVED, (self._place, ledger, self._place))
 
     def take(self, ledger: str, states: Iterable[State], hash_at: Callable[[str, int], str | None]) -> str:
         """Record the state of every budget of a ledger. Make the witness if there is none.
