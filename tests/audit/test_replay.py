@@ -338,3 +338,19 @@ def test_what_is_planted_in_replay_is_noticed_by_known_losses():
             except Exception:  # what does not run at all is noticed
                 continue
         assert wrong != right, name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_choice_among_many_candidates_is_given_one_that_there_is(seed):
+    """Runs of candidates are padded to one length with runs of none, which differ between tables."""
+
+    def release(rows):
+        budget = dp.Budget(epsilon=2)
+        groups = dp.protect(rows, unit="user", budget=budget).group_by("key", keys=KEYS, max_rows=40)
+        return groups.agg(q=dp.median("x", bounds=(-100, 100))).release(epsilon=1)
+
+    numbers = [0.137 * n for n in range(600)]
+    spread = pl.DataFrame({"user": [7] * 600, "key": ["a"] * 600, "x": numbers})
+    found = dp.audit.replay(release, table(0), pl.concat([table(0), spread]), seed=seed)
+    assert found.private, found
+    assert found.loss > 0.1
