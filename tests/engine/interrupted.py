@@ -121,6 +121,7 @@ def in_datafusion():
 
 
 def in_spark():
+    sys.path.append(str(Path(__file__).parents[1]))
     from conftest import spark_here
 
     session = spark_here(Path(tempfile.mkdtemp())).__enter__()

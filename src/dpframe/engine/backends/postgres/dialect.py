@@ -111,7 +111,7 @@ class _PostgresDialect(CompiledDialect):
 
     def types_of(self, backend: Any, source: ops.DatabaseTable | ops.SQLQueryResult) -> dict[str, str]:
         """In a transaction of its own, which ends. Of a query no row is taken; Ibis would make a view of it."""
-        with backend.con.transaction(), backend.con.cursor() as cursor:
+        with alone(backend), backend.con.transaction(), backend.con.cursor() as cursor:
             if isinstance(source, ops.DatabaseTable):
                 return super().types_of(backend, source)
             columns = cursor.execute(f"SELECT * FROM ({source.query}) AS q LIMIT 0").description
