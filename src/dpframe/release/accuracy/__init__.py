@@ -4,7 +4,7 @@ The number without noise is that of the rows under the stated limits and bounds.
 bounds remove are not in the error. The error of each statistic is in `release.estimators`.
 """
 
-from dpframe.release.accuracy.combinations import Combinations
+from dpframe.release.accuracy.combinations import Combinations, half_step, quotient_ends
 from dpframe.release.accuracy.group_differences import Differences, holm
 from dpframe.release.accuracy.independence import Independence, independence
 from dpframe.release.accuracy.intervals import (
@@ -27,11 +27,13 @@ __all__ = [
     "check_ci",
     "check_column",
     "check_rows",
+    "half_step",
     "holm",
     "independence",
     "intervals",
     "known",
     "low_and_high",
+    "quotient_ends",
     "read_ci",
     "with_intervals",
 ]

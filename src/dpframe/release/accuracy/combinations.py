@@ -50,7 +50,7 @@ class Combinations:
         drawn, down, up = self._lengths
         middle = (drawn[at] * weights).sum(axis=1)
         below, above = np.where(weights < 0, up[at], down[at]), np.where(weights < 0, down[at], up[at])
-        step = abs(float(weights[0])) * 2 * self._half
+        step = abs(float(weights[0])) * 2 * half_step(self.numbers, self.output)
         ends = [in_steps(np.sqrt(self._square(lengths * weights)), step) for lengths in (below, above)]
         return (self.shown[at] * weights).sum(axis=1), middle - ends[0], middle + ends[1]
 
@@ -68,13 +68,10 @@ class Combinations:
         own, shared = length[under], length[under].sum(axis=1)
         one, inside = length[over], (under == over[:, None]).any(axis=1)
         squares = one**2, np.where(inside, apart * one**2, 0.0) + (1 - apart) * one * shared, self._square(own)
-        high, middle, low = b**2 - squares[2], a * b - squares[1], a**2 - squares[0]
-        root = np.sqrt(np.maximum(middle**2 - high * low, 0.0))
-        surely = (high > 0) & (b > 0)
+        ends = quotient_ends(a, b, squares)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = self.shown[over] / self.shown[under].sum(axis=1)
-            ends = (middle - root) / high, (middle + root) / high
-        return tuple(np.where(surely, x, np.nan) for x in (values, *ends))  # type: ignore[return-value]
+        return np.where(np.isnan(ends[0]), np.nan, values), *ends
 
     @property
     def _apart(self) -> float:
@@ -86,17 +83,32 @@ class Combinations:
         numbers = replace(self.numbers, long=self.numbers.drawn, before=None, lifted=False, suppression=None)
         drawn = _floats(numbers.long, self.output.name)
         low, high = intervals(numbers, self.output, self.alpha, covers=Covers.NOISE)
-        return drawn, drawn - low + self._half, high - drawn + self._half
-
-    @property
-    def _half(self) -> float:
-        """Half a step of whole numbers with noise, else 0."""
-        exact = all(self.numbers.noise.of(total).exact for _, total in self.output.totals)
-        return 0.5 if estimator_of(self.output).adds_up and self.output.whole and not exact else 0.0
+        half = half_step(self.numbers, self.output)
+        return drawn, drawn - low + half, high - drawn + half
 
     def _square(self, lengths: Floats) -> Floats:
         """The squared length of each sum of groups."""
         return np.asarray(self._apart * (lengths**2).sum(axis=1) + (1 - self._apart) * lengths.sum(axis=1) ** 2)
+
+
+def quotient_ends(a: Floats, b: Floats, squares: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats]:
+    """Both ends of the interval of a quotient of two noisy numbers; NaN where the divisor may be 0.
+
+    Input:  a, b: the numbers; squares: of the length of a - r·b, which is the square root of one - 2 r·both + r²·own
+    Output: the least and the largest r with |a - r·b| no larger than its length
+    """
+    one, both, own = squares
+    high, middle, low = b**2 - own, a * b - both, a**2 - one
+    root = np.sqrt(np.maximum(middle**2 - high * low, 0.0))
+    surely = (high > 0) & (b > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(surely, (middle - root) / high, np.nan), np.where(surely, (middle + root) / high, np.nan)
+
+
+def half_step(numbers: Numbers, output: ReleasedColumn) -> float:
+    """Half a step of whole numbers with noise, else 0."""
+    exact = all(numbers.noise.of(total).exact for _, total in output.totals)
+    return 0.5 if estimator_of(output).adds_up and output.whole and not exact else 0.0
 
 
 def _floats(table: pl.DataFrame, name: str) -> Floats:

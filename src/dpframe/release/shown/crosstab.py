@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpframe.arrays import Array, Booleans, Floats
 from dpframe.engine import Kind, as_kind
 from dpframe.plan import Layout, ReleasedColumn
+from dpframe.release.accuracy import quotient_ends
 from dpframe.release.answer import Numbers
 
 ALL = "All"  # the name of a margin, as in pandas
@@ -22,6 +23,24 @@ Key = tuple[Any, ...]
 
 CellColumns = tuple[NDArray[np.object_], Floats, Floats]  # value, lower and upper end of each row of the long table
 Merged = Callable[[Array], tuple[int | float | None, float, float]]  # rows of it → value and ends of their margin
+
+
+@dataclass(frozen=True)
+class ShareError:
+    """What the interval of a share needs beside those of cells and margins.
+
+    `half` is half a step of whole numbers, `moved` how far rounding moved each number, and `clipped` says that no share
+    is below 0 or above 1.
+    """
+
+    half: float
+    moved: float
+    clipped: bool
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest share that there may be."""
+        return (0.0, 1.0) if self.clipped else (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)
@@ -105,8 +124,9 @@ def grid_of(
     hidden: Booleans | None,
     *,
     whole: bool,
+    share: ShareError | None = None,
 ) -> Crosstab:
-    """The crosstab of a long table, with margins or as parts of the margins, as the layout says.
+    """The crosstab of a long table, with margins, or with shares of the margins where `share` says how they err.
 
     What is `hidden` of cells and margins is null, and so are shares of it.
     """
@@ -125,24 +145,31 @@ def grid_of(
     values[*at], lower[*at], upper[*at] = cells
     if not margins:
         return Crosstab(down, across, rows, columns, values, lower, upper, sizes, whole)
+    counted = np.zeros(shape)  # how many cells each number adds up
+    counted[*at] = 1
+
+    def put(i: int, j: int, members: Array) -> None:
+        values[i, j], lower[i, j], upper[i, j] = merged(members)
+        counted[i, j] = len(members)
+
     for i, line in enumerate(lines):
-        values[i, -1], lower[i, -1], upper[i, -1] = merged(line)
+        put(i, -1, line)
     for j, stack in enumerate(stacks):
-        values[-1, j], lower[-1, j], upper[-1, j] = merged(stack)
+        put(-1, j, stack)
     everywhere = np.arange(table.height)
     for i, members in enumerate(parts.values(), height):
         several = np.sort(np.concatenate([lines[row] for row in members]))
         for j, stack in enumerate([*stacks, everywhere]):
             at_both = np.intersect1d(several, stack, assume_unique=True)
             if at_both.size:
-                values[i, j], lower[i, j], upper[i, j] = merged(at_both)
-    values[-1, -1], lower[-1, -1], upper[-1, -1] = merged(everywhere)
+                put(i, j, at_both)
+    put(-1, -1, everywhere)
     if hidden is not None:
         values[hidden], lower[hidden], upper[hidden] = None, np.nan, np.nan
     names = [(first, *_margin([key[1:] for key in rows])) for first in parts]
     rows, columns = [*rows, *names, _margin(rows)], [*columns, _margin(columns)]
-    full = Crosstab(down, across, rows, columns, values, lower, upper, sizes, whole and not layout.normalize)
-    return _shares(full, layout) if layout.normalize else full
+    full = Crosstab(down, across, rows, columns, values, lower, upper, sizes, whole and share is None)
+    return full if share is None else _shares(full, layout, counted, share)
 
 
 def subtotals(rows: Sequence[Key]) -> dict[Any, list[int]]:
@@ -160,19 +187,31 @@ def _lines(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[A
     return groups.select(names).rows(), [rows.to_numpy() for rows in groups.get_column(at)]
 
 
-def _shares(grid: Crosstab, layout: Layout) -> Crosstab:
+def _shares(grid: Crosstab, layout: Layout, counted: Floats, share: ShareError) -> Crosstab:
     """Each number divided by its row margin, its column margin or the total, with the margins of `pd.crosstab`.
 
-    A number is null if the margin is not above 0. Let a number have an error of at most e, and the margin N an error of
-    at most f. Then the true ratio differs from the released ratio by at most (e + true ratio · f) / N. The true ratio
-    is at most 1, and at most the released ratio plus that error.
+    Input:  grid: cells and margins, whose intervals are around the numbers as drawn; counted: how many cells each of
+            its numbers adds up
+    Output: shares with about 95% intervals where those of the grid are 95%; a share is null where the margin is not
+            above 0, and has the ends of every possible share where the noise does not tell the margin from 0
+    Bound:  let a cell a have an error of length e, and its margin b, the sum of k such cells, one of length f. Noise
+            is alike in all cells of a margin, so that their covariances with b are alike too, and a part of m cells
+            has m / k of the variance of b as its covariance with b. So a - r·b has the squared length e² - 2 r·m/k·f²
+            + r²·f², and the interval holds every r within it, as in Fieller's theorem. It is the same for r and 1 - r
+            in a margin of two cells. Rounding moves a - r·b by at most (1 + |r|) times `moved`, and (x + y)² <=
+            (1 + t)x² + (1 + 1/t)y² for t = moved / e
+    Source: Fieller 1954, "Some problems in interval estimation"
     """
     of = {"index": np.s_[:, -1:], "columns": np.s_[-1:, :], "all": np.s_[-1:, -1:]}[layout.normalize]
-    margin, error_of_margin = np.where(grid.numbers[of] > 0, grid.numbers[of], np.nan), grid.errors[of]
-    ratio, error = grid.numbers / margin, (grid.errors + error_of_margin) / margin
-    for _ in range(8):
-        most = np.minimum(1.0, np.maximum(ratio, 0.0) + error)
-        error = np.minimum(error, (grid.errors + most * error_of_margin) / margin)
+    middle, length = (grid.lower + grid.upper) / 2, (grid.upper - grid.lower) / 2 + share.half - share.moved
+    own, part = length[of] ** 2, counted / np.maximum(counted[of], 1)
+    factor = 1 + share.moved / np.where(length > 0, length, 1.0)
+    beside = 2 * share.moved * (share.moved + length)  # (1 + 1/t) moved² (1 + |r|)², of which the last is <= 2 + 2r²
+    squares = factor * length**2 + beside, factor * part * own, factor * own + beside
+    low, high = quotient_ends(middle, np.broadcast_to(middle[of], middle.shape), squares)
+    open_ended, (least, most) = np.isnan(low) & ~np.isnan(length), share.ends
+    low, high = np.where(open_ended, least, np.maximum(low, least)), np.where(open_ended, most, np.minimum(high, most))
+    ratio = grid.numbers / np.where(grid.numbers[of] > 0, grid.numbers[of], np.nan)
     values = ratio.astype(np.object_)
     values[np.isnan(ratio)] = None
     height = None if layout.margins and layout.normalize != "columns" else -1
@@ -182,8 +221,8 @@ def _shares(grid: Crosstab, layout: Layout) -> Crosstab:
         rows=grid.rows[:height],
         columns=grid.columns[:width],
         values=values[:height, :width],
-        lower=(ratio - error)[:height, :width],
-        upper=(ratio + error)[:height, :width],
+        lower=low[:height, :width],
+        upper=high[:height, :width],
     )
 
 

@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import polars as pl
 
-from dpframe.arrays import Array, Floats
+from dpframe.arrays import Array, Booleans, Floats, Integers
 from dpframe.fields import FieldDict
 from dpframe.plan import Covers, Formula, ReleasedColumn
-from dpframe.release.accuracy import intervals, known
-from dpframe.release.answer import Numbers, keys_beside, rounding_of
+from dpframe.release.accuracy import half_step, intervals, known
+from dpframe.release.answer import Numbers, keys_beside, known_nonnegative, rounding_of
 from dpframe.release.estimators import (
     error_of_part,
     error_of_sum,
@@ -25,37 +25,99 @@ from dpframe.release.estimators import (
     rows_fewer,
 )
 from dpframe.release.pricing import NoisePlan
-from dpframe.release.shown.crosstab import Crosstab, Merged, as_text, grid_of
+from dpframe.release.shown.charts import decimals
+from dpframe.release.shown.crosstab import Crosstab, Merged, ShareError, as_text, grid_of
 
 
 def crosstab(numbers: Numbers, alpha: float | None = None) -> Crosstab | None:
-    """The crosstab of a release, with intervals at 1 - alpha if alpha is not None; None for a long table."""
+    """The crosstab of a release, with intervals at 1 - alpha if alpha is not None; None for a long table.
+
+    Shares whose 95% interval holds every share that there may be are missing, unless the numbers are filled.
+    """
     if numbers.layout.is_long or numbers.layout.is_description:
         return None
-    (output,) = numbers.outputs
-    sure = None if alpha is None else alpha / 2 if numbers.layout.normalize else alpha
-    whole, ends = numbers.long.schema[output.name].is_integer(), _ends(numbers, output, sure)
-    values = np.array(numbers.shown.get_column(output.name).to_list(), np.object_)
-    merged = _merged(numbers, output, sure, *ends)
-    codes = None if numbers.hidden_grid is None else numbers.hidden_grid[0]
-    hidden = None if codes is None else codes > 0
-    grid = grid_of(numbers.long, numbers.by, numbers.layout, (values, *ends), merged, hidden, whole=whole)
+    grid, codes = _grid(numbers, alpha), _codes(numbers)
+    if numbers.layout.normalize and not numbers.filled:
+        gone, values = _open_ended(numbers), grid.values.copy()
+        values[gone] = None
+        lower, upper = np.where(gone, np.nan, grid.lower), np.where(gone, np.nan, grid.upper)
+        grid = replace(grid, values=values, lower=lower, upper=upper)
     if codes is None or numbers.suppression is None or numbers.suppression.marks is None:
         return grid
     marks = np.array([None, *numbers.suppression.marks], object)[codes]
     return replace(grid, marks=marks[: len(grid.rows), : len(grid.columns)])
 
 
+_ROUNDING = 1e-12  # the error of a share that has none, such as that of the total in itself
+
+
+def _codes(numbers: Numbers) -> Integers | None:
+    """Why cells and margins of a crosstab are hidden; None if none is."""
+    return None if numbers.hidden_grid is None else numbers.hidden_grid[0]
+
+
+def _grid(numbers: Numbers, alpha: float | None, *, public: bool = False) -> Crosstab:
+    """The crosstab of a release without marks, with all shares that its margins allow.
+
+    If it is `public`, intervals are around the numbers after post-processing: for how exact they are, in a table that
+    must not show the numbers before.
+    """
+    (output,) = numbers.outputs
+    long, by, layout, codes = numbers.long, numbers.by, numbers.layout, _codes(numbers)
+    values, share = np.array(numbers.shown.get_column(output.name).to_list(), np.object_), _share_error(numbers)
+    if public:
+        numbers = replace(numbers, before=None, lifted=False)
+    elif share is not None and not numbers.veiled:  # intervals of shares are cut at the ends of shares, and not before
+        numbers = replace(numbers, lifted=False)
+    ends, hidden = _ends(numbers, output, alpha), None if codes is None else codes > 0
+    merged, whole = _merged(numbers, output, alpha, *ends), long.schema[output.name].is_integer()
+    return grid_of(long, by, layout, (values, *ends), merged, hidden, whole=whole, share=share)
+
+
+def _share_error(numbers: Numbers) -> ShareError | None:
+    """What intervals of shares need; None for a table of no shares."""
+    if not numbers.layout.normalize:
+        return None
+    (output,) = numbers.outputs
+    return ShareError(half_step(numbers, output), numbers.moved, known_nonnegative(output))
+
+
+def _open_ended(numbers: Numbers) -> Booleans:
+    """Which shares of a crosstab say nothing: a 95% interval holds every share that there may be."""
+    share = _share_error(numbers)
+    if share is None or numbers.filled:
+        return np.zeros((1, 1), np.bool_)
+    grid, (least, most) = _grid(numbers, 0.05, public=numbers.veiled), share.ends
+    return np.asarray((grid.lower <= least) & (grid.upper >= most))
+
+
+def missing_shares(numbers: Numbers) -> tuple[int, int]:
+    """How many shares of a crosstab are missing because they say nothing, and of how many."""
+    missing = _open_ended(numbers)
+    return int(missing.sum()), missing.size
+
+
+def decimals_of(numbers: Numbers) -> int:
+    """The decimals of the numbers of a crosstab: two digits of the smallest margin of error, shown or not."""
+    grid = _grid(numbers, 0.05, public=numbers.veiled)
+    return 0 if grid.whole else decimals(np.min(grid.errors, where=grid.errors > _ROUNDING, initial=np.inf).item())
+
+
+def margins_at(grid: Crosstab) -> list[tuple[int, int]]:
+    """The places of margins in a grid: those of its rows, then those below it."""
+    (height, width), below = grid.sizes, range(grid.sizes[0], len(grid.rows))
+    beside = [(i, j) for i in range(height) for j in range(width, len(grid.columns))]
+    return beside + [(i, j) for i in below for j in range(len(grid.columns))]
+
+
 def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
     """One row per margin: the keys as text, with the names of `keys_beside`, column, value, lower, upper."""
     grid = crosstab(numbers, alpha)
     assert grid is not None
-    by, (height, width) = keys_beside(numbers.by), grid.sizes
-    below = range(height, len(grid.rows))
-    margins = [*((i, width) for i in range(height)), *((i, j) for i in below for j in range(width + 1))]
+    by, margins = keys_beside(numbers.by), margins_at(grid)
     order = [(*grid.down, *grid.across).index(name) for name in numbers.by]
     keys = [[(*grid.rows[i], *grid.columns[j])[part] for part in order] for i, j in margins]
-    at = tuple(np.array(margins).T)
+    at = tuple(np.array(margins, np.int64).reshape(-1, 2).T)
     numbers_and_ends = {"value": grid.numbers[at], "lower": grid.lower[at], "upper": grid.upper[at]}
     return pl.DataFrame(
         {
@@ -146,15 +208,16 @@ def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataF
     parts, by = [], keys_beside(numbers.by)
     keys = numbers.long.select(pl.col(old).alias(new) for old, new in zip(numbers.by, by, strict=True))
     for output in numbers.outputs:
-        value = _floats(numbers.shown.get_column(output.name))
-        lower, upper = intervals(numbers, output, alpha, rows)
+        value, (lower, upper) = _floats(numbers.shown.get_column(output.name)), intervals(numbers, output, alpha, rows)
+        if numbers.layout.normalize:
+            value, lower, upper = _shares(numbers, alpha)
         ends = {name: np.where(numbers.hidden, np.nan, end) for name, end in (("lower", lower), ("upper", upper))}
         block = pl.DataFrame({"column": [output.name] * len(value), "value": value, **ends})
         parts.append(pl.concat([keys, block], how="horizontal") if by else block)
     if not parts:  # The release has keys alone.
         parts = [keys.clear().with_columns(column=pl.lit(""), value=0.0, lower=0.0, upper=0.0)]
     long = pl.concat(parts).with_columns(pl.col("lower", "upper").fill_nan(None))
-    if numbers.layout.margins and not numbers.layout.normalize:
+    if numbers.layout.margins:
         long = pl.concat([long.with_columns(as_text(long[name]) for name in by), margin_errors(numbers, alpha)])
     error = largest_error()
     for output in numbers.outputs:
@@ -165,6 +228,16 @@ def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataF
     words = pl.col("column").replace_strict({name: covers.label(1 - alpha) for name, covers in labels.items()})
     label = [words.alias("covers")] if Covers.POPULATION in labels.values() else []
     return long.select(*by, "column", "value", error.alias("error"), "lower", "upper", *label)
+
+
+def _shares(numbers: Numbers, alpha: float) -> tuple[pl.Series, Floats, Floats]:
+    """The shares of the cells of a crosstab in the order of the long table, with the ends of their intervals."""
+    grid = crosstab(numbers, alpha)
+    assert grid is not None
+    keys = [{key: place for place, key in enumerate(lines)} for lines in (grid.rows, grid.columns)]
+    lines = [numbers.long.select(names).rows() for names in (grid.down, grid.across)]
+    at = tuple(np.array([places[key] for key in own], np.int64) for places, own in zip(keys, lines, strict=True))
+    return pl.Series(grid.numbers[at]).fill_nan(None), grid.lower[at], grid.upper[at]
 
 
 def errors_together(tables: Sequence[Numbers], by: Sequence[str], alpha: float) -> list[pl.DataFrame]:

@@ -322,9 +322,9 @@ def in_decimals(table: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
             continue
         step, column = 10.0**number, pl.col(name)
         if name.endswith("_low"):
-            column = (column * step - _NEARLY).floor() / step
+            column = (column * step + _NEARLY).floor() / step
         if name.endswith("_high"):
-            column = (column * step + _NEARLY).ceil() / step
+            column = (column * step - _NEARLY).ceil() / step
         columns.append(column.round(number))
     return table.with_columns(columns)
 

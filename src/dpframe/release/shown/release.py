@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, NoReturn
 
-import numpy as np
 import polars as pl
 
 from dpframe.engine import Kind, Table_co, as_kind
@@ -37,13 +36,31 @@ from dpframe.release.shown.crosstab import (
     laid_out,
 )
 from dpframe.release.shown.derived import Derives
-from dpframe.release.shown.error_tables import crosstab, error_table, largest_errors, noise_table
+from dpframe.release.shown.error_tables import (
+    crosstab,
+    decimals_of,
+    error_table,
+    largest_errors,
+    missing_shares,
+    noise_table,
+)
 from dpframe.release.shown.files import grid_html, in_decimals, long_html
 from dpframe.release.shown.left_out import margins_words, scope, with_left_out
 from dpframe.release.shown.pictures import Draws
 from dpframe.release.shown.sdmx import write_sdmx
 from dpframe.release.shown.usefulness import HIDDEN, mostly_noise
 from dpframe.usage import RELEASED, NoNumber, explains
+
+_VEILED = (
+    "No intervals: they are about the numbers before nonnegative(), and would tell hidden ones. Those of the release "
+    "itself are in its accuracy()."
+)
+_SHARES = {
+    "": "",
+    "index": " as a share of the row",
+    "columns": " as a share of the column",
+    "all": " as a share of all",
+}
 
 
 @explains(".{}({})", RELEASED)
@@ -130,9 +147,9 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         numbers = self._numbers
         if numbers.layout.is_description:
             return {}
-        grid = crosstab(numbers, 0.05)
+        grid = crosstab(numbers)
         if grid is not None:
-            places = 0 if grid.whole else decimals(np.nanmin(grid.errors, initial=np.inf).item())
+            places = decimals_of(numbers)
             return {name: places for name in laid_out(numbers.shown, "polars", grid).columns if name not in grid.down}
         errors = error_table(numbers, 0.05)
         found = dict(errors.group_by("column").agg(pl.col("error").filter(pl.col("error") > 0).min()).iter_rows())
@@ -177,12 +194,17 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
     def _sheets(self) -> dict[str, tuple[Any, bool]]:
         sheets = super()._sheets()
         if self._numbers.layout.is_crosstab:
-            sheets["95% intervals"] = as_kind(error_table(self._numbers, 0.05), "pandas"), False
+            places = decimals_of(self._numbers)
+            names = {"value": "value", "error": "error", "lower": "x_low", "upper": "x_high"}
+            errors = error_table(self._numbers, 0.05).rename(names)
+            errors = in_decimals(errors, dict.fromkeys(names.values(), places)).rename({v: k for k, v in names.items()})
+            sheets["95% intervals"] = as_kind(errors, "pandas"), False
         return sheets
 
     @property
     def _hides(self) -> bool:
-        return self._numbers.below is not None or any(cells.any() for cells in self._numbers.empty.values())
+        empty = any(cells.any() for cells in self._numbers.empty.values())
+        return self._numbers.below is not None or empty or missing_shares(self._numbers)[0] > 0
 
     # Intervals beside the numbers
 
@@ -322,7 +344,10 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         return stated | ({"shown": self._about_bounds} if self._about_bounds else {})
 
     def _margins(self) -> list[tuple[str, str]]:
-        return [(name, self._error_words(name, error)) for name, error in largest_errors(self._numbers, 0.05)]
+        part = _SHARES[self._numbers.layout.normalize]
+        return [
+            (f"{name}{part}", self._error_words(name, error)) for name, error in largest_errors(self._numbers, 0.05)
+        ]
 
     def _error_words(self, name: str, error: float) -> str:
         if name in self._chosen:
@@ -343,6 +368,10 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
     @property
     def _notes(self) -> list[str]:
         return [*super()._notes, *self._unseen, *self._about_bounds, *mostly_noise(self._numbers)]
+
+    @property
+    def _footnotes(self) -> list[str]:
+        return [*super()._footnotes, *([_VEILED] if self._numbers.veiled else [])]
 
     @property
     def _scope(self) -> list[str]:

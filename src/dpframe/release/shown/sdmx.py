@@ -14,7 +14,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.release.answer import OTHER, Numbers
 from dpframe.release.shown.charts import decimals
 from dpframe.release.shown.crosstab import as_text, unlike
-from dpframe.release.shown.error_tables import crosstab, error_table
+from dpframe.release.shown.error_tables import crosstab, decimals_of, error_table, margins_at
 from dpframe.release.shown.files import write_csv
 
 _STRUCTURE = re.compile(r"[A-Za-z][A-Za-z0-9_\-.]*:[A-Za-z0-9_@$\-]+\(\d+\.\d+(\.\d+)?\)")
@@ -50,8 +50,10 @@ def _sdmx_table(numbers: Numbers, structure: str) -> pl.DataFrame:
         for name, keys in zip(names, map(_key, (errors[key] for key in by)), strict=True)
     ]
     value = errors["value"]
-    places = pl.Series([decimals(error) for error in errors["error"]], dtype=pl.Int64)
-    whole = {output.name for output in numbers.outputs if numbers.long.schema[output.name].is_integer()}
+    shares = bool(numbers.layout.normalize)
+    least = decimals_of(numbers) if shares else 12
+    places = pl.Series([min(decimals(error), least) for error in errors["error"]], dtype=pl.Int64)
+    whole = {o.name for o in numbers.outputs if numbers.long.schema[o.name].is_integer() and not shares}
     places = pl.Series(np.where(errors["column"].is_in(list(whole)), 0, places))
     codes = _codes(numbers)
     missing = pl.when(pl.Series(codes > 0)).then(pl.lit("Q")).otherwise(pl.lit("M"))
@@ -83,9 +85,7 @@ def _codes(numbers: Numbers) -> Any:
     cells = codes[: grid.sizes[0], : grid.sizes[1]].ravel()[places]
     if len(error_table(numbers, 0.05)) == height:
         return cells
-    (tall, wide), below = grid.sizes, range(grid.sizes[0], len(grid.rows))
-    margins = [*((i, wide) for i in range(tall)), *((i, j) for i in below for j in range(wide + 1))]
-    return np.concatenate([cells, [codes[place] for place in margins]])
+    return np.concatenate([cells, [codes[place] for place in margins_at(grid)]])
 
 
 def _key(keys: pl.Series) -> pl.Series:

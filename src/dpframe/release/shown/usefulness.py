@@ -12,7 +12,7 @@ import polars as pl
 from dpframe.plan import Covers, Formula, ReleasedColumn
 from dpframe.release.answer import Numbers, known_nonnegative
 from dpframe.release.estimators import estimator_of
-from dpframe.release.shown.error_tables import error_table
+from dpframe.release.shown.error_tables import error_table, missing_shares
 from dpframe.usage import warn
 
 _AROUND = 2  # mean square of numbers in deviations of their noise; about 1 where all true numbers are 0
@@ -54,7 +54,8 @@ def mostly_noise(numbers: Numbers) -> list[str]:
     Bound:  none is needed: it is post-processing
     """
     columns: dict[str, list[str]] = {_ALL: [], _GROUPED: [], _ALONE: []}
-    errors = error_table(replace(numbers, covers=Covers.NOISE, usual=False), 0.05)
+    counts = replace(numbers.layout, normalize="")  # not their shares of a margin
+    errors = error_table(replace(numbers, layout=counts, covers=Covers.NOISE, usual=False), 0.05)
     regression = bool(numbers.outputs) and numbers.outputs[0].regressors is not None
     for output in numbers.outputs[:1] if regression else numbers.outputs:
         own = errors.filter(pl.col("column") == output.name).drop_nulls(["value", "error"])
@@ -77,6 +78,9 @@ def _midnights(numbers: Numbers) -> str:
 
 def _missing(numbers: Numbers) -> list[str]:
     """Sentences for columns of which numbers are missing because they say nothing, by the number of groups."""
+    number, of = missing_shares(numbers)
+    if number:
+        return [f"Shares: {HIDDEN.format(groups=f' in {number:,} of {of:,} cells')}"]
     columns: dict[str, list[str]] = {}
     for output in numbers.outputs:
         number, of = int((numbers.empty[output.name] & ~numbers.hidden).sum()), numbers.long.height
