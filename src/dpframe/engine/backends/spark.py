@@ -16,9 +16,10 @@ from urllib.parse import unquote, urlsplit
 import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
-from pyspark import SparkContext
+from pyspark import SparkContext, inheritable_thread_target
 from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 
+from dpframe.engine.attended import attended
 from dpframe.engine.automaton import Automaton, automaton
 from dpframe.engine.backends.base import Cased, CellFunction, Frame, Parsed, Reached, Work
 from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, schema_of
@@ -111,9 +112,18 @@ class _Spark(TextSqlBackend):
         return nw.from_native(functions.broadcast(frame) if public.height <= _SMALL else frame)
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
+        """Read the tables. On Ctrl-C, PySpark's handler asks Java to end all jobs, in the main thread.
+
+        If that thread waited for Java's answer to a query, the two would share a connection, and might wait forever.
+        """
         native = [frame.to_native() for frame in frames]
-        with _quiet(native[0].sparkSession):
+        session = native[0].sparkSession
+
+        def read() -> list[pl.DataFrame]:
             return [_read(rows) for rows in native]
+
+        with _quiet(session):
+            return attended(inheritable_thread_target(session)(read)) if _is_here(session) else read()
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         """Let Spark analyse and plan the queries. No job runs."""
