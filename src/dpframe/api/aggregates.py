@@ -10,7 +10,7 @@ import polars as pl
 from dpframe.api.arguments import public_schema, read_name
 from dpframe.api.statistics import choices, counts, moments, pairs
 from dpframe.errors import InvalidArgument, MissingBounds
-from dpframe.plan import Aggregate, Expr, Name, PolarsAggregate, Schema
+from dpframe.plan import Aggregate, Expr, PolarsAggregate, Schema
 from dpframe.plan import read_aggregates as of_polars
 from dpframe.plan.expressions.polars_aggregates import BOUNDED
 from dpframe.plan.nodes import text
@@ -96,8 +96,8 @@ def _ours(step: Step, asked: PolarsAggregate) -> tuple[Step, Aggregate]:
         return step, getattr(pairs, asked.verb)(**options)
     if asked.of is None:
         return step, counts.count()
-    if isinstance(asked.of._node, Name):
-        return step, _WORDS[asked.verb](asked.of._node.name, **options)
+    if asked.of._node.column is not None:
+        return step, _WORDS[asked.verb](asked.of._node.column, **options)
     column, words = text(asked.of._node, short=True), step.table.columns
     while column in words:
         column += "'"

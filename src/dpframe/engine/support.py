@@ -16,7 +16,7 @@ from dpframe.engine.compile import compiled
 from dpframe.engine.forks import check_process
 from dpframe.engine.totals import guarded
 from dpframe.errors import DpFrameError, UnsupportedOperation
-from dpframe.plan import Call, Node, Pattern, Question, Task, counted, show
+from dpframe.plan import Node, Pattern, Question, Task, counted, show
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine, rewrites, sources_of
 
@@ -85,22 +85,20 @@ def _searches(step: steps.Step) -> Iterator[tuple[Task, Pattern]]:
     pending = list(_written(step))
     while pending:
         node = pending.pop()
-        if isinstance(node, Call):
-            pending += node.args
-            pattern = dict(node.options).get("pattern")
-            if node.operation in _TASKS and isinstance(pattern, Pattern):
-                yield _TASKS[node.operation], pattern
+        pending += node.args
+        pattern = dict(node.options).get("pattern")
+        if node.operation in _TASKS and isinstance(pattern, Pattern):
+            yield _TASKS[node.operation], pattern
 
 
 def _casts(node: Node) -> Iterator[tuple[DType, str]]:
-    if isinstance(node, Call):
-        options = dict(node.options)
-        if node.operation == "cast":
-            yield options["dtype"], "the type"
-        if options.get("zone") is not None:
-            yield nw.Datetime("us", options["zone"]), "the type"
-        for arg in node.args:
-            yield from _casts(arg)
+    options = dict(node.options)
+    if node.operation == "cast":
+        yield options["dtype"], "the type"
+    if options.get("zone") is not None:
+        yield nw.Datetime("us", options["zone"]), "the type"
+    for arg in node.args:
+        yield from _casts(arg)
 
 
 # Work of a cluster

@@ -9,7 +9,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import narwhals as nw
 
@@ -19,15 +19,32 @@ from dpframe.plan.operations import OPERATIONS, imaged
 from dpframe.plan.types import Null, Scalar, kind_of_scalar, listed
 
 
+class Leaf:
+    """A node without operands."""
+
+    operation: ClassVar[str] = ""
+    args: ClassVar[tuple[Node, ...]] = ()
+    options: ClassVar[tuple[tuple[str, Any], ...]] = ()
+    depth: ClassVar[int] = 0
+    size: ClassVar[int] = 0
+    terms: ClassVar[int] = 1
+    column: str | None = None
+
+
 @dataclass(frozen=True)
-class Name:
+class Name(Leaf):
     """A column, by the name it has where the expression is used."""
 
     name: str
 
+    @property
+    def column(self) -> str:  # type: ignore[override]
+        """The column that stands here by itself."""
+        return self.name
+
 
 @dataclass(frozen=True)
-class Literal:
+class Literal(Leaf):
     """A value that the user typed."""
 
     value: Scalar | None
@@ -40,6 +57,7 @@ class Call:
     operation: str
     args: tuple[Node, ...]
     options: tuple[tuple[str, Any], ...] = field(default=())
+    column: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         """Refuse what would take too long to work out. Errors: InvalidArgument."""
@@ -57,13 +75,13 @@ class Call:
     @cached_property
     def depth(self) -> int:
         """The longest chain of operations, each an operand of the next."""
-        inner = max((arg.depth for arg in self.args if isinstance(arg, Call)), default=0)
+        inner = max((arg.depth for arg in self.args), default=0)
         return inner + OPERATIONS[self.operation].depth
 
     @cached_property
     def size(self) -> int:
         """The number of operations, each as often as it stands in the tree."""
-        return OPERATIONS[self.operation].size + sum(arg.size for arg in self.args if isinstance(arg, Call))
+        return OPERATIONS[self.operation].size + sum(arg.size for arg in self.args)
 
     @cached_property
     def terms(self) -> int:
@@ -82,11 +100,11 @@ _CHAINS = {"add": "sum", "subtract": "sum", "multiply": "product", "and": "all",
 
 def alike(node: Node, operation: str) -> bool:
     """Whether a node continues a chain of an operation: of sums and differences, products, or conditions."""
-    return isinstance(node, Call) and _CHAINS.get(node.operation) == _CHAINS.get(operation, "")
+    return _CHAINS.get(node.operation) == _CHAINS.get(operation, "")
 
 
 def _terms(node: Node, operation: str) -> int:
-    return node.terms if isinstance(node, Call) and alike(node, operation) else 1
+    return node.terms if alike(node, operation) else 1
 
 
 def joined(operation: str, left: Node, right: Node) -> Call:
@@ -104,7 +122,7 @@ def joined(operation: str, left: Node, right: Node) -> Call:
     """
     terms = _terms(left, operation)
     blocks, rest = divmod(terms, _BLOCK)
-    if not isinstance(left, Call) or terms < _BLOCK or (not rest and not blocks & (blocks - 1)):
+    if terms < _BLOCK or (not rest and not blocks & (blocks - 1)):
         return Call(operation, (left, right))
     if left.operation == "subtract":
         operation = "add" if operation == "subtract" else "subtract"
@@ -173,10 +191,9 @@ def stated(node: Node) -> Counter[str]:
     found, pending = Counter[str](), [node]
     while pending:
         node = pending.pop()
-        if isinstance(node, Name):
-            found[node.name] += 1
-        elif isinstance(node, Call):
-            pending += node.args
+        pending += node.args
+        if node.column is not None:
+            found[node.column] += 1
     return found
 
 

@@ -98,14 +98,14 @@ class Lowering(Columns):
         seen, pending = set(self._uses), list(roots)
         while pending:
             node = pending.pop()
-            if isinstance(node, Name):
-                name = self.table.columns[node.name].id
+            if node.column is not None:
+                name = self.table.columns[node.column].id
                 if name in self._written:
                     self._uses[id(node)] += 1  # a step that comes later: see `write`
                 else:
                     self._readers[name] += 1
                     self._names[name] = None
-            for arg in node.args if isinstance(node, Call) else ():
+            for arg in node.args:
                 self._uses[id(arg)] += 1
                 if id(arg) not in seen:
                     seen.add(id(arg))

@@ -18,7 +18,7 @@ from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.coerced import in_calendar, in_timedelta, not_nan, one_zero, to_float
 from dpframe.engine.stages.lowering import Lowering
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, Call, Column, ColumnDomain, Kind, Node, Table, nodes
+from dpframe.plan import TIMES, Column, ColumnDomain, Kind, Node, Table, nodes
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import rewrites, sources_of
 
@@ -187,7 +187,7 @@ def _run(step: steps.Step, live: frozenset[str]) -> list[_Part]:
         table = step.since.table
         written = {step.table.columns[name].id: node for name, node in step.written}
         columns = {into: node for into, node in written.items() if into in live}
-        depth += max((node.depth for node in columns.values() if isinstance(node, Call)), default=0)
+        depth += max((node.depth for node in columns.values()), default=0)
         before = Counter({version: count for version, count in times.items() if version not in columns})
         for into, node in columns.items():
             for name, count in nodes.stated(node).items():

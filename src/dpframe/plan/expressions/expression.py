@@ -386,9 +386,9 @@ def output_name(expr: Expr, call: str) -> str:
 def _name_of(expr: Expr) -> str | None:
     """The alias of an expression, or the name of its first column; None where it begins with a constant."""
     node: Node = expr._node
-    while isinstance(node, Call):
+    while node.args:
         node = node.args[1 if node.operation == "case" else 0]
-    return expr._name or (node.name if isinstance(node, Name) else None)
+    return expr._name or node.column
 
 
 @door

@@ -13,7 +13,6 @@ from dpframe.fields import FieldDict, Fields
 from dpframe.plan.expressions.expression import POLARS, Expr, lit, output_name
 from dpframe.plan.expressions.foreign import Tree, called, constant_of, expression_of, snake, tree_of
 from dpframe.plan.expressions.functions import when
-from dpframe.plan.nodes import Name
 
 BOUNDED = ("mean", "sum", "median", "quantile", "min", "max", "std", "var", "skew", "kurtosis")
 _READ = (
@@ -262,7 +261,7 @@ def _of_column(verb: str, tree: Tree, options: Fields, name: str | None) -> Pola
             case _:
                 break
     value = POLARS.tree(tree)
-    name, column = name or output_name(value, "agg"), value._node.name if isinstance(value._node, Name) else None
+    name, column = name or output_name(value, "agg"), value._node.column
     if verb == "len":
         verb, value = "count", lit(1) if conditions else None
     for condition in conditions:

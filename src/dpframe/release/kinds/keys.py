@@ -20,7 +20,6 @@ from dpframe.plan import Question
 from dpframe.release.answer import aligned, plus
 from dpframe.release.kinds.answers import TableAnswer
 from dpframe.release.pricing import (
-    EpsilonFromRho,
     Event,
     Gaussian,
     Noise,
@@ -76,7 +75,7 @@ class KeysAnswer(TableAnswer):
         Errors: DeltaRequired; UnsupportedOperation for Laplace noise, which has no rounds
         """
         check_shared(question, price.noise)
-        if not price.noise.normal or isinstance(price, EpsilonFromRho):
+        if not price.noise.normal or price.converts:
             raise UnsupportedOperation(
                 "keys(): without max_groups=, keys are found with Gaussian noise. Give a price in (ε, δ) or ρ without "
                 f"noise='laplace', or a limit: group_by({', '.join(map(repr, question.by))}, max_groups=3).keys()."

@@ -63,6 +63,7 @@ class Price(ABC):
     typed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     terms: ClassVar[Terms]  # the terms of the amount: ε or ρ
+    converts: ClassVar[bool] = False  # whether it is paid in other terms than its own
 
     def part(self, share: Fraction) -> Price:
         """A part of the ε or ρ."""
@@ -209,6 +210,7 @@ class EpsilonFromRho(Price):
     """
 
     terms = Terms.EPSILON
+    converts = True
 
     def plan(self, question: Question, noisiness: Callable[[NoisePlan], float] = log_noise) -> NoisePlan:
         """Laplace noise of each part of ε, and choices by permute-and-flip, which cost `choices_rho`."""

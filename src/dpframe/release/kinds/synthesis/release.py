@@ -29,7 +29,7 @@ from dpframe.release.kinds.synthesis.fit import Measured, fitted, together
 from dpframe.release.kinds.synthesis.model import summed
 from dpframe.release.kinds.synthesis.rounds import Exact, Settings, TableRounds, measured_and_fitted
 from dpframe.release.kinds.synthesis.row_layout import RowLayout
-from dpframe.release.pricing import EpsilonFromRho, Gaussian, Noise, NoisePlan, Price, Rule, check_shared
+from dpframe.release.pricing import Gaussian, Noise, NoisePlan, Price, Rule, check_shared
 from dpframe.release.shown import Record, Release, Released, distances_chart, error_table, read_look
 from dpframe.release.stored import Answer
 from dpframe.theory.formulas.error import Attributes
@@ -337,7 +337,7 @@ class SyntheticAnswer(AnswerKind[Synthesis]):
         Errors: DeltaRequired; UnsupportedOperation for Laplace noise
         """
         check_shared(question, price.noise)
-        if isinstance(price, EpsilonFromRho):
+        if price.converts:
             raise UnsupportedOperation("synthesize is paid from this budget in ρ: release(rho=0.01).")
         rho, with_delta = price.amount, price.terms is Terms.EPSILON
         if with_delta:

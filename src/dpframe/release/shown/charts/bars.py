@@ -79,7 +79,7 @@ def beside_one_another(parts: Parts, look: Look) -> tuple[Chart, Entries]:
     place = parts.place
     assert isinstance(place, Bins | Numbers)
     room = (look.width - 70) / (place.size + 1)  # pixels of a group
-    ticks = place.ticks(label_every(place.labels, room, by_value=isinstance(place, Numbers)))
+    ticks = place.ticks(label_every(place.labels, room, by_value=place.by_value))
     size, rows, width = float(place.size), [], 0.84 / len(parts.series)
     for key, marks in parts.groups:
         if key[0] is None or any(mark.rest for mark in marks.values()):
@@ -89,7 +89,7 @@ def beside_one_another(parts: Parts, look: Look) -> tuple[Chart, Entries]:
             ticks[at + 0.5] = label
         else:
             at = float(place.position(key[0]))
-            if isinstance(place, Bins) and place.open(key[0]) and room >= 7 * len(str(key[0])):
+            if place.open(key[0]) and room >= 7 * len(str(key[0])):
                 ticks[at + 0.5] = str(key[0])
         for number, name in enumerate(parts.series):
             if name in marks:

@@ -18,7 +18,7 @@ from dpframe.release.shown.charts.bars import (
 )
 from dpframe.release.shown.charts.look import SERIES, Heading, Look, Order, drawn, label_of_key
 from dpframe.release.shown.charts.marks import Mark
-from dpframe.release.shown.charts.places import Bins, Grouped, Groups, Names, Numbers, Parts, Times, read_parts
+from dpframe.release.shown.charts.places import Bins, Grouped, Groups, Numbers, Parts, Times, read_parts
 
 _BARS = 120  # the largest number of vertical bars; for more, a line is drawn
 _NOTED = 3  # the largest number of groups that a note lists
@@ -37,7 +37,7 @@ def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Chart:
         notes.append(f"The {len(SERIES)} largest of {len(parts.series):,} are shown.")
         parts = _fewer_series(parts)
     as_lines, place = False, parts.place
-    if isinstance(place, Names):
+    if not place.ordered:
         parts, note = _cut(parts, look)
         chart, size = below_one_another(parts, look)
     else:
@@ -131,5 +131,5 @@ def _lines(parts: Parts, look: Look) -> tuple[Chart, Entries]:
         return over_time(lines, parts, look)
     assert isinstance(place, Bins | Numbers)
     room = (look.width - 70) / place.size
-    ticks = place.ticks(label_every(place.labels, room, by_value=isinstance(place, Numbers)))
+    ticks = place.ticks(label_every(place.labels, room, by_value=place.by_value))
     return over_steps(lines, ticks, float(place.size), parts, look)

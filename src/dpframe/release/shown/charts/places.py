@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -27,12 +27,23 @@ _BELOW, _ABOVE = re.compile(r"^< (.+)$"), re.compile(r"^≥ (.+)$")
 class Names:
     """Keys without a natural order, or combinations of several keys."""
 
+    ordered: ClassVar[bool] = False
+    timed: ClassVar[bool] = False
+    size: ClassVar[int] = 0
+
 
 @dataclass(frozen=True)
 class Numbers:
     """Keys that are numbers in order: the place and the label of each."""
 
     keys: tuple[Any, ...]
+    ordered: ClassVar[bool] = True
+    timed: ClassVar[bool] = False
+    by_value: ClassVar[bool] = True
+
+    def open(self, key: object) -> bool:
+        """No number is open at an end."""
+        return False
 
     def position(self, key: object) -> int:
         """The place of a key from the left."""
@@ -73,6 +84,9 @@ class Bins:
 
     names: tuple[str, ...]
     edges: tuple[str | None, ...]
+    ordered: ClassVar[bool] = True
+    timed: ClassVar[bool] = False
+    by_value: ClassVar[bool] = False
 
     def position(self, key: object) -> int:
         """The place of an interval from the left."""
@@ -107,6 +121,8 @@ class Times:
     """Keys that are dates or times, or intervals of these; an interval is placed at its middle."""
 
     intervals: Bins | None = None
+    ordered: ClassVar[bool] = True
+    timed: ClassVar[bool] = True
 
     def moment(self, key: Any) -> float:
         """The place of a key (milliseconds since 1970, in the local time of its zone)."""
@@ -253,9 +269,9 @@ def _hue(marks: Sequence[Mark], places: Sequence[Place]) -> int | None:
     if len(places) == 1:
         return None
     widths = [len({mark.key[number] for mark in marks if not mark.rest}) for number in range(len(places))]
-    steps = [number for number, place in enumerate(places) if not isinstance(place, Names)]
+    steps = [number for number, place in enumerate(places) if place.ordered]
     if len(places) == 2 and steps:
-        axis = max(steps, key=lambda number: (isinstance(places[number], Times), widths[number]))
+        axis = max(steps, key=lambda number: (places[number].timed, widths[number]))
         return 1 - axis
     few = [number for number, width in enumerate(widths) if 2 <= width <= len(SERIES)]
     return few[-1] if few else None
