@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Self, Unpack
 
 from dpframe.api.aggregates import read_aggregates
@@ -57,30 +57,40 @@ def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
     raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
 
 
-def cell_of(values: str | None, aggfunc: object, bounds: Pair | None, verb: str = "crosstab") -> Aggregate:
+def cell_of(values: str | None, aggfunc: object, bounds: Pair | None) -> Aggregate:
     """The aggregate of each cell of a crosstab: by its word, or a statistic such as `dp.quantile("spend", 0.9)`."""
-    if isinstance(aggfunc, Aggregate) and verb == "crosstab":
+    if isinstance(aggfunc, Aggregate):
         if values is not None or bounds is not None or isinstance(aggfunc, Several):
             raise InvalidArgument(
                 "crosstab: one statistic has its column and bounds itself: aggfunc=dp.median('spend', bounds=(0, 100))."
             )
         return aggfunc
-    words = ("count", "count_units", "sum", "mean", "median") if verb == "crosstab" else ("count", "sum", "mean")
-    more = "; or a statistic, aggfunc=dp.quantile('spend', 0.9, bounds=(0, 100))" if verb == "crosstab" else ""
-    check_choice(aggfunc, words, f"{verb}: aggfunc", more)
-    if aggfunc in ("count", "count_units"):
-        if bounds is not None:
+    more = "; or a statistic, aggfunc=dp.quantile('spend', 0.9, bounds=(0, 100))"
+    check_choice(aggfunc, ("count", "count_units", *_OF_VALUES), "crosstab: aggfunc", more)
+    return _called(str(aggfunc), values, bounds, "crosstab")
+
+
+_OF_VALUES: dict[str, Callable[[str, Pair | None], Aggregate]] = {
+    "sum": moments.sum,
+    "mean": moments.mean,
+    "median": choices.median,
+}
+
+
+def _called(word: str, values: str | None, bounds: Pair | None, verb: str) -> Aggregate:
+    """The aggregate of a word."""
+    match word:
+        case "count" | "count_units" if bounds is not None:
             raise InvalidArgument(f"{verb}: bounds= go with aggfunc='sum' or 'mean'; a count needs none.")
-        if aggfunc == "count":
+        case "count":
             return counts.count(values)
-        if values is not None:
+        case "count_units" if values is not None:
             raise InvalidArgument("crosstab: aggfunc='count_units' counts people, whatever their values; no values=.")
-        return counts.count_units()
+        case "count_units":
+            return counts.count_units()
     if values is None:
-        raise InvalidArgument(f"{verb}: name the column to take the {aggfunc} of: values='spend'.")
-    if aggfunc == "median":
-        return choices.median(values, bounds)
-    return moments.sum(values, bounds) if aggfunc == "sum" else moments.mean(values, bounds)
+        raise InvalidArgument(f"{verb}: name the column to take the {word} of: values='spend'.")
+    return _OF_VALUES[word](values, bounds)
 
 
 def check_margins(margins: object, subtotals: object, *, nested: bool, parts: bool) -> None:
@@ -404,7 +414,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
                 raise InvalidArgument(f"hierarchy: by= lists the keys of {name!r}: by={{{name!r}: [...]}}.")
             crossed[name] = own.levels[0]
         value = "count" if values is None else read_name(values, "hierarchy: values=")
-        aggregate = (value, cell_of(values, aggfunc, bounds, "hierarchy"))
+        aggregate = (value, _called(aggfunc, values, bounds, "hierarchy"))
         limits = read_limits(max_rows, max_groups, max_rows_per_group)
         question = hierarchy_of(self._step, read_tree(names, leaves, crossed), aggregate, limits, shares)
         return HierarchyQuery(question, self._budget)

@@ -165,7 +165,12 @@ class FrameMatrices(AskedFrame[Table_co]):
 
 
 def _bounds_of(
-    frame: AskedFrame[Any], names: Sequence[str], bounds: Mapping[str, Any] | None, verb: str
+    frame: AskedFrame[Any],
+    names: Sequence[str],
+    bounds: Mapping[str, Any] | None,
+    verb: str,
+    *,
+    categories: bool = False,
 ) -> dict[str, Bounds]:
     """The bounds of each column: those that were typed or else declared, inside those of the column."""
     typed = {} if bounds is None else read_mapping(bounds, verb)
@@ -173,7 +178,7 @@ def _bounds_of(
         frame._step.table.column(name, verb)  # a name with a typing error is refused as an unknown column
     for name in typed:
         if name not in names:
-            category = " A category has keys= instead." if verb == "ols" else ""
+            category = " A category has keys= instead." if categories else ""
             raise InvalidArgument(
                 f"{verb}: bounds= names {name!r}, which is no column of numbers here. Columns that need bounds: "
                 f"{', '.join(map(repr, names))}.{category}"
@@ -192,7 +197,7 @@ def _bounds_of(
         check_fact(column, "bounds", ends, f"{verb}: bounds of {name!r}")
         if ends is None and own is None:
             line = ", ".join(f"{title!r}: {_pair_of(typed.get(title))}" for title in names)
-            category = f" If {name!r} is a category, list its keys: keys={{{name!r}: [...]}}." if verb == "ols" else ""
+            category = f" If {name!r} is a category, list its keys: keys={{{name!r}: [...]}}." if categories else ""
             raise without_bounds(
                 name, verb, f" of each column, with limits you know without the data: bounds={{{line}}}.{category}"
             )
@@ -318,7 +323,7 @@ def _regression(
     """The question of a regression, on a table with a column of true and false for each key but the first."""
     outcome, inputs, kinds = formula
     numbers = [name for name in inputs if name not in kinds]
-    read, same, categories = _bounds_of(frame, [*numbers, outcome], bounds, "ols"), [], {}
+    read, same, categories = _bounds_of(frame, [*numbers, outcome], bounds, "ols", categories=True), [], {}
     made: dict[str, Bounds] = {name: read[name] for name in numbers}
     for name, values in kinds.items():
         columns = {f"{name}[{value}]": col(name) == value for value in values[1:]}

@@ -16,6 +16,8 @@ from dpframe.release.pricing import AddsNoise, Joint, Noise, NoisePlan
 from dpframe.theory.formulas.loss import fade, pure_to_gdp, rank_terms
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
+_NORMAL = frozenset({"gaussian", "gaussian_rounds"})
+
 
 @dataclass
 class Stated:
@@ -35,7 +37,7 @@ class Stated:
     @property
     def normal(self) -> bool:
         """Whether it is a Gaussian mechanism, whose losses add up by squares."""
-        return self.epsilon is None and self.law in ("gaussian", "gaussian_rounds")
+        return self.epsilon is None and self.law in _NORMAL
 
     def rho_up(self) -> Fraction:
         """Its ρ, rounded up."""
@@ -130,7 +132,7 @@ def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[St
         shared = [(one, joint) for one, joint in shared if joint.first == noise.mechanism.first]
         fields["of"] = [names[one.total.key] for one, _ in shared]
         fields["factors"] = [joint.factor for _, joint in shared]
-    if law in ("gaussian", "gaussian_rounds"):
+    if law in _NORMAL:
         return [Stated(law, fields, mu_squared=2 * noise.rho)]
     if law == "truncated_geometric":
         return [Stated(law, fields, bound.l0 / Fraction(noise.scale), noise.mu_squared, bound.l0)]
