@@ -327,8 +327,12 @@ class Budget(BudgetState):
             raise InvalidArgument("resolve: give the name of a release, or the number of its charge in history().")
         if by is not None and not is_text(by):
             raise InvalidArgument("by= is the name of whoever marks it as lost: budget.resolve('visits', by='Ada').")
-        charges = [entry for entry in self._book.entries() if entry.is_release]
-        earlier = next((e for e in reversed(charges) if release in (e.name, e.number)), None)
+        if isinstance(release, str):
+            sought = self._book.entries(name=release)
+        else:
+            sought = self._book.entries(number=int(release))
+        charges = [entry for entry in sought if entry.is_release]
+        earlier = charges[-1] if charges else None
         if earlier is None:
             raise InvalidArgument(f"resolve: no release {release!r} was charged to this budget.")
         with self._book.write() as page:

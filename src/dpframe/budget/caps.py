@@ -405,7 +405,7 @@ def _uncounted(price: Loss, most: Mapping[str, Fraction]) -> set[str]:
     return set() if amounts & set(most) else amounts
 
 
-def spenders_of(entries: list[Entry]) -> dict[str, Loss]:
+def spenders_of(entries: Iterable[Entry]) -> dict[str, Loss]:
     """What each spender has spent, by simple addition of the prices."""
-    charges = [entry.body for entry in entries if "by_spender" in entry.body]
-    return {body["spender"]: loss_of(body["by_spender"]) for body in charges}
+    last = {entry.spender or "": entry.body["by_spender"] for entry in entries if "by_spender" in entry.body}
+    return {spender: loss_of(texts) for spender, texts in last.items()}

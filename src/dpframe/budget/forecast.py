@@ -75,17 +75,24 @@ def _size(loss: Loss) -> float:
 @offered("forecast")
 def forecast(budget: Budget) -> Forecast:
     """The forecast of a budget; see `Budget.forecast`."""
-    entries, limit, at = budget.entries(), budget.limit, account.now()
-    charges = [entry for entry in entries if entry.is_charge]
-    sizes = budget.sizes([loss_of(entry.body["loss"]) for entry in charges])
-    payments = [Payment(e.when, size, e.opens is not None, e.name) for e, size in zip(charges, sizes, strict=True)]
-    rows, words, last = _expected(payments, limit, at)
+    limit, at = budget.limit, account.now()
+    charged: list[tuple[dt.datetime, Loss, bool, str | None]] = []
+    openings: list[Entry] = []
+    under: dict[int, list[Entry]] = {}
+    for entry in budget.one_by_one():
+        if entry.is_charge:
+            charged.append((entry.when, loss_of(entry.body["loss"]), entry.opens is not None, entry.name))
+        if entry.opens is not None:
+            openings.append(entry)
+        if entry.about is not None and entry.kind in ("charge", "transfer"):
+            under.setdefault(entry.about, []).append(entry)
+    sizes = budget.sizes([loss for _, loss, _, _ in charged])
+    paid = [Payment(when, size, once, name) for (when, _, once, name), size in zip(charged, sizes, strict=True)]
+    rows, words, last = _expected(paid, limit, at)
     lasts = {"budget": last}
     sentences = [words]
-    for opening in charges:
-        if opening.opens is None:
-            continue
-        lines = [entry for entry in entries if entry.is_member_of(opening.number)]
+    for opening in openings:
+        lines = under.get(opening.number, [])
         if opening.allowance is not None:
             more, words, last = _planned(opening, lines, at)
             rows += more

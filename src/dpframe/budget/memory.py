@@ -60,10 +60,22 @@ class MemoryBook:
         """The caps and their sums."""
         return self._page.caps
 
-    def entries(self) -> list[Entry]:
-        """Every entry, oldest first."""
+    def entries(self, name: str | None = None, under: int | None = None, number: int | None = None) -> list[Entry]:
+        """Every entry; those of a name, those under a charge, or the one of a number; oldest first."""
         with self._lock:
-            return list(self._page.entries)
+            entries = list(self._page.entries)
+        if name is not None:
+            return [entry for entry in entries if entry.name == name]
+        if number is not None:
+            return entries[max(number - 1, 0) : max(number, 0)]
+        if under is not None:
+            about = {under, *(entry.number for entry in entries if entry.about == under)}
+            return [entry for entry in entries if entry.about in about]
+        return entries
+
+    def one_by_one(self) -> Iterator[Entry]:
+        """Every entry, oldest first."""
+        return iter(self.entries())
 
     def tables(self, opening: int) -> dict[int, bytes]:
         """The stored tables of the charges that `opening` paid for in advance."""

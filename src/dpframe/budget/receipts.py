@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -88,8 +88,12 @@ class Book(Protocol):
         """The caps and their sums; None without caps."""
         ...
 
-    def entries(self) -> list[Entry]:
-        """Every entry, oldest first."""
+    def entries(self, name: str | None = None, under: int | None = None, number: int | None = None) -> list[Entry]:
+        """Every entry, or those of a name, or what is about a charge and about these in turn, or one; oldest first."""
+        ...
+
+    def one_by_one(self) -> Iterator[Entry]:
+        """Every entry, oldest first, without holding all of them."""
         ...
 
     def tables(self, opening: int) -> dict[int, bytes]:

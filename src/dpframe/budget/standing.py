@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from dpframe.budget.accountants import Accountant
@@ -63,8 +63,11 @@ class BudgetState(Verbs):
     @property
     def standing(self) -> Standing:
         """What was spent under the account, what adding up prices would say, and how many more releases fit."""
-        charges = [e for e in self._book.entries() if e.is_charge and e.about is None and e.opens is None]
-        return self._standing(self._book.spent(), *(priced(charges[-1].body) if charges else (None, None)))
+        last = None
+        for entry in self._book.one_by_one():
+            if entry.is_charge and entry.about is None and entry.opens is None:
+                last = entry
+        return self._standing(self._book.spent(), *((None, None) if last is None else priced(last.body)))
 
     def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:
         more = None if price is None else self._accountant.more(total, price, self._limit, normal)
@@ -75,8 +78,8 @@ class BudgetState(Verbs):
 
         A name that was charged for this share keeps its price. Shares that add up to at most 1 are all accepted.
         """
-        for entry in self._book.entries() if name is not None and self.terms is Terms.EITHER else []:
-            typed = (entry.body.get("plan") or {}).get("price", {}) if entry.name == name else {}
+        for entry in self._book.entries(name) if name is not None and self.terms is Terms.EITHER else []:
+            typed = (entry.body.get("plan") or {}).get("price", {})
             if "share" in typed and Fraction(typed["share"]) == share:
                 return price_of(entry.body)
         return self._accountant.part(self._book.spent(), share, self._limit)
@@ -98,7 +101,7 @@ class BudgetState(Verbs):
     @property
     def spenders(self) -> dict[str, Loss]:
         """What each spender who was named has spent: the simple sum of the prices of the releases."""
-        return spenders_of(self._book.entries())
+        return spenders_of(self._book.one_by_one())
 
     def history(self) -> list[Charge]:
         """All charges, oldest first, each with a status: "released", "failed", "lost", "pending", "open" or "given".
@@ -110,22 +113,32 @@ class BudgetState(Verbs):
         >>> [(charge.name, charge.epsilon, charge.status) for charge in budget.history()]
         [('rows', 0.25, 'released')]
         """
-        entries = self._book.entries()
-        status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
-        lines = []
-        for entry in (entry for entry in entries if entry.is_charge):
-            other = next((word for key, word in _NO_RELEASE.items() if key in entry.body), None)
-            lines.append(line_of(entry, other or status.get(entry.number, "pending")))
-        return lines
+        return self._lines(self._book.one_by_one())
+
+    def _lines(self, entries: Iterable[Entry]) -> list[Charge]:
+        """The charges among entries, oldest first. A charge without an answer is only held as its line."""
+        lines: dict[int | None, Charge] = {}
+        for entry in entries:
+            if entry.is_charge:
+                other = next((word for key, word in _NO_RELEASE.items() if key in entry.body), None)
+                lines[entry.number] = line_of(entry, other or "pending")
+            elif entry.kind in _STATUS and entry.about in lines:
+                line, word = lines[entry.about], _STATUS[entry.kind]
+                lines[entry.about] = line if line.status in _NO_RELEASE.values() else line._replace(status=word)
+        return list(lines.values())
 
     @property
     def failures(self) -> Failures:
         """The number of releases that failed after they were charged: in all, and since `acknowledge_failures`."""
         return self._book.failures()
 
-    def entries(self) -> list[Entry]:
-        """Every entry of the book, oldest first."""
-        return self._book.entries()
+    def entries(self, name: str | None = None, under: int | None = None, number: int | None = None) -> list[Entry]:
+        """Every entry of the book, or those that are sought; see `Book.entries`."""
+        return self._book.entries(name, under, number)
+
+    def one_by_one(self) -> Iterator[Entry]:
+        """Every entry of the book, oldest first, without holding all of them."""
+        return self._book.one_by_one()
 
     def tables(self, opening: int) -> dict[int, bytes]:
         """The stored tables of the charges that one charge, the opening, paid for, by the number of the charge."""

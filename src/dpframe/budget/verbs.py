@@ -145,8 +145,8 @@ class Totals(Protocol):
 
 INNER = frozenset(  # of budgets, shares and allowances: what releases and ledgers use
     (
-        *("charge", "check_subject", "each", "entries", "fail", "failures", "kept", "kept_in", "open", "part"),
-        *("partition", "sizes", "standing", "store", "terms"),
+        *("charge", "check_subject", "each", "entries", "fail", "failures", "kept", "kept_in", "one_by_one"),
+        *("open", "part", "partition", "sizes", "standing", "store", "terms"),
     )
 )
 

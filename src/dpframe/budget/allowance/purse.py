@@ -142,7 +142,7 @@ class Allowance(PaidBy):
     @property
     def _record(self) -> Record:
         number = self._opening.number
-        return Record(self._opening, [entry for entry in self._budget.entries() if entry.about == number])
+        return Record(self._opening, [e for e in self._budget.entries(under=number) if e.about == number])
 
     @property
     def pace(self) -> Pace:
@@ -191,7 +191,7 @@ class Allowance(PaidBy):
 
     def history(self) -> list[Charge]:
         """Its charges, oldest first."""
-        return [line for line in self._budget.history() if line.paid_by == self._opening.number]
+        return self._budget._lines(self._budget.entries(under=self._opening.number))
 
     def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
         """Charge a release to this night's part; see `Budget.charge`. Errors: BudgetExceeded, also for the night."""
@@ -249,7 +249,7 @@ class Allowance(PaidBy):
 
 def _opened(budget: account.Budget, name: str | None) -> Entry | None:
     """The charge of this name that opened an allowance."""
-    charges = [e for e in budget.entries() if e.is_charge and name is not None and e.name == name]
+    charges = [] if name is None else budget.entries(name)
     return next((e for e in charges if e.allowance is not None), None)
 
 

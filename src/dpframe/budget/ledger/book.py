@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,8 +20,10 @@ from dpframe.errors import LedgerDamaged, LedgerUnavailable, UnsupportedOperatio
 from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
 
+Known = list[tuple[str, tuple[int, str]]]  # budgets, each with the number and the hash of an entry
 Reopening = tuple[Callable[..., Any], tuple[Any, ...]]
 
+AT_ONCE = 1000  # entries of a part that is read
 B = sa.bindparam
 STATE = sa.select(BUDGETS).where(BUDGETS.c.name == B("b")).with_for_update()
 CAPS = sa.select(BUDGETS.c.caps).where(BUDGETS.c.name == B("b"))
@@ -34,16 +36,35 @@ NEWEST = (  # the entry that a budget's row names, and the next one, which there
     .where(ENTRIES.c.budget == B("b"), ENTRIES.c.number >= B("n"))
     .order_by(ENTRIES.c.number)
 )
+NAMES = sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)
 WRITTEN = (
     sa.select(BUDGETS, ENTRIES.c.hash)
     .join(ENTRIES, sa.and_(ENTRIES.c.budget == BUDGETS.c.name, ENTRIES.c.number == B("n")))
     .where(BUDGETS.c.name == B("b"))
 )
-ALL = sa.select(ENTRIES).where(ENTRIES.c.budget == B("b")).order_by(ENTRIES.c.number)
-LATEST = ALL.where(ENTRIES.c.name == B("called")).order_by(None).order_by(ENTRIES.c.number.desc()).limit(1)
+OF_BUDGET = sa.select(ENTRIES).where(ENTRIES.c.budget == B("b"))
+NEXT = OF_BUDGET.where(ENTRIES.c.number > B("n")).order_by(ENTRIES.c.number).limit(AT_ONCE)
 BEFORE, CHARGES, OTHERS = ENTRIES.alias("before"), ENTRIES.alias("charges"), ENTRIES.alias("others")
+# Databases would go over all entries in the order of numbers, and not look into the index of what is sought, if the
+# number itself was the order.
+PLACE = ENTRIES.c.number + sa.literal_column("0")
+NAMED = OF_BUDGET.where(ENTRIES.c.name == B("sought")).order_by(PLACE)
+NUMBERED = OF_BUDGET.where(ENTRIES.c.number == B("sought"))
+LATEST = NAMED.order_by(None).order_by(PLACE.desc())
+UNDER = OF_BUDGET.where(
+    sa.or_(
+        ENTRIES.c.about == B("sought"),
+        ENTRIES.c.about.in_(sa.select(OTHERS.c.number).where(OTHERS.c.budget == B("b"), OTHERS.c.about == B("sought"))),
+    )
+).order_by(PLACE)
 LAST_OF = sa.select(sa.func.max(OTHERS.c.number)).where(OTHERS.c.budget == B("b"), OTHERS.c.spender == B("who"))
-OF_SPENDER = ALL.where(ENTRIES.c.number == LAST_OF.scalar_subquery()).order_by(None)
+LAST = sa.select(sa.func.max(OTHERS.c.number)).where(OTHERS.c.budget == B("b")).scalar_subquery()
+NOW = (  # a budget's row beside the last of its entries, in one statement: others may charge before the next one
+    sa.select(BUDGETS.c.number, BUDGETS.c.head, ENTRIES.c.number.label("last"), ENTRIES.c.hash)
+    .join_from(BUDGETS, ENTRIES, ENTRIES.c.budget == BUDGETS.c.name)
+    .where(BUDGETS.c.name == B("b"), ENTRIES.c.number == LAST)
+)
+OF_SPENDER = OF_BUDGET.where(ENTRIES.c.number == LAST_OF.scalar_subquery())
 STORED = (  # results, each with its table and the hash of the entry before it
     sa.select(ENTRIES, DATA.c.data, BEFORE.c.hash.label("before"))
     .join(DATA, sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.about))
@@ -57,7 +78,7 @@ TABLES = STORED.join(CHARGES, sa.and_(CHARGES.c.budget == ENTRIES.c.budget, CHAR
 ABOUT = sa.select(ENTRIES.c.number).where(
     ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == B("kind")
 )
-MEMBERS = ALL.where(ENTRIES.c.about == B("n"), ENTRIES.c.kind.in_(["charge", "transfer"]))
+MEMBERS = OF_BUDGET.where(ENTRIES.c.about == B("n"), ENTRIES.c.kind.in_(["charge", "transfer"])).order_by(PLACE)
 STATES = ("spent", "subject", "parts", "number", "head", "at", "failures", "acknowledged", "caps")
 ADD, KEEP = ENTRIES.insert(), DATA.insert()
 MOVE = BUDGETS.update().where(BUDGETS.c.name == B("b")).values({key: B(f"to_{key}") for key in STATES})
@@ -87,6 +108,15 @@ def readable(name: str) -> Iterator[None]:
         )
 
 
+def half_written(name: str) -> LedgerDamaged:
+    """The refusal of a budget whose row and entries are not of one transaction."""
+    return LedgerDamaged(
+        f"The row of {name!r} does not name the last of its entries: the ledger was changed, or copied while "
+        "it was written, or a process was killed and the ledger's journal is lost. Nothing is released. Put "
+        "the latest ledger back. ledger.verify() names what was changed."
+    )
+
+
 def check_seen(connection: sa.Connection, name: str, known: tuple[int, str] | None, row: Any) -> None:
     """Check that a budget has only grown since the last entry that is known of it. Input: row: the budget's, or None.
 
@@ -97,15 +127,43 @@ def check_seen(connection: sa.Connection, name: str, known: tuple[int, str] | No
         check_forward(name, known, state, lambda number: quick(connection, HASH, {"b": name, "n": number}).scalar())
 
 
-def check_all_seen(connection: sa.Connection, seen: Mapping[str, tuple[int, str]]) -> None:
-    """Check all budgets of which this process knows entries: an older copy lacks what it does not know too.
+def known_of(store: Store, witness: Witness | None, name: str | None = None) -> Known:
+    """The last entries that this process and the witness have seen, of one budget or of all.
 
-    Input:  seen: the last entries that were known before the transaction
-    Errors: LedgerDamaged
+    It is asked before a transaction that reads, because another process or thread may charge meanwhile.
     """
-    for name, known in seen.items():
-        row = connection.execute(sa.select(BUDGETS.c.number, BUDGETS.c.head).where(BUDGETS.c.name == name)).first()
-        check_seen(connection, name, known, row)
+    known = [(budget, state) for budget, state in store.seen.items() if name in (None, budget)]
+    return known if witness is None else known + witness.seen(store.id, name)
+
+
+def check_known(connection: sa.Connection, known: Known) -> None:
+    """Check that budgets have only grown since then, also those that nobody asks for. Errors: LedgerDamaged."""
+    for name, last in known:
+        check_seen(connection, name, last, quick(connection, NOW, {"b": name}).first())
+
+
+@contextmanager
+def reading(store: Store, witness: Witness | None, name: str | None = None) -> Iterator[sa.Connection]:
+    """A transaction that reads one budget, or of all. The ledger must hold all that was seen of it, as for a charge.
+
+    Errors: LedgerDamaged for an older copy, another ledger, or one that was not copied as a whole; LedgerUnavailable
+            for one that was moved while it was open
+    """
+    known = known_of(store, witness, name)
+    with store.transaction() as connection:
+        store.check_charged_here(connection)
+        check_known(connection, known)
+        names = [row.name for row in connection.execute(NAMES)] if name is None else [name]
+        rows = {budget: quick(connection, NOW, {"b": budget}).first() for budget in names}
+        for budget, row in rows.items():
+            if row is not None and (row.last, row.hash) != (row.number, row.head):
+                raise half_written(budget)
+        yield connection
+    for budget, row in rows.items():
+        if row is not None:
+            store.saw(budget, (row.number, row.head))
+            if witness is not None and row.number > 1 and not witness.seen(store.id, budget):
+                raise witness.knows_none(budget, row.number)
 
 
 def answer_of(name: str, row: Any) -> tuple[Entry, bytes]:
@@ -201,36 +259,54 @@ class LedgerBook:
         if self._witness is not None:
             self._witness.check(self._store.id, self._name, *state, page.hash_at)
 
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        with readable(self._name), reading(self._store, self._witness, self._name) as connection:
+            yield connection
+
     def spent(self) -> Loss:
         """The loss that has been charged so far."""
-        with self._store.transaction() as connection, readable(self._name):
+        with self._reading() as connection:
             return loss_of(json.loads(connection.execute(SPENT, {"b": self._name}).scalar_one()))
 
     def failures(self) -> Failures:
         """The number of releases that failed after they were charged."""
-        with self._store.transaction() as connection, readable(self._name):
+        with self._reading() as connection:
             return failures_of(connection.execute(FAILURES, {"b": self._name}).one())
 
     def subjects(self, subject: str) -> tuple[str | None, list[str]]:
         """Whose privacy the budget is about, and the other budgets of the ledger that are about these."""
-        with self._store.transaction() as connection:
+        with self._reading() as connection:
             subjects = {row.name: row.subject for row in connection.execute(SUBJECTS)}
         own, unit = subjects.pop(self._name, None), subject.rpartition(", ")[0]
         return own, [name for name, other in subjects.items() if other.rpartition(", ")[0] == unit]
 
     def caps(self) -> Fields | None:
         """The caps and their sums."""
-        with self._store.transaction() as connection, readable(self._name):
+        with self._reading() as connection:
             return caps_of(connection.execute(CAPS, {"b": self._name}).one())
 
-    def entries(self) -> list[Entry]:
-        """Every entry, oldest first."""
-        with self._store.transaction() as connection, readable(self._name):
-            return [entry_of(row) for row in connection.execute(ALL, {"b": self._name})]
+    def entries(self, name: str | None = None, under: int | None = None, number: int | None = None) -> list[Entry]:
+        """Every entry; those of a name, those under a charge, or the one of a number; oldest first."""
+        asked = ((NAMED, name), (UNDER, under), (NUMBERED, number))
+        by, sought = next((pair for pair in asked if pair[1] is not None), (None, None))
+        if by is None:
+            return list(self.one_by_one())
+        with self._reading() as connection:
+            return [entry_of(row) for row in connection.execute(by, {"b": self._name, "sought": sought})]
+
+    def one_by_one(self) -> Iterator[Entry]:
+        """Every entry, oldest first. They are read in parts, so that nobody who charges waits until all are read."""
+        place, part = 0, AT_ONCE
+        while part == AT_ONCE:
+            with self._reading() as connection:
+                entries = [entry_of(row) for row in connection.execute(NEXT, {"b": self._name, "n": place})]
+            yield from entries
+            place, part = place + len(entries), len(entries)
 
     def tables(self, opening: int) -> dict[int, bytes]:
         """The stored tables of the charges that `opening` paid for in advance, by the number of the charge."""
-        with self._store.transaction() as connection, readable(self._name):
+        with self._reading() as connection:
             rows = connection.execute(TABLES, {"b": self._name, "n": opening})
             return {row.about: answer_of(self._name, row)[1] for row in rows}
 
@@ -259,11 +335,7 @@ class LedgerPage:
         with quick(connection, NEWEST, {"b": name, "n": self.number}) as found:
             newest = [tuple(entry) for entry in found.fetchmany(2)]
         if [entry[:2] for entry in newest] != [(self.number, self.head)]:
-            raise LedgerDamaged(
-                f"The row of {name!r} does not name the last of its entries: the ledger was changed, or copied while "
-                "it was written, or a process was killed and the ledger's journal is lost. Nothing is released. Put "
-                "the latest ledger back. ledger.verify() names what was changed."
-            )
+            raise half_written(name)
         self.went, self.moved = newest[0][2] == "moved", False
         self._moved_to: FieldDict = {}
 
@@ -319,7 +391,7 @@ class LedgerPage:
 
     def latest(self, name: str) -> Entry | None:
         """The last charge of this name."""
-        row = self._connection.execute(LATEST, {"b": self._name, "called": name}).first()
+        row = quick(self._connection, LATEST, {"b": self._name, "sought": name}).first()
         with readable(self._name):
             return None if row is None else entry_of(row)
 

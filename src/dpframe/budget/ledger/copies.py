@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named
 from dpframe.budget.entries import loss_of, texts_of
-from dpframe.budget.ledger.book import HASH, LedgerPage, check_all_seen
+from dpframe.budget.ledger.book import HASH, Known, LedgerPage, check_known, known_of
 from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER, MOVED, RESULTS, UNWATCHED
 from dpframe.budget.ledger.store import Store, set_aside
 from dpframe.budget.ledger.verify import verified
@@ -28,14 +28,18 @@ from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 from dpframe.fields import FieldDict, Fields
 
 AT_ONCE = 200  # entries, with their tables
+NOTHING: Known = []
 Lost = Fields | str | None
 SKEW = dt.timedelta(minutes=10)  # how far this machine's clock may be behind the last entry
 
 
-def backup(source: Store, target: Store) -> dict[str, int]:
+def backup(source: Store, target: Store, witness: Witness | None) -> dict[str, int]:
     """Copy a ledger, set aside, to a place where there is none. Output: the number of entries, by budget."""
+    known = known_of(source, witness)
+    with source.transaction() as connection:
+        source.check_charged_here(connection)
     with target.building() as connection:
-        _copy(source, connection)
+        _copy(source, connection, known)
     return checked(target)
 
 
@@ -227,11 +231,10 @@ def _states(connection: sa.Connection) -> list[State]:
     return [(row.name, row.number, row.head) for row in rows]
 
 
-def _copy(source: Store, new: sa.Connection) -> None:
+def _copy(source: Store, new: sa.Connection, known: Known = NOTHING) -> None:
     """Copy a ledger into empty tables, set aside. Each part is read in a transaction of its own."""
-    seen = {**source.seen}
     with source.transaction() as old:
-        check_all_seen(old, seen)
+        check_known(old, known)
         ledger, budgets = (_rows(old, sa.select(*_there(old, table))) for table in (LEDGER, BUDGETS))
     new.execute(LEDGER.insert(), [{**row, "format": -FORMAT} for row in ledger])
     for state in budgets:

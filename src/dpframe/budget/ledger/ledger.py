@@ -195,38 +195,33 @@ class Ledger(Hints):
 
     def budgets(self) -> list[str]:
         """Names of the budgets, in order."""
-        import sqlalchemy as sa
+        from dpframe.budget.ledger.book import NAMES, reading
 
-        from dpframe.budget.ledger.schema import BUDGETS
-
-        with self._store.transaction() as connection:
-            return list(connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)).scalars())
+        with reading(self._store, self._witness) as connection:
+            return list(connection.execute(NAMES).scalars())
 
     def _state(self, name: str) -> tuple[str, Loss, Any] | None:
         """Accountant, limit and caps. Errors: LedgerDamaged for an older copy than this object has seen."""
         import sqlalchemy as sa
 
-        from dpframe.budget.ledger.book import check_seen, readable
+        from dpframe.budget.ledger.book import readable, reading
         from dpframe.budget.ledger.schema import BUDGETS
 
-        known = self._store.seen.get(name)  # before the reading: another thread may charge meanwhile
-        with self._store.transaction() as connection:
+        with reading(self._store, self._witness, name) as connection:
             row = connection.execute(sa.select(BUDGETS).where(BUDGETS.c.name == name)).first()
-            check_seen(connection, name, known, row)
             if row is None:
                 return None
             self._store.check_whole(connection, name, row.number)
         with readable(name):
             limit = replace(loss_of(json.loads(row.allowed)), left=True)
             caps = None if row.caps is None else json.loads(row.caps)["caps"]
-        self._store.saw(name, (row.number, row.head))
         return row.accountant, limit, caps
 
     def _make(self, name: str, kind: str, limit: dict[str, str | None], caps: FieldDict | None) -> None:
         """Write the first entry of a new budget, unless another process has done so already."""
         import sqlalchemy as sa
 
-        from dpframe.budget.ledger.book import check_all_seen
+        from dpframe.budget.ledger.book import check_known, known_of
         from dpframe.budget.ledger.schema import BUDGETS, ENTRIES
 
         at = account.now().isoformat(timespec="microseconds")
@@ -241,11 +236,11 @@ class Ledger(Hints):
             "parts": "{}",
             "caps": None if caps is None else canonical(begun(caps)),
         }
-        seen = {**self._store.seen}
+        known = known_of(self._store, self._witness)
         with self._store.transaction(write=True) as connection:
             self._store._one_at_a_time(connection)
             self._store.check_charged_here(connection)
-            check_all_seen(connection, seen)
+            check_known(connection, known)
             if connection.execute(sa.select(BUDGETS.c.name).where(BUDGETS.c.name == name)).first() is not None:
                 return
             if connection.execute(sa.select(ENTRIES.c.number).where(ENTRIES.c.budget == name)).first() is not None:
@@ -273,6 +268,8 @@ class Ledger(Hints):
         """
         from dpframe.budget.ledger.verify import verified
 
+        with self._store.transaction() as connection:
+            self._store.check_charged_here(connection)
         return verified(self._store, self._witness)
 
     def resolve(self, budget: str, release: str | int, by: str | None = None) -> Charge:
@@ -327,7 +324,7 @@ class Ledger(Hints):
         """
         from dpframe.budget.ledger.copies import backup
 
-        return backup(self._store, _store_of(target)[1])
+        return backup(self._store, _store_of(target)[1], self._witness)
 
     @staticmethod
     def migrate(source: str | Path, target: str | Path, *, witness: str | Path | None = None) -> dict[str, int]:

@@ -201,8 +201,14 @@ class Store:
         return None
 
     def check_charged_here(self, connection: sa.Connection) -> None:
-        """Errors: LedgerUnavailable for a ledger that was set aside while it was open."""
-        if connection.execute(sa.select(LEDGER.c.format)).scalar_one() < 0:
+        """Errors: LedgerUnavailable for one that was set aside while it was open; LedgerDamaged for another ledger."""
+        row = connection.execute(sa.select(LEDGER.c.id, LEDGER.c.format)).first()
+        if row is None or row.id != self.id:
+            raise LedgerDamaged(
+                f"The ledger {self.place} was replaced by another one while it was open. Nothing is released. Put the "
+                "latest ledger back."
+            )
+        if row.format < 0:
             raise set_aside(connection, self.place)
 
     @contextmanager

@@ -112,6 +112,19 @@ class Witness:
             (own,) = connection.execute("SELECT id FROM witness").fetchone()
         return str(own)
 
+    def seen(self, ledger: str, budget: str | None = None) -> list[tuple[str, tuple[int, str]]]:
+        """The last known entry of one budget, or of all, each by the name of the budget."""
+        line = "SELECT budget, number, head FROM seen WHERE ledger = ? AND budget <> '' AND (? IS NULL OR budget = ?)"
+        with self._open() as connection:
+            return [(str(b), (int(n), str(h))) for b, n, h in connection.execute(line, (ledger, budget, budget))]
+
+    def knows_none(self, budget: str, number: int) -> LedgerDamaged:
+        """The refusal of a budget with charges that the witness does not know."""
+        return LedgerDamaged(
+            f"Budget {budget!r} has {number} entries, and the witness {str(self._path)!r} has seen none of them: "
+            "one of the two files was changed. Nothing is released."
+        )
+
     def check(self, ledger: str, budget: str, number: int, head: str, hash_at: Callable[[int], str | None]) -> None:
         """Compare a budget's state with the last known one. Errors: LedgerDamaged.
 
@@ -124,10 +137,7 @@ class Witness:
         if row is not None:
             check_forward(budget, (int(row[0]), str(row[1])), (number, head), hash_at)
         elif number != 1:
-            raise LedgerDamaged(
-                f"Budget {budget!r} has {number} entries, and the witness {str(self._path)!r} has seen none of them: "
-                "one of the two files was changed. Nothing is released."
-            )
+            raise self.knows_none(budget, number)
 
     def advance(self, ledger: str, budget: str, number: int, head: str) -> None:
         """Record a budget's state, unless a later one is recorded."""
