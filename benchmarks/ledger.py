@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
-from contextlib import closing, nullcontext
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -26,7 +26,7 @@ import polars as pl
 
 import dpframe as dp
 from dpframe.budget import Loss
-from dpframe.budget.ledger.book import LedgerPage
+from dpframe.budget.entries import canonical, chained, texts_of
 
 SPENDERS = Path(__file__).parent.parent / "tests" / "budget" / "spenders.py"
 TARGET = 0.2  # of the bare rate
@@ -67,18 +67,46 @@ def releases(path):
     print(f"verification         {verified / (time.process_time() - start):8.0f} entries/s (at least {VERIFIED})")
 
 
+ROW = (
+    "INSERT INTO dpframe_entries (budget, number, kind, at, body, hash, name, about) "
+    "VALUES ('study', ?, ?, ?, ?, ?, ?, ?)"
+)
+CYCLE = 11  # entries: ten charges, each fifth with a name, and the answer of the last
+
+
 def filled(path, entries):
-    """A ledger of real charges, each tenth with its answer; all in one transaction, which is quicker than one each."""
+    """A ledger of about so many entries: real ones, which are then repeated row by row, with other names and hashes.
+
+    A million real charges would take a quarter of an hour.
+    """
     budget = dp.Ledger(path).budget("study", epsilon=1e6)
     book, loss = budget._book, Loss.charged(Fraction(1, 100), Fraction(0))
+    for place in range(10):
+        name = {"name": f"night {place}", "plan": {"columns": ["x"]}} if place % 5 == 0 else {}
+        receipt = budget.charge(loss, "unit 'id', add-remove", "mean('x', bounds=(0, 100))", **name)
+    budget.store(receipt, b"a table" * 30, {"releases": []})
+    real, number = book.entries(), CYCLE + 1
     with book._store.transaction(write=True) as connection:
-        page = LedgerPage(connection, "study", book._skew)
-        book.write = lambda: nullcontext(page)
-        while page.number < entries:
-            name = {"name": f"night {page.number}", "plan": {"columns": ["x"]}} if page.number % 5 == 0 else {}
-            receipt = budget.charge(loss, "unit 'id', add-remove", "mean('x', bounds=(0, 100))", **name)
-            if page.number % 10 == 0:
-                budget.store(receipt, b"a table" * 30, {"releases": []})
+        table = connection.exec_driver_sql("SELECT data FROM dpframe_data").scalar()
+        head = real[-1].hash
+        while number < entries:
+            rows, tables = [], []
+            for entry in real[1:]:
+                number += 1
+                body = {**entry.body}
+                if entry.name is not None:
+                    body["name"] = f"night {number}"
+                if entry.about is not None:
+                    body["about"] = number - 1
+                    tables.append((number - 1, table))
+                text = canonical(body)
+                head = chained(head, number, entry.kind, entry.at, text)
+                rows.append((number, entry.kind, entry.at, text, head, body.get("name"), body.get("about")))
+            connection.connection.executemany(ROW, rows)
+            connection.connection.executemany("INSERT INTO dpframe_data VALUES ('study', ?, ?)", tables)
+        spent = canonical(texts_of(Loss.charged(Fraction((number - 1) // CYCLE, 10), Fraction(0))))
+        state = "UPDATE dpframe_budgets SET number = ?, head = ?, at = ?, spent = ?"
+        connection.exec_driver_sql(state, (number, head, real[-1].at, spent))
 
 
 # What is asked of a large ledger; each in a process of its own, so that the most memory is its own too.
@@ -90,6 +118,11 @@ ASKED = {
         "for i in range(20): budget.charge(loss, unit, 'count()', name=f'{i}', plan={})"
     ),
     "history": "budget = ledger.budget('study'); start(); budget.history()",
+    "the answer of a name": "budget = ledger.budget('study'); start(); budget.kept('night 5')",
+    "a share of an allowance": (
+        "share = ledger.budget('study').allocate(name='bo', epsilon=1); start()\n"
+        "for _ in range(20): share.charge(loss, unit, 'count()')"
+    ),
     "forecast": "budget = ledger.budget('study'); start(); budget.forecast()",
     "export": "ledger.export('jsonl')",
     "verify": "ledger.verify()",
