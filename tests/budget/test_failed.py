@@ -44,6 +44,44 @@ def summed(frame, **options):
     return frame.sum("x", bounds=(0, 9), max_rows=1).release(epsilon=1e-9, **options)
 
 
+AFTERWARDS = {  # what a release does with its answer before it is stored, each by its module
+    "packed": "dpframe.release.run",
+    "charged_facts": "dpframe.release.run",
+    "ran_by": "dpframe.release.run",
+    "shown_of": "dpframe.release.run",
+    "packed_blocks": "dpframe.release.kinds.series.series",
+    "certified_period": "dpframe.release.kinds.series.series",
+    "expected_errors": "dpframe.release.tune",
+}
+
+
+@pytest.mark.parametrize("step", AFTERWARDS)
+def test_what_fails_after_rows_were_read_is_a_failure_without_a_cell(monkeypatch, step):
+    """An answer that cannot be described, packed or certified is recorded as failed, and its error shows no number."""
+
+    def broken(*_, **__):
+        raise ValueError("the cell 'x7'")
+
+    budget = Budget(epsilon=9)
+    frame = dp.protect(pl.DataFrame({"id": [1, 2], "x": [3.0, 4.0]}), unit="id", budget=budget, max_rows=1)
+    series = budget.series("daily", every="1d", horizon=9, epsilon=1, unit_periods=1)
+    series.add(frame.count(), period="2026-01-01")
+    question = frame.mean("x", bounds=(0, 9))
+    asked = {
+        "dpframe.release.run": lambda: question.release(epsilon=1, name="mean"),
+        "dpframe.release.kinds.series.series": lambda: series.add(frame.count(), period="2026-01-02"),
+        "dpframe.release.tune": lambda: frame.count(max_rows=2).tune({"max_rows": [1, 2]}, epsilon=1, at=1),
+    }[AFTERWARDS[step]]
+    before = len(budget.history())
+    monkeypatch.setattr(f"{AFTERWARDS[step]}.{step}", broken)
+    with pytest.raises(errors.EngineError) as raised:
+        asked()
+    assert "x7" not in str(raised.value)
+    assert raised.value.__cause__ is raised.value.__context__ is None
+    assert [line.status for line in budget.history()[before:]] == ["failed"]
+    assert budget.failures == (1, 1)
+
+
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("made", [strict, relation])
 def test_a_cell_is_asked_for_twice_and_then_no_more(budget, made):

@@ -198,18 +198,20 @@ def told(account: Account, receipt: Receipt, name: str | None, questions: Iterab
     return {"stored": words}
 
 
-def keep(account: Account, receipt: Receipt, name: str | None, data: bytes, statement: Fields) -> Stored:
-    """Store the released table with its charge, and say so."""
-    stored = account.store(receipt, data, statement)
-    announce("released", account, receipt, name, "released")
-    return stored
-
-
 def recorded(
-    account: Account, receipt: Receipt, name: str | None, questions: Iterable[Question], answer: Callable[[], T]
-) -> T:
-    """Read the rows of questions and draw noise for a charge. An error is recorded with the charge, and raised again.
+    account: Account,
+    receipt: Receipt,
+    name: str | None,
+    questions: Iterable[Question],
+    answer: Callable[[], tuple[T, bytes, Fields]],
+) -> tuple[T, Stored]:
+    """Read the rows of questions, draw noise for a charge, and store the answer with it.
 
+    Input:  answer: reads rows; gives the answer, and its table and statement as they are stored
+    Errors: LedgerError if the answer cannot be stored; else the error of `answer`, which is recorded with the charge
+            before anybody sees it, with a constant message unless it is one of dpframe's own
+
+    What `answer` does besides reading rows, such as a certificate, cannot fail without this record either.
     Files that were written meanwhile are an error too, see `engine.check_files`, which is also called before the
     charge. It is raised whether the rows were read or not: else its words would tell that no cell failed.
 
@@ -217,14 +219,14 @@ def recorded(
     depend on the rows. If the failure cannot be recorded, the ledger's error is raised in place of the first one. An
     answer that cannot be stored raises that error too, so nobody sees which of the two happened. An interrupt (Ctrl-C)
     or an exit is no failure: a person caused it, not a cell. The charge stays pending, as when the process is killed.
-    Storing the table happens elsewhere: the table is private, so a failure to store it reveals nothing.
+    The table is private, so a failure to store it reveals nothing.
     """
     words = "measured again, which costs" if receipt.again else "charged"
     announce("charged", account, receipt, name, f"{words} {receipt.loss}")
     problem: BaseException | None = None
     try:
         with waited("reading rows and drawing noise"):
-            result = answer()
+            result, data, statement = engine.sealed(answer)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # also panics of Polars
@@ -235,7 +237,9 @@ def recorded(
     except EngineError as error:
         problem = error
     if problem is None:
-        return result
+        stored = account.store(receipt, data, statement)
+        announce("released", account, receipt, name, "released")
+        return result, stored
     account.fail(receipt)  # outside of the handler, so that the first error is not the context of the ledger's
     announce("failed", account, receipt, name, "failed after the charge")
     raise problem

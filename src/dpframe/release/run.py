@@ -44,7 +44,6 @@ from dpframe.release.paying import (
     Account,
     Naming,
     described_origin,
-    keep,
     ran_by,
     recorded,
     subject_of,
@@ -153,15 +152,19 @@ def settled(
     if receipt.stored is None:
         asked_for = [question for question, _ in questions]
         read = partial(_answer_all, questions, account, receipt, price, name, corrects)
-        questions, answers, reasons, statements, seen = recorded(account, receipt, name, asked_for, read)
-        certificate = certificate or certified(questions, cost, normal, seen)
-        data = packed(answers)
-        entry = charged_facts(receipt, account.accountant, name, data)
-        stated = {"releases": statements, "certificate": {**certificate, **entry}, "run": ran_by(asked_for)}
-        if name is not None:
-            made = zip(questions, reasons, answers, statements, strict=True)
-            stated["shown"] = [shown_of(_release(*one[:3], receipt, one[3], Filed())) for one in made]
-        record = keep(account, receipt, name, data, stated)
+
+        def stated() -> tuple[tuple[list[PricedQuestion], list[Answer], list[Derivation]], bytes, FieldDict]:
+            pairs, answers, reasons, statements, seen = read()
+            data = packed(answers)
+            entry = charged_facts(receipt, account.accountant, name, data)
+            claimed = certificate or certified(pairs, cost, normal, seen)
+            facts = {"releases": statements, "certificate": {**claimed, **entry}, "run": ran_by(asked_for)}
+            if name is not None:
+                made = zip(pairs, reasons, answers, statements, strict=True)
+                facts["shown"] = [shown_of(_release(*one[:3], receipt, one[3], Filed())) for one in made]
+            return (pairs, answers, reasons), data, facts
+
+        (questions, answers, reasons), record = recorded(account, receipt, name, asked_for, stated)
     else:
         record = receipt.stored
         answers = unpacked(record.data)
@@ -207,7 +210,7 @@ def _answer_all(
     Rows are read here.
     """
     seen = Seen()
-    results = [_sealed_read(pair, price, seen) for pair in questions]
+    results = [_read_whole(pair, price, seen) for pair in questions]
     reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
@@ -226,9 +229,9 @@ def _description(questions: Sequence[PricedQuestion], price: Price) -> FieldDict
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
-def _sealed_read(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQuestion, Answer, FieldDict]:
-    """A question with its answer, and the choices of dp.Auto. No error shows a raw total."""
-    (question, plan), answer, said = engine.sealed(lambda: _read(pair, price, seen))
+def _read_whole(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQuestion, Answer, FieldDict]:
+    """A question with its answer, of which it may show the largest groups alone, and the choices of dp.Auto."""
+    (question, plan), answer, said = _read(pair, price, seen)
     if question.layout.largest is None:
         return (question, plan), answer, said
     kept = Answer(*largest_groups(question, answer.long, dict(answer.parts)))

@@ -13,11 +13,12 @@ import polars as pl
 from dpframe import engine
 from dpframe.budget import read_delta, read_epsilon
 from dpframe.errors import InvalidArgument, UnboundedContribution, UnsupportedOperation
+from dpframe.fields import Fields
 from dpframe.plan import Auto, Limits, Question, described
 from dpframe.plan.declared import check_limits
 from dpframe.plan.steps import check_limit
 from dpframe.release.auto import check_auto, expected_errors, judged_by, read_people, try_people
-from dpframe.release.paying import Account, Naming, described_origin, keep, recorded, subject_of, told, under_policy
+from dpframe.release.paying import Account, Naming, described_origin, recorded, subject_of, told, under_policy
 from dpframe.release.pricing import UNNAMED, Price
 from dpframe.release.shown import fixed_words
 from dpframe.release.stored import Answer, packed, unpacked
@@ -74,14 +75,13 @@ def tuned(
     if receipt.stored is not None:
         return unpacked(receipt.stored.data)[0].long
 
-    def answer() -> pl.DataFrame:
-        unit_sizes = engine.sealed(lambda: read_people(free, price, release_price, also))
-        return _table(free, limits, expected_errors(free, unit_sizes, release_price, limits))
+    def answer() -> tuple[pl.DataFrame, bytes, Fields]:
+        unit_sizes = read_people(free, price, release_price, also)
+        table = _table(free, limits, expected_errors(free, unit_sizes, release_price, limits))
+        drawn = dt.datetime.now(dt.UTC).isoformat()
+        return table, packed([Answer(table, {})]), {**fixed_words(), "tune": words, "drawn": drawn}
 
-    table = recorded(account, receipt, name, [free], answer)
-    drawn = dt.datetime.now(dt.UTC).isoformat()
-    keep(account, receipt, name, packed([Answer(table, {})]), {**fixed_words(), "tune": words, "drawn": drawn})
-    return table
+    return recorded(account, receipt, name, [free], answer)[0]
 
 
 def _check_planned(question: Question, limits: Sequence[Limits], price: Price) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 
 from dpframe.budget import Budget, Entry, Loss, Receipt, Terms
-from dpframe.engine import sealed
 from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperation
 from dpframe.fields import Fields
 from dpframe.plan import Question, check_choice
@@ -39,7 +38,7 @@ from dpframe.release.kinds.series.questions import (
 )
 from dpframe.release.kinds.series.settings import Settings, bought, kept, opening_plan
 from dpframe.release.kinds.series.unit_change import UnitChange
-from dpframe.release.paying import keep, recorded, subject_of, told, under_policy
+from dpframe.release.paying import recorded, subject_of, told, under_policy
 from dpframe.release.shown import fixed_words
 from dpframe.usage import Hints
 
@@ -233,26 +232,23 @@ class Series(Hints):
         )
         if receipt.stored is not None:
             return receipt, receipt.stored.statement
-        answer = recorded(
-            self._budget,
-            receipt,
-            f"{self._name} {label}",
-            questions.values(),
-            lambda: sealed(lambda: measured(questions.__getitem__, blocks, opening.noise)),
-        )
-        details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
-        data = packed_blocks(answer)
-        statement = {"series": self._name, **details, "certificate": self._certified(night, receipt, data)}
-        return receipt, keep(self._budget, receipt, f"{self._name} {label}", data, statement).statement
+
+        def answer() -> tuple[None, bytes, Fields]:
+            data = packed_blocks(measured(questions.__getitem__, blocks, opening.noise))
+            details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
+            return None, data, {"series": self._name, **details, "certificate": self._certified(night, receipt, data)}
+
+        _, stored = recorded(self._budget, receipt, f"{self._name} {label}", questions.values(), answer)
+        return receipt, stored.statement
 
     def _certified(self, night: _Night, receipt: Receipt, data: bytes) -> Fields:
         """The certificate of a period: its ledger entry is that of the charge for all periods, its line its own."""
         opening, terms = night.opening, self._budget.terms
         cost = opening.settings.price(terms).loss(delta=opening.noise.normal)
         made = certified_period(night.question, night.bought, opening.noise, cost, again=receipt.again)
-        hashes = {entry.number: entry.hash for entry in self._budget.entries()}
+        (before,) = self._budget.entries(number=opening.entry.number - 1)
         paid = replace(receipt, number=opening.entry.number, hash=opening.entry.hash)
-        paid = replace(paid, previous=hashes.get(opening.entry.number - 1, "0" * 64))
+        paid = replace(paid, previous=before.hash)
         entry = charged_facts(paid, self._budget.accountant, opening.entry.name, data)
         return {**made, **entry, "ledger": {**entry["ledger"], "line": receipt.number}}
 
@@ -332,8 +328,7 @@ class Series(Hints):
     # State in the ledger
 
     def _entry(self) -> Entry | None:
-        entries = self._budget.entries()
-        return next((e for e in entries if "opens" in e.body and e.name == _opening(self._name)), None)
+        return next((e for e in self._budget.entries(_opening(self._name)) if "opens" in e.body), None)
 
     def _opened(self) -> _Opening:
         entry = self._entry()
@@ -344,7 +339,7 @@ class Series(Hints):
         return _Opening.of(entry)
 
     def _progress(self, opening: _Opening) -> Progress:
-        return Progress.of(self._budget.entries(), opening.entry.number)
+        return Progress.of(self._budget.entries(under=opening.entry.number), opening.entry.number)
 
     def _estimates(self, opening: _Opening) -> Estimates:
         progress, tables = self._progress(opening), self._budget.tables(opening.entry.number)
