@@ -51,10 +51,12 @@ PLACE = ENTRIES.c.number + sa.literal_column("0")
 NAMED = OF_BUDGET.where(ENTRIES.c.name == B("sought")).order_by(PLACE)
 NUMBERED = OF_BUDGET.where(ENTRIES.c.number == B("sought"))
 LATEST = NAMED.order_by(None).order_by(PLACE.desc())
-UNDER = OF_BUDGET.where(
-    sa.or_(
-        ENTRIES.c.about == B("sought"),
-        ENTRIES.c.about.in_(sa.select(OTHERS.c.number).where(OTHERS.c.budget == B("b"), OTHERS.c.about == B("sought"))),
+UNDER = OF_BUDGET.where(  # one list of numbers, since databases go over all entries for "this one, or one of these"
+    ENTRIES.c.about.in_(
+        sa.union_all(
+            sa.select(OTHERS.c.number).where(OTHERS.c.budget == B("b"), OTHERS.c.about == B("sought")),
+            sa.select(sa.cast(B("sought"), sa.Integer)),
+        )
     )
 ).order_by(PLACE)
 LAST_OF = sa.select(sa.func.max(OTHERS.c.number)).where(OTHERS.c.budget == B("b"), OTHERS.c.spender == B("who"))
