@@ -84,7 +84,7 @@ def forecast(budget: Budget) -> Forecast:
             charged.append((entry.when, loss_of(entry.body["loss"]), entry.opens is not None, entry.name))
         if entry.opens is not None:
             openings.append(entry)
-        if entry.about is not None and entry.kind in ("charge", "transfer"):
+        if entry.about is not None and entry.is_member_of(entry.about):
             under.setdefault(entry.about, []).append(entry)
     sizes = budget.sizes([loss for _, loss, _, _ in charged])
     paid = [Payment(when, size, once, name) for (when, _, once, name), size in zip(charged, sizes, strict=True)]

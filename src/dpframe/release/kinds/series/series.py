@@ -328,7 +328,7 @@ class Series(Hints):
     # State in the ledger
 
     def _entry(self) -> Entry | None:
-        return next((e for e in self._budget.entries(_opening(self._name)) if "opens" in e.body), None)
+        return next((e for e in self._budget.entries(_opening(self._name)) if e.opens is not None), None)
 
     def _opened(self) -> _Opening:
         entry = self._entry()
