@@ -98,12 +98,40 @@ def show(dtype: DType) -> str:
 
 
 def number(value: float | dt.date | dt.timedelta) -> str:
-    """A number or a time as a person writes it: no trailing zeros, and every digit that matters."""
+    """A number or a time as a person writes it: no trailing zeros, and every digit that matters.
+
+    Durations have no comma, so that they can stand in a list.
+
+    >>> number(dt.timedelta(days=30)), number(dt.timedelta(days=1, hours=2)), number(dt.timedelta(minutes=-5))
+    ('30 days', '1 day 2:00:00', '-0:05:00')
+    """
     if isinstance(value, dt.datetime):
         return value.isoformat(" ")
-    if isinstance(value, (dt.date, dt.timedelta)):
+    if isinstance(value, dt.timedelta):
+        text = str(abs(value)).removesuffix(", 0:00:00").replace(", ", " ")
+        return f"-{text}" if value < dt.timedelta() else text
+    if isinstance(value, dt.date):
         return str(value)
     return str(value) if isinstance(value, int) else repr(value).removesuffix(".0")
+
+
+def label(value: object) -> str:
+    """A key or a cell as text for people: durations as `number` writes them, other values as Python does.
+
+    >>> label(None), label(True), label(dt.timedelta(days=2))
+    ('null', 'True', '2 days')
+    """
+    value = plain(value)
+    return "null" if value is None else number(value) if isinstance(value, dt.timedelta) else str(value)
+
+
+def on_its_day(value: object) -> str:
+    """As `label`, of a midnight its day.
+
+    >>> on_its_day(dt.datetime(2026, 1, 31)), on_its_day(dt.datetime(2026, 1, 31, 7, 30))
+    ('2026-01-31', '2026-01-31 07:30:00')
+    """
+    return label(as_held(plain(value), nw.Date()))
 
 
 _FEW = 5  # a longer list is shown by its first three values

@@ -417,7 +417,54 @@ def test_excel_gets_times_with_a_zone_as_text_and_durations_as_hours(tmp_path):
         cells = list(openpyxl.load_workbook(tmp_path / "out.xlsx")["table"].iter_rows())
         rows = [[_whole_hours(cell.value) for cell in row] for row in cells]
         assert rows[: len(written)] == written
-        assert {cell.number_format for row in cells for cell in row} == {"General", "[h]:mm:ss"}
+        for cell in (cell for row in cells for cell in row if not isinstance(cell.value, str | None)):
+            assert cell.number_format == ("[h]:mm:ss" if isinstance(cell.value, dt.timedelta) else "#,##0")
+
+
+_DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
+_START, _END = dt.datetime(2025, 1, 1), dt.datetime(2027, 1, 1)
+_MOMENTS = {  # a value, its bounds, and how pages, exchange files and sentences write them
+    "days": (2 * _DAY, (0 * _DAY, 30 * _DAY), "2 days", "P2D", "[0:00:00, 30 days]"),
+    "hours": (1.25 * _DAY, (-_DAY, 3 * _DAY), "1 day 6:00:00", "P1DT6H", "[-1 day, 3 days]"),
+    "date": (dt.date(2026, 1, 2), (_START.date(), _END.date()), *2 * ["2026-01-02"], "[2025-01-01, 2027-01-01]"),
+    "time": (
+        dt.datetime(2026, 1, 2, 6),
+        (_START, _END),
+        "2026-01-02 06:00:00",
+        "2026-01-02T06:00:00",
+        "[2025-01-01 00:00:00, 2027-01-01 00:00:00]",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", _MOMENTS)
+def test_times_read_well_in_every_output(kind):
+    value, bounds, text, iso, ends = _MOMENTS[kind]
+    frame = dp.protect(pl.DataFrame({"x": [value] * 5000}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1e9))
+    out = frame.median("x", bounds=bounds).release(epsilon=1e6, ci=0.95)
+    for sentence in (repr(out), str(out.report())):
+        assert ends in sentence
+    for written in (out.to_latex(), out.to_html(), out._repr_html_()):
+        assert text in written
+        assert not re.search(", 0:00:00|2026-01-02 00:00:00", written)
+    assert f",{iso}," in out.to_sdmx()
+    assert iso in out.to_csv()
+
+
+def test_times_have_no_more_decimals_than_their_margins_leave():
+    draw = [1.234567 * number * _DAY for number in range(1, 20)] * 100
+    frame = dp.protect(pl.DataFrame({"x": draw}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1e9))
+    out = frame.mean("x", bounds=(0 * _DAY, 30 * _DAY)).release(epsilon=1, ci=0.95)
+    for written in (out.to_csv(), out.to_latex(notes=False), out.to_html(notes=False), out.to_sdmx()):
+        assert not re.search(r"\d\.\d+S?\b", written.replace("(1.0.0)", ""))
+    low, value, high = (out.table[name][0] for name in ("x_low", "x", "x_high"))
+    ends = [re.findall(r"P[0-9DTHMS]+", out.to_csv())[place] for place in (1, 2)]
+    assert ends == [pl.Series([end]).dt.to_string("iso")[0] for end in (_second(low), _second(high) + _SECOND)]
+    assert low < value < high
+
+
+def _second(length):
+    return length // _SECOND * _SECOND
 
 
 def _whole_hours(value):

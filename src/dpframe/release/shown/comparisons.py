@@ -17,6 +17,7 @@ from dpframe.plan import Covers, Formula, ReleasedColumn
 from dpframe.release.accuracy import Differences, Independence, check_alpha, check_column, holm, independence
 from dpframe.release.answer import Numbers, table_of
 from dpframe.release.estimators import estimator_of
+from dpframe.release.shown.crosstab import label_of
 from dpframe.release.shown.released import Released
 
 _NOT = "; not what limits and bounds leave out"
@@ -209,7 +210,7 @@ class Compares(Released[Table_co]):
         raise InvalidArgument(f"{verb}: there is no such group in this release; its groups are the rows of .table.")
 
     def _rows(self, between: Differences, alpha: float, each: float, *, corrected: bool = False) -> pl.DataFrame:
-        labels = [", ".join(map(str, row)) for row in self._numbers.long.select(self._numbers.by).rows()]
+        labels = [label_of(row) for row in self._numbers.long.select(self._numbers.by).rows()]
         low, high = between.interval(each)
         columns: dict[str, Any] = {
             "group": [labels[i] for i in between.first],

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Array, Booleans, Floats
 from dpframe.engine import Kind, as_kind
-from dpframe.plan import Layout, ReleasedColumn
+from dpframe.plan import Layout, ReleasedColumn, label
 from dpframe.release.accuracy import quotient_ends
 from dpframe.release.answer import Numbers
 
@@ -280,7 +280,7 @@ def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
     keys = table.select(grid.down).unique(maintain_order=True)
     if len(grid.rows) > height:
         names = dict(zip(keys.rows(), keys.with_columns(map(as_text, keys.get_columns())).rows(), strict=True))
-        texts = [names.get(key, tuple(map(str, key))) for key in grid.rows]
+        texts = [names.get(key, tuple(map(label, key))) for key in grid.rows]
         keys = pl.DataFrame(texts, dict.fromkeys(grid.down, pl.String), orient="row")
     dtype: pl.DataType = pl.Int64() if grid.whole else pl.Float64()
     values = grid.values
@@ -295,10 +295,10 @@ def _as_mark(value: object) -> str | None:
 
 
 def as_text(keys: pl.Series) -> pl.Series:
-    """Keys as texts, as Python writes them and `label_of` too: "True", "2026-01-31 00:00:00", "3:00:00"."""
+    """Keys as texts, as `label_of` writes them too: "True", "2026-01-31 00:00:00", "3:00:00"."""
     if not isinstance(keys.dtype, pl.Boolean | pl.Datetime | pl.Duration):
         return keys.cast(pl.String)
-    return pl.Series(keys.name, [None if key is None else str(key) for key in keys], dtype=pl.String)
+    return pl.Series(keys.name, [None if key is None else label(key) for key in keys], dtype=pl.String)
 
 
 def with_every_key(table: pl.DataFrame, fillers: Mapping[str, str]) -> pl.DataFrame:
@@ -321,7 +321,7 @@ def _labels(keys: list[Key], names: set[str]) -> list[str]:
 
 def label_of(key: Key) -> str:
     """A key as text."""
-    return ", ".join("null" if part is None else str(part) for part in key)
+    return ", ".join(map(label, key))
 
 
 # Descriptions

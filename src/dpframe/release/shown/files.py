@@ -22,7 +22,8 @@ import polars as pl
 from dpframe.budget import canonical
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.fields import Fields
-from dpframe.release.shown.charts import margin, margins, shown
+from dpframe.plan import label, on_its_day
+from dpframe.release.shown.charts import decimals, margin, margins, seconds_of, shown
 from dpframe.release.shown.crosstab import Crosstab, Key, label_of, unlike
 from dpframe.safe_text import MAY_RUN, for_latex, for_spreadsheets, printable
 
@@ -130,7 +131,7 @@ def write_excel(
             for number, name in enumerate(table.columns, before + 1):
                 if (decimals := _places(name, places)) is not None:
                     for (cell,) in book.sheets[title].iter_rows(min_col=number, max_col=number):
-                        if cell.data_type == "n" and cell.value is not None:
+                        if cell.number_format == "General" and cell.data_type == "n" and cell.value is not None:
                             cell.number_format = "#,##0" + ("." + "0" * decimals if decimals else "")
         for cell in (cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row):
             if cell.data_type in ("f", "e"):
@@ -149,7 +150,7 @@ def formats(table: Any, places: Mapping[str, int]) -> dict[Any, Callable[[Any], 
     """How the columns of a pandas table are written, by name; marks among the numbers stay as they are."""
 
     def format_of(decimals: int) -> Callable[[Any], str]:
-        return lambda cell: f"{cell:.{decimals}f}" if isinstance(cell, float) else str(cell)
+        return lambda cell: f"{cell:.{decimals}f}" if isinstance(cell, float) else on_its_day(cell)
 
     found = {name: _places(name, places) for name in table.columns}
     return {name: format_of(decimals) for name, decimals in found.items() if decimals is not None}
@@ -167,11 +168,11 @@ def _corner(table: Any) -> list[str] | None:
     return [*down[:-1], f"{down[-1]} \\ {across[0]}"]
 
 
-def _with_texts(table: Any, change: Callable[[object], object]) -> Any:
-    """A pandas table whose cells, labels and names of labels are changed one by one; numbers are not."""
+def _with_texts(table: Any, change: Callable[[object], object], numbers: str = "iufbm") -> Any:
+    """A pandas table whose cells, labels and names are changed one by one; columns of the kinds `numbers` are not."""
     table = table.copy()
     for at, dtype in enumerate(table.dtypes):
-        if dtype.kind not in "iufbm":  # Columns are addressed by position, since two may have one name.
+        if dtype.kind not in numbers:  # Columns are addressed by position, since two may have one name.
             table.isetitem(at, table.iloc[:, at].map(change))
     return table.set_axis(_axis(table.index, change), axis=0).set_axis(_axis(table.columns, change), axis=1)
 
@@ -236,7 +237,7 @@ def write_latex(table: Any, path: Any, index: bool, options: Fields, notes: Sequ
     check_installed("jinja2", "to_latex() needs Jinja2")
     more = {"index": index, **options}
     if more.pop("escape", True):
-        before, table = table.columns, _with_texts(table, _escaped)
+        before, table = table.columns, _with_texts(table, _escaped, "iufb")
         if isinstance(kept := more.get("formatters"), Mapping):
             names = zip(before, table.columns, strict=True)
             more["formatters"] = {new: kept[old] for old, new in names if old in kept}
@@ -254,6 +255,8 @@ def _in_latex(note: str) -> str:
 
 
 def _escaped(value: object) -> object:
+    if isinstance(value, dt.date | dt.timedelta):
+        return on_its_day(value)
     return for_latex(value) if isinstance(value, str) else value
 
 
@@ -315,12 +318,21 @@ def _for_csv(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def in_decimals(table: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
-    """A table with columns in so many decimals; ends of intervals, `x_low` and `x_high`, are rounded outward."""
+    """A table with columns in so many decimals; ends of intervals, `x_low` and `x_high`, are rounded outward.
+
+    The decimals of times and durations are those of their seconds.
+    """
     columns = []
     for name, number in places.items():
-        if name not in table.columns or not table.schema[name].is_float():
+        dtype, column = table.schema.get(name), pl.col(name)
+        if isinstance(dtype, pl.Datetime | pl.Duration):
+            step = round(max(1.0, 1 / seconds_of(1.0, dtype) / 10**number))
+            up = 0 if name.endswith("_low") else step - 1 if name.endswith("_high") else step // 2
+            ticks = column.to_physical().clip(step - 2**63, 2**63 - 1 - step)
+            columns.append(((ticks + up) // step * step).cast(dtype))
+        if dtype is None or not dtype.is_float():
             continue
-        step, column = 10.0**number, pl.col(name)
+        step = 10.0**number
         if name.endswith("_low"):
             column = (column * step + _NEARLY).floor() / step
         if name.endswith("_high"):
@@ -431,7 +443,7 @@ def _row_keys(key: Key) -> str:
 
 
 def _key(part: Any) -> str:
-    return "null" if part is None else str(part)
+    return on_its_day(part)
 
 
 def _text(text: str) -> str:
@@ -442,7 +454,9 @@ def _number(value: Any, error: float | None, dtype: pl.DataType | None = None, *
     """A cell with its margin of error (without it if `alone`); a dash if the number is suppressed or missing."""
     if value is None:
         return f"<td style='{_CELL}'>–</td>"
-    text = shown(value, error) if isinstance(value, (int, float)) else str(value)
+    if isinstance(value, dt.datetime | dt.timedelta) and dtype is not None:
+        value = in_decimals(pl.DataFrame({"x": [value]}, {"x": dtype}), {"x": decimals(error, dtype)})["x"][0]
+    text = shown(value, error) if isinstance(value, (int, float)) else label(value)
     has_error = not alone and error is not None and not math.isnan(error)
     small = _small(margin(error, dtype)) if has_error and error is not None else ""
     return f"<td style='{_CELL}'>{escape(text)}{small}</td>"

@@ -153,9 +153,10 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
             return {name: places for name in laid_out(numbers.shown, "polars", grid).columns if name not in grid.down}
         errors = error_table(numbers, 0.05)
         found = dict(errors.group_by("column").agg(pl.col("error").filter(pl.col("error") > 0).min()).iter_rows())
-        told = [output for output in numbers.outputs if numbers.shown.schema[output.name].is_numeric()]
-        whole = {output.name for output in told if numbers.shown.schema[output.name].is_integer()}
-        places_of = {o.name: 0 if o.name in whole else decimals(found.get(o.name)) for o in told}
+        types = {output.name: numbers.shown.schema[output.name] for output in numbers.outputs}
+        told = [o for o in numbers.outputs if types[o.name].is_numeric() or types[o.name].is_temporal()]
+        whole = {name for name, dtype in types.items() if dtype.is_integer()}
+        places_of = {o.name: 0 if o.name in whole else decimals(found.get(o.name), types[o.name]) for o in told}
         ends = {end: places_of[o.name] for o in told for end in low_and_high(o, numbers.covers)}
         return places_of | ends
 

@@ -15,7 +15,7 @@ from dpframe.release.answer import OTHER, Numbers
 from dpframe.release.shown.charts import decimals
 from dpframe.release.shown.crosstab import as_text, unlike
 from dpframe.release.shown.error_tables import crosstab, decimals_of, error_table, margins_at
-from dpframe.release.shown.files import write_csv
+from dpframe.release.shown.files import in_decimals, write_csv
 
 _STRUCTURE = re.compile(r"[A-Za-z][A-Za-z0-9_\-.]*:[A-Za-z0-9_@$\-]+\(\d+\.\d+(\.\d+)?\)")
 _TAKEN = {"STRUCTURE", "STRUCTURE_ID", "ACTION", "MEASURE", "OBS_VALUE", "LOWER", "UPPER", "DECIMALS"}
@@ -55,6 +55,8 @@ def _sdmx_table(numbers: Numbers, structure: str) -> pl.DataFrame:
     places = pl.Series([min(decimals(error), least) for error in errors["error"]], dtype=pl.Int64)
     whole = {o.name for o in numbers.outputs if numbers.long.schema[o.name].is_integer() and not shares}
     places = pl.Series(np.where(errors["column"].is_in(list(whole)), 0, places))
+    types = {output.name: numbers.long.schema[output.name] for output in numbers.outputs}
+    times = {name: dtype for name, dtype in types.items() if dtype.is_temporal()}
     codes = _codes(numbers)
     missing = pl.when(pl.Series(codes > 0)).then(pl.lit("Q")).otherwise(pl.lit("M"))
     status = pl.when(pl.Series(codes == OTHER)).then(pl.lit("D")).when(pl.Series(codes > 0)).then(pl.lit("C"))
@@ -63,10 +65,18 @@ def _sdmx_table(numbers: Numbers, structure: str) -> pl.DataFrame:
         *(pl.lit(text).alias(name) for name, text in lead.items()),
         *dimensions,
         pl.col("column").alias("MEASURE"),
-        pl.Series("OBS_VALUE", _texts(value, places), dtype=pl.String),
-        pl.Series("LOWER", _texts(errors["lower"], places, math.floor), dtype=pl.String),
-        pl.Series("UPPER", _texts(errors["upper"], places, math.ceil), dtype=pl.String),
-        pl.when(value.is_not_null()).then(places).alias("DECIMALS"),
+        *(
+            pl.coalesce(
+                *(_times(errors, end, name, dtype) for name, dtype in times.items()),
+                pl.Series(_texts(errors[end], places, outward), dtype=pl.String),
+            ).alias(title)
+            for title, end, outward in (
+                ("OBS_VALUE", "value", round),
+                ("LOWER", "lower", math.floor),
+                ("UPPER", "upper", math.ceil),
+            )
+        ),
+        pl.when(value.is_not_null() & ~errors["column"].is_in(list(times))).then(places).alias("DECIMALS"),
         pl.when(value.is_not_null()).then(pl.lit("A")).otherwise(missing).alias("OBS_STATUS"),
         status.otherwise(pl.lit("F")).alias("CONF_STATUS"),
     )
@@ -106,6 +116,18 @@ def _texts(values: pl.Series, places: pl.Series, outward: Callable[[float], int]
         None if value is None else f"{outward(round(value * 10**number, 4)) / 10**number:.{number}f}"
         for value, number in cells
     ]
+
+
+def _times(errors: pl.DataFrame, end: str, name: str, dtype: pl.DataType) -> pl.Series:
+    """The dates, times or durations of one column as ISO 8601 writes them, to its decimals; null in other lines."""
+    title = {"value": "x", "lower": "x_low", "upper": "x_high"}[end]
+    here = pl.when(errors["column"] == name).then(errors[end])
+    ticks = {"value": here.round(), "lower": here.floor(), "upper": here.ceil()}[end]
+    times = errors.select(ticks.cast(pl.Int64, strict=False).cast(dtype).alias(title))
+    error = errors.filter(column=name)["error"].min()
+    times = in_decimals(times, {title: decimals(error if isinstance(error, float) else None, dtype)})
+    texts = times[title].dt.to_string("iso" if isinstance(dtype, pl.Duration) else "iso:strict")
+    return texts.str.replace(r"\.0+(\D|$)", "$1")
 
 
 def _is_date(dtype: pl.DataType) -> bool:

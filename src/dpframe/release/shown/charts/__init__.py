@@ -29,6 +29,7 @@ from dpframe.release.shown.charts.numbers import (
     decimals,
     margin,
     margins,
+    seconds_of,
     shown,
 )
 from dpframe.release.shown.charts.places import (
@@ -50,6 +51,7 @@ __all__ = [
     "margins",
     "priced_chart",
     "read_look",
+    "seconds_of",
     "shown",
     "title_of",
 ]

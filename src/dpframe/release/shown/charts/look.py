@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import narwhals as nw
-
 from dpframe.drawing import Chart, Entries, altair, finished
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Derivation, as_held, real
+from dpframe.plan import Derivation, on_its_day, real
 
 # Colours with equal contrast on white and on the #111 of dark notebooks; charts have no background. Shapes are opaque,
 # or translucent in dark colours: on a transparent background vl-convert writes translucent light colours too dark.
@@ -127,7 +125,7 @@ def label_of_key(key: Iterable[Any]) -> str:
     >>> label_of_key((dt.datetime(2026, 1, 31), None)), label_of_key((dt.datetime(2026, 1, 31, 7, 30),))
     ('2026-01-31, null', '2026-01-31 07:30:00')
     """
-    words = ("null" if part is None else str(as_held(part, nw.Date())) for part in key if part != "")
+    words = (on_its_day(part) for part in key if part != "")
     return ", ".join(words) or "(empty)"
 
 

@@ -32,12 +32,16 @@ def shown(value: float, error: float | None = None) -> str:
     return f"{value:.4g}"
 
 
-def decimals(error: float | None) -> int:
+def decimals(error: float | None, dtype: pl.DataType | None = None) -> int:
     """The decimals of a number with a margin of error: two digits of that margin; 12 where there is no margin.
 
-    >>> decimals(1.2), decimals(0.031), decimals(40.0), decimals(None)
-    (1, 3, 0, 12)
+    For a column of times (errors in ticks) they are those of seconds.
+
+    >>> decimals(1.2), decimals(0.031), decimals(40.0), decimals(None), decimals(3.1e4, pl.Duration("us"))
+    (1, 3, 0, 12, 3)
     """
+    if error is not None and dtype is not None and dtype.is_temporal():
+        error = seconds_of(error, dtype)
     if error is None or not _TINY < error < math.inf:
         return 12
     return min(max(1 - math.floor(math.log10(error)), 0), 12)
