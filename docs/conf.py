@@ -26,6 +26,7 @@ extensions = [
     "extensions.markdown",
     "extensions.notebooks",
     "extensions.outputs",
+    "extensions.pictures",
 ]
 source_suffix = {".md": "markdown"}
 nitpicky = True  # every reference must lead somewhere

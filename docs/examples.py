@@ -44,6 +44,8 @@ from dpframe.noise import bits
 DOCS = Path(__file__).parent
 README = DOCS.parent / "README.md"
 WIDTH = 88  # characters of an error message in a line
+_IN_CELLS = "#ffffff", "#22303c", "#e4e4e4", "#c4c4c4"  # colours of heatmaps
+_PHONE = 350  # the width of a picture on a phone (pixels)
 _FENCE = re.compile(r"(\s*)(`{3,})(\w+)?(.*)")
 _NUMBER = re.compile(r"[-+−]?\d[\d,]*\.?\d*(e[-+]?\d+)?")
 
@@ -187,6 +189,28 @@ def run(
     return printed
 
 
+def _for_phones(page: Page) -> None:
+    """Draw the pictures of a page once more, with the same noise, as wide as a phone: `docs/extensions/pictures.py`."""
+    from dpframe.release.shown.charts.look import Look
+
+    usual = Look.__init__
+
+    def narrow(look: Look, title: Any, wide: int | None, *more: Any) -> None:
+        usual(look, title, wide or _PHONE, *more)
+
+    with apart(f"{page.name} {page.tabs[0]} written") as folder:
+        names: dict[str, Any] = {"__name__": "__main__"}
+        Look.__init__ = narrow  # type: ignore[method-assign]
+        try:
+            for block in page.blocks:
+                if block.tab in (None, page.tabs[0]):
+                    _run(page, block, names)
+        finally:
+            Look.__init__ = usual  # type: ignore[method-assign]
+        for picture in sorted(folder.glob("*.svg")):
+            draw(picture.rename(picture.with_stem(f"{picture.stem}-phone")), page)
+
+
 def draw(picture: Path, page: Page) -> None:
     """Keep a picture that an example saved, as the page or the README shows it: light or dark, SVG or PNG."""
     svg, shown = (
@@ -194,7 +218,7 @@ def draw(picture: Path, page: Page) -> None:
         "\n".join(page.lines) + README.read_text("utf-8"),
     )
     for name, form in ((picture.stem, svg), (f"{picture.stem}-dark", dark(svg))):
-        if f"images/{name}.svg" in shown:
+        if f"images/{name.replace('-phone', '')}.svg" in shown:
             (DOCS / "images" / f"{name}.svg").write_text(form, "utf-8")
         if f"images/{name}.png" in shown:
             import vl_convert
@@ -205,9 +229,11 @@ def draw(picture: Path, page: Page) -> None:
 
 
 def dark(svg: str) -> str:
-    """A chart for a dark page: no ground, light text and lines; colours of data stay."""
+    """A chart for a dark page: no ground, light text and lines; colours of data stay, and texts in shaded cells."""
 
     def shade(match: re.Match[str]) -> str:
+        if match[0] in _IN_CELLS:
+            return match[0]
         whole = (
             "".join(2 * digit for digit in match[1]) if len(match[1]) == 3 else match[1]
         )
@@ -316,6 +342,8 @@ def write(page: Page) -> bool:
         for block, printed in run(page, tab, "written", pictures=True):
             if block.shown is not None and not (number and block.tab is None):
                 new[block.span] = printed
+    if any(".save(" in block.code for block in page.blocks):
+        _for_phones(page)
     lines = list(page.lines)
     for (first, last), printed in sorted(new.items(), reverse=True):
         indent = re.match(r"\s*", lines[first - 1])[0]  # type: ignore[index]

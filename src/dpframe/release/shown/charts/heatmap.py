@@ -24,7 +24,7 @@ from dpframe.release.shown.charts.look import (
     labels_of,
     lines_of_labels,
 )
-from dpframe.release.shown.charts.numbers import MISSING, margin, margins, shown
+from dpframe.release.shown.charts.numbers import MISSING, largest, margin, margins, shown, tick_text
 from dpframe.release.shown.crosstab import Crosstab
 
 # Cells are opaque, so that their numbers are readable on dark and on light pages.
@@ -81,7 +81,10 @@ def heatmap(
         None
         if sheet.numbers
         else alt.Legend(
-            title=None, orient="bottom", gradientLength=min(240, sheet.width * len(sheet.across)), format=",.4~g"
+            title=None,
+            orient="bottom",
+            gradientLength=min(240, sheet.width * len(sheet.across)),
+            labelExpr=tick_text(largest(inside)),
         )
     )
     layers = [
