@@ -463,6 +463,31 @@ def test_times_have_no_more_decimals_than_their_margins_leave():
     assert low < value < high
 
 
+def test_numbers_and_times_beside_marks_stay_what_they_are(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    table = pl.DataFrame({"g": ["a"] * 500 + ["b"], "x": [_DAY] * 501})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=1000))
+    query = frame.group_by("g", keys=["a", "b"]).agg(n=dp.count(), x=dp.mean("x", bounds=(0 * _DAY, 2 * _DAY)))
+    out = query.release(epsilon=100).suppress(100, marker="few")
+    out.to_excel(tmp_path / "out.xlsx")
+    rows = [row[1:] for row in openpyxl.load_workbook(tmp_path / "out.xlsx")["table"].iter_rows(values_only=True)][1:]
+    assert [tuple(map(type, row)) for row in rows] == [(int, dt.timedelta), (str, str)]
+    assert rows[1] == ("few", "few")
+    assert re.search(r"^a,500,P", out.to_csv(), re.MULTILINE)
+    assert "b,few,few" in out.to_csv()
+
+
+def test_latex_needs_no_package_but_booktabs():
+    table = pl.DataFrame({"a": ["x", "y"] * 50, "b": ["u"] * 100, "c": ["v"] * 100})
+    frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=9))
+    keys = {"a": ["x", "y"], "b": ["u", "w"], "c": ["v", "z"]}
+    text = frame.crosstab(["a", "b"], "c", keys=keys, margins=True, subtotals=True).release(epsilon=1).to_latex()
+    assert set(re.findall(r"\\([a-zA-Z]+)", text)) <= {
+        *("begin", "end", "toprule", "midrule", "bottomrule", "cline", "footnotesize", "par", "noindent"),
+        *("ensuremath", "varepsilon", "pm"),
+    }
+
+
 def _second(length):
     return length // _SECOND * _SECOND
 

@@ -235,7 +235,7 @@ def written(text: str, path: Any) -> None:
 def write_latex(table: Any, path: Any, index: bool, options: Fields, notes: Sequence[str] = ()) -> str | None:
     """A pandas table in LaTeX, with pandas' options. All texts are escaped, unless escape=False is among these."""
     check_installed("jinja2", "to_latex() needs Jinja2")
-    more = {"index": index, **options}
+    more = {"index": index, "multirow": False, **options}  # which would need a package of its own
     if more.pop("escape", True):
         before, table = table.columns, _with_texts(table, _escaped, "iufb")
         if isinstance(kept := more.get("formatters"), Mapping):
@@ -305,6 +305,13 @@ _CSVW: tuple[tuple[Any, str], ...] = (
     ((pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64), "integer"),
     (pl.Decimal, "decimal"),
 )
+
+
+def in_iso(values: pl.Series) -> pl.Series:
+    """Values as texts for files: times and durations as ISO 8601 writes them."""
+    if not values.dtype.is_temporal():
+        return values.cast(pl.String)
+    return values.dt.to_string("iso" if isinstance(values.dtype, pl.Duration) else "iso:strict")
 
 
 def _for_csv(table: pl.DataFrame) -> pl.DataFrame:

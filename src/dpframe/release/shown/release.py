@@ -28,7 +28,6 @@ from dpframe.release.shown.charts import (
 )
 from dpframe.release.shown.crosstab import (
     BOUNDS_SHOWN,
-    as_text,
     described,
     described_errors,
     described_table,
@@ -44,7 +43,7 @@ from dpframe.release.shown.error_tables import (
     missing_shares,
     noise_table,
 )
-from dpframe.release.shown.files import grid_html, in_decimals, long_html
+from dpframe.release.shown.files import grid_html, in_decimals, in_iso, long_html
 from dpframe.release.shown.left_out import margins_words, scope, with_left_out
 from dpframe.release.shown.pictures import Draws
 from dpframe.release.shown.sdmx import write_sdmx
@@ -137,9 +136,12 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         table = in_decimals(self._in_kind("polars"), places)
         if marks is None:
             return as_kind(table, kind)
-        mark = pl.Series(marks)
         names = [output.name for output in self._numbers.outputs]
-        texts = [pl.when(mark != "").then(mark).otherwise(as_text(table[name])).alias(name) for name in names]
+        if kind == "pandas":  # where numbers stay numbers beside marks
+            cells = as_kind(table, kind)
+            return cells.assign(**{name: cells[name].astype(object).where(marks == "", marks) for name in names})
+        mark = pl.Series(marks)
+        texts = [pl.when(mark != "").then(mark).otherwise(in_iso(table[name])).alias(name) for name in names]
         return as_kind(table.with_columns(texts), kind)
 
     @property

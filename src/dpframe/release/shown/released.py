@@ -123,8 +123,8 @@ class Exports(Hints):
                 `pd.read_csv(path, comment="#")` leaves out
 
         Numbers have the decimals that their margins of error leave, here and in Excel, LaTeX and HTML. Durations are
-        written as in ISO 8601: PT5H is five hours. Beside marks of suppressed numbers they are 5:00:00. A key or name
-        that a spreadsheet would run as a formula has a quote before it.
+        written as in ISO 8601: PT5H is five hours. A key or name that a spreadsheet would run as a formula has a quote
+        before it.
 
         >>> import polars as pl, dpframe as dp
         >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))

@@ -15,7 +15,7 @@ from dpframe.release.answer import OTHER, Numbers
 from dpframe.release.shown.charts import decimals
 from dpframe.release.shown.crosstab import as_text, unlike
 from dpframe.release.shown.error_tables import crosstab, decimals_of, error_table, margins_at
-from dpframe.release.shown.files import in_decimals, write_csv
+from dpframe.release.shown.files import in_decimals, in_iso, write_csv
 
 _STRUCTURE = re.compile(r"[A-Za-z][A-Za-z0-9_\-.]*:[A-Za-z0-9_@$\-]+\(\d+\.\d+(\.\d+)?\)")
 _TAKEN = {"STRUCTURE", "STRUCTURE_ID", "ACTION", "MEASURE", "OBS_VALUE", "LOWER", "UPPER", "DECIMALS"}
@@ -126,8 +126,7 @@ def _times(errors: pl.DataFrame, end: str, name: str, dtype: pl.DataType) -> pl.
     times = errors.select(ticks.cast(pl.Int64, strict=False).cast(dtype).alias(title))
     error = errors.filter(column=name)["error"].min()
     times = in_decimals(times, {title: decimals(error if isinstance(error, float) else None, dtype)})
-    texts = times[title].dt.to_string("iso" if isinstance(dtype, pl.Duration) else "iso:strict")
-    return texts.str.replace(r"\.0+(\D|$)", "$1")
+    return in_iso(times[title]).str.replace(r"\.0+(\D|$)", "$1")
 
 
 def _is_date(dtype: pl.DataType) -> bool:
