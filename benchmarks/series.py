@@ -2,9 +2,11 @@
 
 python benchmarks/series.py            # by the formulas, and by draws of the whole year
 python benchmarks/series.py --draws 0  # by the formulas alone
+python benchmarks/series.py --nights 100  # how long a backfill of so many nights takes, in plain counts of one night
 """
 
 import argparse
+import datetime as dt
 import math
 import time
 
@@ -144,7 +146,35 @@ def main(draws):
     against_blocks()
 
 
+def backfill(nights, rows=1_000):
+    """How long it takes to add some nights of a table, one after another, in plain counts of one night."""
+    first, number = dt.date(2026, 1, 1), nights * rows
+    days = [first + dt.timedelta(days=night % nights) for night in range(number)]
+    table = pl.DataFrame({"id": range(number), "day": days, "g": [i % 5 for i in range(number)], "x": [1.5] * number})
+    frame = dp.protect(table, unit="id", budget=dp.Budget(rho=0.02))
+
+    def query(rows):
+        groups = rows.group_by("g", keys=range(5), max_groups=2, max_rows_per_group=2)
+        return groups.agg(n=dp.count(), s=dp.sum("x", (0, 10)))
+
+    series = frame.budget.series("s", every="1d", horizon=365, unit_periods=1, rho=0.005, on="day", start=first)
+    plain, added = [], []
+    for night in range(nights):
+        day = first + dt.timedelta(days=night)
+        start = time.perf_counter()
+        series.add(query(frame), day)
+        between = time.perf_counter()
+        query(frame.filter(dp.col("day") == day)).release(rho=0.0001)
+        added.append(between - start)
+        plain.append(time.perf_counter() - between)
+    one, last = sum(plain) / nights, sum(added[-10:]) / 10
+    print(f"{nights} nights of {rows:,} rows, in the time of a plain count of one night ({1000 * one:.0f} ms):")
+    print(f"  one night after {nights - 10} others: {last / one:.1f}; all nights: {sum(added) / one:.0f}")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=2000)
-    main(parser.parse_args().draws)
+    parser.add_argument("--nights", type=int)
+    typed = parser.parse_args()
+    main(typed.draws) if typed.nights is None else backfill(typed.nights)

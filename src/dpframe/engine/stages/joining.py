@@ -16,7 +16,7 @@ from dpframe.engine.stages.rows import as_bytes, lowered, readable, unit_names
 from dpframe.engine.stages.unit_features import per_unit
 from dpframe.engine.tables import Data
 from dpframe.plan import Column, ColumnDomain, Kind, kind
-from dpframe.plan.steps import FirstPeriods, PartitionPart, PerUnit, combine
+from dpframe.plan.steps import ApartByPeriod, FirstPeriods, PartitionPart, PerUnit, combine
 
 
 @lowered.register
@@ -146,6 +146,12 @@ def first_periods(step: FirstPeriods, live: frozenset[str], empty: bool) -> Fram
     used = nw.concat(pairs, how="vertical").group_by(*names).agg(nw.len().alias("n"))
     used = used.filter(nw.col("n") >= step.most).select(*names)
     return rows.with_columns(*_identifiers(step.units, "j")).join(used, on=names, how="anti").drop(names)
+
+
+@lowered.register
+def _(step: ApartByPeriod, live: frozenset[str], empty: bool) -> Frame:
+    column = step.table.unit[-1].id
+    return lowered(step.before, live | {column}, empty).with_columns(nw.col(column).alias(unit_names(step.table)[-1]))
 
 
 def _has_key(frame: Frame, column: Column, values: Sequence[object]) -> nw.Expr:

@@ -24,12 +24,14 @@ from dpframe.plan.steps.features import (
     small,
 )
 from dpframe.plan.steps.partition import (
+    ApartByPeriod,
     FirstPeriods,
     PartitionPart,
 )
 
 __all__ = [
     "MOST",
+    "ApartByPeriod",
     "Concat",
     "Cut",
     "Feature",

@@ -1,4 +1,4 @@
-"""Parts of a table: the rows with one key of the units that keep it, and rows of units with few earlier periods."""
+"""Parts of a table: rows with one key, rows of units with few earlier periods, and each period of a unit apart."""
 
 from __future__ import annotations
 
@@ -119,3 +119,26 @@ class FirstPeriods(Step):
     @property
     def typed(self) -> str:
         return f"first_periods({self.most})"
+
+
+@dataclass(frozen=True, eq=False)
+class ApartByPeriod(Step):
+    """The same rows, of which those of one unit in different periods count as those of different units.
+
+    Input:  before: the rows of several periods; name: the column with the period of a row, which is in no identifier
+    Bound:  a question by period whose units are these pairs enforces, for each period, what a question about the rows
+            of that period alone enforces. So its totals are those of one question for each period
+    Why:    each limit is enforced on the rows of one unit, and each pair has the rows of its unit in one period
+    """
+
+    before: Step
+    name: str
+
+    @cached_property
+    def table(self) -> Table:
+        table = self.before.table
+        return replace(table, unit=(*table.unit, table.column(self.name, "series.add")))
+
+    @property
+    def typed(self) -> str:
+        return f"apart_by({self.name!r})"

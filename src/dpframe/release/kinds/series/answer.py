@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,24 +28,45 @@ class Measured:
     values: tuple[tuple[np.ndarray, ...], ...]
 
 
-def measured(question: Callable[[int], Question], blocks: Sequence[Block], noise: SeriesNoise) -> Measured:
+@dataclass(frozen=True)
+class Reading:
+    """Periods that are read in one pass, in order, and the question that reads them.
+
+    The question of several periods has their label as its first key, and the groups of the first period come first.
+    """
+
+    question: Question
+    periods: Sequence[int]
+
+    def totals(self) -> tuple[pl.DataFrame, Iterator[tuple[int, Sequence[Any]]]]:
+        """The groups of one period, and for each period the exact totals of these groups."""
+        totals = engine.totals(self.question, int(bits.random_words(1)[0]))
+        groups = len(totals.values[0]) // len(self.periods)
+        keys = totals.keys
+        if len(self.periods) > 1:
+            keys = keys.head(groups).select(keys.columns[1:]) if keys.width > 1 else pl.DataFrame()
+        places = ((period, slice(i * groups, (i + 1) * groups)) for i, period in enumerate(self.periods))
+        return keys, ((period, [values[place] for values in totals.values]) for period, place in places)
+
+
+def measured(readings: Sequence[Reading], blocks: Sequence[Block], noise: SeriesNoise) -> Measured:
     """Read the rows of the periods of some blocks, add up their totals, and draw the noise of each block.
 
-    Input:  question: the question of a period, by its number; blocks; the noise of the series
+    Input:  readings: of the periods of the blocks, each period in one of them; blocks; the noise of the series
     Bound:  the totals of a block are sums of integers over its periods, with integer weights. One unit moves them by
             at most `UnitChange.over`, or `UnitChange.weighted`. Each block gets independent integer noise with the
             scale of its level. The raw totals do not leave this function
     """
     raw: dict[int, list[np.ndarray]] = {}
     keys = pl.DataFrame()
-    for period in sorted({period for block in blocks for period in block.periods}):
-        totals = engine.totals(question(period), int(bits.random_words(1)[0]))
-        keys = totals.keys
-        for place, block in enumerate(blocks):
-            if period in block.periods:
-                weighted = [values.astype(object) * block.weight(period) for values in totals.values]
-                sums = raw.get(place, [np.zeros_like(values) for values in weighted])
-                raw[place] = [have + more for have, more in zip(sums, weighted, strict=True)]
+    for reading in readings:
+        keys, each = reading.totals()
+        for period, totals in each:
+            for place, block in enumerate(blocks):
+                if period in block.periods:
+                    weighted = [values.astype(object) * block.weight(period) for values in totals]
+                    sums = raw.get(place, [np.zeros_like(values) for values in weighted])
+                    raw[place] = [have + more for have, more in zip(sums, weighted, strict=True)]
     published = []
     for place, block in enumerate(blocks):
         mechanisms = noise.mechanisms[block.part][block.level]

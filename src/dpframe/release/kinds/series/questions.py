@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import narwhals as nw
 
 from dpframe import engine
 from dpframe.budget import fingerprint
 from dpframe.errors import BudgetMismatch, InvalidArgument, ReleaseMismatch, UnsupportedOperation, WrongType, kind_of
 from dpframe.fields import FieldDict, Fields
-from dpframe.plan import Hierarchy, Kind, Marginals, Question, col, described, kind, lit
-from dpframe.plan.steps import Filter, FirstPeriods, Step, exchanged, lineage, source_of, sources_of
+from dpframe.plan import Hierarchy, Intervals, Keys, Kind, Marginals, Question, col, described, kind, lit
+from dpframe.plan.steps import (
+    ApartByPeriod,
+    Cut,
+    Filter,
+    FirstPeriods,
+    Step,
+    exchanged,
+    lineage,
+    source_of,
+    sources_of,
+)
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.progress import ranges
 from dpframe.usage import Hints
+
+_OF_ONE_ROW = ("source", "rewrite", "filter", "join_public")  # what a step does whose rows come from one row each
 
 
 @dataclass(frozen=True)
@@ -55,10 +69,51 @@ class PeriodQuery(Hints):
         listed = tuple(zip(question.by, question.keys.levels, strict=True)) if question.keys is not None else ()
         steps, each = tuple(past.step for past in earlier.values()), ""
         if self.on is not None and not callable(self.query) and self._days_apart(calendar, question):
-            days, each = _spans(calendar, sorted(earlier)), self.on
+            days, each = _spans(sorted(earlier)), self.on
             whole = self.question_of(self.query).step
             steps = (exchanged(whole, lambda source: Filter(source, _within(source, self.on or "", calendar, days))),)
         return replace(question, step=FirstPeriods(question.step, steps, most, each, listed))
+
+    def together(self, calendar: Calendar, question: Question, periods: Sequence[int]) -> Question | None:
+        """One question that reads several periods in one pass; None where each is a question of its own.
+
+        Input:  question: that of one of the periods; periods: their numbers, in order
+        Output: the question by period, whose units are pairs of a unit and a period; see `ApartByPeriod`
+        Bound:  its totals in a period are those of the question of that period: every step makes each row of one row,
+                the column `on` is as it was in the source, and limits are enforced for each unit and period. The
+                totals have the same integers: of one unit, on one grid, of columns with the same domains
+        """
+        if self.on is None or callable(self.query) or len(periods) < 2:
+            return None
+        step = self.question_of(self.query).step
+        table, source = step.table, source_of(step)
+        of, column = source.table.columns[self.on], table.columns.get(self.on)
+        plain = all(one.effect in _OF_ONE_ROW and not one.others for one in lineage(step))
+        if not plain or column is None or column.id != of.id or column.is_unit:
+            return None
+        step, name = exchanged(step, lambda s: Filter(s, _within(s, self.on or "", calendar, _spans(periods)))), self.on
+        labels: list[Any] = [calendar.label(period) for period in periods]
+        if isinstance(of.domain.dtype, nw.Enum) and not set(labels) <= set(of.domain.dtype.categories):
+            return None
+        if of.domain.kind is Kind.DATE and calendar.is_daily:
+            labels = [calendar.moment(period).date() for period in periods]
+        elif of.domain.kind is not Kind.STRING:
+            while name in {*table.columns, *question.by, *(name for name, _ in question.aggregates)}:
+                name += "_"
+            starts = sorted({*periods, *(period + 1 for period in periods)})
+            edges = [_typed(calendar.moment(start), of.domain.kind) for start in starts]
+            step = Cut(step, self.on, Intervals.of(edges, [*map(calendar.label, starts[:-1])], right=False), name)
+        if name in question.by:
+            return None
+        limits = question.limits if question.by else replace(question.limits, max_groups=1)
+        made = replace(
+            question,
+            step=ApartByPeriod(step, name) if table.unit else step,
+            by=(name, *question.by),
+            keys=_by_period(labels, question.keys),
+            given=limits if table.unit else question.given,
+        )
+        return made if _added_up(made) == _added_up(question) else None
 
     def _days_apart(self, calendar: Calendar, question: Question) -> bool:
         """Whether each value of the column `on` is one period: the column is unchanged, and holds days or texts.
@@ -94,17 +149,35 @@ def _takes_one(function: Callable[..., Any]) -> bool:
     return not isinstance(function, type)
 
 
-def _spans(calendar: Calendar, periods: list[int]) -> list[tuple[int, int]]:
+def _added_up(question: Question) -> list[Any]:
+    """What the integers of a question's totals are, apart from its groups: each total, its grid, and its limits."""
+    return [(p.total.key, p.total.grid, p.total.unit, p.total.limits) for p in question.read]
+
+
+def _by_period(labels: Sequence[Any], keys: Keys | None) -> Keys:
+    """The keys of a question, in each of some periods."""
+    if keys is None or keys.rows is None:
+        return Keys((tuple(labels), *(keys.levels if keys is not None else ())))
+    return Keys.of_rows([(label, *row) for label in labels for row in keys.rows])
+
+
+def _spans(periods: Sequence[int]) -> list[tuple[int, int]]:
     """Periods as spans: the first period of each span and the period after its last."""
     return [(first, last + 1) for first, last in ranges(periods)]
 
 
+def _typed(moment: dt.datetime, kind: Kind) -> dt.date:
+    """The begin of a period as a column of dates or times holds it."""
+    return moment.date() if kind is Kind.DATE else moment
+
+
 def _within(source: Any, on: str, calendar: Calendar, spans: list[tuple[int, int]]) -> Any:
     """The condition that the time of a row is in some of the spans."""
-    if source.table.columns[on].domain.kind is Kind.STRING:
+    kind = source.table.columns[on].domain.kind
+    if kind is Kind.STRING:
         return col(on).is_in([calendar.label(period) for first, end in spans for period in range(first, end)])
     conditions = [
-        (col(on) >= lit(calendar.moment(first).date())) & (col(on) < lit(calendar.moment(end).date()))
+        (col(on) >= lit(_typed(calendar.moment(first), kind))) & (col(on) < lit(_typed(calendar.moment(end), kind)))
         for first, end in spans
     ]
     either = conditions[0]
@@ -139,19 +212,16 @@ def _only(step: Step, on: str, calendar: Calendar, period: int) -> Step:
     dtype = column.domain.dtype
     begins, ends = calendar.moment(period), calendar.moment(period + 1)
     if kind(dtype) is Kind.STRING:
-        condition = col(on) == lit(calendar.label(period))
-    elif kind(dtype) is Kind.DATE:
+        return exchanged(step, lambda source: Filter(source, col(on) == lit(calendar.label(period))))
+    if kind(dtype) is Kind.DATE:
         if begins.time() != dt.time() or ends.time() != dt.time():
             raise WrongType(
                 f"on={on!r} holds dates, but periods do not begin at midnight. Give a column of times, or periods of "
                 "whole days."
             )
-        condition = (col(on) >= lit(begins.date())) & (col(on) < lit(ends.date()))
-    elif kind(dtype) is Kind.DATETIME:
-        condition = (col(on) >= lit(begins)) & (col(on) < lit(ends))
-    else:
+    elif kind(dtype) is not Kind.DATETIME:
         raise WrongType(f"on={on!r} must be a column of dates, of times, or of texts such as '2026-11-21'.")
-    return exchanged(step, lambda source: Filter(source, condition))
+    return exchanged(step, lambda source: Filter(source, _within(source, on, calendar, [(period, period + 1)])))
 
 
 def check_kind(question: Question) -> None:

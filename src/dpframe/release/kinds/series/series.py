@@ -18,7 +18,7 @@ from dpframe.fields import Fields
 from dpframe.plan import Question, check_choice
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.certificate import charged_facts
-from dpframe.release.kinds.series.answer import Measured, measured, packed_blocks, unpacked_blocks
+from dpframe.release.kinds.series.answer import Measured, Reading, measured, packed_blocks, unpacked_blocks
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.certificate import certified_period
 from dpframe.release.kinds.series.estimates import Estimates, running, windows
@@ -96,7 +96,20 @@ class _Night:
 
         return Place(self.opening.entry.number, progress.line, self.number, blocks, cost, asked)
 
-    def questions(self, progress: Progress, blocks: tuple[Block, ...]) -> dict[int, Question]:
+    def readings(self, progress: Progress, blocks: tuple[Block, ...]) -> list[Reading]:
+        """What is read for some blocks: all of their periods in one pass where that is possible, or each in its own.
+
+        The questions of the periods are held to the noise. In one pass they are that of this period with another time,
+        and time is of no column that is added up. Errors: ReleaseMismatch, those of a query
+        """
+        periods = sorted({period for block in blocks for period in block.periods})
+        together = self.source.together(self.opening.calendar, self.question, periods)
+        if together is None or self.opening.settings.enforce:
+            return [Reading(question, (period,)) for period, question in self._questions(progress, blocks).items()]
+        validated(together)
+        return [Reading(together, periods)]
+
+    def _questions(self, progress: Progress, blocks: tuple[Block, ...]) -> dict[int, Question]:
         """The questions of the periods of some blocks, each worked out once, checked, and held to the noise.
 
         With `enforce` each question is about units with rows in fewer than `unit_periods` periods before its period.
@@ -218,7 +231,7 @@ class Series(Hints):
         opening, number = night.opening, night.number
         progress, label = self._progress(opening), opening.calendar.label(number)
         blocks = progress.measured_by(number, opening.noise.shapes)
-        questions = {} if number in progress.answered else night.questions(progress, blocks)
+        readings = [] if number in progress.answered else night.readings(progress, blocks)
         inside = f" and {len(blocks) - 1} blocks that end with it" if len(blocks) > 1 else ""
         receipt = self._budget.charge(
             Loss.none(in_rho=self._budget.terms is Terms.RHO),
@@ -234,11 +247,12 @@ class Series(Hints):
             return receipt, receipt.stored.statement
 
         def answer() -> tuple[None, bytes, Fields]:
-            data = packed_blocks(measured(questions.__getitem__, blocks, opening.noise))
+            data = packed_blocks(measured(readings, blocks, opening.noise))
             details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
             return None, data, {"series": self._name, **details, "certificate": self._certified(night, receipt, data)}
 
-        _, stored = recorded(self._budget, receipt, f"{self._name} {label}", questions.values(), answer)
+        questions = [reading.question for reading in readings]
+        _, stored = recorded(self._budget, receipt, f"{self._name} {label}", questions, answer)
         return receipt, stored.statement
 
     def _certified(self, night: _Night, receipt: Receipt, data: bytes) -> Fields:
