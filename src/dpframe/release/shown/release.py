@@ -43,7 +43,8 @@ from dpframe.release.shown.error_tables import (
     missing_shares,
     noise_table,
 )
-from dpframe.release.shown.files import grid_html, in_decimals, in_iso, long_html
+from dpframe.release.shown.files import in_decimals, in_iso
+from dpframe.release.shown.html_tables import grid_html, long_html
 from dpframe.release.shown.left_out import margins_words, scope, with_left_out
 from dpframe.release.shown.pictures import Draws
 from dpframe.release.shown.sdmx import write_sdmx
