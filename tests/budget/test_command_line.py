@@ -1,5 +1,6 @@
 """The command line: a ledger as a page, releases that were killed, a reader that goes away."""
 
+import datetime as dt
 import json
 import re
 import subprocess
@@ -7,12 +8,14 @@ import sys
 from fractions import Fraction
 from html.parser import HTMLParser
 
+import polars as pl
 import pytest
 
 import dpframe as dp
 from dpframe.__main__ import main
 from dpframe.budget import Ledger, Loss
 from dpframe.budget.entries import texts_of
+from dpframe.budget.named_periods import NamedPeriod
 
 WHO = "unit 'id', add-remove"
 HOSTILE = "<script>alert('x')</script> & \"y\""
@@ -177,10 +180,44 @@ def test_a_forecast_counts_named_days_after_a_catch_up():
 
     caught_up = lasting([f"visits 2026-11-{day:02}" for day in range(1, 31)])
     assert "at 0.1 a day, the mean of the last 30 named days" in repr(caught_up)
-    today = dp.budget.account.now().date()
-    assert (caught_up.lasts["budget"] - today).days in (69, 70)
+    assert caught_up.lasts["budget"] == dt.date(2026, 11, 30) + dt.timedelta(days=70)
     at_once = lasting([f"visits {number}" for number in range(30)])
     assert "at 3 a day" in repr(at_once)
     assert "at 3 a day" in repr(lasting([f"visits 2026-11-{day}, 2026-12-01" for day in range(30)]))
     assert "at 0.3 a day, as on the named day" in repr(lasting([f"{kind} 2026-11-01" for kind in "abc"]))
     assert "9999" not in repr(lasting(["visits 9999-99-99"]))
+
+
+NAMED = {
+    "year": (["2024", "2025", "FY2026"], "2030-12-31"),
+    "quarter": (["2026-Q1", "2026Q2", "Q3 2026"], "2027-09-30"),
+    "month": (["2026-01", "2026_02", "202603"], "2026-07-31"),
+    "months by name": (["Jan 2026", "february-2026", "2026 Mar"], "2026-07-31"),
+    "week": (["2026-W05", "2026w06", "week 7 2026"], "2026-03-15"),
+    "day": (["2026-01-30", "20260131", "01.02.2026"], "2026-02-05"),
+    "hour": (["2026-01-31T22", "2026-01-31 23:00", "2026-02-01T00:00:00Z"], "2026-02-01"),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_a_forecast_counts_the_periods_that_releases_are_named_after(case, ledger):
+    """Three periods paid for in one go, at 0.1 each of 0.7, leave four more, which follow the last named one."""
+    (names, last), word = NAMED[case], case.split()[0].removesuffix("s")
+    budget = dp.Budget(epsilon=0.7)
+    for name in names:
+        charged = Loss.charged(Fraction(1, 10), Fraction(0))
+        budget.charge(charged, WHO, "count()", name=f"visits_{name}", plan={})
+    told = budget.forecast()
+    each = "an hour" if word == "hour" else f"a {word}"
+    assert f"at 0.1 {each}, the mean of the last 3 named {word}s" in repr(told)
+    assert told.lasts["budget"] == dt.date.fromisoformat(last)
+    expected = told.table.filter(pl.col("kind") == "expected")
+    assert expected["spent"].sum() == pytest.approx(0.4)
+    assert expected["day"].is_unique().all()
+    assert expected["day"].min() > dp.budget.account.now().date()
+    assert told.plot() is not None
+
+
+@pytest.mark.parametrize("name", ["visits 7", "2026-13-01 x", "ids 12026", "a 2026-01 to 2026-02", "v20261", "abc2026"])
+def test_names_without_one_period_are_no_periods(name):
+    assert NamedPeriod.of(name) is None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -16,13 +15,13 @@ from dpframe.budget.account import Budget
 from dpframe.budget.allowance import Record
 from dpframe.budget.entries import Entry, loss_of, price_of
 from dpframe.budget.losses import Loss
+from dpframe.budget.named_periods import NamedPeriod
 from dpframe.budget.verbs import offered, registered
 from dpframe.safe_text import visible
 
 _DAY = dt.timedelta(days=1)
 _LONGEST = 3660  # the longest forecast (days)
-_RECENT = 30  # the number of last days over which spending is averaged
-_DATE = re.compile(r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])")
+_RECENT = 30  # the number of last days, or named periods, over which spending is averaged
 SCHEMA = {
     "of": pl.String,
     "day": pl.Date,
@@ -103,12 +102,15 @@ def forecast(budget: Budget) -> Forecast:
     return Forecast(pl.DataFrame(rows, SCHEMA, orient="row"), tuple(sentences), lasts)
 
 
+_Key = TypeVar("_Key")
+
+
 def _by_day(payments: Sequence[tuple[dt.datetime, float]]) -> dict[dt.date, float]:
     return _by_date((when.date(), size) for when, size in payments)
 
 
-def _by_date(payments: Iterable[tuple[dt.date, float]]) -> dict[dt.date, float]:
-    days: dict[dt.date, float] = {}
+def _by_date(payments: Iterable[tuple[_Key, float]]) -> dict[_Key, float]:
+    days: dict[_Key, float] = {}
     for day, size in payments:
         days[day] = days.get(day, 0.0) + size
     return days
@@ -136,56 +138,85 @@ def _expected(
     today, most = now.date(), _size(limit)
     rows = _days("budget", _by_day([(paid.when, paid.size) for paid in payments]), most, today) if payments else []
     total = rows[-1][3] if rows else 0.0
-    mean, over = _pace([paid for paid in payments if not paid.once], today)
+    pace = _pace([paid for paid in payments if not paid.once], today)
     sign = "ε" if limit.exact_rho is None else "ρ"
     remaining = most - total
     words = f"budget: {sign} = {total:.4g} of {most:.4g} spent, {remaining:.4g} left"
-    if not mean:
+    if pace is None:
         return rows, f"{words}; there were no regular charges in the last days.", None
-    number = int(remaining / mean + 1e-9)
-    for ahead in range(1, min(number, _LONGEST) + 1):
-        rows.append(("budget", today + ahead * _DAY, mean, total + ahead * mean, most, "expected"))
+    number, word = int(remaining / pace.mean + 1e-9), pace.until.word
+    for day, size in pace.ahead(min(number, _LONGEST), today).items():
+        total += size
+        rows.append(("budget", day, size, total, most, "expected"))
     if not number:
-        return rows, f"{words}; {mean:.4g} was spent a day, so it does not last another day.", today
-    pace = f"at {mean:.4g} a day, {over}"
-    if number > _LONGEST:
-        return rows, f"{words}; {pace}, it lasts more than ten years.", None
-    last = today + number * _DAY
-    return rows, f"{words}; {pace}, it lasts until {last}.", last
+        sentence = f"{words}; {pace.mean:.4g} was spent {_A[word]}, so it does not last another {word}."
+        return rows, sentence, pace.day(0, today)
+    said = f"at {pace.mean:.4g} {_A[word]}, {pace.words}"
+    last = pace.day(number, today)
+    if last is None:
+        return rows, f"{words}; {said}, it lasts more than ten years.", None
+    more = "" if word == "day" else f"{number:,} more {word}{'s' if number > 1 else ''}, "
+    return rows, f"{words}; {said}, it lasts {more}until {last}.", last
 
 
-def _pace(payments: Sequence[Payment], today: dt.date) -> tuple[float, str]:
-    """What was spent on a day, as the mean of the last days, in words.
+_A = {"hour": "an hour"} | {word: f"a {word}" for word in ("day", "week", "month", "quarter", "year")}
 
-    If each release has the date of its rows in its name, such as "visits 2026-11-27", the days are these: a job that
-    made up for thirty nights in one morning spent what thirty nights cost.
+
+@dataclass(frozen=True)
+class _Pace:
+    """What was spent on a period, as the mean of the last ones, in words, and the last of these."""
+
+    mean: float
+    words: str
+    until: NamedPeriod
+
+    def day(self, number: int, today: dt.date) -> dt.date | None:
+        """The last day of a later period; None more than ten years ahead of today."""
+        try:
+            day = NamedPeriod(self.until.word, self.until.number + number).last
+        except (OverflowError, ValueError):
+            return None
+        return None if (day - today).days > _LONGEST else day
+
+    def ahead(self, number: int, today: dt.date) -> dict[dt.date, float]:
+        """What is expected on each day of the next periods. A period that is over is paid for tomorrow."""
+        days: dict[dt.date, float] = {}
+        for later in range(1, number + 1):
+            day = self.day(later, today)
+            if day is None:
+                break
+            day = max(day, today + _DAY)
+            days[day] = days.get(day, 0.0) + self.mean
+        return days
+
+
+def _pace(payments: Sequence[Payment], today: dt.date) -> _Pace | None:
+    """The pace of spending; None without payments in the last days.
+
+    If each release has the period of its rows in its name, such as "visits 2026-11-27" or "visits 2026-03", all of one
+    length, these are counted: a job that made up for twelve months in one morning spent what twelve months cost, and
+    goes on with the month after them.
     """
-    named = [_dated(paid.name) for paid in payments]
-    known = [day for day in named if day is not None]
-    if payments and len(known) == len(payments):
-        days, until, of = _by_date(zip(known, (paid.size for paid in payments), strict=True)), max(known), "named days"
+    named = [NamedPeriod.of(paid.name) for paid in payments]
+    known = [period for period in named if period is not None]
+    words = {period.word for period in known}
+    if payments and len(known) == len(payments) and len(words) == 1:
+        (word,), of = words, "named "
+        sizes = _by_date(zip((period.number for period in known), (paid.size for paid in payments), strict=True))
+        until = max(sizes)
     else:
-        days, until, of = _by_day([(paid.when, paid.size) for paid in payments]), today, "days"
-    if not days:
-        return 0.0, ""
-    first = max(min(days), until - (_RECENT - 1) * _DAY)
-    number = (until - first).days + 1
-    mean = sum(size for day, size in days.items() if first <= day <= until) / number
-    return (
-        mean,
-        f"the mean of the last {number} {of}"
-        if number > 1
-        else f"as on the {'first' if of == 'days' else 'named'} day",
-    )
-
-
-def _dated(name: str | None) -> dt.date | None:
-    """The one date in a name, if there is one."""
-    texts = _DATE.findall(name or "")
-    try:
-        return dt.date.fromisoformat(texts[0]) if len(texts) == 1 else None
-    except ValueError:
+        word, of, until = "day", "", today.toordinal()
+        sizes = _by_date((paid.when.date().toordinal(), paid.size) for paid in payments)
+    if not sizes:
         return None
+    first = max(min(sizes), until - (_RECENT - 1))
+    number = until - first + 1
+    mean = sum(size for period, size in sizes.items() if first <= period <= until) / number
+    if not mean:
+        return None
+    alone = f"as on the {'named' if of else 'first'} day" if word == "day" else f"as in the named {word}"
+    said = f"the mean of the last {number} {of}{word}s" if number > 1 else alone
+    return _Pace(mean, said, NamedPeriod(word, until))
 
 
 def _planned(
