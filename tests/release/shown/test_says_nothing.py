@@ -7,6 +7,9 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.release.accuracy import intervals
+from dpframe.release.estimators import estimator_of
+from statistics_table import statistics
 
 pytestmark = pytest.mark.usefixtures("same_noise")  # the noise of an empty group may look like rows
 
@@ -127,3 +130,70 @@ def test_kinds_that_hide_no_number_take_fill(ask):
     with pytest.raises(InvalidArgument, match="fill= is True or False"):
         query.release(0.1, 1e-6, fill=1)
     assert len(frame.budget.history()) == 1
+
+
+_NUMBERS = {
+    name: one
+    for name, one in statistics("x", "y", ("g", ["a"]), (0, 100), (0, 10)).items()
+    if one.verb not in ("mode", "min", "max", "n_unique") and "unit_bounds" not in one.arguments
+}
+
+
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize("covers", ["noise", "population"])
+@pytest.mark.parametrize("name", _NUMBERS)
+def test_a_number_is_missing_where_the_interval_beside_it_holds_all_that_it_could_be(name, covers):
+    """Groups from none to 3,000 people, at four prices: both sides of the rule occur."""
+    rng, groups = np.random.default_rng(5), np.repeat(list("bcd"), [3, 60, 3_000])
+    x = rng.uniform(5, 95, len(groups))
+    rows = pl.DataFrame({"g": groups, "x": x, "y": np.clip(x / 12 + rng.normal(0, 1, len(x)), 0, 10)})
+    frame, seen = dp.protect(rows, unit=dp.Rows(1), budget=dp.Budget(epsilon=1000)), set()
+    for epsilon in (0.05, 0.3, 2.0, 8.0):
+        query = frame.group_by("g", keys=list("abcd")).agg(s=_NUMBERS[name].aggregate())
+        try:
+            out = query.release(epsilon=epsilon, ci=0.95, covers=covers)
+        except UnsupportedOperation:
+            assert covers == "population"
+            return
+        numbers = out._numbers
+        for output in numbers.outputs:
+            low, high = intervals(numbers, output, 0.05)
+            least = estimator_of(output).holds_all(numbers.noisy(output), (low, high))
+            missing = numbers.shown[output.name].is_null().to_list()
+            assert missing == least.tolist(), output.name
+            assert out.fill().to_polars()[output.name].null_count() == 0
+            assert any("missing" in note for note in out._notes) == any(numbers.shown.null_count().row(0))
+            seen |= set(missing)
+            if any(missing) and not all(missing):
+                groups = [row["label"] for row in _drawn(out.plot(output.name, sort="descending"))]
+                assert set(groups) <= set(numbers.long.filter(~pl.Series(missing))["g"])
+    assert False in seen
+
+
+def _drawn(chart):
+    data = chart.to_dict()
+    rows = [row for rows in data.get("datasets", {}).values() for row in rows]
+    return [row for row in rows or data["data"]["values"] if row.get("value") is not None and "label" in row]
+
+
+@pytest.mark.parametrize("verb", ["corr", "cov"])
+def test_entries_of_a_matrix_that_could_be_anything_are_missing(verb):
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0, 1, 4_000)
+    rows = pl.DataFrame({"x": x, "y": 1 - x, "z": 50 + rng.normal(0, 0.1, 4_000)})
+    frame = dp.protect(rows, unit=dp.Rows(1), budget=dp.Budget(epsilon=20))
+    bounds, seen = {"x": (0, 1), "y": (0, 1), "z": (0, 100)}, set()
+    for epsilon in (1.0, 1.0, 1.0, 0.0005, 0.0005):
+        out = getattr(frame, verb)(["x", "y", "z"], bounds=bounds).release(epsilon=epsilon)
+        errors, filled = out.accuracy(), out.fill()
+        assert filled.accuracy()["value"].null_count() == filled.to_polars().null_count().sum_horizontal().item() == 0
+        lost = errors.filter(pl.col("value").is_null())
+        told = "".join(f"{a} and {b}, " for a, b in lost.select("column", "beside").rows()).removesuffix(", ")
+        for text in (repr(out), out._repr_html_()):
+            assert (f"{told}: missing, since noise hides it" in text) == bool(told)
+        assert ("–" in out._repr_html_()) == bool(told)
+        if verb == "corr":
+            wide = (errors["lower"] <= -1) & (errors["upper"] >= 1)
+            assert errors["value"].is_null().to_list() == wide.to_list()
+        seen |= set(errors["value"].is_null())
+    assert seen == {False, True}

@@ -127,11 +127,12 @@ class Numbers:
         return {output.name: none if self.filled else self.says_nothing(output) for output in self.outputs}
 
     def says_nothing(self, output: ReleasedColumn) -> Booleans:
-        """Of which groups the noise hides the number altogether: a 95% interval holds whatever it could be.
+        """Of which groups nothing is told of the number: the 95% interval that is shown holds whatever it could be.
 
-        An example is the mean of a group without rows: it is drawn to the middle of its bounds. If a quantile has an
-        interval that was paid for at a lower confidence, that one decides. If its interval is neither paid for nor
-        follows from a number of rows, it is shown, and so is a column that was shrunk towards a common value.
+        That is the interval of the noise, or of noise and sampling where it covers the population. An example is the
+        mean of a group without rows: it is drawn to the middle of its bounds. If a quantile has an interval that was
+        paid for at a lower confidence, that one decides. If its interval is neither paid for nor follows from a number
+        of rows, it is shown, and so is a column that was shrunk towards a common value.
 
         Bound:  none is needed: it follows from the released numbers and their noise
         """
@@ -142,7 +143,11 @@ class Numbers:
         numbers = self.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
         alpha = 0.05 if total.ci is None else max(0.05, 1 - total.ci)
         noisy = self.noisy(output)
-        missing = estimator.holds_all(noisy, estimator.interval(noisy, alpha, numbers, rows))
+        people = self.covers_of(output) is Covers.POPULATION
+        ends = (
+            estimator.population(noisy, alpha, numbers) if people else estimator.interval(noisy, alpha, numbers, rows)
+        )
+        missing = estimator.holds_all(noisy, ends)
         if output.name in self.shrunk:
             missing = np.zeros_like(missing)
         rest = self.interval_of_rest(output, alpha)

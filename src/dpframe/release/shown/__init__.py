@@ -1,6 +1,7 @@
 """Everything that people read: released tables, crosstabs, files, charts, and the privacy statement."""
 
 from dpframe.release.shown.charts import (
+    MISSING,
     Grouped,
     Heading,
     distances_chart,
@@ -33,9 +34,10 @@ from dpframe.release.shown.report import (
     statement,
 )
 from dpframe.release.shown.sdmx import write_sdmx
-from dpframe.release.shown.usefulness import warn_hopeless
+from dpframe.release.shown.usefulness import hidden_words, warn_hopeless
 
 __all__ = [
+    "MISSING",
     "Exports",
     "Filed",
     "Grouped",
@@ -56,6 +58,7 @@ __all__ = [
     "fixed_words",
     "forecast_chart",
     "grouped_chart",
+    "hidden_words",
     "in_decimals",
     "in_words",
     "largest_error",

@@ -48,7 +48,7 @@ from dpframe.release.shown.html_tables import grid_html, long_html
 from dpframe.release.shown.left_out import margins_words, scope, with_left_out
 from dpframe.release.shown.pictures import Draws
 from dpframe.release.shown.sdmx import write_sdmx
-from dpframe.release.shown.usefulness import HIDDEN, mostly_noise
+from dpframe.release.shown.usefulness import hidden_words, mostly_noise
 from dpframe.usage import RELEASED, NoNumber, explains
 
 _VEILED = (
@@ -111,7 +111,7 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
     def _known(self) -> Any:
         """The released number. Errors: UnsupportedOperation where it is missing."""
         if self.value is None:
-            raise UnsupportedOperation(f"The number is {HIDDEN.format(groups='')}")
+            raise UnsupportedOperation(f"The number is {hidden_words('', self._numbers.covers)}")
         return self.value
 
     def __getitem__(self, key: object) -> NoReturn:

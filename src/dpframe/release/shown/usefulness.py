@@ -34,10 +34,16 @@ _ALONE = (
     f"{{names}}: noise is at least as large as the number, so 0 would be about as exact. Pay a higher price. {_NO_ROWS}"
 )
 _ALL = f"{{names}}: every group is about 0 within its noise. Ask about more rows, or pay a higher price. {_NO_KEYS}"
-HIDDEN = (  # why a number is missing, and what to do
-    "missing{groups}, since noise hides it: any possible value fits. Ask about more rows, or pay a higher price; "
+_HIDDEN = (  # why a number is missing, and what to do
+    "missing{groups}, since {what} it: any possible value fits. Ask about more rows, or pay a higher price; "
     ".fill() shows what was drawn."
 )
+
+
+def hidden_words(groups: str, covers: Covers) -> str:
+    """Why numbers of some groups are missing, and what to do."""
+    what = "noise hides" if covers is Covers.NOISE else "noise and the sampling of people hide"
+    return _HIDDEN.format(groups=groups, what=what)
 
 
 def mostly_noise(numbers: Numbers) -> list[str]:
@@ -80,14 +86,14 @@ def _missing(numbers: Numbers) -> list[str]:
     """Sentences for columns of which numbers are missing because they say nothing, by the number of groups."""
     number, of = missing_shares(numbers)
     if number:
-        return [f"Shares: {HIDDEN.format(groups=f' in {number:,} of {of:,} cells')}"]
+        return [f"Shares: {hidden_words(f' in {number:,} of {of:,} cells', Covers.NOISE)}"]
     columns: dict[str, list[str]] = {}
     for output in numbers.outputs:
         number, of = int((numbers.empty[output.name] & ~numbers.hidden).sum()), numbers.long.height
         if number:
             groups = f" in {number:,} of {of:,} groups" if number < of else " in each group" if numbers.by else ""
             cause = "" if number < of else f" {_NO_KEYS if numbers.by else _NO_ROWS}"
-            columns.setdefault(HIDDEN.format(groups=groups) + cause, []).append(output.name)
+            columns.setdefault(hidden_words(groups, numbers.covers_of(output)) + cause, []).append(output.name)
     return [f"{', '.join(names)}: {words}" for words, names in columns.items()]
 
 

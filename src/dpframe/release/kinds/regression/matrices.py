@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Booleans, Floats
 from dpframe.engine import Kind, as_kind
-from dpframe.plan import MATRIX, Bounds, beyond_words, render_html
+from dpframe.plan import MATRIX, Bounds, Covers, beyond_words, render_html
 from dpframe.release.answer import Moments, Numbers, nearest_psd
-from dpframe.release.shown import Release, Released, Report
+from dpframe.release.shown import MISSING, Release, Released, Report, hidden_words
 
 
 def moments_of(numbers: Numbers, bounds: Mapping[str, Bounds], same: Sequence[tuple[str, ...]]) -> Moments:
@@ -49,6 +50,7 @@ class OfMoments(Released[Any]):
 
 
 _DRAWS = 2000
+_NEARLY = 1e-9  # of a range; more than the errors of floats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,20 +61,56 @@ class MatrixRelease(OfMoments):
     _what = "the matrix"
 
     _corr: bool
+    _filled: bool = False
 
     @property
     def values(self) -> Floats:
         """The matrix: positive semidefinite, the nearest one in Frobenius norm to that of the noisy moments.
 
         This is post-processing. Columns are scaled by half the width of their bounds before it, so that no unit counts
-        for more.
+        for more. A number is NaN where its 95% interval holds everything that it could be: `fill` shows it.
         """
+        return self._all if self._filled else np.where(self._missing, np.nan, self._all)
+
+    def fill(self) -> MatrixRelease:
+        """The matrix with the numbers that are missing because noise hides them, as they were drawn; free."""
+        return replace(self, _filled=True)
+
+    @cached_property
+    def _all(self) -> Floats:
         return _matrix(self._moments.matrix, self._moments, self._corr, project=True)
+
+    @cached_property
+    def _drawn(self) -> Floats:
+        """Matrices that the true one may be."""
+        draws = self._moments.drawn(np.random.default_rng(0), _DRAWS)
+        return np.array([_matrix(one, self._moments, self._corr, project=False) for one in draws])
+
+    def _ends(self, alpha: float) -> tuple[Floats, Floats]:
+        """The ends of the interval of each entry."""
+        low, high = np.nanquantile(self._drawn, [alpha / 2, 1 - alpha / 2], axis=0)
+        return np.minimum(low, self._all), np.maximum(high, self._all)
+
+    @cached_property
+    def _missing(self) -> Booleans:
+        """Which entries could be anything: correlations from -1 to 1, or covariances as large as the bounds allow."""
+        halves, (low, high) = self._moments.halves, self._ends(0.05)
+        most = np.ones_like(low) if self._corr else np.outer(halves, halves) * _divisor(self._moments.matrix)
+        least = -most if self._corr else np.where(np.eye(len(halves)) > 0, 0.0, -most)
+        return np.asarray((low <= least + _NEARLY * most) & (high >= most * (1 - _NEARLY)))
+
+    @property
+    def _notes(self) -> list[str]:
+        names = self._moments.names
+        pairs = [f"{names[i]} and {names[j]}" for i, j in zip(*np.nonzero(np.triu(self._missing)), strict=True)]
+        missing = [] if self._filled or not pairs else [f"{', '.join(pairs)}: {hidden_words('', Covers.NOISE)}"]
+        return [*super()._notes, *missing]
 
     def _in_kind(self, kind: Kind) -> Any:
         """As pandas shows it: a row and a column for each column. Other kinds of tables name the row in "column"."""
         names = list(self._moments.names)
-        table = as_kind(pl.DataFrame({"column": names, **dict(zip(names, self.values.T, strict=True))}), kind)
+        columns = {"column": names, **dict(zip(names, self.values.T, strict=True))}
+        table = as_kind(pl.DataFrame(columns).fill_nan(None), kind)
         return self._noted(table.set_index("column").rename_axis(None), kind) if kind == "pandas" else table
 
     @property
@@ -85,20 +123,19 @@ class MatrixRelease(OfMoments):
         The ends are quantiles of matrices that the true one may be: the noisy moments less noise of their own law,
         which is public. They do not say how far the people in the table are from others.
         """
-        draws = self._moments.drawn(np.random.default_rng(0), _DRAWS)
-        several = np.array([_matrix(m, self._moments, self._corr, project=False) for m in draws])
-        values, names, rows = self.values, self._moments.names, []
-        for i, first in enumerate(names):
-            for j in range(i + 1 if self._corr else i, len(names)):
-                ends = np.nanquantile(several[:, i, j], [alpha / 2, 1 - alpha / 2])
-                low, high = min(ends[0], values[i, j]), max(ends[1], values[i, j])
-                rows.append((first, names[j], values[i, j], max(high - values[i, j], values[i, j] - low), low, high))
-        table = pl.DataFrame(rows, ["column", "beside", "value", "error", "lower", "upper"], orient="row")
-        return as_kind(table, self._kind)
+        names, (low, high), values = self._moments.names, self._ends(alpha), self.values
+        at = np.triu_indices(len(names), k=int(self._corr))
+        columns = {"value": values, "error": np.maximum(high - values, values - low), "lower": low, "upper": high}
+        pairs = {name: [names[i] for i in axis] for name, axis in zip(("column", "beside"), at, strict=True)}
+        table = pl.DataFrame(pairs | {name: one[at] for name, one in columns.items()})
+        return as_kind(table.fill_nan(None), self._kind)
 
     def _repr_html_(self) -> str:
         names = self._moments.names
-        rows = [(name, *(f"{x:.4g}" for x in row)) for name, row in zip(names, self.values, strict=True)]
+        rows = [
+            (name, *(MISSING if np.isnan(x) else f"{x:.4g}" for x in row))
+            for name, row in zip(names, self.values, strict=True)
+        ]
         said = f"{escape(self._narrowed)}{self._notes_html}"
         last = f"<p>Released at {escape(str(self.cost))}. Intervals: .accuracy(){said}</p>"
         return f"<div class='dpframe'>{render_html(('', *names), rows)}{last}</div>"
@@ -109,6 +146,12 @@ class MatrixRelease(OfMoments):
         return f"{title}\n{self.table}\n\nReleased at {self.cost}. Intervals: .accuracy(){self._narrowed}"
 
 
+def _divisor(matrix: Floats) -> float:
+    """The noisy number of rows over one less."""
+    rows = max(float(matrix[0, 0]), 2.0)
+    return rows / (rows - 1)
+
+
 def _matrix(matrix: Floats, moments: Moments, corr: bool, *, project: bool) -> Floats:
     """Covariances with divisor n - 1, or correlations, from a matrix of moments."""
     rows = max(float(matrix[0, 0]), 2.0)
@@ -117,7 +160,7 @@ def _matrix(matrix: Floats, moments: Moments, corr: bool, *, project: bool) -> F
     if project:
         inner = nearest_psd(inner)
     if not corr:
-        return np.asarray(inner * np.outer(moments.halves, moments.halves) * rows / (rows - 1))
+        return np.asarray(inner * np.outer(moments.halves, moments.halves) * _divisor(matrix))
     spread = np.sqrt(np.maximum(np.diag(inner), 1e-12))
     scaled = np.clip(inner / np.outer(spread, spread), -1.0, 1.0)
     np.fill_diagonal(scaled, 1.0)
