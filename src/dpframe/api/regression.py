@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Any, Generic, NamedTuple, TypeVar, Unpack
 
+import narwhals as nw
+import polars as pl
+
 from dpframe.api.arguments import Options, read_bounds, read_limits, read_mapping, read_name, read_names, typed_too
 from dpframe.api.query import AskedThrough, Query
 from dpframe.api.statistics.asking import AskedFrame
-from dpframe.engine import Table_co
+from dpframe.engine import Table_co, as_kind
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import (
     QUERY,
@@ -27,6 +31,7 @@ from dpframe.plan import (
 )
 from dpframe.plan.declared import check_fact, check_levels
 from dpframe.plan.statistics.two_columns import Moment
+from dpframe.plan.steps import source_of
 from dpframe.plan.totals import without_bounds
 from dpframe.release import has_room
 from dpframe.release.kinds.regression import INTERCEPT, MatrixRelease, Regression, moments_of
@@ -37,6 +42,7 @@ R = TypeVar("R")
 
 _OF_RESIDUALS = Fraction(1, 4)  # the square of the outcome is needed for the residual variance alone
 _OF_OTHERS = Fraction(1, 2)
+_TYPICAL = "if values fill the bounds evenly; assume_rows= says how many"
 _ABOUT = {Covers.NOISE: "the noise alone", Covers.POPULATION: "noise and the sampling of people together"}
 _FOR_OTHERS = {
     Covers.NOISE: " One pair of columns has an interval for the population: "
@@ -48,12 +54,14 @@ _FOR_OTHERS = {
 class MomentsQuery(AskedThrough, Generic[R]):
     """A question that is answered by moments of several columns. Nothing has been read and nothing paid."""
 
-    __slots__ = ("_answer", "_covers")
+    __slots__ = ("_answer", "_asked", "_covers")
     _habits = QUERY
 
-    def __init__(self, query: Query[Any], answer: Callable[[Release[Any]], R], covers: Covers) -> None:
+    def __init__(
+        self, query: Query[Any], answer: Callable[[Release[Any]], R], covers: Covers, asked: TypicalErrors
+    ) -> None:
         """`covers` is what the intervals of the answer are about."""
-        self._query, self._answer, self._covers = query, answer, covers
+        self._query, self._answer, self._covers, self._asked = query, answer, covers, asked
 
     def release(self, epsilon: float | None = None, delta: float | None = None, **options: Unpack[Options]) -> R:
         """Pay, read the rows, draw the noise, and give the answer: see `Query.release`, which has the same options."""
@@ -67,14 +75,75 @@ class MomentsQuery(AskedThrough, Generic[R]):
         return self._answer(self._query.release(epsilon, delta, **options))
 
     def accuracy(self, epsilon: Any = None, delta: float | None = None, **options: Any) -> Any:
-        """The error to expect of each moment at a price, before anything is spent: see `Query.accuracy`.
+        """The error to expect at a price, before anything is spent: see `Query.accuracy`.
 
-        Input:  as for `Query.accuracy`: epsilon, delta, rho, alpha, noise
-        Output: one row for each moment: the number of rows, each sum, and each sum of products. How exact the answer
-                is depends on the rows too; a release has its intervals
+        Input:  as for `Query.accuracy`: epsilon, delta, rho, alpha, noise; assume_rows: how many rows there are
+        Output: a row for each correlation, covariance or coefficient: the error of the noise in a typical case, where
+                values are spread evenly over the bounds and columns have no relation. It is null without assume_rows.
+                Values that fill less of their bounds have a larger error, by the square of what they fill. Then a row
+                for each moment that these follow from, with errors that hold for any data: the number of rows, each
+                sum, and each sum of products
         Errors: those of `release`, without touching the budget
         """
-        return self._query.accuracy(epsilon, delta, **options)
+        table, rows = self._query.accuracy(epsilon, delta, **options), options.get("assume_rows")
+        moments: pl.DataFrame = nw.from_native(table, eager_only=True).to_polars()
+        lines = self._asked.table(moments, None if rows is None else int(rows))
+        return as_kind(lines, source_of(self._query._question.step).data.kind)
+
+
+@dataclass(frozen=True)
+class TypicalErrors:
+    """The errors of what is asked about some columns, by those of their moments; `outcome` is that of a regression."""
+
+    verb: str
+    bounds: Mapping[str, Bounds]
+    outcome: str | None = None
+
+    def table(self, moments: pl.DataFrame, rows: int | None) -> pl.DataFrame:
+        """The table of `MomentsQuery.accuracy`, from that of the moments, for each price."""
+        prices = moments.columns[: moments.columns.index("column")]
+        parts = moments.partition_by(prices, maintain_order=True) if prices else [moments]
+        return pl.concat([pl.concat([self._lines(part, prices, rows), part]) for part in parts])
+
+    def _lines(self, moments: pl.DataFrame, prices: list[str], rows: int | None) -> pl.DataFrame:
+        """A row for each number that is asked.
+
+        Bound:  let values be even over [-h, h] around the middle of their bounds, of variance h²/3. To the first order
+                in the noise, the covariance of columns without relation moves by the noise e of their sum of products
+                over n, their correlation by 3e / (n·g·h), and a coefficient by 3e / (n·h²), h that of the input
+        """
+        errors = dict(moments.select("column", "error").iter_rows())
+        half = {name: float(one.upper - one.lower) / 2 or 1.0 for name, one in self.bounds.items()}
+        lines = []
+        for first, second in self._pairs:
+            known = next(name for name in (f"{first}·{second}", f"{second}·{first}") if name in errors)
+            size = half[first] * half[second]
+            times, least = {
+                "corr": (3 / size, 3 * errors[known] / size),
+                "cov": (1.0, errors[known] / size),
+                "ols": (3 / half[first] ** 2, None),
+            }[self.verb]
+            error = None if rows is None else errors[known] * times / rows
+            name = f"coefficient of {first}" if self.verb == "ols" else f"{self.verb} of {first} and {second}"
+            lines.append((name, None if error is None else min(error, 2.0) if self.verb == "corr" else error, least))
+        names, found, least = zip(*lines, strict=True)
+        told = {
+            "column": names,
+            "aggregate": [f"{self.verb}, {_TYPICAL}"] * len(lines),
+            "error": found,
+            "useful_from": [None if one is None else math.ceil(one) for one in least],
+        }
+        told |= {name: [moments[name][0]] * len(lines) for name in prices}
+        table = pl.DataFrame(told, {name: dtype for name, dtype in moments.schema.items() if name in told})
+        return pl.concat([moments.clear(), table], how="diagonal")
+
+    @property
+    def _pairs(self) -> list[tuple[str, str]]:
+        """The pairs of columns that a number is asked of: of a regression, each input with the outcome."""
+        names, last = list(self.bounds), self.outcome
+        if last is not None:
+            return [(name, last) for name in names if name != last]
+        return [pair for pair in combinations_with_replacement(names, 2) if self.verb == "cov" or pair[0] != pair[1]]
 
 
 @explains("{}({}, max_rows=5).release(epsilon=0.1)", MATRICES)
@@ -161,7 +230,7 @@ class FrameMatrices(AskedFrame[Table_co]):
             used = {o.name: o.bounds for o in numbers.outputs if o.name in read and o.bounds is not None}
             return MatrixRelease(out._record, out, moments_of(numbers, used, ()), verb == "corr")
 
-        return MomentsQuery(query, answer, Covers.NOISE)
+        return MomentsQuery(query, answer, Covers.NOISE, TypicalErrors(verb, read))
 
 
 def _bounds_of(
@@ -346,7 +415,7 @@ def _regression(
         ends = {name: (float(b.lower), float(b.upper)) for name, b in used.items()}
         return Regression(out._record, out, moments_of(out._numbers, used, same), categories, ends)
 
-    return MomentsQuery(query, answer, Covers.POPULATION)
+    return MomentsQuery(query, answer, Covers.POPULATION, TypicalErrors("ols", made, outcome))
 
 
 def _check_room(frame: Any, bounds: Mapping[str, Bounds], verb: str, narrow: object) -> None:

@@ -468,3 +468,27 @@ def test_one_line_does_it_all():
     budget = dp.Budget(epsilon=10, delta=1e-5)
     out = people().dp.synthesize(["city", "smokes"], keys=SAID["keys"], unit="u", budget=budget, max_rows=1, **PRICE)
     assert out.table.columns == ["city", "smokes"]
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("epsilon", [0.5, 50.0])
+@pytest.mark.parametrize(
+    "asked",
+    [{}, {"workload": "2-way"}, {"workload": [("city", "wage"), ("age", "wage")]}, {"for_model": "wage"}],
+    ids=str,
+)
+def test_each_pair_of_columns_is_measured_or_said_not_to_be(asked, epsilon):
+    frame = protected()
+    names = ["city", "smokes", "age", "wage"]
+    said = {**SAID, "bounds": {name: SAID["bounds"][name] for name in ("age", "wage")}}
+    out = frame.synthesize(names, **said, **asked).release(epsilon=epsilon, delta=1e-6)
+    missing = out.accuracy().filter(pl.col("distance").is_null(), pl.col("columns") == 2)["table"].to_list()
+    pairs = [title.replace(" × ", " and ") for title in missing]
+    texts = (repr(out), out._repr_html_(), str(out.report()), out.to_csv(notes=True))
+    for text in texts:
+        assert all(pair in text for pair in pairs)
+        assert ("are not in these rows" in text) == bool(pairs)
+    measured = [set(table) for table in out.marginals]
+    for pair in itertools.combinations(names, 2):
+        held = any(set(pair) <= table for table in measured)
+        assert held != (" and ".join(pair) in pairs)

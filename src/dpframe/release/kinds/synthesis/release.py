@@ -38,6 +38,12 @@ from dpframe.usage import is_integer
 
 _SHOWN = 8  # rows in a notebook
 _WAYS = 3  # the largest number of columns of a table that the rows are held against
+_PAIRS = 6  # the largest number of pairs of columns that a sentence lists
+_WHY_NOT = (
+    "No noisy table has such a pair, so the rows have only what other tables imply. Where workload= or for_model= has "
+    "it, the price went to tables that gain more beside their noise: a larger ε, fewer columns, or fewer and wider "
+    "bins leave enough for it."
+)
 MOST_ROWS = 20_000_000  # of a release whose number of rows was not typed
 _HALF_NORMAL = math.sqrt(2 / math.pi)
 
@@ -272,12 +278,31 @@ class SyntheticRelease(Released[Table_co]):
             for one in self._measured
         ]
 
+    @property
+    def _notes(self) -> list[str]:
+        return [*super()._notes, *self._unmeasured]
+
+    @property
+    def _unmeasured(self) -> list[str]:
+        """A sentence about pairs of columns that no noisy table has together, and why; none where there is no pair."""
+        pairs = [pair for pair in combinations(self._layout.shown, 2) if not self._are_measured(pair)]
+        named = [" and ".join(self._tables.names(pair)) for pair in pairs[:_PAIRS]]
+        if not named:
+            return []
+        more = f"; {len(pairs) - len(named):,} more pairs are null in accuracy()" if len(pairs) > len(named) else ""
+        return [f"Relations between {', '.join(named)} are not in these rows{more}. {_WHY_NOT}"]
+
+    def _are_measured(self, part: Attributes) -> bool:
+        """Whether a noisy table has all of some columns."""
+        return any(set(part) <= set(one.part) for one in self._measured)
+
     def _stated(self) -> FieldDict:
         """The distance of the rows from the noisy tables, in a sentence for each number of columns."""
         sentences = [
             "The rows are drawn from a model that was fitted to the noisy tables. Nothing else of the data is in them. "
             "Where no noisy table has some columns together, the rows do not show how these columns go together."
         ]
+        sentences += self._unmeasured
         known = self._distances.drop_nulls("distance")
         for ways in range(1, _WAYS + 1):
             some = known.filter(pl.col("columns") == ways)
