@@ -47,7 +47,7 @@ CLASSES = {
         "given": "check exact_totals",
     },
     MomentsQuery: {"facts": "accuracy explain sensitivity", "pays": "release"},
-    MatrixRelease: {"released": f"{RELEASED} release values"},
+    MatrixRelease: {"released": f"{RELEASED} release values fill"},
     Regression: {"released": f"{RELEASED} coefficients explain is_told plot predict release"},
     Batch: {"facts": "cost noise", "pays": "release"},
     dp.Release: {
