@@ -17,7 +17,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger, Loss, account
-from dpframe.budget.ledger.filesystem import REMOTE, filesystem_of
+from dpframe.budget.ledger.sqlite_file import REMOTE, filesystem_of
 from postgres_server import as_nobody, folder_for, restarting_server, server_programs, why_not
 
 MILLI = Loss.charged(Fraction(1, 1000), Fraction(0))
@@ -586,7 +586,7 @@ def test_a_network_drive_is_refused(tmp_path, monkeypatch):
     assert filesystem_of(Path("/data/study.sqlite"), mounts) == "ext4"
     assert filesystem_of(Path("/data room/study.sqlite"), "") == ""
     assert {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"} <= REMOTE
-    monkeypatch.setattr("dpframe.budget.ledger.filesystem.filesystem_of", lambda path: "nfs4")
+    monkeypatch.setattr("dpframe.budget.ledger.sqlite_file.filesystem_of", lambda path: "nfs4")
     with pytest.raises(errors.LedgerUnavailable, match="network drive"):
         dp.Ledger(tmp_path / "study.sqlite")
     assert not (tmp_path / "study.sqlite").exists()
