@@ -16,7 +16,7 @@ import polars as pl
 
 import dpframe as dp
 from dpframe import engine
-from dpframe.api.query import Query
+from dpframe.api import Query
 from dpframe.plan import Covers
 from statistics_table import shapes
 

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.engine.stages.rows import lower
+from dpframe.engine.stages import lower
 from dpframe.errors import DpFrameError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*budget allows")  # so much that there is no noise

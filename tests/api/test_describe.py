@@ -12,7 +12,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.api.describing import split
-from dpframe.release.answer.draw import drawn_table
+from dpframe.release.answer import drawn_table
 from dpframe.release.estimators import NoisyColumn, estimator_of
 
 ROWS = ["count", "missing", "mean", "std", "min", "25%", "50%", "75%", "max"]

@@ -6,7 +6,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import DpFrameError
-from dpframe.plan.types import real
+from dpframe.plan import real
 
 ROWS = pl.DataFrame({"id": [1, 2, 3], "g": ["a", "b", "a"], "x": [1.0, 2.0, 3.0], "n": [1, 2, 3]})
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.engine.stages import lower
 from dpframe.engine.stages.lowering import Lowering
-from dpframe.engine.stages.rows import lower
 from dpframe.plan.nodes import domain
 
 INT = (-(2**63), 2**63 - 1)

@@ -17,14 +17,13 @@ import sqlglot
 
 import dpframe as dp
 from datafusion_tables import stored
-from dpframe.engine.stages import expressions
+from dpframe.engine.stages import expressions, lower
 from dpframe.engine.stages import rows as rows_of_steps
 from dpframe.engine.stages.lowering import Lowering
-from dpframe.engine.stages.rows import lower
 from dpframe.engine.totals import guarded
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Call
-from dpframe.plan.steps.combine import Concat
+from dpframe.plan.steps import Concat
 from strategies import as_frame, random_rows
 
 PEOPLE = pl.DataFrame(

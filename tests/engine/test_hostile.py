@@ -23,8 +23,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine.backends.polars import unicode
-from dpframe.engine.intake import arrow, views_are_read
-from dpframe.engine.intake.buffers import sound
+from dpframe.engine.intake import arrow, sound, views_are_read
 from dpframe.engine.intake.cells import each, text, value_for
 from dpframe.errors import WrongType
 from strategies import answer

@@ -6,7 +6,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine as room
-from dpframe.api.query import Query
+from dpframe.api import Query
 from dpframe.plan import Covers
 
 BOUNDS = {"x": (-4, 4), "y": (0, 9)}

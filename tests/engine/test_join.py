@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.engine.stages.rows import lower
+from dpframe.engine.stages import lower
 from dpframe.errors import DpFrameError, EngineError, InvalidArgument, UnknownColumn, UnsupportedOperation, WrongType
 from strategies import (
     CITIES,

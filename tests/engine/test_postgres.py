@@ -15,7 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
-from dpframe.engine.stages.rows import lower
+from dpframe.engine.stages import lower
 from dpframe.errors import DpFrameError, EngineError, UnsupportedOperation, WrongType
 from postgres_tables import connected, stores
 from questions import QUESTIONS, TABLE, exact, expected, protected

@@ -13,7 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
-from dpframe.engine.stages.rows import lower
+from dpframe.engine.stages import lower
 from dpframe.errors import DpFrameError, UnsupportedOperation
 from sqlite_tables import stored
 

@@ -15,9 +15,9 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine.backends import backend_of
-from dpframe.engine.stages.rows import lower
+from dpframe.engine.stages import lower
 from dpframe.errors import DpFrameError, InvalidArgument, InvalidBounds, MissingBounds, WrongType
-from dpframe.plan.types import ticks
+from dpframe.plan import ticks
 from strategies import answer, check_claims
 from tiers import in_turn
 

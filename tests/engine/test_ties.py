@@ -16,8 +16,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine as rooms
-from dpframe.plan.columns import Bounds
-from dpframe.plan.grid import FEW, Candidates
+from dpframe.plan import FEW, Bounds, Candidates
 from questions import exact
 
 

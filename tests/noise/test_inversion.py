@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from dpframe.noise import bits, inversion
-from dpframe.noise.certified import ball
+from dpframe.noise import ball, bits, inversion
 
 
 def laplace_cell(tilt):

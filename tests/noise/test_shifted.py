@@ -9,9 +9,7 @@ from flint import arb, ctx
 from scipy import stats
 
 from dpframe import errors
-from dpframe.noise import bits, shifted_gaussian, shifted_laplace
-from dpframe.noise.certified import ball
-from dpframe.noise.inversion import uniform_ball
+from dpframe.noise import ball, bits, shifted_gaussian, shifted_laplace, uniform_ball
 
 SCALES = [2.0**32, 1.5 * 2.0**40, 1.999 * 2.0**61, 2.0**62, 2.0**63]
 HALF = Fraction(1, 2)

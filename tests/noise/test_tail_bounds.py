@@ -4,8 +4,8 @@ import pytest
 from scipy import stats
 
 from dpframe.errors import InvalidArgument
+from dpframe.noise import precision
 from dpframe.noise import tail_bounds as tails
-from dpframe.noise.certified import precision
 
 
 @pytest.mark.parametrize("scale", [1e-3, 0.5, 1, 2.5, Fraction(100, 3), 1e6])

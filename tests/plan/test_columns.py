@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import DpFrameError, InvalidArgument, MissingBounds, UnboundedContribution, UnsupportedOperation
-from dpframe.plan.columns import Bounds
+from dpframe.plan import Bounds
 
 
 @pytest.fixture

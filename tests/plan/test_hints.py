@@ -23,7 +23,7 @@ from dpframe.errors import (
     WrongType,
 )
 from dpframe.plan import hints as habits
-from dpframe.release.kinds.marginals.release import MarginalsRelease
+from dpframe.release.kinds.marginals import MarginalsRelease
 from dpframe.release.kinds.regression import MatrixRelease, Regression
 from dpframe.release.kinds.synthesis import SyntheticRelease
 

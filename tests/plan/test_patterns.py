@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.engine.stages.rows import lower
+from dpframe.engine.stages import lower
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Pattern
 from dpframe.plan.nodes import text

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.budget.account import Budget
+from dpframe.budget import Budget
 from dpframe.errors import EngineError
 
 ROWS = pl.DataFrame(

@@ -13,9 +13,8 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine, errors
-from dpframe.budget import Ledger
-from dpframe.budget.names import fingerprint
-from dpframe.plan.fingerprint import described
+from dpframe.budget import Ledger, fingerprint
+from dpframe.plan import described
 from dpframe.release import paying, run
 from dpframe.release.kinds import answers as tables
 from dpframe.release.stored import Answer, packed, unpacked

@@ -9,8 +9,7 @@ from scipy.stats import kstest
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.release.accuracy import holm, independence
-from dpframe.release.accuracy.group_differences import Differences
+from dpframe.release.accuracy import Differences, holm, independence
 from dpframe.release.estimators import estimator_of
 
 ARMS = ["treated", "control", "other"]

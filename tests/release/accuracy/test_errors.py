@@ -16,8 +16,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import DpFrameWarning, InvalidArgument, InvalidBounds, UnsupportedOperation
-from dpframe.noise.tail_bounds import TAILS, family_tail
-from dpframe.theory.formulas.loss.calibration import noise_error
+from dpframe.noise import TAILS, family_tail
+from dpframe.theory.formulas.loss import noise_error
 
 GROUPS, ROWS = 2000, 60
 SLACK = 6 * math.sqrt(0.05 * 0.95 / GROUPS)

@@ -8,7 +8,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine
-from dpframe.api.query import Query
+from dpframe.api import Query
 from dpframe.plan import INFLUENCE_MOST, Covers
 from dpframe.release.accuracy.group_differences import sampling_parts
 

@@ -8,7 +8,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import UnsupportedOperation
-from dpframe.release.answer.joint_tables import family_of, joint_nonnegative, joint_whole
+from dpframe.release.answer import family_of, joint_nonnegative, joint_whole
 
 SIZES = (3, 4, 2, 5, 3)
 WORKLOADS = {

@@ -14,11 +14,15 @@ from scipy import stats
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.noise import keep_probability
-from dpframe.release.pricing.allocation import log_noise
-from dpframe.theory.formulas.loss import choices_rho
-from dpframe.theory.formulas.loss.calibration import threshold
-from dpframe.theory.formulas.loss.key_selection import as_likely_as_not, selection_scale, selection_start
-from dpframe.theory.formulas.loss.loss import threshold_delta
+from dpframe.release.pricing import log_noise
+from dpframe.theory.formulas.loss import (
+    as_likely_as_not,
+    choices_rho,
+    selection_scale,
+    selection_start,
+    threshold,
+    threshold_delta,
+)
 from prices import Price, noise_plan, priced
 
 EPSILON, DELTA = Fraction(1), Fraction(1, 10)

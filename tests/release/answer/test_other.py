@@ -14,9 +14,9 @@ from scipy import stats
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.noise import keep_probability
-from dpframe.release.answer.draw import drawn_table
-from dpframe.theory.formulas.loss.key_selection import rest_scale
-from dpframe.theory.formulas.sensitivity.grouped import Contribution, row_counts
+from dpframe.release.answer import drawn_table
+from dpframe.theory.formulas.loss import rest_scale
+from dpframe.theory.formulas.sensitivity import Contribution, row_counts
 from prices import Price, noise_plan
 from tiers import in_turn
 

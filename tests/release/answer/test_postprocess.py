@@ -7,7 +7,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.release.answer.postprocess import nonnegative
+from dpframe.release.answer import nonnegative
 from dpframe.release.answer.rounding import rounded
 
 RNG = np.random.default_rng(6)

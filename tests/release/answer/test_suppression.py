@@ -13,10 +13,9 @@ from scipy.optimize import linprog
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.release.answer import OTHER, Reader, hidden_in_tree, nonnegative
 from dpframe.release.answer.hidden_tables import _Lines, hidden_in_table
-from dpframe.release.answer.postprocess import nonnegative
 from dpframe.release.answer.rounding import rounded_table
-from dpframe.release.answer.suppression import OTHER, Reader, hidden_in_tree
 from dpframe.release.answer.table_lines import TableLines, with_margins
 from dpframe.release.kinds.hierarchy.agreeing import Agreeing, whole_levels
 from dpframe.theory.formulas.hierarchies import Levels

@@ -9,8 +9,9 @@ import pytest
 
 import dpframe as dp
 from dpframe import errors
-from dpframe.plan.columns import Limits
-from dpframe.release.answer.upscaling import RemainingRows, _product, is_scaled_by
+from dpframe.plan import Limits
+from dpframe.release.answer import RemainingRows, is_scaled_by
+from dpframe.release.answer.upscaling import _product
 
 GROUPS = list(range(20))
 

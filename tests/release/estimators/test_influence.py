@@ -9,7 +9,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine
-from dpframe.api.query import Query
+from dpframe.api import Query
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import INFLUENCE_MOST, Covers
 from dpframe.release.estimators import Influence

@@ -14,7 +14,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit.trials import at_least
-from dpframe.release.estimators.mean import mean_of
+from dpframe.release.estimators import mean_of
 
 GROUPS = 2000
 CERTAIN = 1e12

@@ -17,8 +17,7 @@ import dpframe as dp
 from dpframe import engine, errors
 from dpframe.noise import permute_and_flip
 from dpframe.release.answer.selection import most_frequent
-from dpframe.theory.formulas.loss import choices_rho
-from dpframe.theory.formulas.loss.quantile_selection import fewer_rows
+from dpframe.theory.formulas.loss import choices_rho, fewer_rows
 from prices import Price, noise_plan, priced
 from tiers import in_turn
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api.query import Query
+from dpframe.api import Query
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import Covers, Formula, Product, has_population
 from dpframe.plan.statistics import Missing

@@ -9,9 +9,10 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine, errors
-from dpframe.plan.grid import Candidates
+from dpframe.plan import Candidates
 from dpframe.release.answer.selection import _public, rank_scores, reach_scores
-from dpframe.theory.formulas.loss.quantile_selection import FADING, PRIOR, fade, rank_prior, rank_terms, reach_change
+from dpframe.theory.formulas.loss import PRIOR, fade, rank_prior, rank_terms, reach_change
+from dpframe.theory.formulas.loss.quantile_selection import FADING
 from places import place_counts
 from prices import Price, noise_plan
 from tiers import in_turn

@@ -14,11 +14,10 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import BudgetExceeded, InvalidArgument, ReleaseMismatch, UnsupportedOperation
-from dpframe.plan.columns import Bounds
-from dpframe.plan.grid import Candidates
+from dpframe.plan import Bounds, Candidates
 from dpframe.release.answer.selection import rank_scores, reach_scores
-from dpframe.theory.formulas.error.quantile_interval import distances, margin
-from dpframe.theory.formulas.loss.quantile_selection import rank_terms, reach_change
+from dpframe.theory.formulas.error import distances, margin
+from dpframe.theory.formulas.loss import rank_terms, reach_change
 from places import place_counts
 from tiers import in_turn
 

@@ -16,7 +16,8 @@ import pytest
 import dpframe as dp
 from dpframe.audit.neighbouring import multisets, owners_of, pairs, taken
 from dpframe.release.answer.draw import _noisy_ends, _pair_totals, _with_noise
-from dpframe.theory.formulas.sensitivity.sum_and_count import paired_error, paired_l1
+from dpframe.theory.formulas.sensitivity import paired_error
+from dpframe.theory.formulas.sensitivity.sum_and_count import paired_l1
 from prices import Price, noise_plan, priced
 from strategies import paired_distance
 from tiers import in_turn

@@ -11,9 +11,7 @@ import pytest
 
 import dpframe.theory as t
 from dpframe import errors
-from dpframe.theory.checks import brute_force, common_part
-from dpframe.theory.checks.brute_force import TableQuery
-from dpframe.theory.checks.universes import Universe
+from dpframe.theory.checks import TableQuery, Universe, brute_force, common_part
 
 UNIVERSE = {"year": [1, 2, 3, 4], "days": [1, 2, 3, 10]}
 TABLE = {  # query: (add-remove year, days, replace year, days)

@@ -22,7 +22,7 @@ from dpframe.errors import (
 )
 from dpframe.release.kinds.marginals import draw as module
 from dpframe.theory import empirical_sensitivity
-from dpframe.theory.formulas.loss.loss import gaussian_delta
+from dpframe.theory.formulas.loss import gaussian_delta
 from prices import noise_plan, read_price
 from strategies import bring
 

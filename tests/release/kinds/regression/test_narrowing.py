@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api.query import Query
+from dpframe.api import Query
 from dpframe.dpframe_check import Check
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release import narrowing

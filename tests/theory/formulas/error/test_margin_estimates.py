@@ -7,13 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from dpframe.theory.formulas.error.margin_estimates import (
-    chernoff_error,
-    estimators,
-    fitted,
-    margin_shares,
-    sum_error,
-)
+from dpframe.theory.formulas.error import chernoff_error, estimators, fitted, margin_shares, sum_error
 
 SHAPES = [(1, 1), (1, 6), (6, 1), (2, 2), (2, 3), (5, 4), (7, 8)]
 MEASURED = [

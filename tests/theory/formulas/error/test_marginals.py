@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 
 from dpframe.noise import contrasts
-from dpframe.theory.formulas.error.marginals import (
-    cell_variance,
-    closure,
-    interaction,
-    marginal,
-    rounding_reach,
-    shares,
-)
+from dpframe.theory.formulas.error import cell_variance, interaction, marginal, rounding_reach, shares
+from dpframe.theory.formulas.error.marginals import closure
 
 WORKLOADS = [
     ([(0,)], [4]),

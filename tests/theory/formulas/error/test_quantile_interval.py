@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dpframe.noise import permute_and_flip
-from dpframe.theory.formulas.error.quantile_interval import choice_chances, choice_error
+from dpframe.theory.formulas.error import choice_error
+from dpframe.theory.formulas.error.quantile_interval import choice_chances
 
 
 def by_orders(gaps):

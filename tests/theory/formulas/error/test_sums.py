@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpframe.theory.formulas.error.sums import (
+from dpframe.theory.formulas.error import (
     gaussian_sum_reaches,
     laplace_sum_reaches,
     laplace_total_error,

@@ -10,10 +10,16 @@ from flint import arb, ctx, fmpq
 from scipy import stats
 
 from dpframe import errors
-from dpframe.theory.formulas.loss import ROUNDS, calibration, dropped_below, gaussian_delta, round_thresholds
-from dpframe.theory.formulas.loss.calibration import gaussian_scale
-from dpframe.theory.formulas.loss.calibration import threshold as threshold_for
-from dpframe.theory.formulas.loss.key_selection import threshold_beside_noise
+from dpframe.theory.formulas.loss import (
+    ROUNDS,
+    calibration,
+    dropped_below,
+    gaussian_delta,
+    gaussian_scale,
+    round_thresholds,
+    threshold_beside_noise,
+)
+from dpframe.theory.formulas.loss import threshold as threshold_for
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, key_weights, spread_weight
 
 EPSILON, DELTA = 0.5, 0.05
