@@ -3,13 +3,12 @@
     python dpframe_check.py release.json [--ledger export.json] [--table table.csv]
 
 It imports nothing of the library that made the release, and shares no formula with it. From what was asked it derives
-how far one unit can move each number, from laws and scales what the noise costs, and adds this up. Exit codes:
+how far one unit can move each number, from laws and scales what the noise costs, and adds this up. The page "The
+certificate" of the reference says what each field means, and proves the rules that are used here. Exit codes:
 
 - 0, PROVED: every claim follows, if rows were read and noise was drawn as stated. No certificate can show these two.
 - 1, REFUSED: a claim does not follow. Each of these is printed.
 - 3, UNKNOWN: something is of a kind that is not derived here, and all else follows. And 2: a file cannot be read.
-
-The page "The certificate" of the reference says what each field means, and proves the rules that are used here.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import cache, partial
-from itertools import pairwise
+from functools import cache, partial, reduce
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,10 +48,9 @@ def require(holds: bool, claim: str) -> None:
 
 # 1. Numbers. All are exact fractions. What is no fraction is bounded by one, from below (DOWN) or from above (UP).
 
-LARGEST, MANY = 40_000, 10**5  # exponents that are computed; groups or keys of one unit that are gone through
+LARGEST, MANY = 40_000, 10**5  # exponents that are computed; simple cases that are gone through
 DOWN, UP = (Context(prec=100, rounding=way, Emin=-20_000, Emax=20_000) for way in (ROUND_FLOOR, ROUND_CEILING))
-_DIGITS = "3141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117067"
-PI_DOWN, PI_UP = Fraction(int(_DIGITS), 10**99), Fraction(int(_DIGITS) + 1, 10**99)
+PI_DOWN, PI_UP = (Fraction(3141592653589793238462643383279502884197169399375105820974944 + i, 10**60) for i in (0, 1))
 
 
 def number(text: Json) -> Fraction:
@@ -68,12 +66,18 @@ def is_whole(x: Json, least: int = 1) -> bool:
 
 def shown(x: Exact) -> str:
     """A number for people: exact if it is short, else nine digits."""
-    return str(x) if len(str(x)) <= 12 else f"{float(x):.9g}" if -(10**99) < x < 10**99 else "more than 10^99"
+    short = abs(x.numerator) < 10**9 and x.denominator < 10**9
+    return str(x) if short else f"{float(x):.9g}" if -(10**99) < x < 10**99 else "more than 10^99"
 
 
 def rounded(way: Context, x: Exact) -> Fraction:
     """A fraction of 100 digits that bounds a longer one."""
     return Fraction(way.divide(Decimal(x.numerator), Decimal(x.denominator)))
+
+
+def added(x: Fraction, y: Fraction) -> Fraction:
+    """A sum; from above where it has very many digits."""
+    return x + y if (x + y).denominator < 10**1000 else rounded(UP, x + y)
 
 
 def bound(function: str, way: Context, x: Exact) -> Fraction:
@@ -103,19 +107,20 @@ def normal_tail(way: Context, x: Fraction) -> Fraction:
     x = rounded(other, x)  # the tail falls
     if x < 0:
         return 1 - normal_tail(other, -x)
+    at = other.divide(Decimal(x.numerator), Decimal(x.denominator))  # the same number
     side = other if x < 4 else way  # on which the density bounds the tail
     density = exp(side, -x * x / 2) / (root(DOWN, 2 * PI_DOWN) if side is UP else root(UP, 2 * PI_UP))
     if x < 4:
-        total, term, odd = Fraction(0), x, 1
-        while term > Fraction(1, 10**99) or 2 * x * x > odd + 2:
-            total, odd = total + term, odd + 2
-            term = rounded(other, term * x * x / odd)
-        return Fraction(1, 2) - density * (total + (2 * term if other is UP else 0))
-    depth = 15 + 10**4 // int(x) ** 2
-    low, high = x, x + (depth + 1) / x
+        total, term, odd, square = Decimal(0), at, 1, other.multiply(at, at)
+        while term > Decimal("1e-99") or 2 * square > odd + 2:
+            total, odd = other.add(total, term), odd + 2
+            term = other.divide(other.multiply(term, square), odd)
+        return Fraction(1, 2) - density * (Fraction(total) + (2 * Fraction(term) if other is UP else 0))
+    depth = 15 + 3000 // int(x) ** 2
+    low, high = at, UP.add(at, UP.divide(depth + 1, at))
     for n in range(depth, 0, -1):
-        low, high = rounded(DOWN, x + n / high), rounded(UP, x + n / low)
-    return density / (high if way is DOWN else low)
+        low, high = DOWN.add(at, DOWN.divide(n, high)), UP.add(at, UP.divide(n, low))
+    return density / Fraction(high if way is DOWN else low)
 
 
 # 2. Laws. Each is bounded from above. Totals are whole numbers, so to round noise is to round what is released.
@@ -131,8 +136,7 @@ def normal_delta(mu_squared: Exact, epsilon: Exact) -> Fraction:
 
 def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
     """Whether ε-privacy is Gaussian privacy with this μ² (Dong, Roth, Su 2019, arXiv:1905.02383)."""
-    require(mu_squared >= 0, "μ² is below 0")
-    return epsilon == 0 or normal_tail(UP, root(DOWN, mu_squared) / 2) <= 1 / (1 + exp(UP, epsilon))
+    return epsilon == 0 <= mu_squared or normal_tail(UP, root(DOWN, mu_squared) / 2) <= 1 / (1 + exp(UP, epsilon))
 
 
 def rho_to_epsilon(rho: Exact, order: Fraction, delta: Fraction) -> Fraction:
@@ -192,12 +196,13 @@ class Total(NamedTuple):
 
 Totals = Mapping[str, Total]
 UNLIMITED = 10**100  # rows; no claim is as large
-COUNTS = {"rows": (1, 1), "values": (0, 1), "distinct": (1, 1), "choice": (1, 1), "tree": (1, 1), "units": (1, 1)}
 OF_UNITS = ("units", "unit_sum", "unit_products")  # which add one number of a unit in each of its groups
 PLAIN = ("rows", "values", "sum", "units", "unit_sum")  # sums of numbers of rows or of units, and nothing else
 NO_CELLS = ("tree", "key_weights", "blocks")  # whose number of entries is not public, or follows from nothing stated
 OWN_CELLS = ("merged", "histogram", "count_of_pairs", "interaction", "blocks")  # whose entries are no groups
-KINDS = (*COUNTS, *OF_UNITS, *OWN_CELLS, "sum", "key_weights")
+RANGES = {**dict.fromkeys(("rows", "distinct", "choice", "tree", "units"), (1, 1)), "values": (0, 1)}  # that are fixed
+RANGES |= dict.fromkeys((*OWN_CELLS, "key_weights"), (0, 0))  # which have none
+KINDS = (*RANGES, *OF_UNITS, "sum")
 
 
 def least_of(*limits: int | None) -> int:
@@ -207,8 +212,7 @@ def least_of(*limits: int | None) -> int:
 
 def unit_of(stated: Json, question: Json, *, enforced: bool) -> Limits:
     """What limits leave of one unit: no more groups than rows in all, and no more rows in a group than in all."""
-    kind, cells, own = stated["kind"], stated.get("cells"), stated.get("own_limits")
-    leaves, before = stated.get("leaves"), stated.get("before")
+    kind, (cells, own, leaves, before) = stated["kind"], map(stated.get, ("cells", "own_limits", "leaves", "before"))
     require(own is None or is_whole(own, 0), "its limits are at no place of its question's own limits")
     limits = question["limits"] if own is None else question["own_limits"][own]["limits"]
     known = [question["contribution"]["rows"], *(limits[name] for name in Limits._fields)]
@@ -231,11 +235,6 @@ def unit_of(stated: Json, question: Json, *, enforced: bool) -> Limits:
     return Limits(groups, each, min(most, groups * each) if leaves else most)
 
 
-def range_of(stated: Json) -> Sequence[int]:
-    """The least and the most that a row, or a unit in one group, adds to a total: fixed for counts, else stated."""
-    return COUNTS.get(stated["kind"]) or stated["range"]
-
-
 def same_rows(*totals: Total) -> bool:
     """Whether totals are sums over the same rows, with the same weights, in the same groups."""
     return len({(one.unit, one.stated["question"], one.stated["cells"]) for one in totals}) == 1
@@ -252,20 +251,20 @@ def reach_of(own: Vector, cells: int | None, *, replace: bool) -> Reach:
 
 def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> Total:
     """A total with its reach, by its kind."""
-    kind, fine, (low, high) = stated["kind"], stated["fraction"], stated.get("range", (0, 0))
+    kind, fine, (low, high) = stated["kind"], stated["fraction"], RANGES.get(stated["kind"]) or stated["range"]
+    stated = stated | {"range": (low, high), "shift": stated.get("shift") if fine else None}
     levels = stated.get("levels", [])
     wholes = [stated[name] for name in ("most", "one", "cells") if stated.get(name) is not None]
     sound = is_whole(fine, 0) and fine <= LARGEST and type(low) is type(high) is int and low <= high
-    require(sound and all(map(is_whole, [*wholes, *levels])), "its range, its fraction or its cells make no sense")
+    require(sound and len(levels) < 100 and all(map(is_whole, [*wholes, *levels])), "its numbers make no sense")
     own = vector_of(stated, unit, totals)
     reach = reach_of(own, stated.get("cells"), replace=replace and kind != "merged")
     if kind == "blocks":  # Σx² ≤ max|x|·Σ|x|, which grows at least as the periods do
         reach = reach._replace(l2_squared=reach.l1 * reach.linf * share_of_squares(**stated))
-    elif kind == "interaction":
+    elif kind == "interaction":  # two units do most in two cells that differ on the shortest axis alone
         squares = math.prod((1 - Fraction(1, n) for n in levels), start=Fraction(unit.rows * 2**fine) ** 2)
-        if replace and levels and squares:  # two units do most in two cells that differ on the shortest axis alone
-            squares *= 2 * Fraction(min(levels), min(levels) - 1)
-        reach = reach._replace(l2_squared=squares)
+        apart = 2 * Fraction(min(levels), min(levels) - 1) if replace and levels and squares else 1
+        reach = reach._replace(l2_squared=squares * apart)
     elif kind == "key_weights":  # t keys get ⌊one/√t⌋ each
         if replace:
             raise Unknown("weights of keys under replace")
@@ -278,9 +277,10 @@ def total_of(stated: Json, unit: Limits, totals: Totals, *, replace: bool) -> To
 
 def share_of_squares(*, periods: int, weights: Sequence[int] = (1,), **_: Json) -> Fraction:
     """Squares of what weighted sums of consecutive periods weigh, of (the largest) times (the sum of all)."""
-    lags = [sum(a * b for a, b in zip(weights, weights[lag:], strict=False)) for lag in range(len(weights))]
-    squares = sum((periods - lag) * of * (2 if lag else 1) for lag, of in enumerate(lags[:periods]))
-    return Fraction(squares, periods * sum(weights) * sum(weights[:periods]))
+    sums, few = [0, *accumulate(weights)], min(periods, len(weights))
+    nights = [sums[min(t, len(weights))] - sums[max(t - few, 0)] for t in range(1, len(weights) + few)]
+    squares = sum(night * night for night in nights) + (periods - few) * sums[-1] ** 2
+    return Fraction(squares, periods * sums[-1] * sums[few])
 
 
 def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
@@ -293,7 +293,8 @@ def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
     if kind == "key_weights":
         return Vector(most, UNLIMITED, stated["one"], stated["one"])
     if kind == "merged":  # all entries that neighbours move may be added up to one
-        moved = totals[stated["of"]].reach
+        of, moved = totals[stated["of"]].stated["kind"], totals[stated["of"]].reach
+        require(of not in NO_CELLS, f"the entries of {stated['of']} are no groups")
         return Vector(moved.l0, moved.l1, moved.l1, moved.l1)
     if kind == "blocks":  # of `size` periods; a unit is in so many `periods`, and adds in each at most what is `bought`
         night, size, periods, weights = totals[stated["of"]], stated["size"], stated["periods"], stated.get("weights")
@@ -301,22 +302,19 @@ def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
         entries, total, cell, swing = bought = [number(text) for text in stated["bought"]]
         kept = is_whole(size) and is_whole(periods) and all(now <= most for now, most in zip(here, bought, strict=True))
         require(kept, f"one unit adds more to {night.stated['id']} than noise was bought for")
-        own = Vector(int(periods * entries), periods * total, min(size, periods) * cell, min(size, periods) * swing)
-        if weights is None:
-            return own
-        falls = all(map(is_whole, weights)) and sorted(weights, reverse=True) == weights and len(weights) == size
+        whole = weights is None or (len(weights) == size and all(map(is_whole, weights)))
+        falls = whole and sorted(weights or (), reverse=True) == (weights or [])
         require(falls, "weights of periods are no falling whole numbers")
-        both = sum(weights[:periods])
-        return Vector(own.groups * size, own.total * sum(weights), both * cell, both * swing)
-    low, high = range_of(stated)
+        sums, of, most = (1, 1, min(size, periods)) if weights is None else (size, sum(weights), sum(weights[:periods]))
+        return Vector(int(periods * entries) * sums, periods * total * of, most * cell, most * swing)
+    low, high = stated["range"]
     groups, each, rows = (unit.groups, 1, unit.groups) if kind in OF_UNITS else unit
     size, width = max(-low, high) * fine, (max(high, 0) - min(low, 0)) * fine
     own = Vector(groups, rows * size, each * size, each * width)
     if kind == "choice":  # rows that enter or leave a group: of two units, all rows of both
         return own._replace(swing=2 * own.cell)
-    if fine > 1 and stated.get("shift"):  # a rounded sum of what is so much less, and so many times its rounded count
-        shift = stated["shift"]
-        off = max(abs(low - shift), abs(high - shift)) + 1 + 2 * abs(shift)
+    if stated["shift"]:  # a rounded sum of what is so much less, and so many times its rounded count
+        off = max(abs(low - stated["shift"]), abs(high - stated["shift"])) + 1 + 2 * abs(stated["shift"])
         return Vector(groups, own.total + groups * off, own.cell + off, own.swing + 2 * off)
     if stated.get("factor"):  # products of at most `times` the other factor, which is at most x·`scale` + `off`
         other, factor = totals[stated["factor"]["of"]], stated["factor"]
@@ -353,8 +351,7 @@ def losses_of(mechanism: Json, totals: Totals) -> Losses:
         raise Unknown(f"a mechanism of law {law!r}")
     moved = read[0].reach
     fits = all((one.stated["kind"] == "choice") == (law in CHOICES) for one in read)
-    positive = min(scale, number(mechanism.get("rest", "1/1"))) > 0
-    require(fits and positive, "a choice is by a law of choices, noise by another, and scales are above 0")
+    require(fits and min(scale, number(mechanism.get("rest", "1/1"))) > 0, "another law fits, or a scale is 0 or less")
     require(len(read) == 1 or law in (*LAPLACE, "window", "cube"), "this law is for one total")
     require(all(law in laws for what, laws in MAY_HAVE.items() if what in mechanism), "this law has no such field")
     if law in LAPLACE:
@@ -385,7 +382,7 @@ def laplace_cost(mechanism: Json, read: Sequence[Total]) -> Fraction:
     if beside:
         kinds, weight = [one.stated["kind"] for one in read], mechanism["weight"]
         present, fine = [{*one.stated.get("present", ())} for one in read], total.stated["fraction"]
-        largest = Fraction(2) ** (fine - beside[0].stated["fraction"]) * max(map(abs, range_of(total.stated)))
+        largest = Fraction(2) ** (fine - beside[0].stated["fraction"]) * max(map(abs, total.stated["range"]))
         known = kinds in (["sum", "rows"], ["sum", "values"], ["sum", "values", "rows"]) and is_whole(weight)
         require(known and weight <= largest and present[1] <= present[0], "no sum and count of the same rows")
         if len(beside) > 1:
@@ -401,7 +398,7 @@ def pair_and_missing(mechanism: Json, largest: Fraction, total: Total, count: To
     missing, fine, (groups, each, rows) = number(mechanism["missing"]), count.stated["fraction"], total.unit
     alike = every.stated["fraction"] == fine or (rows >= groups * each and every.stated["fraction"] == 0)
     fits = same_rows(total, count, every) and alike and "rest" not in mechanism and missing > 0
-    require(fits, "no count of all rows beside that of the values")
+    require(fits and not total.stated["shift"], "no count of all rows beside that of the values")
     rate = max(1 / missing, 2 * largest / number(mechanism["scale"]))  # of S, of which V's weight is no more
     return Fraction(rate * (rows * 2**fine + (fine > 0) * 2 * groups) * (2 if total.replace else 1))  # 2 for rounding
 
@@ -410,15 +407,16 @@ def joint_moves(law: str, parts: Sequence[tuple[int, Total]]) -> Fraction:
     """How far one unit moves totals that share one noise, in its norm: max |z|, or max(0, max z) + max(0, max -z)."""
     totals, windows = [total for _, total in parts], law != "cube"
     kinds, twice = {total.stated["kind"] for total in totals}, 2 if totals[0].replace else 1
-    require(all(type(factor) is int and factor for factor, _ in parts), "a factor is no whole number, or 0")
-    require(kinds <= {*PLAIN}, "a noise is on totals of another kind")
-    ends = [factor * end for factor, total in parts for end in range_of(total.stated)]
-    require(not windows or not min(ends) < 0 < max(ends), "a window is on totals that one unit moves up and down")
+    whole = all(type(factor) is int and factor for factor, _ in parts)
+    require(whole and kinds <= {*PLAIN}, "a noise is on totals of another kind, or a factor is no whole number, or 0")
+    ends = [factor * end for factor, total in parts for end in total.stated["range"]]
+    shifted = any(total.stated["shift"] for total in totals)  # which is rounded up and down
+    require(not windows or not (shifted or min(ends) < 0 < max(ends)), "a window is on totals of both signs")
+    require(law != "k_norm" or totals[0].stated["cells"] is not None, "one noise for groups in any number")
     if law == "k_norm" or {total.stated["cells"] for total in totals} == {1}:
         return max(abs(factor) * Fraction(total.reach.linf) for factor, total in parts) * (twice if windows else 1)
     alike = same_rows(*totals) and (kinds.isdisjoint(OF_UNITS) or kinds <= {*OF_UNITS})
-    alike = alike and not any(total.stated.get("shift") for total in totals)
-    require(alike, "totals of one noise are not about the same rows")
+    require(alike and not shifted, "totals of one noise are not about the same rows")
     sizes = [[abs(factor) * size for size in total.vector[1:]] for factor, total in parts]
     worst = Vector(totals[0].vector.groups, *map(max, zip(*sizes, strict=True)))
     moves = reach_of(worst, totals[0].stated["cells"], replace=totals[0].replace and not windows).l1
@@ -434,20 +432,20 @@ def normal_cost(mechanism: Json, total: Total, groups: int | None = None) -> Fra
             squares = min(squares, groups * linf**2 * (2 if total.stated["kind"] == "tree" else 1))
         return squares / variance
     full = int(l1 // linf) if l1 else 0
-    if full > MANY:
-        raise Unknown("noise that is shared, or beside a rest, on too many groups of one unit")
-    parts = [(squares, l1), *((j * linf**2, j * linf) for j in range(full + 1))]  # the dearest move is one of these
-    if "rest" in mechanism:
+    if "rest" in mechanism:  # the cost is convex in what is released, so either all, all full entries or none is worst
         rest = number(mechanism["rest"])
         again = l1 if "finds" in mechanism else 0  # not to be released is an answer too
         require("common" not in mechanism, "noise that groups share has no rest")
+        parts = [(squares, l1), (full * linf**2, full * linf), (0, 0)]
         return max(square / variance + max(l1 - moved, again) ** 2 / rest**2 for square, moved in parts)
-    low, high = range_of(total.stated) if total.stated["kind"] in PLAIN else (-1, 1)
-    require(not low < 0 < high, "noise that groups share, on a total that one unit may move up here and down there")
     v, d = number(mechanism["common"]) ** 2 / variance, total.stated["cells"]
+    (low, high), shifted = total.stated["range"], total.stated["kind"] not in PLAIN or total.stated["shift"]
+    require(not (shifted or low < 0 < high), "noise that groups share, on a total that one unit moves up and down")
     if total.replace or d is None or v == 0:
         raise Unknown("shared noise under replace, or on groups that are not listed")
     c = v / (1 + d * v)  # in the inverse of the covariance scale²·(I + v·J), J all ones; last, two roundings to 1/65536
+    few = int(1 / (2 * c))  # with j full entries it is linf²·(j - c·j²), which is largest at j = 1/(2·c)
+    parts = [(squares, l1), *((j * linf**2, j * linf) for j in (0, min(few, full), min(few + 1, full)))]
     return Fraction(max(square - c * moved**2 for square, moved in parts) + (d + 1 / v) / (2 * 65536) ** 2) / variance
 
 
@@ -462,7 +460,7 @@ def choice_cost(mechanism: Json, moved: Reach) -> Losses:
     if mechanism.get("rank") is not None:
         rank = number(mechanism["rank"])
         require(0 <= rank <= 1, "a rank is not between 0 and 1")
-        width = 2 * (max(rank, 1 - rank) + (min(rank, 1 - rank) / fade if fade else 0))
+        width = 2 * (max(rank, 1 - rank) + min(rank, 1 - rank) / (fade or 1))
     if mechanism["law"] == "permute_and_flip":
         return pure(many * moved.l1 * width / scale, mechanism["law"], many)
     rho = many * moved.l2_squared * (width / scale) ** 2 / 8
@@ -472,24 +470,21 @@ def choice_cost(mechanism: Json, moved: Reach) -> Losses:
 # 5. Composition. Keys that are found in the data, and noise that decides about them.
 
 
-def hidden_alone(mechanism: Json, total: Total, groups: int) -> list[Fraction]:
+def hidden_alone(mechanism: Json, total: Total, groups: int, beside: int = 1) -> list[Fraction]:
     """For t = 0, 1, ... groups that a unit is alone in: the least chance that none is released, noisy ≥ threshold."""
     law, rule, scale = mechanism["law"], mechanism["finds"], number(mechanism["scale"])
-    if "common" in mechanism or law not in NOISE or len(mechanism["of"]) > 1:
-        raise Unknown("keys by a number whose noise is not its own")
+    own = law in NOISE and "common" not in mechanism and len(mechanism["of"]) == 1
     require(is_whole(rule["threshold"]), "a threshold is no whole number of at least 1")
-    reached = rule["threshold"] - rule["least"]
-    hides = cache(lambda c: 1 - noise_tail(law, scale, reached - c))
-    rows = total.stated["kind"] in ("rows", "units", "distinct", "merged") and not total.stated["fraction"]
-    most, whole, each = int(total.reach.linf), int(total.reach.l1), int(rows)
-    groups = min(groups, whole) if each else groups
-    if 100 * groups > MANY:  # each takes as long as a hundred simple cases
-        raise Unknown("one unit may be alone in too many groups")
+    hides = cache(lambda c: 1 - noise_tail(law, scale, rule["threshold"] - rule["least"] - c))
+    most, whole = int(total.reach.linf), int(total.reach.l1)
+    groups = min(groups, whole)
+    if not own or (99 + beside) * groups > MANY:  # each takes as long as a hundred simple cases
+        raise Unknown("keys by a number whose noise is not its own, or that one unit moves in too many groups")
     chances = [Fraction(1)]
-    for t in range(1, groups + 1):  # the noise is log-concave: at the worst, all numbers but one are `most` or `each`
-        full, rest = divmod(whole - t * each, most - each) if most > each else (t, 0)
-        hidden = power(hides(most), min(full, t)) * power(hides(each), max(t - full - 1, 0))
-        chances.append(hidden * hides(each + rest) if full < t else hidden)
+    for t in range(1, groups + 1):  # the noise is log-concave: at the worst, all numbers but one are `most` or 1
+        full, rest = divmod(whole - t, most - 1) if most > 1 else (t, 0)
+        hidden = power(hides(most), min(full, t)) * power(hides(1), max(t - full - 1, 0))
+        chances.append(hidden * hides(1 + rest) if full < t else hidden)
     return chances
 
 
@@ -519,8 +514,9 @@ def threshold_beside_noise(noises: Json, finding: Json, totals: Totals, epsilon:
     require(fits, "this composition is for one threshold on normal noise, all of which is about one question")
     most = max(total.reach.l0 for _, total in pairs)
     # If groups where a unit is alone stay hidden with the chance h, it is (1 - h) + D(ε + ln h, μ), μ of all others.
-    for t, hidden in enumerate(hidden_alone(finding[0], totals[finding[0]["of"][0]], most)):
-        left, squares = epsilon + log(DOWN, hidden), sum((normal_cost(*pair, most - t) for pair in pairs), Fraction(0))
+    for t, hidden in enumerate(hidden_alone(finding[0], totals[finding[0]["of"][0]], most, len(pairs))):
+        squares = reduce(added, (normal_cost(*pair, most - t) for pair in pairs), Fraction(0))
+        left = epsilon + log(DOWN, hidden)
         worst = max(worst, 1 - hidden + (normal_delta(squares, left) if left > 0 else 1))
     return worst
 
@@ -531,26 +527,22 @@ def threshold_beside_noise(noises: Json, finding: Json, totals: Totals, epsilon:
 def rows_after(unit: Json, steps: Sequence[Json]) -> tuple[int | None, bool]:
     """The most rows of one unit after some steps (None: any number), and whether a unit surely has one."""
     most, always = unit.get("rows"), True
-    require(("columns" in unit) != ("rows" in unit), "a unit has either columns that identify it, or a number of rows")
-    require("rows" not in unit or is_whole(most), "the rows of a unit are no whole number of at least 1")
+    require(bool(unit.get("columns")) != is_whole(most), "a unit has either columns that identify it, or so many rows")
     for i, step in enumerate(steps):
         kind, after = step["step"], [rows_after(unit, other) for other in step.get("others", ())]
         known = "rows" not in unit or kind not in ("per_unit", "join_units", "concat")
         require(known, f"{kind}: without an id column nobody knows which rows are of one unit")
-        require((kind == "source") == (i == 0), "the steps do not begin at one protected table")
-        require(kind != "join_public" or is_whole(step["most"]), "a key of a public table has no rows")
-        if kind == "filter":
-            always = False
-        elif kind == "join_public":
-            most, always = most and most * step["most"], always and step["how"] == "left"
+        other = is_whole(step["most"]) if kind == "join_public" else bool(after) or kind not in ("join_units", "concat")
+        require(other and (kind == "source") == (i == 0), f"{kind}: not all is said of the tables that are read")
+        most, always = 1 if kind == "per_unit" else most, always and kind != "filter"
+        if kind == "join_public":
+            most, always = most and least_of(most * step["most"]), always and step["how"] == "left"
         elif kind == "join_units":
-            both = step["keeps_units"] and (step["how"] == "left" or after[0][1])
-            most, always = 1 if most == after[0][0] == 1 else None, always and both
+            both = step["keeps_units"] is True and (step["how"] == "left" or all(stays for _, stays in after))
+            most, always = 1 if {most, *(rows for rows, _ in after)} == {1} else None, always and both
         elif kind == "concat":
             most, always = None, always and all(stays for _, stays in after)
-        elif kind == "per_unit":
-            most = 1
-        elif kind not in ("source", "rewrite"):
+        elif kind not in ("source", "rewrite", "filter", "per_unit"):
             raise Unknown(f"the step {kind!r}")
     return most, always
 
@@ -560,7 +552,6 @@ class Check:
 
     def __init__(self, certificate: Json, ledger: Json = None, table: bytes | None = None) -> None:
         self.certificate, self.replace = certificate, certificate["relation"] == "replace"
-        self.place = ""  # of what is checked
         self.derived: list[str] = []
         self.refused: list[str] = []
         self.unknown: list[str] = []
@@ -572,15 +563,14 @@ class Check:
             return
         if "test" in certificate:
             self.refused.append("it was made in a test, and its noise is not random")
-        parts = {"questions": self.question, "totals": self.total, "mechanisms": self.mechanism}
-        for name, part in parts.items():
+        for name, part in (("questions", self.question), ("totals", self.total), ("mechanisms", self.mechanism)):
             for i, stated in enumerate(certificate[name]):
                 self.tried(stated.get("id", f"{name}[{i}]"), part, stated)
         self.tried("totals", self.all_are_hidden, certificate["mechanisms"])
         self.tried("composition", self.composition, certificate["composition"])
-        for name, part, file in (("ledger", self.ledger, ledger), ("table", self.table, table)):
+        for name, held, file in (("ledger", self.ledger, ledger), ("table", self.table, table)):
             if file is not None:
-                self.tried(name, part, file)
+                self.tried(name, held, file)
 
     @property
     def verdict(self) -> str:
@@ -592,11 +582,12 @@ class Check:
         """All of it, for people."""
         lines = [f"  {line}" for line in self.derived] + [f"does not follow: {line}" for line in self.refused]
         lines += [f"not known: {line}" for line in self.unknown]
+        lines = ["".join(c if c.isprintable() else "?" for c in line) for line in lines]  # ids may be any texts
         return "\n".join([*lines, self.verdict, *([ASSUMED] if self.verdict == "PROVED" else [])])
 
     def tried(self, where: str, part: Callable[[Json], None], stated: Json) -> None:
         """Check a part; what it refuses or does not know is a line."""
-        self.place = where
+        self.place = where  # of what is checked
         try:
             part(stated)
         except Refused as error:
@@ -617,20 +608,23 @@ class Check:
         (most, always), claimed = rows_after(self.certificate["unit"], question["steps"]), question["contribution"]
         if claimed["rows"] is not None:
             self.follows("rows of one unit", UNLIMITED if most is None else most, claimed["rows"])
-        exactly_one = always and most == 1 and self.replace
-        require(exactly_one or not claimed["exactly_one"], "that every unit has exactly one row does not follow")
-        require(question["by"] or question["cells"] == 1, "it has no columns that make groups, and not one group")
+        require((always and most == 1 and self.replace) or not claimed["exactly_one"], "exactly one row is not shown")
+        by, cells = question["by"], question["cells"]
+        listed = (cells is None or is_whole(cells)) and (by or cells == 1)
+        require(listed, "its number of groups makes no sense, or it has no columns that make groups, and not one group")
 
     def total(self, stated: Json) -> None:
         """The sensitivity of a total, from its kind, its limits and its range."""
-        require(type(stated["id"]) is str and stated["id"] not in self.totals, "two totals have one id")
+        fits = type(stated["id"]) is str and stated["id"] not in self.totals and is_whole(stated["question"], 0)
+        require(fits, "two totals have one id, or it is of no question")
         if stated["kind"] not in KINDS:
             raise Unknown(f"a total of kind {stated['kind']!r}")
+        require(stated["kind"] != "tree" or "l0" not in stated["sensitivity"], "nothing is derived of blocks in a tree")
         question = self.certificate["questions"][stated["question"]]
-        unit = unit_of(stated, question, enforced="columns" in self.certificate["unit"])
+        unit = unit_of(stated, question, enforced="rows" not in self.certificate["unit"])
         tight = all(claim == getattr(unit, limit) for limit, claim in stated.get("limits", {}).items())
         require(tight, f"its limits are not the tightest that follow: {unit}")
-        if "grid" in stated:
+        if "grid" in stated or "bounds" in stated:
             centre, step = number(stated["grid"]["centre"]), number(stated["grid"]["step"])
             fits = [centre + step * end for end in stated["range"]] == [number(end) for end in stated["bounds"]]
             require(fits, "its range is not that of its bounds on its grid")
@@ -649,10 +643,9 @@ class Check:
             raise Unknown("it reads a total of which nothing is known")
         found = self.losses[stated["id"]] = losses_of(stated, self.totals)
         if "pieces" in found and "mu_squared" in loss:
-            pieces, squares = found["pieces"], number(loss["mu_squared"])
-            enough = pure_is_gaussian(found["epsilon"] / pieces, squares / pieces)
-            require(enough, f"{law}, mu_squared = {shown(squares)} is claimed, which is too small for its ε")
-            found["mu_squared"] = squares
+            pieces, found["mu_squared"] = found["pieces"], number(loss["mu_squared"])
+            enough = pure_is_gaussian(found["epsilon"] / pieces, found["mu_squared"] / pieces)
+            require(enough, f"{law}, mu_squared = {loss['mu_squared']} is claimed, which is too small for its ε")
         for currency, claim in loss.items():
             self.follows(f"{law}, {currency}", found[currency], claim)
 
@@ -663,18 +656,27 @@ class Check:
         hidden |= {one["of"] for name, one in stated.items() if name in hidden and one["kind"] == "blocks"}
         seen = [name for name, total in self.totals.items() if total.reach.l2_squared and name not in hidden]
         require(not seen, f"no mechanism hides {', '.join(seen)}")
+        periods = {one["periods"] for one in stated.values() if one["kind"] == "blocks"}
+        require(len(periods) <= 1, "parts of one series count a unit in different numbers of periods")
 
     def keys(self) -> Fraction:
         """The sum of what rules for keys claim of δ, each of which follows. Some have a part of the noise's instead."""
         about = sorted(self.totals[one["of"][0]].stated["question"] for one in self.finding)
         found = [i for i, question in enumerate(self.certificate["questions"]) if question["cells"] is None]
         require(about == found, "groups have to be listed, or found by one rule")
+        if len(found) > 100 or any(len(one.get("thresholds", ())) > 100 for one in self.finding):
+            raise Unknown("keys of too many questions, or in too many rounds")
         whole = Fraction(0)
         for one in self.finding:
-            require(is_whole(one["finds"]["least"], 0), "the number that no group is released with is below 0")
-            if (claim := one["finds"]["delta"]) is not None:
-                self.follows(f"δ of the keys that {one['id']} finds", keys_delta(one, self.totals[one["of"][0]]), claim)
-                whole += number(claim)
+            total, rule = self.totals[one["of"][0]], one["finds"]
+            kinds = ("units", "rows" if "rows" in self.certificate["unit"] else "units")
+            whole_units = total.stated["kind"] in kinds and total.stated["fraction"] == 0
+            if total.stated.get("own_limits") is not None or not (whole_units or one["law"] == ROUNDS):
+                raise Unknown("keys that are found by another number than that of the units in a group")
+            require(is_whole(rule["least"], 0), "the number that no group is released with is below 0")
+            if (claim := rule["delta"]) is not None:
+                self.follows(f"δ of the keys that {one['id']} finds", keys_delta(one, total), claim)
+                whole = added(whole, number(claim))
         return whole
 
     def summed(self, currency: str, mechanisms: Json) -> Fraction:
@@ -684,11 +686,11 @@ class Check:
             losses, stated = self.losses[mechanism["id"]], self.totals[mechanism["of"][0]].stated
             require(currency in losses, f"a mechanism has no {currency}, in which the composition counts")
             span = tuple(stated["span"]) if stated["kind"] == "blocks" else ()
-            parts[span] = parts.get(span, Fraction(0)) + losses[currency]
+            parts[span] = added(parts.get(span, Fraction(0)), losses[currency])
         always, spans = parts.pop(()), sorted(filter(None, parts))
-        apart = all(first < after for first, after in spans) and all(a[1] <= b[0] for a, b in pairwise(spans))
+        apart = all(is_whole(b, a + 1) for a, b in spans) and all(a[1] <= b[0] for a, b in pairwise(spans))
         require(apart, "parts of the series overlap")
-        return always + max(parts.values(), default=Fraction(0))
+        return added(always, max(parts.values(), default=Fraction(0)))
 
     def composition(self, stated: Json) -> None:
         """The charge. Losses add up in ρ; or pure ones in ε, and all others by squares, to δ at their part of ε."""
@@ -711,7 +713,7 @@ class Check:
                 spent["delta"] += number(stated["delta"])
         else:
             pure = [one for one in mechanisms if "epsilon" in self.losses[one["id"]]]
-            others = [one for one in mechanisms if one not in pure]
+            others = [one for one in mechanisms if "epsilon" not in self.losses[one["id"]]]
             spent["epsilon"] = part + self.summed("epsilon", pure)
             delta = normal_delta(self.summed("mu_squared", others), part)
             if shared:
@@ -750,8 +752,7 @@ class Check:
 
     def table(self, table: bytes) -> None:
         """The hash of the released table."""
-        same = hashlib.sha256(table).hexdigest() == self.certificate["table"]["sha256"]
-        require(same, "it is not the table whose hash the certificate has")
+        require(hashlib.sha256(table).hexdigest() == self.certificate["table"]["sha256"], "it has another hash")
         self.derived.append("table: it has the hash that the certificate names")
 
 
@@ -786,13 +787,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("certificate", help="what release.certificate() gives, as a JSON file")
     parser.add_argument("--ledger", help="what ledger.export('json') gives, as a file")
     parser.add_argument("--table", help="the released table as a CSV file")
-    asked = parser.parse_args(arguments)
     try:
-        check = read(asked.certificate, asked.ledger, asked.table)
+        check = read(**vars(parser.parse_args(arguments)))
     except UNREADABLE as error:
         print(f"cannot be read: {error}", file=sys.stderr)
         return 2
-    print(check.text)
+    print(check.text.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8"))
     return CODES[check.verdict]
 
 

@@ -49,7 +49,7 @@ def _verdict(certificate):
 
 ROWS, LAPLACE = _total(), _noise("m0", "t0", "2/1", epsilon="1/1")
 FOUND = {**QUESTION, "cells": None}
-OPEN = _total(cells=None)
+OPEN = _total("units", cells=None)
 FINDS = {"least": 0, "delta": "1/1000000"}
 OPTIMAL = {**FINDS, "start": "1/10000000"}
 CHOSEN = _noise("m0", "t0", "2/1", "truncated_geometric", {"finds": OPTIMAL}, epsilon="1/1")
@@ -385,14 +385,181 @@ FORGED = {
 }
 
 
+def _of(cells, **limits):
+    """A question with this many groups, or with these limits."""
+    return {**QUESTION, "cells": cells, "limits": {**LIMITS, **limits}}
+
+
+SHIFTED = _total("sum", "s", range=[0, 1], fraction=4, shift=9)
+SIGNED = _total("sum", "s", range=[-1, 1])
+NO_GROUPS = {"questions": [_of(0)], "charge": FREE}
+IN_ONE = {"questions": [{**_of(1, rows_per_group=2), "by": []}]}
+PUBLIC = {"step": "join_public", "how": "inner"}
+JOINED = [{"step": "source"}, {"step": "per_unit"}]
+FORGED |= {  # with several facts changed at once
+    "a number of groups below 0 pays for another": _forged(
+        [ROWS, _total(name="t1", cells=None, question=1)],
+        [_noise("m0", "t0", "1/10", "gaussian"), _noise("m1", "t1", "1/100", "gaussian")],
+        questions=[QUESTION, _of(-1)],
+        composition={"rule": "rho"},
+        charge={"rho": "0/1", "delta": "0/1"},
+    ),
+    "an interaction in no groups": _forged([_total("interaction", levels=[2, 2], cells=4)], [], **NO_GROUPS),
+    "a tree in no groups": _forged([_total("tree", cells=None)], [], **NO_GROUPS),
+    "parts of a series with other numbers of periods": _forged(
+        [ROWS, NIGHTS[1], {**NIGHTS[2], "periods": 1, "sensitivity": {}}],
+        [_noise("m0", "b", "4/1", epsilon="1/1"), _noise("m1", "c", "2/1", epsilon="1/1")],
+    ),
+    "levels of a series with other numbers of periods": _forged(
+        [ROWS, NIGHTS[1], {**NIGHTS[1], "id": "c", "periods": 1, "sensitivity": {}}],
+        [_noise("m0", "b", "8/1", epsilon="1/2"), _noise("m1", "c", "4/1", epsilon="1/2")],
+    ),
+    "nights without weights": _forged(
+        [ROWS, {**NIGHTS[1], "size": 2, "weights": [], "sensitivity": {}}], [_noise("m0", "b", "1/9", epsilon="0/1")]
+    ),
+    "nights whose weights rise": _forged(
+        [ROWS, {**NIGHTS[1], "size": 2, "periods": 1, "weights": [1, 9], "sensitivity": {}}],
+        [_noise("m0", "b", "20/1", epsilon="1/1")],
+    ),
+    "one noise for rounded sums, in all groups": _forged(
+        [SHIFTED], [_noise("m0", "s", "44/1", "k_norm", epsilon="1/1")]
+    ),
+    "one noise for rounded sums, in one group": _forged(
+        [{**SHIFTED, "cells": 1}],
+        [_noise("m0", "s", "60/1", "window", {"factors": [1]}, epsilon="1/1")],
+        **IN_ONE,
+    ),
+    "noise that groups share, on rounded sums": _forged(
+        [SHIFTED], [_noise("m0", "s", "100/1", "gaussian", {"common": "1000/1"}, rho="1/1")], **IN_RHO
+    ),
+    "a pair of a rounded sum and missing values": _forged(
+        [{**ROWS, "fraction": 4}, {**SHIFTED, "present": ["x"]}, _total("values", "v", fraction=4, present=["x"])],
+        [_noise("m0", "s v t0", "72/1", more={"weight": 1, "missing": "36/1"}, epsilon="1/1")],
+    ),
+    "noise that groups share, on numbers of both signs": _forged(
+        [SIGNED], [_noise("m0", "s", "1/1", "gaussian", {"common": "1000/1"}, rho="3/5")], **IN_RHO
+    ),
+    "one noise for numbers of both signs": _forged([SIGNED], [_noise("m0", "s", "1/1", "k_norm", epsilon="1/1")]),
+    "one window for numbers of both signs": _forged(
+        [SIGNED], [_noise("m0", "s", "2/1", "window", {"factors": [1]}, epsilon="1/1")]
+    ),
+    "one noise for groups in any number": _forged(
+        [OPEN, {**OPEN, "id": "t1"}],
+        [CHOSEN, _noise("m1", "t1", "1/1", "k_norm", epsilon="1/1")],
+        **{**KEYS_FOUND, "charge": {"epsilon": "2/1", "delta": "1/1000000"}},
+    ),
+    "a quantile whose public rows never fade": _forged(
+        [_total("choice")], [_noise("m0", "t0", "2/1", "permute_and_flip", {"number": 1, "rank": "1/2"}, epsilon="1/1")]
+    ),
+    "a choice by numbers of rows": _forged(
+        [ROWS],
+        [_noise("m0", "t0", "2/1", "permute_and_flip", {"number": 1, "rank": None}, epsilon="1/1")],
+        relation="replace",
+        questions=[{**_of(1), "by": []}],
+    ),
+    "no choice at all": _forged(
+        [_total("choice")],
+        [_noise("m0", "t0", "1/9", "permute_and_flip", {"number": 0, "rank": None}, epsilon="0/1")],
+        charge=FREE,
+    ),
+    "fewer choices than none pay for another": _forged(
+        [_total("choice"), _total("choice", "t1")],
+        [
+            _noise("m0", "t0", "1/1", "permute_and_flip", {"number": 2, "rank": None}, epsilon="4/1"),
+            _noise("m1", "t1", "1/1", "permute_and_flip", {"number": -2, "rank": None}, epsilon="-4/1"),
+        ],
+        charge=FREE,
+    ),
+    "keys by groups of stricter limits": _forged(
+        [{**OPEN, "own_limits": 0}],
+        [_noise("m0", "t0", "1/1", more={"finds": {"least": 0, "delta": "1/1000", "threshold": 9}}, epsilon="1/1")],
+        questions=[{**FOUND, "limits": dict.fromkeys(LIMITS, 99), "own_limits": [{"limits": {**LIMITS, "groups": 1}}]}],
+        charge={"epsilon": "1/1", "delta": "1/1000"},
+    ),
+    "keys by different values, some of which are missing": _forged(
+        [_total("distinct", cells=None)],
+        [_noise("m0", "t0", "99/1", more={"finds": {"least": 0, "delta": "39/100", "threshold": 99}}, epsilon="2/99")],
+        questions=[{**FOUND, "limits": {"groups": 2, "rows_per_group": 2, "rows": 2}}],
+        charge={"epsilon": "1/1", "delta": "39/100"},
+    ),
+    "exactly one row where units may have more": _forged(
+        [_total(cells=1, one_row=True)], [], relation="replace", questions=[{**_of(1), "by": []}], charge=FREE
+    ),
+    "exactly one row that may be missing": _forged(
+        [_total("sum", cells=1, range=[9, 9], one_row=True, nullable=True)], [], **ONE_ROW, charge=FREE
+    ),
+    "windows on other rows": _forged(
+        [_total(own_limits=0), {**SUM, "range": [0, 1]}],
+        [_noise("m0", "t0 s", "1/1", "window", {"factors": [1, 1]}, epsilon="1/1")],
+        questions=[{**QUESTION, "own_limits": [{"limits": {**LIMITS, "groups": 1}}]}],
+    ),
+    "a window of units and of rows": _forged(
+        [_total("units"), _total(name="t1")],
+        [_noise("m0", "t0 t1", "2/1", "window", {"factors": [1, 1]}, epsilon="1/1")],
+        questions=[_of(3, rows_per_group=5, rows=10)],
+    ),
+    "rounds whose chance is too small": _forged(
+        [KEYS],
+        [_noise("m0", "t0", "1000/1", "gaussian_rounds", {"thresholds": [1001], "finds": FINDS})],
+        questions=[FOUND],
+        composition={"rule": "rho"},
+        charge={"rho": "1/2", "delta": FINDS["delta"]},
+    ),
+    "shared noise under replace": _forged(
+        [ROWS],
+        [_noise("m0", "t0", "1/1", "gaussian", {"common": "1000/1"}, rho="9/10")],
+        **{**IN_RHO, "charge": {"rho": "9/10", "delta": "0/1"}},
+        relation="replace",
+    ),
+    "two entries of one unit in a merged tree": _forged(
+        [_total("tree", cells=None), _total("merged", "m", of="t0", cells=9, sensitivity={"l0": 1})],
+        [_noise("m0", "t0", "10/1", epsilon="1/2"), _noise("m1", "m", "10/1", epsilon="1/2")],
+        questions=[_of(3, groups=1, rows_per_group=5, rows=5)],
+    ),
+    "a fraction that is none": _forged([{**ROWS, "fraction": True}], [LAPLACE]),
+    "a range from a larger to a smaller number": _forged(
+        [{**SUM, "range": [1, -1]}], [_noise("m0", "s", "2/1", epsilon="0/1")], charge=FREE
+    ),
+    "no unit": _forged([ROWS], [LAPLACE], unit={"columns": None}),
+    "a sum without its range": _forged([{k: v for k, v in SUM.items() if k != "range"}], [], charge=FREE),
+}
+# What a chain takes as it stands: claims of sensitivities, and what follows from steps.
+ALONE = {
+    "entries of a tree that are said to be few": _forged(
+        [_total("tree", cells=None, sensitivity={"l0": 1})],
+        [_noise("m0", "t0", "5/1", epsilon="1/1")],
+        questions=[_of(3, groups=1, rows_per_group=5, rows=5)],
+    ),
+    "a join of tables that are not all of one row": _forged(
+        [_total(cells=1)],
+        [_noise("m0", "t0", "1/1", epsilon="1/1")],
+        questions=[
+            {
+                **_of(1, groups=None, rows_per_group=None, rows=None),
+                "steps": [
+                    *JOINED,
+                    {
+                        "step": "join_units",
+                        "how": "inner",
+                        "keeps_units": False,
+                        "others": [JOINED, JOINED[:1]],
+                    },
+                ],
+                "contribution": {"rows": 1, "exactly_one": False},
+            }
+        ],
+    ),
+}
+
+
 @pytest.mark.parametrize("name", PROVED)
 def test_what_they_are_forged_from_is_proved(name):
     assert _verdict(PROVED[name]) == "PROVED"
 
 
-@pytest.mark.parametrize("name", FORGED)
+@pytest.mark.parametrize("name", [*FORGED, *ALONE])
 def test_false_claims_are_not_proved(name):
-    assert _verdict(FORGED[name]) != "PROVED"
+    assert _verdict({**FORGED, **ALONE}[name]) != "PROVED"
 
 
 def _with_limits(certificate):
@@ -449,6 +616,32 @@ HUGE = {
         [_noise("m0", "t0", f"1/{10**30}", epsilon=f"{10**31}/1", rho=f"{10**31}/1", mu_squared=f"{10**32}/1")],
         charge={"epsilon": f"{10**31}/1", "delta": "0/1"},
     ),
+    "levels of an interaction": _forged([_total("interaction", levels=[10**100 + i for i in range(10**4)])], []),
+    "weights of nights": _forged(
+        [ROWS, {**NIGHTS[1], "size": 3000, "periods": 3000, "weights": [*range(3000, 0, -1)]}], ON_NIGHTS[:1]
+    ),
+    "public rows": _forged(
+        [ROWS],
+        [LAPLACE],
+        unit={"rows": 1},
+        questions=[{**QUESTION, "steps": [{"step": "source"}, *[{**PUBLIC, "most": 10**500}] * 300]}],
+    ),
+    "scales of many mechanisms": _forged(
+        [ROWS], [{**LAPLACE, "id": f"m{i}", "scale": f"{10**500 + i}/{10**500 - 2 * i - 1}"} for i in range(1000)]
+    ),
+    "full groups": _forged(
+        [ROWS],
+        [_noise("m0", "t0", "1/1", "gaussian", {"rest": "1/9"})],
+        questions=[{**_of(None, groups=10**9, rows=10**9), "cells": 10**9}],
+        **IN_RHO,
+    ),
+    "rounds": _forged(
+        [KEYS],
+        [_noise("m0", "t0", "1000/1", "gaussian_rounds", {"thresholds": [9000] * 10**5, "finds": FINDS})],
+        questions=[FOUND],
+        composition={"rule": "rho"},
+        charge={"rho": "1/2", "delta": FINDS["delta"]},
+    ),
     "an ε of normal noise": _forged(
         [ROWS],
         [_noise("m0", "t0", "1/1", "gaussian", mu_squared="2/1")],
@@ -476,6 +669,22 @@ def test_texts_that_readers_may_read_differently_cannot_be_read(text, tmp_path, 
     (tmp_path / "a.json").write_text(text)
     assert check.main([str(tmp_path / "a.json")]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["t0\n\nPROVED\n", "\x1b[2J", "\ud800"])
+def test_names_cannot_write_a_verdict(name, tmp_path, capsys):
+    """An id may be any text. It takes no line of its own, moves no cursor, and can be printed."""
+    (tmp_path / "a.json").write_text(json.dumps(_forged([_total(name=name)], [])))
+    assert check.main([str(tmp_path / "a.json")]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if not line.isprintable() or line == "PROVED"] == []
+
+
+def test_a_tiny_chance_is_shown():
+    """Its fraction has more digits than Python writes."""
+    keys = {**KEYS_FOUND, "charge": {"epsilon": "1/1", "delta": "1/1000000"}}
+    finds = {"finds": {**FINDS, "threshold": 20_000}}
+    assert _verdict(_forged([OPEN], [_noise("m0", "t0", "2/1", more=finds, epsilon="1/1")], **keys)) == "PROVED"
 
 
 def test_a_ledger_of_nothing_is_no_ledger(tmp_path):

@@ -17,6 +17,8 @@ MADE_OF_GROUPS = ("merged", "histogram", "count_of_pairs", "interaction")  # tot
 
 
 _WITHOUT_CELLS = ("tree", "blocks", "rounds")  # entries are no groups, and in any number
+_OF_UNITS = ("units", "unit_sum")
+_SUMS = ("rows", "values", "sum", *_OF_UNITS)
 
 
 def misfits(certificate: Facts) -> Iterator[str]:
@@ -29,17 +31,25 @@ def misfits(certificate: Facts) -> Iterator[str]:
             yield "two parts have one id"
     if "questions" in certificate:
         enforced = "columns" in certificate["unit"]
+        if enforced and not certificate["unit"]["columns"]:
+            yield "a unit has columns that identify it, or a number of rows"
+        if any(question["cells"] is not None and question["cells"] < 1 for question in certificate["questions"]):
+            yield "a question has a group"
         yield from (
             f"the limits of {name} are not those of its question"
             for name, total in totals.items()
             if not _limited(total, certificate["questions"][total["question"]], enforced=enforced)
         )
-        yield from _keys(certificate["questions"], mechanisms, totals)
+        yield from _keys(certificate, mechanisms, totals)
     for total in totals.values():
         if total.get("factor") and not _product(total, totals[total["factor"]["of"]]):
             yield "the other factor of a product is about the same rows"
+        if total["kind"] == "merged" and totals[total["of"]]["kind"] in _WITHOUT_CELLS:
+            yield "what is merged are groups"
     for mechanism in mechanisms:
-        yield from _law(mechanism, [totals[name] for name in mechanism["of"]])
+        read = [totals[name] for name in mechanism["of"]]
+        yield from _law(mechanism, read)
+        yield from _one_noise(mechanism, read, certificate["relation"])
 
 
 def _limited(total: Facts, question: Facts, *, enforced: bool) -> bool:
@@ -85,11 +95,40 @@ def _weighs_one(rows: Facts) -> bool:
     return bool(rows["fraction"] == 0 and limits["rows"] >= limits["groups"] * limits["rows_per_group"])
 
 
-def _keys(questions: Sequence[Facts], mechanisms: Sequence[Facts], totals: Mapping[str, Facts]) -> Iterator[str]:
-    """Each question whose groups are found has one rule for them, whose δ is counted."""
-    about = sorted(totals[one["of"][0]]["question"] for one in mechanisms if "finds" in one)
-    if about != [place for place, question in enumerate(questions) if question["cells"] is None]:
+def _keys(certificate: Facts, mechanisms: Sequence[Facts], totals: Mapping[str, Facts]) -> Iterator[str]:
+    """Each question whose groups are found has one rule for them, by its number of units, whose δ is counted."""
+    finding = [(one, totals[one["of"][0]]) for one in mechanisms if "finds" in one]
+    if sorted(of["question"] for _, of in finding) != [
+        place for place, question in enumerate(certificate["questions"]) if question["cells"] is None
+    ]:
         yield "groups are listed, or found by one rule"
+    counts = ("units", "rows") if "rows" in certificate["unit"] else ("units",)  # a row that is weighted may count 0
+    for one, of in finding:
+        by_units = of["kind"] in counts and of["fraction"] == 0
+        if of.get("own_limits") is not None or not (by_units or one["law"] == "gaussian_rounds"):
+            yield "groups are found by the number of their units"
+
+
+def _one_noise(mechanism: Facts, read: Sequence[Facts], relation: str) -> Iterator[str]:
+    """One noise for several numbers is on sums of the same rows; but for cubes one unit moves all of them one way."""
+    law, first = mechanism["law"], read[0]
+    if law not in ("k_norm", "window", "cube") and "common" not in mechanism:
+        return
+    factors = mechanism.get("factors", [1])
+    ends = [factor * end for factor, one in zip(factors, read, strict=True) for end in one.get("range", (1, 1))]
+    shifted = any(one.get("shift") and one["fraction"] for one in read)  # which is rounded up and down
+    if not all(factors) or any(one["kind"] not in _SUMS for one in read):
+        yield "one noise is on sums over rows or units"
+    if law != "cube" and (shifted or min(ends) < 0 < max(ends)):
+        yield "one unit moves all numbers of one noise up, or all down"
+    if (law == "k_norm" or "common" in mechanism) and (
+        first["cells"] is None or ("common" in mechanism and relation == "replace")
+    ):
+        yield "one noise for all groups is on listed ones"
+    if law in ("window", "cube") and any(one["cells"] != 1 for one in read):
+        about = [(one.get("question"), one.get("limits"), one["cells"], one["kind"] in _OF_UNITS) for one in read]
+        if shifted or any(one != about[0] for one in about):
+            yield "the numbers of one noise are about the same rows"
 
 
 def _law(mechanism: Facts, read: Sequence[Facts]) -> Iterator[str]:
@@ -110,6 +149,8 @@ def _law(mechanism: Facts, read: Sequence[Facts]) -> Iterator[str]:
         yield "scales are above 0, and noise that groups share has no rest"
     if (law == "gaussian_rounds") != (first["kind"] == "key_weights"):
         yield "rounds are about weights of keys"
+    if (law in ("permute_and_flip", "exponential")) != (first["kind"] == "choice"):
+        yield "choices are by the rows at places"
     if first["kind"] == "interaction" and law != "gaussian":
         yield "an interaction has normal noise"
     rows = [(one.get("question"), one.get("own_limits"), one.get("limits"), one["cells"]) for one in read]
@@ -118,7 +159,13 @@ def _law(mechanism: Facts, read: Sequence[Facts]) -> Iterator[str]:
         size = max(map(abs, first["range"])) * Fraction(2) ** (first["fraction"] - beside[0]["fraction"])
         counted = {*beside[0].get("present", ())} <= {*first.get("present", ())}
         pairs = (["sum", "rows"], ["sum", "values"], ["sum", "values", "rows"])
-        if kinds not in pairs or any(one != rows[0] for one in rows) or mechanism["weight"] > size or not counted:
+        if (
+            kinds not in pairs
+            or any(one != rows[0] for one in rows)
+            or mechanism["weight"] > size
+            or not counted
+            or first.get("shift")
+        ):
             yield "a pair is a sum and the number of its rows"
         if len(beside) > 1 and beside[1]["fraction"] != beside[0]["fraction"] and not _weighs_one(beside[1]):
             yield "numbers of rows and of values are in one unit"

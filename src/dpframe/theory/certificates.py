@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.noise import family_tail
+from dpframe.noise import family_tail, gaussian_tail, root_up
 from dpframe.theory.certificate_parts import MADE_OF_GROUPS, misfits
 from dpframe.theory.combinators import compose, fix_delta, pure_to_approx, zcdp_to_approx
 from dpframe.theory.exact import Root
@@ -24,6 +24,7 @@ from dpframe.theory.formulas.loss import (
     laplace_rho,
     partition_delta,
     pure_to_zcdp,
+    threshold_delta,
 )
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity, key_weights, merged, shared_noise_square
 from dpframe.theory.formulas.sensitivity.grouped import change
@@ -302,9 +303,12 @@ class _Chain:
         (name,), finds = noise["of"], noise["finds"]
         if "start" in finds:
             return 1 - (1 - number(finds["start"])) ** self.sensitivity(name).l0
-        if "threshold" not in finds:
-            return number(finds["delta"])
-        bound, scale, above = self.sensitivity(name), number(noise["scale"]), finds["threshold"] - finds["least"]
+        bound, scale = self.sensitivity(name), number(noise["scale"])
+        if "threshold" not in finds:  # rounds: after j of them a key of one unit has at most j·linf, but for rounding
+            reach = [(j, top - j * bound.exact_linf - Fraction(j, 2)) for j, top in enumerate(noise["thresholds"], 1)]
+            tails = [gaussian_tail(root_up(scale**2 * j), x) for j, x in reach]
+            return sum((Fraction(threshold_delta(tail, bound.l0)) for tail in tails), Fraction(0))
+        above = finds["threshold"] - finds["least"]
         spread = self._alone(name, bound.l0)
 
         def tail(size: int) -> Fraction:
