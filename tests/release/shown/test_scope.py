@@ -252,6 +252,11 @@ def test_a_rate_has_its_interval_for_the_population_whatever_stands_beside_it(be
     assert out.table[others].equals(alone.table[others])
     for text in (repr(out), out._repr_html_(), out.table.attrs["dpframe"]):
         assert "intervals of r cover noise and the sampling of people; those of n noise alone" in text
+    assert "r: 95% interval for the population; n: noise only" in str(out.report())
+    assert (
+        "margins of error (r: for the population, from noise and sampling of people; n: of the noise)" in out.to_html()
+    )
+    assert "95% margins of error of the noise" in alone.to_html()
     assert "for the population" in str(out.plot(column="r").to_dict()["title"])
     assert "margins of error of the noise" in str(out.plot(column="n").to_dict()["title"])
     assert "intervals of r" not in repr(alone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import polars as pl
 
@@ -82,9 +82,22 @@ def _coverage(numbers: Numbers, intervals: str) -> str:
 
 def margins_words(numbers: Numbers) -> str:
     """What margins of error are about, after these words, with the names of columns where they differ in that."""
+    words = _by_coverage(numbers, lambda covers: covers.margins)
+    return f"({words})" if all(_names_by_coverage(numbers)) else words
+
+
+def labels_of_coverage(numbers: Numbers) -> str:
+    """What 95% intervals are about, in the words of tables and reports; see `margins_words`."""
+    return _by_coverage(numbers, lambda covers: covers.label(0.95))
+
+
+def _by_coverage(numbers: Numbers, words: Callable[[Covers], str]) -> str:
+    """The words for what intervals are about, after the names of columns where they differ in that."""
     kinds = zip((Covers.POPULATION, Covers.NOISE), _names_by_coverage(numbers), strict=True)
-    said = [(covers.margins, ", ".join(names)) for covers, names in kinds if names]
-    return said[0][0] if len(said) == 1 else f"({'; '.join(f'{names}: {margins}' for margins, names in said)})"
+    said = {words(covers): ", ".join(names) for covers, names in kinds if names}
+    if len(said) > 1:
+        return "; ".join(f"{names}: {text}" for text, names in said.items())
+    return next(iter(said), words(numbers.covers))
 
 
 def _names_by_coverage(numbers: Numbers) -> tuple[list[str], list[str]]:

@@ -11,6 +11,7 @@ import polars as pl
 
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.fields import FieldDict, Fields
 from dpframe.plan import RELEASE, Covers, read_covers
 from dpframe.release.accuracy import (
     check_alpha,
@@ -45,7 +46,7 @@ from dpframe.release.shown.error_tables import (
 )
 from dpframe.release.shown.files import in_decimals, in_iso
 from dpframe.release.shown.html_tables import grid_html, long_html
-from dpframe.release.shown.left_out import margins_words, scope, with_left_out
+from dpframe.release.shown.left_out import labels_of_coverage, margins_words, scope, with_left_out
 from dpframe.release.shown.pictures import Draws
 from dpframe.release.shown.sdmx import write_sdmx
 from dpframe.release.shown.usefulness import hidden_words, mostly_noise
@@ -342,10 +343,20 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
 
     # In words
 
-    def _stated(self) -> Mapping[str, Any]:
-        doubts = mostly_noise(self._numbers)
-        stated = {"mostly_noise": doubts} if doubts else {}
-        return stated | ({"shown": self._about_bounds} if self._about_bounds else {})
+    def _stated(self) -> Fields:
+        stated: FieldDict = {}
+        if doubts := mostly_noise(self._numbers):
+            stated["mostly_noise"] = doubts
+        about = labels_of_coverage(self._numbers)
+        if about != Covers.NOISE.label(0.95) or "intervals" in self._statement:
+            stated["intervals"] = about
+        if self._about_bounds:
+            stated["shown"] = self._about_bounds
+        return stated
+
+    @property
+    def _margins_are(self) -> str:
+        return margins_words(self._numbers)
 
     def _margins(self) -> list[tuple[str, str]]:
         part = _SHARES[self._numbers.layout.normalize]
@@ -406,5 +417,5 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         likely = f"; those of {names} are likely, release(..., ci=0.95) proves" if names else ""
         sentence, numbers = f"Released at {escape(str(self.cost))}.", self._numbers
         if len(self._chosen) < len(numbers.outputs):
-            sentence += f" In small type: 95% margins of error {margins_words(numbers)}{escape(likely)}."
+            sentence += f" In small type: 95% margins of error {self._margins_are}{escape(likely)}."
         return f"<div class='dpframe'>{self._table_html()}<p>{sentence}{steps}</p></div>"

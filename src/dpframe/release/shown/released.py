@@ -15,7 +15,7 @@ from dpframe.budget import Loss
 from dpframe.engine import Kind, Table_co
 from dpframe.errors import UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
-from dpframe.plan import Derivation
+from dpframe.plan import Covers, Derivation
 from dpframe.release.shown.charts import MISSING, Heading
 from dpframe.release.shown.files import (
     check_beside,
@@ -123,8 +123,7 @@ class Exports(Hints):
                 `pd.read_csv(path, comment="#")` leaves out
 
         Numbers have the decimals that their margins of error leave, here and in Excel, LaTeX and HTML. Durations are
-        written as in ISO 8601: PT5H is five hours. A key or name that a spreadsheet would run as a formula has a quote
-        before it.
+        written as in ISO 8601: PT5H is five hours. A text that a spreadsheet would run as a formula has a quote first.
 
         >>> import polars as pl, dpframe as dp
         >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
@@ -328,7 +327,7 @@ class Released(Exports, Generic[Table_co]):
         unit = self._statement.get("unit_of_privacy")
         whose = f"; protected: {unit}" if unit else ""
         margins = "; ".join(f"{name} {error}" for name, error in self._margins())
-        errors = [f"95% margins of error, at most: {margins}."] if margins else []
+        errors = [f"95% margins of error {self._margins_are}, at most: {margins}."] if margins else []
         return [f"Differential privacy: released at {self.cost}{whose}.", *super()._footnotes, *errors, *self._steps]
 
     # In words
@@ -337,10 +336,8 @@ class Released(Exports, Generic[Table_co]):
         """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines.
 
         >>> import polars as pl, dpframe as dp
-        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
-        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
-        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
-        >>> print(str(query.release(epsilon=0.5).report()).splitlines()[5])
+        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> print(str(frame.count().release(epsilon=0.5).report()).splitlines()[5])
         Privacy loss: ε = 0.5: pure differential privacy (ε).
         """
         steps = {"post_processing": list(self._steps)} if self._steps else {}
@@ -407,6 +404,11 @@ class Released(Exports, Generic[Table_co]):
     def _stated(self) -> Fields:
         """Items of the privacy statement that depend on what was released."""
         return {}
+
+    @property
+    def _margins_are(self) -> str:
+        """What the margins of error are about, after these words."""
+        return Covers.NOISE.margins
 
     def _margins(self) -> Sequence[tuple[str, str]]:
         """Each column or table with its 95% margin of error in words."""
