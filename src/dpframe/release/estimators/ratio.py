@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from dpframe.arrays import Booleans, Floats
-from dpframe.plan import ReleasedColumn, Total
+from dpframe.plan import ReleasedColumn, Total, TotalKind
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, bounds_of, half_width, real, widened
 from dpframe.release.estimators.fieller import expected, farthest, reaches
 from dpframe.release.estimators.influence import Influence, NoisyColumn, reach_of, sampling_variance
+
+_ROUNDED = 2.0**-16  # of a ratio, more than arithmetic in floats moves it by
 
 
 class RatioEstimator(Estimator):
@@ -45,8 +47,8 @@ class RatioEstimator(Estimator):
         return _interval(output, alpha, numbers)
 
     def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
-        """The bounds of a weighted mean; a ratio may be anything."""
-        return (-np.inf, np.inf) if output.bounds is None else bounds_of(output)
+        """The bounds of a weighted mean, or the ratios that the bounds of both sums allow."""
+        return _possible(output) if output.bounds is None else bounds_of(output)
 
     def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
         """The ratios that fit noise and sampling.
@@ -130,10 +132,43 @@ def _interval(
         angle = farthest(fits, start, end)
         ends.append(np.where(angle == end, math.copysign(math.inf, end), unit * np.tan(angle)))
     low, high = ends
-    if output.bounds is not None:
+    if output.bounds is None:
+        low, high = (np.clip(end, *_possible(output)) for end in (low, high))
+    else:
         least, most = output.ends_from(output.about)
         low, high = (np.clip(end, least, most) + float(output.about) for end in (low, high))
     return widened((low, high), numbers)
+
+
+def _possible(output: ReleasedColumn) -> tuple[float, float]:
+    """The smallest and largest ratio that the bounds of both sums allow; without an end where they allow any.
+
+    Bound:  a row adds s from [a, b] to the sum above and t from [c, d] to that below, with c >= 0. Where no row lacks
+            one of both values, the same rows with the same weights are in both sums. Then the ratio is a mean of the
+            rows' s/t, weighted with t. So it is at least a/d for a >= 0, or else a/c, and at most b/c for b >= 0, or
+            else b/d. Where values may be missing, each sum has rows of its own, and only the sign is known: a sum of
+            numbers that are 0 or more is 0 or more. Values move outwards by the step of a grid that does not
+            hold them exactly, and those of ratios by 2^-16 of their size, for arithmetic in floats
+    """
+    sums = [total for _, total in output.totals]
+    steps = [0.0 if total.is_exact else float(total.grid.step) for total in sums]
+    (least, most), (low, high) = (
+        (a - step, b + step) for (a, b), step in zip(map(_row_ends, sums), steps, strict=True)
+    )
+    least, most, low = 0.0 if 0 > least >= -steps[0] else least, 0.0 if 0 < most <= steps[0] else most, max(low, 0.0)
+    columns = [total.column for total in sums]
+    same = all(total.kind is TotalKind.SUM and total.limits == sums[0].limits for total in sums)
+    if not same or any(column is None or column.domain.nullable for column in columns):
+        low, high = 0.0, math.inf
+    return -_largest_ratio(-least, low, high), _largest_ratio(most, low, high)
+
+
+def _largest_ratio(above: float, low: float, high: float) -> float:
+    """The largest ratio of numbers up to `above` to numbers from `low` >= 0 to `high`, and a little more."""
+    by = low if above > 0 else high
+    if not above:
+        return 0.0
+    return above / by * (1 + math.copysign(_ROUNDED, above)) if by else math.copysign(math.inf, above)
 
 
 def _drawn(total: Any, whole: Any, deviation: float) -> Any:
