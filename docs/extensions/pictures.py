@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
-
-from sphinx.util.fileutil import copy_asset
 
 _IMAGES = Path(__file__).parents[1] / "images"
 _PHONE = "(max-width: 46em)"  # as in `docs/static/site.css`
 _PICTURE = re.compile(
-    r'<img (?P<before>[^>]*?)src="(?P<folder>[^"]*_images/)(?P<name>[^"]+)\.svg"[^>]*>'
+    r'<img [^>]*?src="(?P<folder>[^"]*_images/)(?P<name>[^"]+)\.svg"[^>]*>'
 )
 
 
@@ -44,7 +43,7 @@ def copy(app: Any, problem: Exception | None) -> None:
     """Copy the narrow pictures, which no page names, beside the others."""
     if problem is None and app.builder.format == "html":
         for picture in sorted(_IMAGES.glob("*-phone*.svg")):
-            copy_asset(picture, app.outdir / "_images")
+            shutil.copyfile(picture, app.outdir / "_images" / picture.name)
 
 
 def setup(app: Any) -> dict[str, bool]:
