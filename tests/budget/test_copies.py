@@ -544,12 +544,12 @@ def charging(place, seen, many):
 def test_nothing_is_lost_by_a_move_while_threads_charge(tmp_path):
     place, new = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
     filled(place)
-    ends, seen = [], []
+    ends, seen, stop = [], [], threading.Event()
 
     def charge():
         try:
             budget = Ledger(place).budget("visits")  # a thread that begins late finds that the ledger was moved
-            while True:
+            while not stop.wait(0.02):  # without a pause SQLite hands its lock to these two alone on a busy machine
                 paid(budget, cost("1/10000"))
                 seen.append(1)
         except Exception as end:
@@ -558,9 +558,14 @@ def test_nothing_is_lost_by_a_move_while_threads_charge(tmp_path):
     threads = [threading.Thread(target=charge) for _ in range(2)]
     for thread in threads:
         thread.start()
-    while len(seen) < 5:
-        time.sleep(0.01)
-    Ledger.migrate(place, new)
+    try:
+        while len(seen) < 5 and not ends:
+            time.sleep(0.01)
+        Ledger.migrate(place, new)
+        while len(ends) < 2 and any(thread.is_alive() for thread in threads):
+            time.sleep(0.01)
+    finally:
+        stop.set()
     for thread in threads:
         thread.join()
     assert ["moved" in str(end) for end in ends] == [True, True], ends
