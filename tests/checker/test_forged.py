@@ -520,6 +520,9 @@ FORGED |= {  # with several facts changed at once
     "a range from a larger to a smaller number": _forged(
         [{**SUM, "range": [1, -1]}], [_noise("m0", "s", "2/1", epsilon="0/1")], charge=FREE
     ),
+    "a window of numbers of rows that are said to be 0": _forged(
+        [{**ROWS, "range": [0, 0]}], [_noise("m0", "t0", "1/9", "window", {"factors": [1]}, epsilon="0/1")], charge=FREE
+    ),
     "no unit": _forged([ROWS], [LAPLACE], unit={"columns": None}),
     "a sum without its range": _forged([{k: v for k, v in SUM.items() if k != "range"}], [], charge=FREE),
 }

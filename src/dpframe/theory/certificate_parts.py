@@ -19,6 +19,12 @@ MADE_OF_GROUPS = ("merged", "histogram", "count_of_pairs", "interaction")  # tot
 _WITHOUT_CELLS = ("tree", "blocks", "rounds")  # entries are no groups, and in any number
 _OF_UNITS = ("units", "unit_sum")
 _SUMS = ("rows", "values", "sum", *_OF_UNITS)
+_FIXED = {"rows": (1, 1), "values": (0, 1), "units": (1, 1)}
+
+
+def ends_of(total: Facts) -> Sequence[int]:
+    """The least and the most that a row or a unit adds to a sum; of a count these are fixed, whatever is stated."""
+    return _FIXED.get(total["kind"]) or total["range"]
 
 
 def misfits(certificate: Facts) -> Iterator[str]:
@@ -114,11 +120,14 @@ def _one_noise(mechanism: Facts, read: Sequence[Facts], relation: str) -> Iterat
     law, first = mechanism["law"], read[0]
     if law not in ("k_norm", "window", "cube") and "common" not in mechanism:
         return
-    factors = mechanism.get("factors", [1])
-    ends = [factor * end for factor, one in zip(factors, read, strict=True) for end in one.get("range", (1, 1))]
-    shifted = any(one.get("shift") and one["fraction"] for one in read)  # which is rounded up and down
-    if not all(factors) or any(one["kind"] not in _SUMS for one in read):
+    if any(one["kind"] not in _SUMS for one in read):
         yield "one noise is on sums over rows or units"
+        return
+    factors = mechanism.get("factors", [1])
+    ends = [factor * end for factor, one in zip(factors, read, strict=True) for end in ends_of(one)]
+    shifted = any(one.get("shift") and one["fraction"] for one in read)  # which is rounded up and down
+    if not all(factors):
+        yield "a factor of one noise is not 0"
     if law != "cube" and (shifted or min(ends) < 0 < max(ends)):
         yield "one unit moves all numbers of one noise up, or all down"
     if (law == "k_norm" or "common" in mechanism) and (

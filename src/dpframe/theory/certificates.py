@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.noise import family_tail, gaussian_tail, root_up
-from dpframe.theory.certificate_parts import MADE_OF_GROUPS, misfits
+from dpframe.theory.certificate_parts import MADE_OF_GROUPS, ends_of, misfits
 from dpframe.theory.combinators import compose, fix_delta, pure_to_approx, zcdp_to_approx
 from dpframe.theory.exact import Root
 from dpframe.theory.formulas.loss import (
@@ -258,7 +258,7 @@ class _Chain:
             moves = [abs(c) * self.sensitivity(total["id"]).exact_linf for total, c in parts]
             length = max(moves) * (2 if facts["law"] == "window" and self._relation == "replace" else 1)
         else:
-            ends = [c * end * 2 ** total["fraction"] for total, c in parts for end in total.get("range", (1,))]
+            ends = [c * end * 2 ** total["fraction"] for total, c in parts for end in ends_of(total)]
             total = {**parts[0][0], "fraction": 0}
             of_units = total["kind"] in ("units", "unit_sum")
             rows = self.per_unit(total, -1, 1) if of_units else self.places(total)
