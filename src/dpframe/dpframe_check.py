@@ -126,6 +126,7 @@ def normal_tail(way: Context, x: Fraction) -> Fraction:
 # 2. Laws. Each is bounded from above. Totals are whole numbers, so to round noise is to round what is released.
 
 
+@cache
 def normal_delta(mu_squared: Exact, epsilon: Exact) -> Fraction:
     """δ at ε of normal noise that one unit moves by μ deviations (Balle, Wang 2018, arXiv:1805.06530, theorem 8)."""
     if mu_squared == 0:
@@ -668,10 +669,9 @@ class Check:
             raise Unknown("keys of too many questions, or in too many rounds")
         whole = Fraction(0)
         for one in self.finding:
-            total, rule = self.totals[one["of"][0]], one["finds"]
-            kinds = ("units", "rows" if "rows" in self.certificate["unit"] else "units")
-            whole_units = total.stated["kind"] in kinds and total.stated["fraction"] == 0
-            if total.stated.get("own_limits") is not None or not (whole_units or one["law"] == ROUNDS):
+            total, rule, of = self.totals[one["of"][0]], one["finds"], self.totals[one["of"][0]].stated
+            counts = of["kind"] in ("units", "rows") and of["fraction"] == 0 and of.get("own_limits") is None
+            if one["law"] != ROUNDS and not (counts and (of["kind"] == "units" or "rows" in self.certificate["unit"])):
                 raise Unknown("keys that are found by another number than that of the units in a group")
             require(is_whole(rule["least"], 0), "the number that no group is released with is below 0")
             if (claim := rule["delta"]) is not None:
