@@ -149,6 +149,8 @@ SEARCHES = {
     "A/B test": "howto/recipes.md",
     "monthly": "howto/recipes.md",
     "undo": "howto/recipes.md",
+    **dict.fromkeys(("CSVW", "SDMX", "Excel", "distinct customers", "budget left", "certificate"), "howto/recipes.md"),
+    "left_on": "howto/joins.md",
     "GDPR": "howto/recipes.md",
     "privacy officer": "howto/recipes.md",
     "offline": "howto/recipes.md",

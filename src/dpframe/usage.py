@@ -206,6 +206,7 @@ def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: FieldDi
         signature.bind(*args, **kwargs)
     except TypeError as error:
         unknown = next((name for name in kwargs if f"argument {name!r}" in str(error)), "")
+        unknown = unknown or next((name for name in kwargs if name in _ABROAD and name not in signature.parameters), "")
         others = [name for name in signature.parameters if name != unknown]  # one may be given twice
         return f"{error}.{_ABROAD.get(unknown) or nearest(unknown, others)}"
     return None
@@ -238,6 +239,11 @@ _ABROAD = {  # arguments of other libraries, and of other calls
     **dict.fromkeys(
         ("max_groups", "max_rows_per_group"),
         " Groups are limited where they are made, also beyond what the table declares: group_by('city', max_groups=3).",
+    ),
+    **dict.fromkeys(
+        ("left_on", "right_on"),
+        " Columns that are joined have one name in both tables: rename one before it is protected, "
+        "table.rename({'no': 'id'}), in pandas table.rename(columns={'no': 'id'}); then join(other, on='id').",
     ),
     "offset": " Weeks that begin on a Sunday: (dp.col('x') + dp.duration(days=1)).dt.truncate('1w') - "
     "dp.duration(days=1).",

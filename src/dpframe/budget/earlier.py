@@ -67,7 +67,8 @@ def check_same(earlier: Entry, body: Fields) -> None:
     places = "\n".join(f"  {line}" for line in differences(earlier.body["plan"] or {}, body["plan"] or {}))
     raise ReleaseMismatch(
         f"{earlier.name!r} is the name of another release, charged at {earlier.when:%Y-%m-%d %H:%M} UTC. They "
-        f"differ in (before, now):\n{places}\nNothing was spent. Give this release another name: name='...'."
+        f"differ in (before, now):\n{places}\nNothing was spent. Give this release another name: name='...'. "
+        f"If it corrects that one: name='...', supersedes={earlier.name!r}, because='...'."
     )
 
 

@@ -72,7 +72,9 @@ FRAME = _table(
         "explode flat_map": "There is no explode: one row would become several. Do it before the table is protected, "
         "with max_rows= in mind.",
         "shift diff rolling cumsum cum_sum pct_change rank": "Rows have no order here. Totals over time are those of "
-        "group_by(dp.col('when').dt.date(), keys=[...], max_groups=7, max_rows_per_group=5), added up after release.",
+        "group_by(dp.col('when').dt.date(), keys=[...], max_groups=7, max_rows_per_group=5), added up after "
+        "release: out = query.release(epsilon=0.1), then "
+        "out.rolling(7).mean(), out.diff() or out.pct_change(), which are free.",
         "append concat vstack extend union": "Type dp.concat([frame, other]).",
         "isna isnull": "Type with_columns(missing=dp.col('x').is_null()).",
         "replace": "Type with_columns(dp.col('x').replace({'a': 'b'})).",

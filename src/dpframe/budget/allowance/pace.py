@@ -184,7 +184,11 @@ class Record:
         if pace.endless:
             return f"{remaining} is left of this allowance, which is {self.limit}."
         if night >= pace.nights and not pace.carry:
-            return f"the last of {pace.nights} {pace.word}s ended at {pace.begins(pace.nights):%Y-%m-%d %H:%M} UTC."
+            return (
+                f"the last of {pace.nights} {pace.word}s ended at {pace.begins(pace.nights):%Y-%m-%d %H:%M} UTC. To "
+                f"make up for {pace.word}s that are over, protect the table with the budget itself, budget=budget, and "
+                f"give each release its {pace.word} in its name: name='visits {pace.day(0)}'."
+            )
         next_begins = f" The next {pace.word} begins at {pace.begins(min(night, pace.nights) + 1):%Y-%m-%d %H:%M} UTC."
         more = next_begins if night + 1 < pace.nights else ""
         return f"{remaining} is left of this {pace.word}'s part, which is {pace.share}.{more}"

@@ -122,6 +122,11 @@ class Estimator(ABC):
         rounding = np.where(np.isfinite(most - least), 1e-9 * (most - least), 0.0)
         return np.asarray((interval[0] <= least + rounding) & (interval[1] >= most - rounding) & (least < most))
 
+    @property
+    def has_population(self) -> bool:
+        """Whether there is an interval that covers the sampling of people too."""
+        return type(self).population is not Estimator.population
+
     def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
         """The interval of each group that covers noise and the sampling of people, with probability about 1 - alpha.
 

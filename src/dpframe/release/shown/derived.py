@@ -15,7 +15,7 @@ from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import ReleasedColumn, real
 from dpframe.release.accuracy import Combinations, check_alpha
-from dpframe.release.answer import adds_up, keys_beside, known_nonnegative
+from dpframe.release.answer import adds_up, keys_beside, known_nonnegative, nonnegative
 from dpframe.release.shown.charts import Grouped, grouped_chart, in_words, read_look, title_of
 from dpframe.release.shown.comparisons import Compares
 from dpframe.release.shown.error_tables import largest_error
@@ -115,8 +115,10 @@ class Derives(Compares[Table_co]):
 
         Input:  within: keys inside whose groups shares add up to 1, by default none: all groups together;
                 column: which released count or sum, by default the first; alpha: how often an interval may miss
-        Output: the keys, the share, and the ends of its interval; null where noise does not tell the total from 0. Rows
-                whose key is not listed are in no total. In a crosstab `normalize=` does the same for cells
+        Output: the keys, the share, and the ends of its interval; null where noise does not tell the total from 0, and
+                where the interval is everything from 0 to 1. Shares of counts are the nearest that are not below 0 and
+                add up to 1; their intervals are those of the numbers as drawn. Rows whose key is not listed are in no
+                total. In a crosstab `normalize=` does the same for cells
         Bound:  see `dpframe.release.accuracy.combinations.Combinations.quotients`
         Errors: UnsupportedOperation for means and for groups found in the data, whose total leaves out the others, and
                 beside suppressed groups, which shares would tell; InvalidArgument
@@ -146,8 +148,13 @@ class Derives(Compares[Table_co]):
         values = np.full((3, numbers.long.height), np.nan)
         for rows in self._lines(names):
             values[:, rows] = found.quotients(rows, np.broadcast_to(rows, (len(rows), len(rows))))
+            if known_nonnegative(output) and np.isfinite(values[0, rows]).all():
+                values[0, rows] = np.minimum(
+                    nonnegative(values[:1, rows])[0], 1.0
+                )  # the nearest shares that add up to 1
         if known_nonnegative(output):
             values[1:] = np.clip(values[1:], 0.0, 1.0)
+            values[:, (values[1] <= 0) & (values[2] >= 1)] = np.nan
         inside = f" within {', '.join(names)}" if names else ""
         return self._derived(
             "share", values, f"Share of {self._quantity(output)}{inside}, of the groups listed", output, alpha
@@ -263,7 +270,13 @@ class Derives(Compares[Table_co]):
     def _combined(self, verb: str, column: str | None, alpha: float) -> tuple[Combinations, ReleasedColumn]:
         numbers, output = self._numbers, self._comparable(column, verb)
         if not numbers.layout.is_long:
-            raise UnsupportedOperation(f"{verb}(): is for tables with a row for each group: group_by(...).")
+            keys = ", ".join(map(repr, numbers.by))
+            rows = next(name for name in numbers.by if name not in numbers.layout.across)
+            line = f"group_by({keys}, keys={{...}}).count().release(epsilon=0.1)"
+            shares = f" For counts with shares of a row from one release: out = {line}; out.share(within={rows!r})."
+            raise UnsupportedOperation(
+                f"{verb}(): is for tables with a row for each group: {line}.{shares if verb == 'share' else ''}"
+            )
         if output.dtype is not None:
             raise UnsupportedOperation(f"{verb}(): {output.name!r} holds times.")
         return Combinations(numbers, output, check_alpha(alpha)), output

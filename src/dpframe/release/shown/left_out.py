@@ -41,7 +41,8 @@ def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
             values = numbers.parts.get(left_out_names(output.name)[place])
             cells += [None] * height if values is None else values.tolist()
         columns[column] = cells + [None] * (errors.height - len(cells))
-    shown = pl.col("value").is_not_null() & pl.lit(not numbers.veiled and not numbers.moved)
+    whole = not numbers.veiled and not numbers.moved and not numbers.layout.normalize
+    shown = pl.col("value").is_not_null() & pl.lit(whole)
     return errors.with_columns(
         pl.when(shown).then(pl.Series(name, cells, pl.Float64).fill_nan(None)).alias(name)
         for name, cells in columns.items()
@@ -72,7 +73,8 @@ def _coverage(numbers: Numbers, intervals: str) -> str:
     wide, narrow = _names_by_coverage(numbers)
     if not narrow and wide:
         return f"{intervals} cover noise and the sampling of people."
-    alone = "noise alone, not the sampling of people: see covers='population'."
+    asked = any(estimator_of(o).has_population for o in numbers.outputs if o.name in narrow)
+    alone = f"noise alone, not the sampling of people{': see covers=' + repr('population') if asked else ''}."
     if not wide:
         return f"{intervals} cover {alone}"
     return (
