@@ -64,11 +64,12 @@ def check_same(earlier: Entry, body: Fields) -> None:
     """Check that a name is used for one plan, one price and one source of rows. Errors: ReleaseMismatch."""
     if earlier.body["fingerprint"] == body["fingerprint"]:
         return
-    places = "\n".join(f"  {line}" for line in differences(earlier.body["plan"] or {}, body["plan"] or {}))
+    lines = list(differences(earlier.body["plan"] or {}, body["plan"] or {}))
+    places, corrects = "\n".join(f"  {line}" for line in lines), any(line.startswith("data") for line in lines)
+    more = f" If it corrects that one: name='...', supersedes={earlier.name!r}, because='...'." if corrects else ""
     raise ReleaseMismatch(
         f"{earlier.name!r} is the name of another release, charged at {earlier.when:%Y-%m-%d %H:%M} UTC. They "
-        f"differ in (before, now):\n{places}\nNothing was spent. Give this release another name: name='...'. "
-        f"If it corrects that one: name='...', supersedes={earlier.name!r}, because='...'."
+        f"differ in (before, now):\n{places}\nNothing was spent. Give this release another name: name='...'.{more}"
     )
 
 

@@ -100,15 +100,12 @@ def another_subject(own: str, other: str) -> str:
         renamed = "{" + ": ".join(names) + "}"
         line = (
             f"give the column one name where it is protected: table.rename({renamed}).dp(unit={names[1]}), in pandas "
-            f"table.rename(columns={renamed}).dp(unit={names[1]})"
+            f"table.rename(columns={renamed}).dp(unit={names[1]}). Or keep both names and say who they are, for both "
+            "tables and from the first release on: df.dp(unit=..., people='patients')"
         )
-    same = unit.startswith(_PEOPLE) or other_unit.startswith(_PEOPLE)
-    people = (
-        "" if same else " Or keep both names and say who they are, for both tables: df.dp(unit=..., people='patients')."
-    )
     return (
-        f"{said}If both name the same people, {line}.{people} A second budget would double what these people can lose. "
-        "Only other units, such as houses instead of people, take a budget of their own."
+        f"{said}If both name the same people, {line}. A second budget would double what these people can lose. Only "
+        "other units, such as houses instead of people, take a budget of their own."
     )
 
 
