@@ -31,12 +31,13 @@ def finished(chart: Chart) -> Chart:
 
 def _harmless(part: Any) -> Any:
     """A part of a chart in whose texts, such as keys, no page sees the end of its script: see `for_script`."""
-    if isinstance(part, str):
-        return for_script(part)
-    if isinstance(part, Mapping):
-        return {name: _harmless(inner) for name, inner in part.items()}
-    if isinstance(part, list | tuple):
-        return type(part)(map(_harmless, part))
+    match part:
+        case str():
+            return for_script(part)
+        case Mapping():
+            return {name: _harmless(inner) for name, inner in part.items()}
+        case list() | tuple():
+            return type(part)(map(_harmless, part))
     if isinstance(part, altair().SchemaBase):
         part = part.copy(deep=False)
         part._kwds.update(_harmless(part._kwds))

@@ -379,13 +379,14 @@ def _in_own_columns(error: DpFrameError, args: Sequence[Any], kwargs: Fields) ->
 
 def _texts(values: Any) -> Iterable[str]:
     """The texts among arguments, within lists and mappings too."""
-    if isinstance(values, str):
-        yield values
-    elif isinstance(values, Mapping):
-        yield from _texts([*values, *values.values()])
-    elif isinstance(values, list | tuple):
-        for value in values:
-            yield from _texts(value)
+    match values:
+        case str():
+            yield values
+        case Mapping():
+            yield from _texts([*values, *values.values()])
+        case list() | tuple():
+            for value in values:
+                yield from _texts(value)
 
 
 def is_integer(value: object, least: int | None = None, most: int | None = None) -> TypeGuard[int]:

@@ -54,39 +54,42 @@ def read_aggregates(
 
 def _unnamed(value: object, verb: str, schema: Schema) -> Iterator[tuple[str, object]]:
     """The names and statistics of an argument without a keyword."""
-    if isinstance(value, pl.Expr):
-        yield from ((one.name, one) for one in of_polars(value, schema))
-    elif isinstance(value, Named):
-        yield value.name, value.aggregate
-    elif isinstance(value, Aggregate):
-        one = value.parts[0][1] if isinstance(value, Several) else value
-        yield getattr(one, "column", None) or value.typed.partition("(")[0], value
-    elif isinstance(value, Mapping):
-        for column, words in value.items():
-            if not isinstance(column, str):
-                raise InvalidArgument(
-                    f"{verb}: a dict is from columns to what is asked of them: {verb}({{'x': ['max', 'mean']}})."
-                )
-            several = isinstance(words, list | tuple)
-            for word in words if several else [words]:
-                yield f"{column}_{word}" if several else column, (column, word)
-    elif isinstance(value, tuple) and len(value) == 2 and value[1] in list(_WORDS) and value[0] not in list(_WORDS):
-        column, word = value
-        raise InvalidArgument(f"{verb}: name it as pandas does: {verb}({column}_{word}=({column!r}, {word!r})).")
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _unnamed(one, verb, schema)
-    elif isinstance(value, str) and value in _WORDS:
-        raise InvalidArgument(f"{verb}: say of which columns, {verb}({{'x': [{value!r}]}}), or {value}(['x', 'y']).")
-    elif isinstance(value, str):
-        raise InvalidArgument(
-            f"{verb}: say what of {value!r}, and name it as pandas does: {verb}(mean_of_it=({value!r}, 'mean')), or "
-            f"{verb}({{{value!r}: ['mean']}})."
-        )
-    else:
-        raise InvalidArgument(
-            f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."
-        )
+    match value:
+        case pl.Expr():
+            yield from ((one.name, one) for one in of_polars(value, schema))
+        case Named():
+            yield value.name, value.aggregate
+        case Aggregate():
+            one = value.parts[0][1] if isinstance(value, Several) else value
+            yield getattr(one, "column", None) or value.typed.partition("(")[0], value
+        case Mapping():
+            for column, words in value.items():
+                if not isinstance(column, str):
+                    raise InvalidArgument(
+                        f"{verb}: a dict is from columns to what is asked of them: {verb}({{'x': ['max', 'mean']}})."
+                    )
+                several = isinstance(words, list | tuple)
+                for word in words if several else [words]:
+                    yield f"{column}_{word}" if several else column, (column, word)
+        case tuple() if len(value) == 2 and value[1] in list(_WORDS) and value[0] not in list(_WORDS):
+            column, word = value
+            raise InvalidArgument(f"{verb}: name it as pandas does: {verb}({column}_{word}=({column!r}, {word!r})).")
+        case list() | tuple():
+            for one in value:
+                yield from _unnamed(one, verb, schema)
+        case str() if value in _WORDS:
+            raise InvalidArgument(
+                f"{verb}: say of which columns, {verb}({{'x': [{value!r}]}}), or {value}(['x', 'y'])."
+            )
+        case str():
+            raise InvalidArgument(
+                f"{verb}: say what of {value!r}, and name it as pandas does: {verb}(mean_of_it=({value!r}, 'mean')), "
+                f"or {verb}({{{value!r}: ['mean']}})."
+            )
+        case _:
+            raise InvalidArgument(
+                f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."
+            )
 
 
 def _ours(step: Step, asked: PolarsAggregate) -> tuple[Step, Aggregate]:

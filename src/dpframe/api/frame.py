@@ -105,16 +105,17 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         return True
 
     def __getitem__(self, key: object) -> NoReturn:
-        if isinstance(key, Expr):
-            raise InvalidArgument("A protected frame takes no [...]: rows are kept by filter(dp.col('age') >= 18).")
-        if isinstance(key, (list, tuple)):
-            raise InvalidArgument("A protected frame takes no [...]: columns are kept by select('age', 'city').")
-        if isinstance(key, str):
-            name = key if key in self.columns else "age"
-            raise InvalidArgument(
-                f"A protected frame takes no [...]: in a step a column is dp.col({name!r}), in a question {name!r}, as "
-                f"in count({name!r}, max_rows=5)."
-            )
+        match key:
+            case Expr():
+                raise InvalidArgument("A protected frame takes no [...]: rows are kept by filter(dp.col('age') >= 18).")
+            case list() | tuple():
+                raise InvalidArgument("A protected frame takes no [...]: columns are kept by select('age', 'city').")
+            case str():
+                name = key if key in self.columns else "age"
+                raise InvalidArgument(
+                    f"A protected frame takes no [...]: in a step a column is dp.col({name!r}), in a question "
+                    f"{name!r}, as in count({name!r}, max_rows=5)."
+                )
         raise InvalidArgument(
             f"A protected frame takes no [...] and no loop: {NO_ROWS[0].lower()}{NO_ROWS[1:]} Some are kept by "
             "filter(dp.col('age') >= 18)."

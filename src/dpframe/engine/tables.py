@@ -203,14 +203,15 @@ def _pandas(table: pl.DataFrame) -> Any:
 
 def polars_dtype(dtype: DType) -> Any:
     """The Polars type of a plan's type."""
-    if isinstance(dtype, nw.Enum):
-        return pl.Enum(list(dtype.categories))
-    if isinstance(dtype, nw.Datetime):
-        return pl.Datetime("ms" if dtype.time_unit == "s" else dtype.time_unit, dtype.time_zone)
-    if isinstance(dtype, nw.Duration):
-        return pl.Duration("ms" if dtype.time_unit == "s" else dtype.time_unit)
-    if isinstance(dtype, nw.Categorical):
-        return pl.String()
+    match dtype:
+        case nw.Enum():
+            return pl.Enum(list(dtype.categories))
+        case nw.Datetime():
+            return pl.Datetime("ms" if dtype.time_unit == "s" else dtype.time_unit, dtype.time_zone)
+        case nw.Duration():
+            return pl.Duration("ms" if dtype.time_unit == "s" else dtype.time_unit)
+        case nw.Categorical():
+            return pl.String()
     if dtype.is_decimal():
         return pl.Float64()
     return getattr(pl, type(dtype).__name__)()

@@ -79,25 +79,30 @@ def _domain(domain: ColumnDomain) -> str:
 
 def _plain(value: Any) -> Json:
     """A value of a plan as JSON, with its type where two types could look alike."""
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, (int, float, Decimal, Fraction)):
-        return repr(value) if isinstance(value, float) else str(value)
-    if isinstance(value, (dt.date, dt.datetime, dt.timedelta)):
-        return f"{type(value).__name__} {value}"
-    if isinstance(value, DType):
-        return f"Enum of {_plain(list(value.categories))}" if isinstance(value, nw.Enum) else str(value)
-    if isinstance(value, Step):
-        return described_table(value)
-    if isinstance(value, Expr):
-        return _plain(value._node)
-    if is_dataclass(value):
-        parts = {f.name: _plain(getattr(value, f.name)) for f in fields(value) if not _unsaid(value, f)}
-        return {"": getattr(value, "typed", type(value).__name__), **parts}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return _short([_plain(item) for item in value])
+    match value:
+        case None | bool() | str():
+            return value
+        case float():
+            return repr(value)
+        case int() | Decimal() | Fraction():
+            return str(value)
+        case dt.date() | dt.timedelta():
+            return f"{type(value).__name__} {value}"
+        case nw.Enum():
+            return f"Enum of {_plain(list(value.categories))}"
+        case DType():
+            return str(value)
+        case Step():
+            return described_table(value)
+        case Expr():
+            return _plain(value._node)
+        case _ if is_dataclass(value):
+            parts = {f.name: _plain(getattr(value, f.name)) for f in fields(value) if not _unsaid(value, f)}
+            return {"": getattr(value, "typed", type(value).__name__), **parts}
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case tuple() | list():
+            return _short([_plain(item) for item in value])
     raise UnsupportedOperation(
         f"release(name=...): the plan holds {kind_of(value)}, which has no description that lasts; leave the name out."
     )

@@ -107,12 +107,13 @@ def _large(table: Source) -> sge.Subquery:
 
 def _sources(query: sge.Query) -> Sequence[Source]:
     """The tables and subqueries that a query reads."""
-    if isinstance(query, (sge.Union, sge.Intersect, sge.Except)):
-        return [source for side in (query.left, query.right) for source in _sources(side)]
-    if isinstance(query, sge.Subquery):
-        return _sources(query.this)
-    if not isinstance(query, sge.Select):
-        return []
-    origin = query.args.get("from_") or query.args.get("from")
-    first = [origin.this] if origin is not None else []
-    return [*first, *(join.this for join in query.args.get("joins") or ())]
+    match query:
+        case sge.Union() | sge.Intersect() | sge.Except():
+            return [source for side in (query.left, query.right) for source in _sources(side)]
+        case sge.Subquery():
+            return _sources(query.this)
+        case sge.Select():
+            origin = query.args.get("from_") or query.args.get("from")
+            first = [origin.this] if origin is not None else []
+            return [*first, *(join.this for join in query.args.get("joins") or ())]
+    return []
