@@ -476,7 +476,7 @@ def hidden_alone(mechanism: Json, total: Total, groups: int, beside: int = 1) ->
     law, rule, scale = mechanism["law"], mechanism["finds"], number(mechanism["scale"])
     own = law in NOISE and "common" not in mechanism and len(mechanism["of"]) == 1
     require(is_whole(rule["threshold"]), "a threshold is no whole number of at least 1")
-    hides = cache(lambda c: 1 - noise_tail(law, scale, rule["threshold"] - rule["least"] - c))
+    hides = cache(lambda c: rounded(DOWN, 1 - noise_tail(law, scale, rule["threshold"] - rule["least"] - c)))
     most, whole = int(total.reach.linf), int(total.reach.l1)
     groups = min(groups, whole)
     if not own or (99 + beside) * groups > MANY:  # each takes as long as a hundred simple cases

@@ -632,6 +632,11 @@ HUGE = {
     "scales of many mechanisms": _forged(
         [ROWS], [{**LAPLACE, "id": f"m{i}", "scale": f"{10**500 + i}/{10**500 - 2 * i - 1}"} for i in range(1000)]
     ),
+    "a threshold beside noise": _forged(
+        [OPEN],
+        [_noise("m0", "t0", "20/1", "gaussian", {"finds": {**THRESHOLD["finds"], "threshold": 10**9}})],
+        **{**BESIDE, "questions": [_of(None, groups=200)], "charge": {"epsilon": "1/2", "delta": "1/1000"}},
+    ),
     "full groups": _forged(
         [ROWS],
         [_noise("m0", "t0", "1/1", "gaussian", {"rest": "1/9"})],
