@@ -2503,9 +2503,9 @@ PLANTS = [
     ),
     Plant(
         "errors of drawing noise go on as they came",
-        run._sealed_read,
-        "engine.sealed(lambda: _read(pair, price, seen))",
-        "_read(pair, price, seen)",
+        paying.recorded,
+        "engine.sealed(answer)",
+        "answer()",
         lambda: tracebacks_hold_rows(answers, "drawn_table"),
     ),
 ]
