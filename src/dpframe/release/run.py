@@ -174,12 +174,10 @@ def settled(
     whole = len(questions) == 1 and "chosen" not in record.statement["releases"][0]
     for (question, noisy), answer in zip(questions, answers, strict=True):
         warn_if_empty(question, noisy, answer, price if whole else None)
-    stored = record.statement
+    entries = zip(questions, reasons, answers, record.statement["releases"], strict=True)
     return [
-        _release(pair, why, answer, receipt, {**entry, **again}, _filed(stored, number))
-        for number, (pair, why, answer, entry) in enumerate(
-            zip(questions, reasons, answers, stored["releases"], strict=True)
-        )
+        _release(pair, why, answer, receipt, {**entry, **again}, _filed(record.statement, number))
+        for number, (pair, why, answer, entry) in enumerate(entries)
     ]
 
 
