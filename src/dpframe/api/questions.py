@@ -44,6 +44,7 @@ from dpframe.plan.bins import intervals_of
 from dpframe.plan.declared import check_levels, limits_of, min_units_of
 from dpframe.plan.statistics import Several
 from dpframe.plan.steps import basic as steps
+from dpframe.plan.totals import check_squares
 from dpframe.usage import explains
 
 
@@ -108,7 +109,7 @@ def check_cells(question: Question, *, margins: bool, parts: bool) -> None:
     """Refuse a crosstab whose cells are no numbers, or whose sums would be none of people, or without suppressed cells.
 
     Input:  the question; whether there are margins; whether cells are parts of these
-    Errors: UnsupportedOperation
+    Errors: UnsupportedOperation; InvalidBounds where variances of margins would be beyond floats
     """
     (output,) = question.outputs
     if output.dtype is not None or output.formula is Formula.MODE:
@@ -116,6 +117,7 @@ def check_cells(question: Question, *, margins: bool, parts: bool) -> None:
         raise UnsupportedOperation(f"crosstab: its cells are numbers; for others: group_by({by}, ...).agg(dp.{asked}).")
     if not margins and not parts:
         return
+    check_squares((total for _, total in output.totals), f"crosstab: {question.aggregates[0][1].typed}")
     if parts and output.formula is Formula.MEAN:
         raise UnsupportedOperation("crosstab: normalize= gives parts of counts and sums; means have none.")
     total = output.total

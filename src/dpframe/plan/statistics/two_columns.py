@@ -14,6 +14,7 @@ from dpframe.plan.statistics import Aggregate, Formula, Regressors, ReleasedColu
 from dpframe.plan.totals import (
     Factor,
     bounds_of,
+    check_squares,
     from_middle,
     middle_of,
     number_column,
@@ -84,6 +85,7 @@ class Ratio(Aggregate):
             )
         if not under.grid.magnitude and not under.grid.centre:
             raise InvalidBounds(f"{self.typed}: with these bounds the sum below is 0. Give it bounds such as (0, 100).")
+        check_squares((over, under), self.typed)
         totals = ((f"{name}.sum", over), (f"{name}.divisor", under))
         return ReleasedColumn(name, Formula.RATIO, totals, False)
 
@@ -115,6 +117,7 @@ class WeightedMean(Aggregate):
             )
         weighed = product_total((from_middle(column, bounds), Factor(weights, reach, Fraction(0))), unit_limits)
         whole = sum_total(weights, reach, unit_limits, centred=False, present=(column,))
+        check_squares((weighed, whole), self.typed)
         totals = ((f"{name}.sum", weighed), (f"{name}.weights", whole))
         return ReleasedColumn(name, Formula.RATIO, totals, False, bounds, about=middle_of(bounds))
 

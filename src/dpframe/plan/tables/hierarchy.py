@@ -18,7 +18,7 @@ from dpframe.plan.grid import FRACTION_BITS
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.question import Question
 from dpframe.plan.statistics import Formula, ReleasedColumn
-from dpframe.plan.totals import Total
+from dpframe.plan.totals import Total, check_squares
 from dpframe.plan.types import Scalar
 from dpframe.theory.formulas.hierarchies import Levels, normal_shares, pure_shares
 from dpframe.theory.formulas.sensitivity import Sensitivity, node_limits, row_counts, row_sums
@@ -132,6 +132,7 @@ class Hierarchy(Question):
         column = aggregate.output(name, replace(self.unit_limits, what=aggregate.typed))
         if column.dtype is not None:
             raise UnsupportedOperation(f"hierarchy: {name!r} is a column of times; a hierarchy has counts and sums.")
+        check_squares((total for _, total in column.totals), f"hierarchy: {aggregate.typed}")
         return column
 
     @property

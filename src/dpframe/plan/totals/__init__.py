@@ -4,6 +4,7 @@ from dpframe.plan.totals.base import Factor, Total, TotalKind, is_whole, noun_of
 from dpframe.plan.totals.sums import (
     bounds_of,
     candidates_of,
+    check_squares,
     distinct_total,
     from_middle,
     in_ticks,
@@ -32,6 +33,7 @@ __all__ = [
     "TotalKind",
     "bounds_of",
     "candidates_of",
+    "check_squares",
     "distinct_total",
     "from_middle",
     "in_ticks",

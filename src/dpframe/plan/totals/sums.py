@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -210,6 +211,7 @@ def power_total(
 
 
 _BEYOND = 270  # powers of ten that products of floats may reach
+_SQUARED = 130  # powers of ten of values of whose noise squares are floats
 _SMALLEST = 1e-270  # of values whose logarithm is taken: its reciprocal is a float too
 _OCTAVES = 64  # between the bounds: each is two entries in a table that every engine searches
 
@@ -275,6 +277,23 @@ def middle_of(bounds: Bounds) -> Fraction:
 def from_middle(column: Column, bounds: Bounds) -> Factor:
     """A column's clipped value, measured from the middle of its bounds."""
     return Factor(column, bounds, middle_of(bounds))
+
+
+def check_squares(totals: Iterable[Total], call: str) -> None:
+    """Refuse bounds of which squares are beyond floats, or are no longer told from 0.
+
+    Where the noise of several numbers is added up, as in margins, levels and ratios, their variances are. They may have
+    10^24 times the size of a value for the smallest prices and largest limits.
+
+    Errors: InvalidBounds
+    """
+    for total in totals:
+        size = total.grid.magnitude * total.grid.step
+        if size and not (size >= Fraction(1, 10**_SQUARED) and size + abs(total.grid.centre) <= 10**_SQUARED):
+            raise InvalidBounds(
+                f"{call}: squares of values this far apart, or this close together, are beyond floats. Give bounds of "
+                f"from 1e-{_SQUARED} to 1e{_SQUARED}."
+            )
 
 
 def product_total(factors: tuple[Factor, ...], unit_limits: UnitLimits, present: tuple[Column, ...] = ()) -> Total:
