@@ -126,6 +126,19 @@ def test_an_empty_table_has_no_keys_and_says_so():
     assert out.table.is_empty()
 
 
+@pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")
+@pytest.mark.parametrize("statistic", [None, dp.mean("x", (0, 1)), dp.sum("x", (0, 1)), dp.count_units()])
+def test_a_table_in_which_no_group_was_found_has_all_its_outputs(statistic):
+    """With columns of intervals for the noise and for the population, none of which has a row."""
+    frame = dp.protect(crowd({"a": 2}, x=pl.lit(1.0)), unit="u", max_rows=1, budget=dp.Budget(epsilon=9, delta=0.1))
+    more = {} if statistic is None else {"m": statistic}
+    query = frame.group_by("g").agg(n=dp.count(), **more)
+    for covers in ("noise", "population"):
+        out = query.release(epsilon=1, delta=1e-9, ci=0.95, covers=covers)
+        assert out.table.is_empty() and out.accuracy().is_empty()
+        assert repr(out) and repr(out.report()) and out.to_csv() and out._repr_html_() and out.to_latex()
+
+
 class Played:
     """The rounds with real noise for one key that each of `units` units has alone."""
 

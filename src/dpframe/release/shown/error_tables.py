@@ -212,7 +212,8 @@ def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataF
         if numbers.layout.normalize:
             value, lower, upper = _shares(numbers, alpha)
         ends = {name: np.where(numbers.hidden, np.nan, end) for name, end in (("lower", lower), ("upper", upper))}
-        block = pl.DataFrame({"column": [output.name] * len(value), "value": value, **ends})
+        named = pl.repeat(output.name, len(value), dtype=pl.String, eager=True)  # also where no group was found
+        block = pl.DataFrame({"column": named, "value": value, **ends})
         parts.append(pl.concat([keys, block], how="horizontal") if by else block)
     if not parts:  # The release has keys alone.
         parts = [keys.clear().with_columns(column=pl.lit(""), value=0.0, lower=0.0, upper=0.0)]
