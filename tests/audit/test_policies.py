@@ -125,6 +125,7 @@ NONE = {
     "fail",
     "forecast",
     "history",
+    "one_by_one",
     "kept_in",
     "open",
     "partition",

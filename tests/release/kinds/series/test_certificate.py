@@ -111,7 +111,7 @@ def test_a_neighbour_has_the_same_certificate(tmp_path):
 def test_a_period_that_is_measured_twice_is_unknown(tmp_path, monkeypatch):
     _, frame, series = opened(tmp_path)
     with monkeypatch.context() as lost:
-        lost.setattr("dpframe.release.kinds.series.series.keep", _stopped)
+        lost.setattr(dp.Budget, "store", _stopped)
         with pytest.raises(KeyboardInterrupt):
             series.add(grouped(frame), DAYS[0])
     found = checked(series.add(grouped(frame), DAYS[0], on_pending="retry").certificate())
