@@ -32,5 +32,6 @@ def test_bounds_of_which_squares_are_no_floats_are_refused_before_the_charge(ask
     assert budget.spent.epsilon == 0
     for ends in ((0, 1e120), (0, 1e-120)):
         out = ASKED[asked](frame, ends).release(epsilon=1)
-        assert repr(out) and out._repr_html_()
+        assert repr(out)
+        assert out._repr_html_()
     assert budget.failures == (0, 0)

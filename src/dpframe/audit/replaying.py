@@ -248,9 +248,6 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         end = none + candidates.count
         return np.asarray(candidates.picked(none, end, rng.integers(0, candidates.listed(none, end))))
 
-    def elliptic(own: float, shared: float, size: int) -> _Given:
-        return _Given(said, "answer", "elliptic", own, shared=shared)
-
     def joint(family: str) -> Any:
         return lambda scale, cells, size: _Given(said, "answer", family, scale, draws=cells * size)
 
@@ -263,7 +260,7 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         *((of, "rounded_gaussian", normal) for of in (mechanisms, sources)),
         *((of, "permute_and_flip", flip) for of in (choice_mechanisms, sources)),
         *((of, "exponential_choice", exponential) for of in (choice_mechanisms, sources)),
-        (shared_noise, "shared_gaussian", elliptic),
+        (shared_noise, "shared_gaussian", lambda own, both, _: _Given(said, "answer", "elliptic", own, shared=both)),
         (shared_noise, "window_noise", lambda scale, cells: _Given(said, "answer", "k-norm", scale)),
         (joint_noise, "window_noises", joint("window")),
         (joint_noise, "cube_noises", joint("cube")),

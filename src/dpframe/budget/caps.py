@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from dpframe.budget.receipts import Page
 
 PERIODS = ("day", "week", "month")
-NAMES = ("release", "spender", *PERIODS)
+_RELEASE, _SPENDER = "release", "spender"  # caps that are not about a period
+NAMES = (_RELEASE, _SPENDER, *PERIODS)
 _SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 _READ = {"epsilon": read_epsilon, "delta": read_delta, "rho": read_rho}
 Recorded = Fields  # {"zone": "UTC", "day": {"epsilon": "1/2"}, ...}: caps as an entry records them
@@ -202,7 +203,7 @@ class Cap(NamedTuple):
     frees: dt.datetime | None
 
     def __str__(self) -> str:
-        if self.cap == "release":
+        if self.cap == _RELEASE:
             return f"{self.most} at most for one release"
         whose = f"a {self.cap}" if self.spender is None else f"the spender {self.spender!r}"
         anew = f"; begins anew at {self.frees:%Y-%m-%d %H:%M} UTC" if self.frees else ""
@@ -221,7 +222,7 @@ class Sums:
     def of(cls, state: State, by_spender: Loss, at: dt.datetime) -> Sums:
         """The sums before a charge at a time, by a spender who has spent this much."""
         zone, nothing = read_zone(state["caps"]["zone"]), Loss.none()
-        spent, first = {"release": nothing, "spender": by_spender}, {}
+        spent, first = {_RELEASE: nothing, _SPENDER: by_spender}, {}
         for name in PERIODS:
             now, sums = _first_day(name, at, zone), state["periods"].get(name)
             before = now if sums is None else dt.date.fromisoformat(sums["of"])
@@ -238,7 +239,7 @@ class Sums:
 
     def exceeded(self, price: Loss, by_spender: Loss) -> list[str]:
         """The names of the caps that a charge would exceed. Input: its price, and what counts for its spender."""
-        prices = {name: by_spender if name == "spender" else price for name in NAMES if name in self.caps}
+        prices = {name: by_spender if name == _SPENDER else price for name in NAMES if name in self.caps}
         return [
             name
             for name, own in prices.items()
@@ -287,7 +288,7 @@ def _words(amounts: Mapping[str, Fraction]) -> str:
 
 def needs_spender(state: State, price: Loss) -> bool:
     """Whether a charge must say who spends: it costs something, and spenders have a cap."""
-    return "spender" in state["caps"] and bool(_parts(price, positive=True))
+    return _SPENDER in state["caps"] and bool(_parts(price, positive=True))
 
 
 def tightened(state: State | None, more: Fields) -> Recorded:
@@ -354,7 +355,7 @@ def enter(page: Page, body: FieldDict, at: dt.datetime, slack: Fraction) -> None
     sums = Sums.of(page.caps, by_spender, at)
     over = sums.exceeded(price, held)
     if over:
-        refuse(sums, over, held if over == ["spender"] else price, spender)
+        refuse(sums, over, held if over == [_SPENDER] else price, spender)
     for entry in entries:
         page.append("caps", entry, at)
     page.caps = sums.after(price)
@@ -364,10 +365,10 @@ def refuse(sums: Sums, over: list[str], price: Loss, spender: str | None) -> Non
     """Errors: CapExceeded, which says which caps are in the way, and what fits."""
     lines = []
     for name in over:
-        most, whose = _most(sums.caps, name), f" {spender!r}" if name == "spender" else ""
+        most, whose = _most(sums.caps, name), f" {spender!r}" if name == _SPENDER else ""
         uncounted = _uncounted(price, most)
         frees = sums.frees(name)
-        spent = "" if name == "release" else f", of which {_named(sums.spent[name], most)} is spent"
+        spent = "" if name == _RELEASE else f", of which {_named(sums.spent[name], most)} is spent"
         lines.append(
             f"The cap of {'one' if name == 'release' else 'a' if name in PERIODS else 'the'} {name}{whose} is "
             f"{_words(most)}{spent}."
@@ -387,9 +388,9 @@ def lines_of(state: State, spenders: Mapping[str, Loss], at: dt.datetime) -> Ite
     sums = Sums.of(state, Loss.none(), at)
     for name in (name for name in NAMES if name in sums.caps):
         most = _most(sums.caps, name)
-        if name == "spender":
+        if name == _SPENDER:
             yield from (Cap(name, who, _words(most), _named(spent, most), None) for who, spent in spenders.items())
-        if name != "spender" or not spenders:
+        if name != _SPENDER or not spenders:
             yield Cap(name, None, _words(most), _named(sums.spent[name], most), sums.frees(name))
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 Facts = Mapping[str, Any]
 _ADDED = ("laplace", "discrete_laplace", "gaussian")
-_KEY_RULES = {"truncated_geometric": "start", "gaussian_rounds": "thresholds", **dict.fromkeys(_ADDED, "threshold")}
+_ROUNDS, _JOINT = "gaussian_rounds", ("window", "cube")
+_KEY_RULES = {"truncated_geometric": "start", _ROUNDS: "thresholds", **dict.fromkeys(_ADDED, "threshold")}
 MADE_OF_GROUPS = ("merged", "histogram", "count_of_pairs", "interaction")  # totals with entries of their own
 
 
@@ -111,14 +112,14 @@ def _keys(certificate: Facts, mechanisms: Sequence[Facts], totals: Mapping[str, 
     counts = ("units", "rows") if "rows" in certificate["unit"] else ("units",)  # a row that is weighted may count 0
     for one, of in finding:
         by_units = of["kind"] in counts and of["fraction"] == 0
-        if of.get("own_limits") is not None or not (by_units or one["law"] == "gaussian_rounds"):
+        if of.get("own_limits") is not None or not (by_units or one["law"] == _ROUNDS):
             yield "groups are found by the number of their units"
 
 
 def _one_noise(mechanism: Facts, read: Sequence[Facts], relation: str) -> Iterator[str]:
     """One noise for several numbers is on sums of the same rows; but for cubes one unit moves all of them one way."""
     law, first = mechanism["law"], read[0]
-    if law not in ("k_norm", "window", "cube") and "common" not in mechanism:
+    if law not in ("k_norm", *_JOINT) and "common" not in mechanism:
         return
     if any(one["kind"] not in _SUMS for one in read):
         yield "one noise is on sums over rows or units"
@@ -134,7 +135,7 @@ def _one_noise(mechanism: Facts, read: Sequence[Facts], relation: str) -> Iterat
         first["cells"] is None or ("common" in mechanism and relation == "replace")
     ):
         yield "one noise for all groups is on listed ones"
-    if law in ("window", "cube") and any(one["cells"] != 1 for one in read):
+    if law in _JOINT and any(one["cells"] != 1 for one in read):
         about = [(one.get("question"), one.get("limits"), one["cells"], one["kind"] in _OF_UNITS) for one in read]
         if shifted or any(one != about[0] for one in about):
             yield "the numbers of one noise are about the same rows"
@@ -146,17 +147,17 @@ def _law(mechanism: Facts, read: Sequence[Facts]) -> Iterator[str]:
     for name, laws in (("rest", _ADDED), ("common", ("gaussian",)), ("finds", _KEY_RULES)):
         if name in mechanism and law not in laws:
             yield f"the law {law!r} has no {name!r}"
-    if finds is None and law in ("truncated_geometric", "gaussian_rounds"):
+    if finds is None and law in ("truncated_geometric", _ROUNDS):
         yield f"the law {law!r} decides about keys"
     if finds is not None and _KEY_RULES.get(law) not in {*finds, *mechanism}:
         yield f"the rule for keys is none of {law!r}"
-    if law == "gaussian_rounds" and finds is not None and finds["least"] != 0:
+    if law == _ROUNDS and finds is not None and finds["least"] != 0:
         yield "rounds have no least number"
     if finds is not None and not 0 <= Fraction(finds.get("start", 0)) <= 1:
         yield "a chance is between 0 and 1"
     if min(Fraction(mechanism["scale"]), Fraction(mechanism.get("rest", 1))) <= 0 or {"rest", "common"} <= {*mechanism}:
         yield "scales are above 0, and noise that groups share has no rest"
-    if (law == "gaussian_rounds") != (first["kind"] == "key_weights"):
+    if (law == _ROUNDS) != (first["kind"] == "key_weights"):
         yield "rounds are about weights of keys"
     if (law in ("permute_and_flip", "exponential")) != (first["kind"] == "choice"):
         yield "choices are by the rows at places"
@@ -178,5 +179,5 @@ def _law(mechanism: Facts, read: Sequence[Facts]) -> Iterator[str]:
             yield "a pair is a sum and the number of its rows"
         if len(beside) > 1 and beside[1]["fraction"] != beside[0]["fraction"] and not _weighs_one(beside[1]):
             yield "numbers of rows and of values are in one unit"
-    elif beside and law not in ("window", "cube"):
+    elif beside and law not in _JOINT:
         yield f"the law {law!r} is for one total"

@@ -98,7 +98,8 @@ class _Chain:
         self._facts = certificate
         self._relation = certificate["relation"]
         self._totals = {total["id"]: total for total in certificate["totals"]}
-        self._metric: Metric = UnitDistance() if self._relation == "add-remove" else ExchangedUnitDistance()
+        self._exchanges = self._relation == "replace"
+        self._metric: Metric = ExchangedUnitDistance() if self._exchanges else UnitDistance()
 
     @property
     def _joining(self) -> _Chain:
@@ -165,14 +166,14 @@ class _Chain:
         """The centred interaction of a marginal. A row adds 1 - 1/n at its key of an axis, and -1/n at others."""
         levels, rows = total["levels"], total["limits"]["rows"] * 2 ** total["fraction"]
         square = math.prod((Fraction(n - 1, n) for n in levels), start=Fraction(1))
-        if self._relation == "replace" and levels:
+        if self._exchanges and levels:
             square *= 2 * Fraction(min(levels), min(levels) - 1)
-        most = rows * (2 if self._relation == "replace" else 1)
+        most = rows * (2 if self._exchanges else 1)
         return Sensitivity.of(l0=math.prod(levels), l1=most * 2 ** len(levels), l2_squared=rows**2 * square, linf=most)
 
     def histogram(self, total: Facts) -> Sensitivity:
         """Integers of one unit, spread over the entries."""
-        times = 2 if self._relation == "replace" and total["kind"] == "histogram" else 1
+        times = 2 if self._exchanges and total["kind"] == "histogram" else 1
         l1 = times * total["most"]
         return Sensitivity.of(l0=total["cells"], l1=l1, l2_squared=l1**2, linf=l1)
 
@@ -216,7 +217,7 @@ class _Chain:
         rows = self._totals[pair[0]]
         one, alone = 2 ** rows["fraction"], self._joining.limited({**rows, "fraction": 0}, 1, 1)
         rounding = Fraction(3 * alone.l0 if one > 1 else 0)
-        joint = (2 if self._relation == "replace" else 1) * (alone.exact_l1 * int(one) + rounding)
+        joint = (2 if self._exchanges else 1) * (alone.exact_l1 * int(one) + rounding)
         sums = self._totals[total]
         size = max(map(abs, sums["range"])) * Fraction(2) ** (sums["fraction"] - rows["fraction"])
         most = max(Fraction(facts["weight"]), Fraction(size))
@@ -248,7 +249,7 @@ class _Chain:
     def window(self, facts: Facts) -> Measurement:
         """Noise from one window, whose norm is the largest entry of one unit."""
         cell = self._joining.sensitivity(*facts["of"]).exact_linf
-        units = 2 if self._relation == "replace" else 1
+        units = 2 if self._exchanges else 1
         return self.pure(units * cell, number(facts["scale"]))
 
     def joint(self, facts: Facts) -> Measurement:
@@ -256,7 +257,7 @@ class _Chain:
         parts = [(self._totals[name], c) for name, c in zip(facts["of"], facts["factors"], strict=True)]
         if all(total["cells"] == 1 for total, _ in parts):
             moves = [abs(c) * self.sensitivity(total["id"]).exact_linf for total, c in parts]
-            length = max(moves) * (2 if facts["law"] == "window" and self._relation == "replace" else 1)
+            length = max(moves) * (2 if facts["law"] == "window" and self._exchanges else 1)
         else:
             ends = [c * end * 2 ** total["fraction"] for total, c in parts for end in ends_of(total)]
             total = {**parts[0][0], "fraction": 0}

@@ -135,8 +135,9 @@ def test_a_table_in_which_no_group_was_found_has_all_its_outputs(statistic):
     query = frame.group_by("g").agg(n=dp.count(), **more)
     for covers in ("noise", "population"):
         out = query.release(epsilon=1, delta=1e-9, ci=0.95, covers=covers)
-        assert out.table.is_empty() and out.accuracy().is_empty()
-        assert repr(out) and repr(out.report()) and out.to_csv() and out._repr_html_() and out.to_latex()
+        assert out.table.is_empty()
+        assert out.accuracy().is_empty()
+        assert all((repr(out), repr(out.report()), out.to_csv(), out._repr_html_(), out.to_latex()))
 
 
 class Played:
