@@ -13,13 +13,13 @@ certificate" of the reference says what each field means, and proves the rules t
 
 from __future__ import annotations
 
-import argparse
 import base64
 import hashlib
 import json
 import math
 import sys
 import zlib
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -670,8 +670,9 @@ class Check:
         whole = Fraction(0)
         for one in self.finding:
             total, rule, of = self.totals[one["of"][0]], one["finds"], self.totals[one["of"][0]].stated
-            counts = of["kind"] in ("units", "rows") and of["fraction"] == 0 and of.get("own_limits") is None
-            if one["law"] != ROUNDS and not (counts and (of["kind"] == "units" or "rows" in self.certificate["unit"])):
+            fully = "rows" in self.certificate["unit"] or math.prod(total.unit[:2]) == total.unit.rows  # no weight < 1
+            counts = of["kind"] == "units" or (of["kind"] == "rows" and fully)
+            if one["law"] != ROUNDS and not (counts and of["fraction"] == 0 and of.get("own_limits") is None):
                 raise Unknown("keys that are found by another number than that of the units in a group")
             require(is_whole(rule["least"], 0), "the number that no group is released with is below 0")
             if (claim := rule["delta"]) is not None:
@@ -782,8 +783,7 @@ def read(certificate: str, ledger: str | None = None, table: str | None = None) 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check the files of a command line. Output: the exit code."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="dpframe_check", description=__doc__, formatter_class=raw)
+    parser = ArgumentParser(prog="dpframe_check", description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("certificate", help="what release.certificate() gives, as a JSON file")
     parser.add_argument("--ledger", help="what ledger.export('json') gives, as a file")
     parser.add_argument("--table", help="the released table as a CSV file")

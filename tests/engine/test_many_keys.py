@@ -198,19 +198,21 @@ def test_threads_share_a_session_of_postgres(stored_in_postgres):
     assert answers == [hard(HARD, *columns) for columns in asked]
 
 
-def test_types_are_stated_while_no_other_thread_has_the_session_of_postgres(stored_in_postgres):
+def test_types_are_stated_while_no_other_thread_has_the_session_of_postgres(postgres_server):
     from dpframe.engine.backends.ibis_checks import database_of
     from dpframe.engine.backends.ibis_dialect import dialect_of
     from dpframe.engine.backends.postgres.dialect import alone
+    from postgres_tables import connected, stores
 
-    table, stated = stored_in_postgres(HARD), []
-    other = threading.Thread(target=lambda: stated.append(dialect_of(table).stated(table)))
-    with alone(database_of(table)):
-        other.start()
-        other.join(0.5)
-        assert not stated
-    other.join()
-    assert stated[0].keys() == {*table.columns}
+    with connected(postgres_server) as backend:
+        table, stated = stores(backend)(HARD), []
+        other = threading.Thread(target=lambda: stated.append(dialect_of(table).stated(table)))
+        with alone(database_of(table)):
+            other.start()
+            other.join(0.5)
+            assert not stated
+        other.join()
+        assert stated[0].keys() == {*table.columns}
 
 
 @pytest.mark.long

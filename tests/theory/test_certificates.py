@@ -38,7 +38,9 @@ def certificates(monkeypatch, name, relation, price):
         walk._release(walk.CELLS[name](cell))
     except DpFrameError:
         assert not made
-    return [json.loads(json.dumps(out.certificate())) for out in made]
+    filed = [out for out in made if out._record.filed.certificate is not None]  # others say how an answer is shown
+    assert bool(filed) == bool(made)
+    return [json.loads(json.dumps(out.certificate())) for out in filed]
 
 
 def loss_of(charge):

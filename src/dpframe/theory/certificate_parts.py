@@ -109,9 +109,9 @@ def _keys(certificate: Facts, mechanisms: Sequence[Facts], totals: Mapping[str, 
         place for place, question in enumerate(certificate["questions"]) if question["cells"] is None
     ]:
         yield "groups are listed, or found by one rule"
-    counts = ("units", "rows") if "rows" in certificate["unit"] else ("units",)  # a row that is weighted may count 0
-    for one, of in finding:
-        by_units = of["kind"] in counts and of["fraction"] == 0
+    for one, of in finding:  # a row that is weighted may count 0
+        is_whole = of["kind"] == "rows" and ("rows" in certificate["unit"] or _weighs_one(of))
+        by_units = of["fraction"] == 0 and (of["kind"] == "units" or is_whole)
         if of.get("own_limits") is not None or not (by_units or one["law"] == _ROUNDS):
             yield "groups are found by the number of their units"
 
