@@ -238,7 +238,7 @@ def unit_of(stated: Json, question: Json, *, enforced: bool) -> Limits:
 
 def same_rows(*totals: Total) -> bool:
     """Whether totals are sums over the same rows, with the same weights, in the same groups."""
-    return len({(one.unit, one.stated["question"], one.stated["cells"]) for one in totals}) == 1
+    return len({(one.unit, *map(one.stated.get, ("question", "cells", "leaves"))) for one in totals}) == 1
 
 
 def reach_of(own: Vector, cells: int | None, *, replace: bool) -> Reach:
@@ -618,7 +618,7 @@ class Check:
         """The sensitivity of a total, from its kind, its limits and its range."""
         fits = type(stated["id"]) is str and stated["id"] not in self.totals and is_whole(stated["question"], 0)
         require(fits, "two totals have one id, or it is of no question")
-        if stated["kind"] not in KINDS:
+        if stated["kind"] not in KINDS or (stated["kind"] in OF_UNITS and "columns" not in self.certificate["unit"]):
             raise Unknown(f"a total of kind {stated['kind']!r}")
         require(stated["kind"] != "tree" or "l0" not in stated["sensitivity"], "nothing is derived of blocks in a tree")
         question = self.certificate["questions"][stated["question"]]

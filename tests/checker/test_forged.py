@@ -397,6 +397,11 @@ IN_ONE = {"questions": [{**_of(1, rows_per_group=2), "by": []}]}
 PUBLIC = {"step": "join_public", "how": "inner"}
 JOINED = [{"step": "source"}, {"step": "per_unit"}]
 FORGED |= {  # with several facts changed at once
+    "one noise for groups and for nodes above them": _forged(
+        [ROWS, _total(name="t1", leaves=2)],
+        [_noise("m0", "t0 t1", "1/1", "cube", {"factors": [1, 1]}, epsilon="1/1")],
+        questions=[{**QUESTION, "limits": dict.fromkeys(LIMITS, 1)}],
+    ),
     "a number of groups below 0 pays for another": _forged(
         [ROWS, _total(name="t1", cells=None, question=1)],
         [_noise("m0", "t0", "1/10", "gaussian"), _noise("m1", "t1", "1/100", "gaussian")],
@@ -528,6 +533,12 @@ FORGED |= {  # with several facts changed at once
 }
 # What a chain takes as it stands: claims of sensitivities, and what follows from steps.
 ALONE = {
+    "people of a table that has no ids": _forged(
+        [_total("units", cells=3)],
+        [_noise("m0", "t0", "3/1", epsilon="1/1")],
+        unit={"rows": 3},
+        questions=[{**QUESTION, "contribution": {"rows": 3, "exactly_one": False}}],
+    ),
     "entries of a tree that are said to be few": _forged(
         [_total("tree", cells=None, sensitivity={"l0": 1})],
         [_noise("m0", "t0", "5/1", epsilon="1/1")],

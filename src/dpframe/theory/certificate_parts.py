@@ -136,7 +136,8 @@ def _one_noise(mechanism: Facts, read: Sequence[Facts], relation: str) -> Iterat
     ):
         yield "one noise for all groups is on listed ones"
     if law in _JOINT and any(one["cells"] != 1 for one in read):
-        about = [(one.get("question"), one.get("limits"), one["cells"], one["kind"] in _OF_UNITS) for one in read]
+        names = ("question", "limits", "cells", "leaves")
+        about = [(*map(one.get, names), one["kind"] in _OF_UNITS) for one in read]
         if shifted or any(one != about[0] for one in about):
             yield "the numbers of one noise are about the same rows"
 
