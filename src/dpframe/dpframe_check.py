@@ -553,9 +553,7 @@ class Check:
 
     def __init__(self, certificate: Json, ledger: Json = None, table: bytes | None = None) -> None:
         self.certificate, self.replace = certificate, certificate["relation"] == "replace"
-        self.derived: list[str] = []
-        self.refused: list[str] = []
-        self.unknown: list[str] = []
+        self.derived, self.refused, self.unknown = list[str](), list[str](), list[str]()
         self.totals: dict[str, Total] = {}
         self.losses: dict[str, Losses] = {}  # of mechanisms
         self.finding = [one for one in certificate["mechanisms"] if "finds" in one]
@@ -624,7 +622,9 @@ class Check:
         question = self.certificate["questions"][stated["question"]]
         unit = unit_of(stated, question, enforced="rows" not in self.certificate["unit"])
         tight = all(claim == getattr(unit, limit) for limit, claim in stated.get("limits", {}).items())
-        require(tight, f"its limits are not the tightest that follow: {unit}")
+        parts = {"sum": True, "values": True, "rows": math.prod(unit[:2]) > unit.rows}.get(stated["kind"], False)
+        fine = stated["fraction"] or not parts or "columns" not in self.certificate["unit"]
+        require(tight and fine, f"its limits are not the tightest, {unit}; or parts of rows need a fraction")
         if "grid" in stated or "bounds" in stated:
             centre, step = number(stated["grid"]["centre"]), number(stated["grid"]["step"])
             fits = [centre + step * end for end in stated["range"]] == [number(end) for end in stated["bounds"]]

@@ -59,8 +59,8 @@ ONE_ROW = {
     "unit": {"rows": 1},
     "questions": [{**QUESTION, "contribution": {"rows": 1, "exactly_one": True}, "by": [], "cells": 1}],
 }
-SUM = _total("sum", "s", range=[0, 1], present=["x"])
-PAIR = _noise("m0", "s t0", "4/1", more={"weight": 1}, epsilon="1/1")
+SUM = _total("sum", "s", range=[0, 1], present=["x"], fraction=20)
+PAIR = _noise("m0", "s t0", f"{2**22 + 16}/1", more={"weight": 1}, epsilon="1/1")
 KEYS = _total("key_weights", cells=None, most=1, one=1000)
 FREE = {"epsilon": "0/1", "delta": "0/1"}
 IN_RHO = {"composition": {"rule": "rho"}, "charge": {"rho": "1/1", "delta": "0/1"}}
@@ -103,8 +103,8 @@ PROVED = {
     "one total": _forged([ROWS], [LAPLACE]),
     "a pair": _forged([ROWS, SUM], [PAIR]),
     "a pair and missing values": _forged(
-        [ROWS, SUM, _total("values", "v", range=[0, 1], present=["x"])],
-        [{**PAIR, "of": ["s", "v", "t0"], "missing": "2/1"}],
+        [ROWS, SUM, _total("values", "v", range=[0, 1], present=["x"], fraction=20)],
+        [{**PAIR, "of": ["s", "v", "t0"], "missing": f"{2**21 + 8}/1"}],
     ),
     "the optimal rule": _forged([OPEN], [CHOSEN], **KEYS_FOUND),
     "a threshold beside noise": _forged([OPEN], [NORMAL], **BESIDE),
@@ -183,7 +183,7 @@ FORGED = {
     "a pair of two groupings": _forged(
         [ROWS, {**SUM, "question": 1}], [PAIR], questions=[QUESTION, {**QUESTION, "by": ["h"]}]
     ),
-    "a pair of too large a weight": _forged([ROWS, SUM], [{**PAIR, "weight": 2}]),
+    "a pair of too large a weight": _forged([ROWS, SUM], [{**PAIR, "weight": 2**21}]),
     "a pair beside missing values of another column": _forged(
         [ROWS, SUM, _total("values", "v", range=[0, 1], present=["y"])],
         [{**PAIR, "of": ["s", "v", "t0"], "missing": "2/1"}],
@@ -397,6 +397,14 @@ IN_ONE = {"questions": [{**_of(1, rows_per_group=2), "by": []}]}
 PUBLIC = {"step": "join_public", "how": "inner"}
 JOINED = [{"step": "source"}, {"step": "per_unit"}]
 FORGED |= {  # with several facts changed at once
+    "rows of parts without a fraction": _forged(
+        [ROWS],
+        [_noise("m0", "t0", "3/1", epsilon="1/1")],
+        questions=[_of(3, groups=2, rows_per_group=2, rows=3)],
+    ),
+    "a sum of rounded parts": _forged(
+        [_total("sum", range=[0, 9], shift=-1000000)], [_noise("m0", "t0", "18/1", epsilon="1/1")]
+    ),
     "one noise for groups and for nodes above them": _forged(
         [ROWS, _total(name="t1", leaves=2)],
         [_noise("m0", "t0 t1", "1/1", "cube", {"factors": [1, 1]}, epsilon="1/1")],

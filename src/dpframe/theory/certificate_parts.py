@@ -82,7 +82,11 @@ def _limited(total: Facts, question: Facts, *, enforced: bool) -> bool:
     elif leaves is None and total["kind"] not in (*MADE_OF_GROUPS, *_WITHOUT_CELLS) and total["cells"] != cells:
         return False
     found = {"groups": groups, "rows_per_group": each, "rows": rows}
-    return all(found[name] is not None and claim >= found[name] for name, claim in stated.items())
+    in_parts = total["kind"] in ("values", "sum")  # as a row may weigh less than 1
+    if total["kind"] == "rows" and groups is not None and each is not None and rows is not None:
+        in_parts = rows < groups * each
+    fine = bool(total["fraction"]) or not enforced or not in_parts
+    return fine and all(found[name] is not None and claim >= found[name] for name, claim in stated.items())
 
 
 def _least(*limits: int | None) -> int | None:
