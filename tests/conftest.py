@@ -59,12 +59,12 @@ def postgres_server():
 
 @pytest.fixture
 def postgres(postgres_server):
-    """A URL whose tables are empty."""
+    """A URL whose tables are empty, without copies of them."""
     import sqlalchemy as sa
 
     engine = sa.create_engine(postgres_server)
     with engine.begin() as connection:
         for table in ("ledger", "budgets", "entries", "data"):
-            connection.execute(sa.text(f"DROP TABLE IF EXISTS dpframe_{table}"))
+            connection.execute(sa.text(f"DROP TABLE IF EXISTS dpframe_{table}, old_dpframe_{table}"))
     engine.dispose()
     return postgres_server

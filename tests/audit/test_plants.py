@@ -957,8 +957,8 @@ def a_table_of_another_question_is_shown():
         return True
 
 
-def opened_after(*changes, witness=None):
-    """Whether a ledger with a paid release is opened and charged again after SQL that changes its file."""
+def opened_after(*changes, witness=None, charged=True):
+    """Whether a ledger with a paid release is opened and charged again, or read, after SQL that changes its file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger" / "study.sqlite"
         path.parent.mkdir()
@@ -971,10 +971,12 @@ def opened_after(*changes, witness=None):
         connection.close()
         if seen is not None:
             seen.unlink()
-        return not raises(
-            BudgetError,
-            lambda: dp.Ledger(path, witness=seen).budget("b", epsilon=1).charge(price, "unit 'u', add-remove", "sum()"),
-        )
+
+        def asked():
+            budget = dp.Ledger(path, witness=seen).budget("b", epsilon=1)
+            return budget.charge(price, "unit 'u', add-remove", "sum()") if charged else budget.remaining
+
+        return not raises(BudgetError, asked)
 
 
 def a_budget_of_the_same_looks():
@@ -2366,6 +2368,13 @@ PLANTS = [
         "elif (missing := sorted(set(METADATA.tables) - found)):",
         "elif METADATA.create_all(connection):",
         lambda: opened_after("DROP TABLE dpframe_budgets", "DROP TABLE dpframe_entries"),
+    ),
+    Plant(
+        "a half-written ledger is read",
+        book.reading,
+        "(row.last, row.hash) != (row.number, row.head)",
+        "False",
+        lambda: opened_after("UPDATE dpframe_budgets SET head = 'of the transaction before'", charged=False),
     ),
     Plant(
         "a real ledger pays under fixed noise",

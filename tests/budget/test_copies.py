@@ -19,6 +19,7 @@ from dpframe import errors
 from dpframe.__main__ import main
 from dpframe.budget import Ledger, Loss
 from dpframe.budget.ledger import copies
+from put_back import put_over
 
 WHO = "unit 'id', add-remove"
 SAID = {"by": "Ada", "why": "the disk broke"}
@@ -653,14 +654,6 @@ def test_copies_from_the_command_line(tmp_path, capsys):
 
 
 # Copies that are put back while the ledger is open
-
-
-def put_over(copy, path):
-    """Write an older copy over the file, which keeps its identity, as `cp` and most programs of backups do."""
-    content = copy.read_bytes()
-    with open(path, "r+b") as file:
-        file.write(content)
-        file.truncate(len(content))
 
 
 CHARGED_ELSEWHERE = """

@@ -18,6 +18,7 @@ from dpframe import errors
 from dpframe.__main__ import main
 from dpframe.budget import Budget, Ledger, Loss
 from dpframe.budget.allowance import Allowance
+from put_back import put_over
 
 WHO = "unit 'id', add-remove"
 LOSS = Loss.charged(Fraction(1, 10), Fraction(0))
@@ -135,14 +136,6 @@ NO_READING = {
 def test_the_class_has_every_public_verb(kind, verbs):
     public = {name for name in dir(kind) if not name.startswith("_")}
     assert public - set(verbs) == NO_READING[kind]
-
-
-def put_over(copy, path):
-    """Write a copy over the file, which keeps its identity, as `cp` and most programs of backups do."""
-    content = copy.read_bytes()
-    with open(path, "r+b") as file:
-        file.write(content)
-        file.truncate(len(content))
 
 
 CHARGED_ELSEWHERE = """
@@ -373,8 +366,6 @@ DUMPS = {
 def test_whatever_reads_an_open_database_refuses_rows_that_were_put_back(postgres, tmp_path, way):
     opened = Opened(postgres)
     opened.aside = tmp_path
-    old = (f"old_{table}" for table in TABLES)
-    run(opened.ledger, *(f"DROP TABLE IF EXISTS {name}" for name in old))
     run(opened.ledger, *(f"CREATE TABLE old_{table} AS SELECT * FROM {table}" for table in TABLES))
     paid(opened.budget)
     run(opened.ledger, *DUMPS[way])
