@@ -112,8 +112,7 @@ def _amounts(name: str, typed: object, terms: Terms) -> dict[str, str]:
 # Periods of the calendar, each by the local date of its first day
 
 
-def _first_day(period: str, at: dt.datetime, zone: zoneinfo.ZoneInfo) -> dt.date:
-    day = at.astimezone(zone).date()
+def _first_day(period: str, day: dt.date) -> dt.date:
     match period:
         case "week":
             return day - dt.timedelta(days=day.weekday())
@@ -124,9 +123,7 @@ def _first_day(period: str, at: dt.datetime, zone: zoneinfo.ZoneInfo) -> dt.date
 
 def _frees(period: str, first: dt.date, zone: zoneinfo.ZoneInfo) -> dt.datetime:
     """When the period after the one of a first day begins, in UTC: at midnight there, or when that night is skipped."""
-    following = first + dt.timedelta(days={"day": 1, "week": 7, "month": 32}[period])
-    if period == "month":
-        following = following.replace(day=1)
+    following = _first_day(period, first + dt.timedelta(days={"day": 1, "week": 7, "month": 32}[period]))
     return dt.datetime.combine(following, dt.time(), zone).astimezone(dt.UTC)
 
 
@@ -151,7 +148,9 @@ def changed(state: State | None, recorded: Recorded, at: dt.datetime | None) -> 
     return {
         "caps": {**recorded},
         "periods": {
-            name: sums if at is None else {**sums, "of": min(sums["of"], _first_day(name, at, zone).isoformat())}
+            name: sums
+            if at is None
+            else {**sums, "of": min(sums["of"], _first_day(name, at.astimezone(zone).date()).isoformat())}
             for name, sums in periods.items()
         },
     }
@@ -224,7 +223,7 @@ class Sums:
         zone, nothing = read_zone(state["caps"]["zone"]), Loss.none()
         spent, first = {_RELEASE: nothing, _SPENDER: by_spender}, {}
         for name in PERIODS:
-            now, sums = _first_day(name, at, zone), state["periods"].get(name)
+            now, sums = _first_day(name, at.astimezone(zone).date()), state["periods"].get(name)
             before = now if sums is None else dt.date.fromisoformat(sums["of"])
             first[name] = max(now, before)  # a clock that is set back begins no period
             spent[name] = loss_of(sums["spent"]) if sums is not None and before >= now else nothing

@@ -28,6 +28,11 @@ def ends_of(total: Facts) -> Sequence[int]:
     return _FIXED.get(total["kind"]) or total["range"]
 
 
+def finding(mechanisms: Sequence[Facts]) -> list[Facts]:
+    """The mechanisms that decide which keys are shown."""
+    return [one for one in mechanisms if "finds" in one]
+
+
 def misfits(certificate: Facts) -> Iterator[str]:
     """Each part that does not fit the others, in words. A certificate without questions has totals of one question."""
     totals = {total["id"]: total for total in certificate["totals"]}
@@ -108,12 +113,12 @@ def _weighs_one(rows: Facts) -> bool:
 
 def _keys(certificate: Facts, mechanisms: Sequence[Facts], totals: Mapping[str, Facts]) -> Iterator[str]:
     """Each question whose groups are found has one rule for them, by its number of units, whose δ is counted."""
-    finding = [(one, totals[one["of"][0]]) for one in mechanisms if "finds" in one]
-    if sorted(of["question"] for _, of in finding) != [
+    rules = [(one, totals[one["of"][0]]) for one in finding(mechanisms)]
+    if sorted(of["question"] for _, of in rules) != [
         place for place, question in enumerate(certificate["questions"]) if question["cells"] is None
     ]:
         yield "groups are listed, or found by one rule"
-    for one, of in finding:  # a row that is weighted may count 0
+    for one, of in rules:  # a row that is weighted may count 0
         is_whole = of["kind"] == "rows" and ("rows" in certificate["unit"] or _weighs_one(of))
         by_units = of["fraction"] == 0 and (of["kind"] == "units" or is_whole)
         if of.get("own_limits") is not None or not (by_units or one["law"] == _ROUNDS):

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.noise import family_tail, gaussian_tail, root_up
-from dpframe.theory.certificate_parts import MADE_OF_GROUPS, ends_of, misfits
+from dpframe.theory.certificate_parts import MADE_OF_GROUPS, ends_of, finding, misfits
 from dpframe.theory.combinators import compose, fix_delta, pure_to_approx, zcdp_to_approx
 from dpframe.theory.exact import Root
 from dpframe.theory.formulas.loss import (
@@ -342,7 +342,7 @@ class _Chain:
             ]
             return gaussian_mu(squares, scales)
 
-        (decides,) = [noise for noise in noises if "finds" in noise]
+        (decides,) = finding(noises)
         (name,), finds = decides["of"], decides["finds"]
         alone = self._alone(name, groups)
         above, scale = finds["threshold"] - finds["least"], number(decides["scale"])
@@ -371,8 +371,8 @@ class _Chain:
             parts.append(self.normal(sum(map(self.square, normal), Fraction(0))))
         if rule == "threshold_beside_noise":
             return self.beside(parts)
-        finding = [one for one in self._facts["mechanisms"] if "finds" in one]
-        delta = sum((self.key_delta(one) for one in finding), Fraction(0))
+        deciding = finding(self._facts["mechanisms"])
+        delta = sum((self.key_delta(one) for one in deciding), Fraction(0))
         in_rho = rule in ("rho", "mu_squared")
         if in_rho:
             each = zip(parts, [*others, *normal[:1]], strict=True)
@@ -385,7 +385,7 @@ class _Chain:
             together = compose([_approximate(part, slack) for part in parts])
         else:
             together = compose(parts)
-        return _with_delta(together, delta) if finding else together
+        return _with_delta(together, delta) if deciding else together
 
 
 def _in_zcdp(part: Measurement, law: str, pieces: int) -> Measurement:

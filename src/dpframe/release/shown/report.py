@@ -281,14 +281,15 @@ def in_a_sentence(items: Fields) -> str:
     if "test" in items:
         return str(items["test"])
     loss = items["guarantee"]
+    in_epsilon = "epsilon" in loss
     others = items["neighbours"].get("relation") == "replace"
     asked = "that a person's rows are these and not others" if others else "that a person is in it"
-    if "epsilon" in loss and not loss["delta"]:
+    if in_epsilon and not loss["delta"]:
         odds = math.ceil(100 * math.exp(min(loss["epsilon"], _FAR))) / 100
         bound = f"cannot raise their odds {asked} by more than {odds:,.2f}"
         said = f"{bound if loss['epsilon'] < _FAR else f'may raise their odds {asked} a million'} times"
     else:
-        pairs = [loss] if "epsilon" in loss else loss["implies"] or [{"epsilon": 0.0, "delta": loss["delta"]}]
+        pairs = [loss] if in_epsilon else loss["implies"] or [{"epsilon": 0.0, "delta": loss["delta"]}]
         right = min((1 + x["delta"] * math.exp(-x["epsilon"])) / (1 + math.exp(-x["epsilon"])) for x in pairs)
         asked = "which of two sets of rows a person has" if others else "whether a person is in it"
         share = math.ceil(1000 * min(right, 1.0)) / 10
