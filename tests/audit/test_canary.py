@@ -209,7 +209,7 @@ EVERY_KIND = ("pandas", "lazy", "polars", "pyarrow")
 
 @pytest.mark.parametrize(
     ("kind", "every"),
-    [("pandas", 6), ("lazy", 11), *(pytest.param(kind, 1, marks=pytest.mark.long) for kind in EVERY_KIND)],
+    [("pandas", 9), ("lazy", 16), *(pytest.param(kind, 1, marks=pytest.mark.long) for kind in EVERY_KIND)],
 )
 def test_no_public_call_shows_a_cell(kind, every, tmp_path, monkeypatch):
     """After each step every n-th question, others after the next step: together each step and each question."""

@@ -368,7 +368,7 @@ def chains(*sizes):
     return [chain for size in sizes for chain in itertools.product(OPERATIONS, repeat=size)]
 
 
-PARTS = 13  # so that several processes can share the work; each has every operation, because 13 and 20 share no divisor
+PARTS = 19  # so that several processes can share the work; each has every operation, because 19 and 20 share no divisor
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])

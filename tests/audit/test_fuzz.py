@@ -144,7 +144,7 @@ def fuzz(seconds, steps, *, fresh):
 @pytest.mark.filterwarnings("ignore:The released table is empty")  # there are few units
 @pytest.mark.filterwarnings("ignore:With 9 rows in a group")  # so few are assumed
 def test_an_analyst_finds_nothing_in_seconds():
-    assert fuzz(float(os.environ.get("DPFRAME_FUZZ_SECONDS", "4")), 12, fresh=False)
+    assert fuzz(float(os.environ.get("DPFRAME_FUZZ_SECONDS", "2")), 12, fresh=False)
 
 
 @pytest.mark.long

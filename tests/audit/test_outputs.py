@@ -209,13 +209,13 @@ def audited(kind, trials=DRAWS):
     return audit(lambda t: release(t, relation), table, neighbour, epsilon, delta, trials)
 
 
-# Quick is one release of each mechanism, of each rule for keys, of batches and parts; the rest are their siblings.
+# Quick is one release of each mechanism, of each rule for keys; the rest are their siblings.
 _AT_LENGTH = ("different", "std", "geometric mean", "maximum", "two most frequent", "gaussian batch", "sum, replace")
 _AT_LENGTH += ("count, replace", "units", "sum of units", "mean", "found keys")
 # These take seconds. On small tables, by exact laws, `test_exhaustive` and `test_transcripts` ask about trees, keys in
-# rounds, quotients, moments and parts each time.
+# rounds, quotients, moments, batches and parts each time.
 _AT_LENGTH += ("quantiles of a tree", "keys in rounds", "correlation", "weighted mean", *shapes("x", (0, 15)))
-_AT_LENGTH += ("parts", "distribution function", "largest of found keys", "missing values", "in ρ")
+_AT_LENGTH += ("batch", "parts", "distribution function", "largest of found keys", "missing values", "in ρ")
 
 
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.long) if k in _AT_LENGTH else k for k in KINDS])

@@ -603,12 +603,11 @@ def caught(price):
             return worst("pure", "add-remove", 4, 2, [0, 1, 2, 3], enforce=True) > 1 + 1e-9
         except AssertionError:
             return True
-    for relation in ("add-remove", "replace"):
-        for seed in range(8):
-            try:
-                held(price, relation, "rows", 3, seed=f"plants {seed}")
-            except AssertionError:
-                return True
+    for seed, relation in itertools.product(range(8), ("add-remove", "replace")):
+        try:
+            held(price, relation, "rows", 3, seed=f"plants {seed}")
+        except AssertionError:
+            return True
     return False
 
 

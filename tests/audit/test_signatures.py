@@ -135,7 +135,7 @@ def hold(seed, number, each, kinds=SIZE):
 
 
 def test_neighbours_differ_in_nothing_but_numbers():
-    hold("signatures", 6, 1, kinds=2)
+    hold("signatures", 2, 1, kinds=2)
 
 
 @pytest.mark.long

@@ -37,7 +37,8 @@ _LONG_ON = {  # which take 2 to 7 seconds each there, most of them to write the 
     "test_every_engine_has_the_same_influences": SLOW,
     "test_influences_beside_columns_with_limits_of_their_own": ("datafusion",),
     "test_a_column_has_the_totals_of_a_question_of_its_own": ("datafusion", "spark"),
-    "test_odd_names_are_names": ("datafusion",),
+    "test_odd_names_are_names": ("datafusion", "spark"),
+    "test_a_long_chain_has_the_value_of_its_terms": ("spark",),
 }
 
 

@@ -84,11 +84,8 @@ COMBINED = {
 }
 
 
-QUICK = ("laplace", "elliptic")
-
-
 @pytest.mark.parametrize(
-    "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS]
+    "kind", [kind if kind == "laplace" else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS]
 )
 def test_intervals_hold_in_at_least_94_of_100_repeats(kind):
     """A thousand draws of the noise of a release, the same in each run; the control is half of each interval."""
