@@ -17,6 +17,7 @@ from dpframe.dpframe_check import Check
 from dpframe.release.answer.draw import _with_noise
 from dpframe.release.pricing.joint_noise import Cube, Window, joint_noises
 from dpframe.theory import from_certificate
+from dpframe.theory.formulas.error import error_of_tail
 from dpframe.theory.formulas.loss import joint_scale
 from prices import Price, noise_plan, priced
 from tiers import in_turn
@@ -323,3 +324,17 @@ def test_intervals_hold_the_number_without_noise():
             assert inside.mean() >= 1 - alpha - 6 * math.sqrt(alpha / groups)
             if name in ("sum", "mean"):
                 assert inside.mean() <= 1 - alpha * 0.5 + 6 * math.sqrt(alpha / groups)
+
+
+@pytest.mark.parametrize("law", [Window, Cube])
+@pytest.mark.parametrize("scale", [1.0, 3.7, 2.0**40 / 3])
+def test_the_error_is_searched_from_where_it_is_and_not_from_0(law, scale, monkeypatch):
+    """Else a table of many columns takes as long as their number, squared: each step adds up a term for each."""
+    noise, asked, tail = law(scale, cells=40), [], law.cell_tail
+    monkeypatch.setattr(law, "cell_tail", staticmethod(lambda *said: asked.append(said) or tail(*said)))
+    for per, alpha in ((1, 0.05), (1, 1e-6), (2**20, 0.05)):
+        noise.rounded_error(per, alpha)  # finds the quantile of the law, once for all scales
+        asked.clear()
+        error = noise.rounded_error(per, alpha)
+        assert len(asked) <= 16
+        assert error == pytest.approx(error_of_tail(noise._whole_tail, alpha, per=per), rel=1e-9)

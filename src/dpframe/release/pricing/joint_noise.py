@@ -87,10 +87,11 @@ class Joint(AddsNoise):
         return self.cell_tail(self.cells, reach / self.scale)
 
     def error(self, alpha: float) -> float:
-        return float(error_of_tail(self._whole_tail, alpha))
+        return self.rounded_error(1, alpha)
 
     def rounded_error(self, per: int, alpha: float) -> float:
-        return float(error_of_tail(self._whole_tail, alpha, per=per))
+        near = math.floor(self.scale * _cell_quantile(type(self), self.cells, alpha) / per)
+        return float(error_of_tail(self._whole_tail, alpha, per=per, start=near))
 
     def _whole_tail(self, reach: int) -> float:
         """P[noise >= reach], for the noise that is added."""
@@ -144,11 +145,17 @@ class Cube(Joint):
 
 @lru_cache(maxsize=256)
 def _quantile(law: type[Joint], cells: int, order: int, alpha: float) -> float:
+    return max(_cell_quantile(law, cells, alpha) / law.relative(cells), mixed_normal_error(order, alpha))
+
+
+@lru_cache(maxsize=256)
+def _cell_quantile(law: type[Joint], cells: int, alpha: float) -> float:
+    """The size that one cell exceeds with probability at most alpha, on the reals and at scale 1."""
     low, high = 0.0, 100.0 * (cells + 3)
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if 2 * law.cell_tail(cells, middle) > alpha else (low, middle)
-    return max(high / law.relative(cells), mixed_normal_error(order, alpha))
+    return high
 
 
 def joint_noises(members: Sequence[Allotment], epsilon: Fraction, *, one_signed: bool) -> list[Noise]:

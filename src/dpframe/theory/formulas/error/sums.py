@@ -281,13 +281,14 @@ def laplaces_error(scales: Sequence[float], alpha: float, moved: float, *, per: 
     return error_of_tail(lambda reach: laplaces_tail(scales, max(reach - moved, 0.0)), alpha, per=per)
 
 
-def error_of_tail(tail: Callable[[int], float], alpha: float, *, per: int = 1) -> int:
+def error_of_tail(tail: Callable[[int], float], alpha: float, *, per: int = 1, start: int = 0) -> int:
     """The e that whole noise exceeds with probability at most alpha, for noise that is symmetric about 0.
 
-    Input:  tail(k): P[noise >= k], which is convex for k >= 0; alpha in (0, 1); per: see `laplaces_error`
+    Input:  tail(k): P[noise >= k], which is convex for k >= 0; alpha in (0, 1); per: see `laplaces_error`;
+            start: where the search begins
     Output: e, in units of `per`
     """
-    return rounded_reach(lambda near, far: tail(near) + tail(far) <= alpha, per)
+    return rounded_reach(lambda near, far: tail(near) + tail(far) <= alpha, per, start)
 
 
 def laplace_total_error(scale: float, number: int, alpha: float) -> float:

@@ -6,7 +6,11 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 
+import numpy as np
+
+from dpframe.arrays import Floats
 from dpframe.errors import InvalidArgument
 from dpframe.noise import MOST_CELLS, Number, at_most, float_up, positive, rounded_reach, whole, window_tail
 from dpframe.theory.formulas.loss.loss import positive_price, probability, sensitivity
@@ -80,13 +84,19 @@ def cube_tail_real(cells: int, reach: float) -> float:
         return 1 - cube_tail_real(cells, -reach)
     if reach == 0:
         return 0.5
-    return max(0.0, _gamma_above(cells + 1, reach) - reach / cells * _gamma_above(cells, reach)) / 2
+    less, whole_order = _gammas_above(cells + 1, reach, 2)
+    return max(0.0, whole_order - reach / cells * less) / 2
 
 
-def _gamma_above(order: int, reach: float) -> float:
-    """P[X >= reach] of a Gamma variable of whole order, for reach > 0."""
-    terms = (i * math.log(reach) - reach - math.lgamma(i + 1) for i in range(order))
-    return math.fsum(math.exp(term) for term in terms)
+def _gammas_above(order: int, reach: float, number: int) -> list[float]:
+    """P[X >= reach] of Gamma variables of so many whole orders, of which `order` is the largest, for reach > 0."""
+    terms = np.exp(np.arange(order) * math.log(reach) - reach - _log_factorials(order))
+    return list(accumulate(terms[order - number + 1 :].tolist(), initial=float(terms[: order - number + 1].sum())))
+
+
+@lru_cache(maxsize=16)
+def _log_factorials(number: int) -> Floats:
+    return np.array([math.lgamma(i + 1) for i in range(number)])
 
 
 def window_error(cells: int, scale: Number, alpha: Number, *, per: int = 1) -> int:
@@ -134,5 +144,5 @@ def window_tail_real(cells: int, reach: float) -> float:
         return 0.5
     shape = cells + 2
     second, third = 2 * reach / (shape - 1), reach**2 / ((shape - 1) * (shape - 2))
-    tails = [_gamma_above(order, reach) for order in (shape, shape - 1, shape - 2)]
-    return max(0.0, tails[0] - second * tails[1] + third * tails[2]) / 2
+    two_less, one_less, whole_order = _gammas_above(shape, reach, 3)
+    return max(0.0, whole_order - second * one_less + third * two_less) / 2
