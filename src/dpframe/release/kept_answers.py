@@ -13,7 +13,7 @@ from dpframe.budget import Budget, Loss, is_text, offered
 from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
-from dpframe.release.shown import Exports, Release, Report, in_decimals
+from dpframe.release.shown import Exports, Release, Report
 from dpframe.release.stored import unpacked
 
 _MARGINS = (("every column", "shown where the question is released again under this name, for free"),)
@@ -93,9 +93,6 @@ class KeptAnswer(Exports):
 
     def _in_kind(self, kind: Kind) -> Any:
         return as_kind(self._long, kind)
-
-    def _marked(self, kind: Kind) -> Any:
-        return as_kind(in_decimals(self._long, self._decimals), kind)
 
     @property
     def _decimals(self) -> Mapping[str, int]:

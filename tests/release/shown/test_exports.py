@@ -66,6 +66,34 @@ def test_shares_have_decimals_too(frame):
     assert re.search(r"Bonn & 0\.\d{3,4} & 0\.\d{3,4} ", out.to_latex())
 
 
+def _series(frame):
+    nights = frame.budget.series("nights", every="1d", horizon=2, unit_periods=1, epsilon=1.0)
+    for day in DAYS:
+        nights.add(frame.sum("x", bounds=(0, 150)), day)
+    return nights.table()
+
+
+KINDS = {
+    "correlations": lambda frame: frame.corr(["x", "year"], bounds={"x": (0, 150), "year": (2025, 2026)}).release(2),
+    "covariances": lambda frame: frame.cov(["x", "year"], bounds={"x": (0, 150), "year": (2025, 2026)}).release(2),
+    "regression": lambda frame: frame.ols(y="x", x=["year"], bounds={"x": (0, 150), "year": (2025, 2026)}).release(2),
+    "description": lambda frame: frame.describe(["x"], bounds={"x": (0, 150)}).release(2),
+    "series": _series,
+    "hierarchy": lambda frame: frame.hierarchy(
+        ["city", "day"], keys=[(city, day) for city in CITIES for day in DAYS]
+    ).release(2),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_of_every_kind_of_release_have_decimals_that_say_something(frame, kind):
+    """Noise of at least a thousandth of a number leaves its fourth digit behind the point to chance."""
+    out = KINDS[kind](frame)
+    numbers = [cell for row in records(out.to_csv()) for cell in row.values() if re.fullmatch(r"-?\d+\.\d+", cell)]
+    assert all(len(number.partition(".")[2]) <= 5 for number in numbers), numbers
+    assert numbers or kind == "hierarchy"
+
+
 @pytest.mark.parametrize("kind", ["to_csv", "to_latex", "to_html"])
 def test_footnotes_say_the_price_the_unit_the_intervals_and_what_was_suppressed(out, kind, tmp_path):
     hidden = out.suppress(10, "<10")

@@ -177,7 +177,8 @@ def nearest_psd(matrix: Floats) -> Floats:
     Source: Higham 1988, Linear Algebra and its Applications 103
     """
     values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+    nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray((nearest + nearest.T) / 2)  # products of floats may differ in the last digit
 
 
 # Influences of people on the coefficients of a regression; see `release.estimators.influence`

@@ -4,6 +4,7 @@ from dpframe.release.shown.charts import (
     MISSING,
     Grouped,
     Heading,
+    decimals_by_column,
     distances_chart,
     forecast_chart,
     grouped_chart,
@@ -21,7 +22,7 @@ from dpframe.release.shown.error_tables import (
     noise_rows,
     noise_table,
 )
-from dpframe.release.shown.files import check_installed, in_decimals, whole
+from dpframe.release.shown.files import check_installed, whole
 from dpframe.release.shown.ledger_page import cap_words, charge_rows, ledger_page
 from dpframe.release.shown.left_out import bias_words
 from dpframe.release.shown.release import Release
@@ -52,6 +53,7 @@ __all__ = [
     "charge_rows",
     "check_installed",
     "completed",
+    "decimals_by_column",
     "distances_chart",
     "error_table",
     "errors_together",
@@ -59,7 +61,6 @@ __all__ = [
     "forecast_chart",
     "grouped_chart",
     "hidden_words",
-    "in_decimals",
     "in_words",
     "largest_error",
     "largest_errors",

@@ -28,7 +28,7 @@ from dpframe.release.answer import (
 )
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.released import Released
-from dpframe.release.shown.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES
+from dpframe.release.shown.report import APART, CHANGED_ALONE, CHANGES, NOTHING_TO_CHANGE
 from dpframe.usage import warn
 
 _MOVED = (
@@ -226,9 +226,7 @@ class Changes(Released[Table_co]):
     ) -> Self:
         outputs = [output for output in self._numbers.outputs if applies(output)]
         if not outputs:
-            raise UnsupportedOperation(
-                f"{verb}(): this release has no {CHANGEABLE[verb]}, so there is nothing to change."
-            )
+            raise UnsupportedOperation(NOTHING_TO_CHANGE[verb])
         if self._numbers.hidden_together is not None:
             raise UnsupportedOperation(
                 f"{verb}(): other levels show sums of the hidden numbers of this one. Change all of them together, "

@@ -317,7 +317,7 @@ def _for_csv(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def in_decimals(table: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
-    """A table with columns in so many decimals; ends of intervals, `x_low` and `x_high`, are rounded outward.
+    """A table with columns in so many decimals; ends of intervals, such as `x_low` and `high`, are rounded outward.
 
     The decimals of times and durations are those of their seconds.
     """
@@ -332,9 +332,10 @@ def in_decimals(table: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
         if dtype is None or not dtype.is_float():
             continue
         step = 10.0**number
-        if name.endswith("_low"):
+        end = name.rpartition("_")[2]
+        if end == "low":
             column = (column * step + _NEARLY).floor() / step
-        if name.endswith("_high"):
+        if end == "high":
             column = (column * step - _NEARLY).ceil() / step
         columns.append(column.round(number))
     return table.with_columns(columns)

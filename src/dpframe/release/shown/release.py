@@ -25,6 +25,7 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.changes import Changes
 from dpframe.release.shown.charts import (
     decimals,
+    decimals_by_column,
     margin,
 )
 from dpframe.release.shown.crosstab import (
@@ -134,7 +135,7 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         if grid is not None:
             return laid_out(self._numbers.shown, kind, grid.rounded(next(iter(places.values()), None)))
         if self._numbers.layout.is_description:
-            return self._in_kind(kind)
+            return super()._marked(kind)
         table = in_decimals(self._in_kind("polars"), places)
         if marks is None:
             return as_kind(table, kind)
@@ -150,7 +151,7 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
     def _decimals(self) -> Mapping[str, int]:
         numbers = self._numbers
         if numbers.layout.is_description:
-            return {}
+            return decimals_by_column(errors_across(numbers, error_table(numbers, 0.05)))
         grid = crosstab(numbers)
         if grid is not None:
             places = decimals_of(numbers)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import polars as pl
 
 from dpframe.budget import Loss
-from dpframe.engine import Kind, Table_co
+from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Covers, Derivation
@@ -20,6 +20,7 @@ from dpframe.release.shown.charts import MISSING, Heading
 from dpframe.release.shown.files import (
     check_beside,
     formats,
+    in_decimals,
     write_certificate,
     write_csv,
     write_csvw,
@@ -49,8 +50,10 @@ class Exports(Hints):
         """The released table as a table of this kind, in the layout that was asked for."""
 
     def _marked(self, kind: Kind) -> Any:
-        """The table as it is written to files: suppressed numbers are marked, if marks were typed."""
-        return self._in_kind(kind)
+        """The table as it is written to files: in its decimals; suppressed numbers are marked, if marks were typed."""
+        if self._indexed and kind == "pandas":
+            return self._in_kind(kind)
+        return as_kind(in_decimals(self._in_kind("polars"), self._decimals), kind)
 
     @property
     def _decimals(self) -> Mapping[str, int]:

@@ -32,7 +32,12 @@ MECHANISMS = ("column", "aggregate", "mechanism", "scale", "threshold")
 DELTAS = (1e-6, 1e-9)  # the values of δ at which a loss in ρ is also stated in ε
 
 # Sentences of the statement about post-processing of a released table.
-CHANGEABLE = {"nonnegative": "counts, nor sums of values that cannot be negative", "round": "counts or sums"}
+NOTHING_TO_CHANGE = {
+    "nonnegative": "nonnegative(): this release has no counts, nor sums of values that cannot be negative, so there is "
+    "nothing to change.",
+    "round": "round(): this release has no counts or sums, so there is nothing to change. Decimals are rounded in the "
+    "table: out.table.round(2).",
+}
 APART = (
     "This table was changed by itself. It no longer agrees with the other tables of its release: totals that they "
     "share can differ."

@@ -15,7 +15,7 @@ from dpframe.arrays import Booleans, Floats
 from dpframe.engine import Kind, as_kind
 from dpframe.plan import MATRIX, Bounds, Covers, beyond_words, render_html
 from dpframe.release.answer import Moments, Numbers, nearest_psd
-from dpframe.release.shown import MISSING, Release, Released, Report, hidden_words
+from dpframe.release.shown import MISSING, Release, Released, Report, decimals_by_column, hidden_words
 
 
 def moments_of(numbers: Numbers, bounds: Mapping[str, Bounds], same: Sequence[tuple[str, ...]]) -> Moments:
@@ -112,6 +112,12 @@ class MatrixRelease(OfMoments):
         columns = {"column": names, **dict(zip(names, self.values.T, strict=True))}
         table = as_kind(pl.DataFrame(columns).fill_nan(None), kind)
         return self._noted(table.set_index("column").rename_axis(None), kind) if kind == "pandas" else table
+
+    @property
+    def _decimals(self) -> Mapping[str, int]:
+        low, high = self._ends(0.05)
+        errors = np.maximum(high - self._all, self._all - low)
+        return decimals_by_column(dict(zip(self._moments.names, errors.T.tolist(), strict=True)))
 
     @property
     def _indexed(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -17,7 +18,7 @@ from dpframe.plan import REGRESSION, Covers, Derivation, render_html
 from dpframe.release.answer import influences_of
 from dpframe.release.estimators import NoisyColumn, sampling_variance
 from dpframe.release.kinds.regression.matrices import OfMoments
-from dpframe.release.shown import Grouped, grouped_chart, largest_error, read_look
+from dpframe.release.shown import Grouped, decimals_by_column, grouped_chart, largest_error, read_look
 
 _DRAWS = 4000
 _MOST_SINGULAR = 0.01  # of the matrices that the true one may be; with more, no interval is given
@@ -54,6 +55,12 @@ class Regression(OfMoments):
 
     def _in_kind(self, kind: Kind) -> Any:
         return self._noted(as_kind(self._table(0.05), kind), kind)
+
+    @property
+    def _decimals(self) -> Mapping[str, int]:
+        margins = (2 * self._table(0.05)["std_error"]).to_list()
+        places = decimals_by_column({"coefficient": margins})["coefficient"]
+        return dict.fromkeys(("coefficient", "std_error", "low", "high"), places)
 
     def accuracy(self, alpha: float = 0.05) -> Any:
         """The table of coefficients, with intervals that miss with probability alpha."""

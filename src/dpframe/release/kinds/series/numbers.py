@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -21,6 +22,7 @@ from dpframe.release.shown import (
     Report,
     as_text,
     completed,
+    decimals_by_column,
     grouped_chart,
     loss_words,
     read_look,
@@ -57,6 +59,11 @@ class SeriesNumbers(Exports):
 
     def _in_kind(self, kind: Kind) -> Any:
         return as_kind(self._long, kind)
+
+    @property
+    def _decimals(self) -> Mapping[str, int]:
+        places = decimals_by_column({name: self._long[f"{name}_error"].to_list() for name in self._names})
+        return places | {f"{name}_error": number for name, number in places.items()}
 
     @property
     def value(self) -> float:

@@ -27,6 +27,7 @@ from dpframe.release.shown.charts.look import (
 from dpframe.release.shown.charts.numbers import (
     MISSING,
     decimals,
+    decimals_by_column,
     margin,
     margins,
     seconds_of,
@@ -42,6 +43,7 @@ __all__ = [
     "Heading",
     "Look",
     "decimals",
+    "decimals_by_column",
     "distances_chart",
     "forecast_chart",
     "grouped_chart",

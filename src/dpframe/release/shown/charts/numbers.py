@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import polars as pl
 
@@ -45,6 +45,16 @@ def decimals(error: float | None, dtype: pl.DataType | None = None) -> int:
     if error is None or not _TINY < error < math.inf:
         return 12
     return min(max(1 - math.floor(math.log10(error)), 0), 12)
+
+
+def decimals_by_column(errors: Mapping[str, Iterable[float | None]]) -> dict[str, int]:
+    """The decimals of columns that have several numbers: those of the least margin of error in each.
+
+    >>> decimals_by_column({"x": [1.2, 0.031, None], "y": []})
+    {'x': 3, 'y': 12}
+    """
+    known = {name: [x for x in column if x is not None and _TINY < x < math.inf] for name, column in errors.items()}
+    return {name: decimals(min(column, default=None)) for name, column in known.items()}
 
 
 def margin(error: float, dtype: pl.DataType | None = None) -> str:
