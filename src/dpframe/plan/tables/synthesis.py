@@ -87,10 +87,11 @@ class LinkedRows:
 class Synthesis(Marginals):
     """Synthetic rows from noisy tables of sets of columns that are chosen in rounds, inside the release.
 
-    `workload` are the sets of columns whose tables shall be right; they and their subsets are the candidates. `columns`
-    are those of the rows, in order; `target` is the column that a model shall predict; `rows` the number of rows, None
-    for the noisy one; `linked` says how rows belong to units, and is None where each row stands alone. At most
-    `max_rows` rows of one unit count; a unit with more has a smaller weight on each.
+    `workload` are the sets of columns whose tables shall be right; they and their subsets are the candidates. `named`
+    are those of two or more columns that were typed one by one, and are measured before any is chosen. `columns` are
+    those of the rows, in order; `target` is the column that a model shall predict; `rows` the number of rows, None for
+    the noisy one; `linked` says how rows belong to units, and is None where each row stands alone. At most `max_rows`
+    rows of one unit count; a unit with more has a smaller weight on each.
 
     Two kinds of columns are added to those of the rows. All are computed from rows of one unit, so the bound of
     `one_table` holds for their tables too:
@@ -101,6 +102,7 @@ class Synthesis(Marginals):
     """
 
     columns: tuple[SyntheticColumn, ...] = ()
+    named: tuple[Attributes, ...] = ()
     target: str | None = None
     rows: int | None = None
     linked: LinkedRows | None = None
@@ -117,11 +119,12 @@ class Synthesis(Marginals):
         rows = "the noisy number of rows" if self.rows is None else f"{self.rows:,}"
         target = "" if self.target is None else f" Tables that have {self.target!r} count four times as much."
         added = f" How finely values are given is measured for {counted(len(self.hints), 'column')}." * bool(self.hints)
+        named = f" Then {counted(len(self.named), 'table')} that workload= names." * bool(self.named)
         if self.linked is not None:
             added += " The number of rows of a unit is one more column, so synthetic rows are linked by unit."
         return (
             f"Keys are public: {len(self.columns)} columns with their listed keys, whatever the data holds. A row "
-            f"counts if it has a listed key in every column. First the table of each column is measured.{added} "
+            f"counts if it has a listed key in every column. First the table of each column is measured.{added}{named} "
             f"Then, in rounds, one of {len(self.candidates)} tables of some columns is chosen by the exponential "
             f"mechanism, and measured with Gaussian noise; all costs add up.{target} Synthetic rows are drawn from a "
             f"model of the noisy tables. Their number: {rows}."
@@ -131,7 +134,8 @@ class Synthesis(Marginals):
     def tables_asked(self) -> Fields:
         """The part of a question's description that is about its tables; no data."""
         linked = {} if self.linked is None else {"per_unit": list(self.linked.same)}
-        return {**super().tables_asked, "rows": self.rows, "target": self.target, **linked}
+        named = {"measured_first": [list(self.tables.names(part)) for part in self.named]} if self.named else {}
+        return {**super().tables_asked, **named, "rows": self.rows, "target": self.target, **linked}
 
     @cached_property
     def one_table(self) -> Total:

@@ -75,3 +75,27 @@ def test_models_stay_within_their_cells():
     assert len(measured) > 12
     assert tree_cells([one.part for one in measured], sizes) <= 2000
     assert sum(table.size for table in fit.beliefs.tables) <= 2000
+
+
+def test_named_tables_are_measured_before_any_is_chosen_as_far_as_the_model_allows():
+    """The two columns of each are independent, so that no choice would take them. All costs stay within the price."""
+    draw, sizes, rho = np.random.default_rng(1), (4, 4, 4, 4, 5), Fraction(1, 1000)
+    codes = np.stack([draw.integers(0, size, 500) for size in sizes], axis=1)
+
+    def read(part):
+        table = np.zeros([sizes[i] for i in part], np.int64)
+        np.add.at(table, tuple(codes[:, i] for i in part), 1)
+        return table
+
+    named, large = [(0, 1), (2, 4)], (0, 1, 2, 3)
+    weights = dict.fromkeys([*named, large], 1)
+    exact = Exact(read, 0, 3, 9)
+    measured, _ = measured_and_fitted(
+        exact, sizes, weights, rho, draw, Settings(cells=200), named=[named[0], large, named[1]]
+    )
+    assert [one.part for one in measured[5:7]] == named
+    assert large not in [one.part for one in measured]
+    each = [Fraction(exact.l2_squared) / (2 * Fraction(one.deviation) ** 2) for one in measured]
+    assert each[5] == each[6]
+    assert abs(each[5] / rho - Fraction(3, 4) / 2 / 3) < Fraction(1, 10**6)
+    assert sum(each) <= rho

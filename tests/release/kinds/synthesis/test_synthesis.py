@@ -492,3 +492,5 @@ def test_each_pair_of_columns_is_measured_or_said_not_to_be(asked, epsilon):
     for pair in itertools.combinations(names, 2):
         held = any(set(pair) <= table for table in measured)
         assert held != (" and ".join(pair) in pairs)
+    named = asked.get("workload", [])
+    assert isinstance(named, str) or all(any(set(part) <= table for table in measured) for part in named)

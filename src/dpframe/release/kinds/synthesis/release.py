@@ -40,9 +40,9 @@ _SHOWN = 8  # rows in a notebook
 _WAYS = 3  # the largest number of columns of a table that the rows are held against
 _PAIRS = 6  # the largest number of pairs of columns that a sentence lists
 _WHY_NOT = (
-    "No noisy table has such a pair, so the rows have only what other tables imply. Where workload= or for_model= has "
-    "it, the price went to tables that gain more beside their noise: a larger ε, fewer columns, or fewer and wider "
-    "bins leave enough for it."
+    "No noisy table has such a pair, so the rows have only what other tables imply. Name the pairs that you need: "
+    "workload=[('a', 'b'), ...] buys these first, unless together they have too many cells. Other tables are bought "
+    "where they gain more than their noise: a larger ε, fewer columns, or fewer and wider bins leave enough for more."
 )
 MOST_ROWS = 20_000_000  # of a release whose number of rows was not typed
 _HALF_NORMAL = math.sqrt(2 / math.pi)
@@ -59,8 +59,9 @@ def synthetic_answer(question: Synthesis, plan: NoisePlan, raw: Contingency) -> 
     bound = noise.total.sensitivity
     exact = Exact(raw.table, raw.fraction, int(bound.exact_l1), int(bound.l2_squared))
     sizes, price = question.tables.sizes, noise.mechanism.price
+    named = [part for part in question.named if part in question.candidates]
     measured, fit = measured_and_fitted(
-        exact, sizes, question.candidates, price, _public_numbers(), hints=question.hints
+        exact, sizes, question.candidates, price, _public_numbers(), hints=question.hints, named=named
     )
     del raw, exact
     number = min(round(fit.rows), MOST_ROWS) if question.rows is None else question.rows

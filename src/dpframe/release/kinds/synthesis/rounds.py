@@ -50,6 +50,7 @@ class Settings:
     """Public settings of the rounds: how the price is split, and how large the model may become."""
 
     first: Fraction = Fraction(1, 4)  # share of ρ for the tables of single columns
+    named: Fraction = Fraction(1, 2)  # share of the rest for the tables that were asked by name, together
     hint: Fraction = Fraction(1, 4)  # share of a table that is measured alone, as part of what other columns have
     choosing: Fraction = Fraction(1, 10)  # share of a round's ρ for its choice
     rounds: int = 4  # for each column, if every measured table is worth its price
@@ -101,17 +102,25 @@ def measured_and_fitted(
     draw: np.random.Generator,
     settings: Settings = Settings(),
     hints: Attributes = (),
+    named: Sequence[Attributes] = (),
 ) -> tuple[list[Measured], Fit]:
     """Noisy tables, and the model that fits them.
 
     Input:  exact: the tables of all single columns and of all candidates; sizes: the number of keys of each column;
             weights: the candidates, each with its weight of 1 or more; rho: the price of all rounds together; draw:
             random numbers for rows of the model, which tell nothing new about the data; hints: columns of which little
-            is asked, and which are no candidates
+            is asked, and which are no candidates; named: tables that are measured before any is chosen, all for the
+            same part of the price, as far as the model stays small enough
+    Bound:  which tables are named, and which of them are too large for the model, does not depend on the rows. So each
+            costs what `_measure` says, and no choice is paid
     """
     purse = _Purse(rho)
     parts = [settings.hint if i in hints else Fraction(1) for i in range(len(sizes))]
     measured = [_measure(exact, (i,), rho * settings.first * part / sum(parts), purse) for i, part in enumerate(parts)]
+    for part in named:
+        if _candidates(measured, sizes, {part: 1}, settings.cells):
+            cost = (1 - settings.first) * rho * settings.named / len(named)
+            measured.append(_measure(exact, part, cost, purse))
     fit = fitted(sizes, measured, settings.sweeps)
     model = _Model(fit, settings, draw)
     step = purse.left / (settings.rounds * (len(sizes) - len(hints)))
