@@ -1,25 +1,32 @@
 """A series in a ledger: killed at random points, on two machines at once, in threads, and opened again."""
 
+import contextlib
 import datetime as dt
 import json
 import random
+import shutil
 import subprocess
 import sys
 import threading
+from collections import Counter, defaultdict
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+import sqlalchemy as sa
 
 import dpframe as dp
+import machines
 from dpframe import errors
 from dpframe.budget import Ledger
+from dpframe.dpframe_check import Check
 from dpframe.release.kinds.series import series as module
 from nights import label, opened, query_of
 
 SCRIPT = Path(__file__).parents[1] / "nights.py"
+MACHINES = SCRIPT.with_name("machines.py")
 
 
 def blocks(budget):
@@ -198,6 +205,114 @@ def test_two_machines_that_open_one_series_hold_every_night_to_the_one_that_paid
     assert len(asked) == (nights if enforce else 1), "the question of each night has the filter of that night"
     assert round(budget.series("s", on="day").total().value) == 20 * (1 if enforce else nights)
     Ledger(place).verify()
+
+
+SAID = {
+    "pure": {"epsilon": 2.0, "unit_periods": 1},
+    "weighted": {"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian", "unit_periods": 3},
+    "enforced": {"epsilon": 2.0, "unit_periods": 2, "enforce": True},
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("said", SAID)
+def test_processes_that_race_and_are_killed_give_each_night_one_answer(place, tmp_path, said, capsys):
+    machines.opened(place, **SAID[said])
+    command = [sys.executable, "-W", "ignore", MACHINES, place, tmp_path, json.dumps(SAID[said]), "12"]
+    subprocess.run([*map(str, command)], check=True, timeout=3000)
+    attempts = machines.attempts(tmp_path)
+    kinds = Counter(one["said"] for one in attempts)
+    with capsys.disabled():
+        print(f"\n  {said}: {dict(kinds)}")
+    allowed = {"answer", "InvalidArgument", "ReleaseMismatch", "ReleasePending", "ReleaseLost", "UnsupportedOperation"}
+    assert kinds.keys() <= allowed, [one for one in attempts if one["said"] not in allowed][:3]
+    hold_one_answer_for_each_night(place, [one for one in attempts if one["said"] == "answer"], **SAID[said])
+
+
+def hold_one_answer_for_each_night(place, answers, **said):
+    """What was given is what the ledger has, and what was paid is what it says; each certificate holds."""
+    given = defaultdict(set)
+    for one in answers:
+        one["certificate"].pop("table")  # the estimate, which later nights make better: `answer` is what was measured
+        given[one["night"]].add(json.dumps(one["certificate"], sort_keys=True))
+    assert given.keys() == set(range(machines.HORIZON))
+    assert all(len(each) == 1 for each in given.values()), "two answers of one night"
+    budget, _ = machines.opened(place, **said)
+    ledger = Ledger(place)
+    ledger.verify()
+    written = json.loads(ledger.export("json"))
+    entries = budget.entries()
+    (paid,) = [entry for entry in entries if "opens" in entry.body]
+    lost = {entry.about for entry in entries if entry.kind == "lost"}
+    of_night = defaultdict(list)
+    for entry in entries:
+        if "within" in entry.body:
+            of_night[entry.body["within"]["period"]].append(entry)
+    again = 0.0
+    for night, lines in of_night.items():
+        assert {line.number for line in lines[:-1]} <= lost, "a night was measured again beside its answer"
+        certificate = json.loads(next(iter(given[night])))
+        assert certificate["ledger"]["line"] == lines[-1].number
+        found = Check(certificate, written)
+        assert found.verdict == ("PROVED" if len(lines) == 1 else "UNKNOWN"), (found.refused, found.unknown)
+        assert len({json.dumps(line.body["within"]["blocks"]) for line in lines}) == 1
+    for line in budget.history():
+        if line.paid_by is not None:
+            again += line.epsilon
+            assert line.status in ("released", "lost")
+    assert budget.spent.epsilon == pytest.approx(said["epsilon"] + again, rel=1e-12)
+    made = [tuple(block[:3]) for of in blocks(budget).values() for block in of]
+    assert len(made) == len(set(made)), "a block was measured twice"
+    limits = paid.body["opens"]["limits"]
+    assert limits in (["bound(max_rows=1)"], ["bound(max_rows=5)"])
+
+
+@contextlib.contextmanager
+def copied(place, folder):
+    """A copy of a ledger as it is now, on another machine: of the file, or of the whole database."""
+    if not place.startswith("postgresql"):
+        shutil.copy(place, folder / "copy.sqlite")
+        yield str(folder / "copy.sqlite")
+        return
+    address = sa.engine.make_url(place)
+    engine = sa.create_engine(address.set(database="template1"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname IN (:one, 'copied')"
+    with engine.connect() as connection:
+        connection.execute(sa.text(others), {"one": address.database})
+        connection.execute(sa.text(f'CREATE DATABASE copied TEMPLATE "{address.database}"'))
+    try:
+        yield address.set(database="copied").render_as_string(hide_password=False)
+    finally:
+        with engine.connect() as connection:
+            connection.execute(sa.text(others), {"one": "no other"})
+            connection.execute(sa.text("DROP DATABASE copied"))
+        engine.dispose()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", ["original", "copy"])
+def test_a_copy_of_a_ledger_gives_no_second_answer_of_a_night(place, tmp_path, tmp_path_factory, first):
+    """With one witness, whichever of the two goes on, the other is refused and has spent nothing."""
+    witness = tmp_path_factory.mktemp("elsewhere") / "witness"
+
+    def machine(where):
+        budget = Ledger(where, witness=witness).budget("job", epsilon=10)
+        said = {"every": "1d", "horizon": 60, "epsilon": 2.0, "unit_periods": 1, "start": "2026-01-01"}
+        return budget, budget.series("signups", **said)
+
+    budget, series = machine(place)
+    series.add(query_of(budget), label(0))
+    budget, series = None, None
+    with copied(place, tmp_path) as copy:
+        goes_on, stays = (place, copy) if first == "original" else (copy, place)
+        budget, series = machine(goes_on)
+        value = series.add(query_of(budget), label(1)).value
+        with pytest.raises(errors.LedgerError):
+            machine(stays)
+        assert series.add(query_of(budget), label(1)).value == value
+        assert budget.spent.epsilon == 2
+        Ledger(goes_on, witness=witness).verify()
+        budget, series = None, None
 
 
 def test_a_series_is_opened_again_by_its_name(place):

@@ -108,11 +108,11 @@ class Periods:
         except (OverflowError, ValueError, IndexError):
             return later(self.start, 10**9, dt.timedelta(days=1), what)  # which is refused
 
-    def number(self, when: dt.datetime) -> int:
-        """The number of the period at a time, from 0; negative before the start."""
+    def number(self, when: dt.datetime, what: str = "allocate") -> int:
+        """The number of the period at a time, from 0; negative before the start. Errors: see `begins`."""
         number = math.floor((when - self.start) / (self.length or self.months * _MONTH))
-        while self.begins(number) > when:
+        while self.begins(number, what) > when:
             number -= 1
-        while self.begins(number + 1) <= when:
+        while self.begins(number + 1, what) <= when:
             number += 1
         return number

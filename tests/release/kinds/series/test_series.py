@@ -231,17 +231,20 @@ ENDS = [
 @pytest.mark.parametrize("on", ["day", "when", "text", None])
 def test_the_first_and_last_days_of_all_are_answered_or_refused_by_name(every, on):
     """Python's dates end with the year 9999: a period that ends later is refused before anything is paid."""
+    words = []
     for moment in ENDS:
         for start in (None, "0001-01-01"):
             frame, series = made(on=on, every=every, horizon=None, start=start)
             lines = frame.budget.entries()
             try:
                 series.add(frame.count(max_rows=1), moment)
-            except (errors.InvalidArgument, errors.WrongType):
+            except (errors.InvalidArgument, errors.WrongType) as refused:
                 assert frame.budget.entries() == lines
+                words.append(str(refused))
             else:
                 assert series.reads(moment)
                 assert series.table("999999w").to_polars().height == 1
+    assert not [one for one in words if "allocate" in one], "words of another verb"
 
 
 def test_noise_that_needs_a_delta_or_is_not_offered():

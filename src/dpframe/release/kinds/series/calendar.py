@@ -70,7 +70,7 @@ class Calendar:
     def number(self, period: object) -> int:
         """The number of a period. Errors: InvalidArgument if no period begins then, or if it is before the first."""
         moment = _moment(period, "period")
-        number = self.periods.number(moment.replace(tzinfo=dt.UTC))
+        number = self.periods.number(moment.replace(tzinfo=dt.UTC), "period")
         if self.moment(number) != moment:
             near = self.label(max(number, 0))
             raise InvalidArgument(f"period: no period of this series begins then; one begins at {near}.")
