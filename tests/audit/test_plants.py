@@ -2371,7 +2371,7 @@ PLANTS = [
     ),
     Plant(
         "a half-written ledger is read",
-        book.reading,
+        book.now_of,
         "(row.last, row.hash) != (row.number, row.head)",
         "False",
         lambda: opened_after("UPDATE dpframe_budgets SET head = 'of the transaction before'", charged=False),

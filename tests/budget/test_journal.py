@@ -281,6 +281,21 @@ def test_a_budget_whose_row_was_removed_is_not_made_anew(place):
         Ledger(place).budget("b", epsilon=1)
 
 
+@pytest.mark.parametrize("lost", ["number > 0", "number = 3"])
+def test_a_budget_whose_entries_were_removed_is_not_read(place, lost):
+    """Also where none is left. Whoever opens it, and asks for what is left of it, is refused."""
+    import sqlalchemy as sa
+
+    paid(Ledger(place).budget("b", epsilon=1))
+    engine = sa.create_engine(place if "://" in place else f"sqlite:///{place}")
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"DELETE FROM dpframe_entries WHERE {lost}"))
+    engine.dispose()
+    for read in (lambda: Ledger(place).budget("b"), lambda: Ledger(place).budgets()):
+        with pytest.raises(errors.LedgerDamaged, match="does not name the last"):
+            read()
+
+
 def test_many_processes_make_one_ledger(tmp_path):
     code = f"import dpframe as dp; print(dp.Ledger({str(tmp_path / 'a.sqlite')!r})._store.id)"
     jobs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]

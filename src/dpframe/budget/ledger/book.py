@@ -31,11 +31,6 @@ SUBJECTS = sa.select(BUDGETS.c.name, BUDGETS.c.subject).where(BUDGETS.c.subject 
 SPENT = sa.select(BUDGETS.c.spent).where(BUDGETS.c.name == B("b"))
 FAILURES = sa.select(BUDGETS.c.failures, BUDGETS.c.acknowledged).where(BUDGETS.c.name == B("b"))
 HASH = sa.select(ENTRIES.c.hash).where(ENTRIES.c.budget == B("b"), ENTRIES.c.number == B("n"))
-NEWEST = (  # the entry that a budget's row names, and the next one, which there must not be
-    sa.select(ENTRIES.c.number, ENTRIES.c.hash, ENTRIES.c.kind)
-    .where(ENTRIES.c.budget == B("b"), ENTRIES.c.number >= B("n"))
-    .order_by(ENTRIES.c.number)
-)
 NAMES = sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)
 WRITTEN = (
     sa.select(BUDGETS, ENTRIES.c.hash)
@@ -62,9 +57,9 @@ UNDER = OF_BUDGET.where(  # one list of numbers, since databases go over all ent
 LAST_OF = sa.select(sa.func.max(OTHERS.c.number)).where(OTHERS.c.budget == B("b"), OTHERS.c.spender == B("who"))
 LAST = sa.select(sa.func.max(OTHERS.c.number)).where(OTHERS.c.budget == B("b")).scalar_subquery()
 NOW = (  # a budget's row beside the last of its entries, in one statement: others may charge before the next one
-    sa.select(BUDGETS.c.number, BUDGETS.c.head, ENTRIES.c.number.label("last"), ENTRIES.c.hash)
-    .join_from(BUDGETS, ENTRIES, ENTRIES.c.budget == BUDGETS.c.name)
-    .where(BUDGETS.c.name == B("b"), ENTRIES.c.number == LAST)
+    sa.select(BUDGETS.c.number, BUDGETS.c.head, ENTRIES.c.number.label("last"), ENTRIES.c.hash, ENTRIES.c.kind)
+    .outerjoin_from(BUDGETS, ENTRIES, sa.and_(ENTRIES.c.budget == BUDGETS.c.name, ENTRIES.c.number == LAST))
+    .where(BUDGETS.c.name == B("b"))
 )
 OF_SPENDER = OF_BUDGET.where(ENTRIES.c.number == LAST_OF.scalar_subquery())
 STORED = (  # results, each with its table and the hash of the entry before it
@@ -110,13 +105,19 @@ def readable(name: str) -> Iterator[None]:
         )
 
 
-def half_written(name: str) -> LedgerDamaged:
-    """The refusal of a budget whose row and entries are not of one transaction."""
-    return LedgerDamaged(
-        f"The row of {name!r} does not name the last of its entries: the ledger was changed, or copied while "
-        "it was written, or a process was killed and the ledger's journal is lost. Nothing is released. Put "
-        "the latest ledger back. ledger.verify() names what was changed."
-    )
+def now_of(connection: sa.Connection, name: str) -> Any:
+    """A budget's row, with the kind of the last of its entries; None if there is no row.
+
+    Errors: LedgerDamaged if row and entries are not of one transaction
+    """
+    row = quick(connection, NOW, {"b": name}).first()
+    if row is not None and (row.last, row.hash) != (row.number, row.head):
+        raise LedgerDamaged(
+            f"The row of {name!r} does not name the last of its entries: the ledger was changed, or copied while "
+            "it was written, or a process was killed and the ledger's journal is lost. Nothing is released. Put "
+            "the latest ledger back. ledger.verify() names what was changed."
+        )
+    return row
 
 
 def check_seen(connection: sa.Connection, name: str, known: tuple[int, str] | None, row: Any) -> None:
@@ -156,10 +157,7 @@ def reading(store: Store, witness: Witness | None, name: str | None = None) -> I
         store.check_charged_here(connection)
         check_known(connection, known)
         names = [row.name for row in connection.execute(NAMES)] if name is None else [name]
-        rows = {budget: quick(connection, NOW, {"b": budget}).first() for budget in names}
-        for budget, row in rows.items():
-            if row is not None and (row.last, row.hash) != (row.number, row.head):
-                raise half_written(budget)
+        rows = {budget: now_of(connection, budget) for budget in names}
         yield connection
     for budget, row in rows.items():
         if row is not None:
@@ -334,11 +332,7 @@ class LedgerPage:
             self.failures, self.caps = failures_of(row), caps_of(row)
             self.number, self.head, self._at = int(row.number), row.head, row.at
             dt.datetime.fromisoformat(self._at)
-        with quick(connection, NEWEST, {"b": name, "n": self.number}) as found:
-            newest = [tuple(entry) for entry in found.fetchmany(2)]
-        if [entry[:2] for entry in newest] != [(self.number, self.head)]:
-            raise half_written(name)
-        self.went, self.moved = newest[0][2] == "moved", False
+        self.went, self.moved = now_of(connection, name).kind == "moved", False
         self._moved_to: FieldDict = {}
 
     def hash_at(self, number: int) -> str | None:
