@@ -18,6 +18,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from dpframe.budget.ledger.forks import unforked
 from dpframe.budget.ledger.schema import ENTRIES, FORMAT, LEDGER, METADATA
 from dpframe.budget.ledger.store import LOGLESS, Store, make_ledger
 from dpframe.budget.ledger.witness import Witness
@@ -110,15 +111,22 @@ class SqliteStore(Store):
         """Make the file if there is none. It gets its name when it is whole, so an empty file is never a new ledger."""
         problem = None
         try:
-            if not self.path.exists():
-                self._make(witness)
-            self._leave_log(witnessed=witness is not None)
+            with unforked():
+                if not self.path.exists():
+                    self._make(witness)
+                self._leave_log(witnessed=witness is not None)
         except (OSError, sqlite3.Error) as error:
             problem = str(error)
         if problem is not None:
             raise LedgerUnavailable(f"The ledger {self.place} cannot be used: {problem}. Nothing is released.")
         super().prepare(witness, new_witness=new_witness, aside=aside)
         self._file = self._identity()
+
+    @contextmanager
+    def transaction(self, *, write: bool = False) -> Iterator[sa.Connection]:
+        """One transaction, in which this process is not forked."""
+        with unforked(), super().transaction(write=write) as connection:
+            yield connection
 
     def _make(self, witness: Witness | None) -> None:
         """Make an empty ledger under a name of its own, and move it here unless another process was faster."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from dpframe.budget.ledger.forks import unforked
 from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 
 State = tuple[str, int, str]  # a budget: its name, the number of its entries, the hash of the last one
@@ -150,6 +151,11 @@ class Witness:
     @contextmanager
     def _open(self, *, make: bool = False) -> Iterator[sqlite3.Connection]:
         """One locked transaction. Errors: LedgerUnavailable, also where another witness is in this place by now."""
+        with unforked(), self._opened(make=make) as connection:
+            yield connection
+
+    @contextmanager
+    def _opened(self, *, make: bool) -> Iterator[sqlite3.Connection]:
         problem = None
         try:
             uri = f"{self._path.as_uri()}?mode={'rwc' if make else 'rw'}"
