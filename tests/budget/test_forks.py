@@ -1,4 +1,4 @@
-"""Ledgers under forks: a process whose threads charge is forked all the time, and the forks charge, fork and are killed."""
+"""Ledgers under forks: a process whose threads charge is forked all the time; forks charge, fork and are killed."""
 
 import json
 import os
