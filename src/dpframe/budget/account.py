@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.adaptive import Normal
 from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps
-from dpframe.budget.earlier import check_failures, is_pending, known, noted, stored_answer
+from dpframe.budget.earlier import check_failures, is_pending, known, may_repeat, noted, stored_answer
 from dpframe.budget.entries import (
     Charge,
     Entry,
@@ -157,7 +157,8 @@ class Budget(BudgetState):
             answer = None if earlier is None else self._answered(page, earlier, refresh=refresh, retry=retry)
             if answer is not None:
                 return answer
-            if earlier is not None and within is not None:
+            again = earlier is not None or (within is not None and may_repeat(page, within, body["name"], retry=retry))
+            if again and within is not None:
                 loss = within.again(loss)
             lost = retry and earlier is not None and is_pending(page, earlier.number)
             check_failures(page.failures)
@@ -173,7 +174,7 @@ class Budget(BudgetState):
             previous, failures = page.head, page.failures
             entry = page.append("charge", body, at)
         standing = self._standing(total, loss, normal) if self.terms is Terms.EITHER else None
-        again, chain = earlier is not None, (entry.hash, previous)
+        chain = entry.hash, previous
         return Receipt(entry.number, entry.when, loss, self._left(total), None, failures, again, standing, *chain)
 
     def _answered(self, page: Page, earlier: Entry, *, refresh: bool, retry: bool) -> Receipt | None:

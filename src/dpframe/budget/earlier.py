@@ -18,7 +18,7 @@ from dpframe.budget.entries import (
 )
 from dpframe.budget.losses import Loss
 from dpframe.budget.names import check_plain, differences
-from dpframe.budget.receipts import Page, Receipt, Stored
+from dpframe.budget.receipts import Page, Receipt, Stored, Within
 from dpframe.errors import FailuresUnacknowledged, ReleaseMismatch, ReleasePending
 from dpframe.fields import FieldDict, Fields
 
@@ -102,4 +102,20 @@ def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None
         "is running elsewhere, or it was killed. Nothing was spent now. If it is not running, on_pending='retry' pays "
         "again; or mark it as lost, python -m dpframe ledger resolve, and run again. release(..., refresh=True) pays "
         "again too."
+    )
+
+
+def may_repeat(page: Page, within: Within, name: str | None, *, retry: bool) -> bool:
+    """Whether a new name is paid for, since it may have been measured before in a later copy of the ledger.
+
+    Errors: ReleasePending unless somebody says so with `retry`
+    """
+    if not within.may_repeat(page):
+        return False
+    if retry:
+        return True
+    raise ReleasePending(
+        f"{name!r}: this series goes on from an older copy of its ledger, and what was measured after the copy is "
+        "lost. So this period may have been measured already, and the price of the series covers one measurement of "
+        "each. Nothing was spent now. on_pending='retry' measures it and pays for it; or open another series."
     )

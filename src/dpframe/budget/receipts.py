@@ -120,6 +120,10 @@ class Within(Protocol):
         """The cost of the charge if its name was paid for before and the answer was lost."""
         ...
 
+    def may_repeat(self, page: Page) -> bool:
+        """Whether a name without a charge may have been paid for in a later copy of the ledger, which was lost."""
+        ...
+
     def enter(self, page: Page, loss: Loss) -> tuple[Loss, Fields]:
         """The loss that is charged to the budget, and the place that the entry records. Errors: BudgetError."""
         ...

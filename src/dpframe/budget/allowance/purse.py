@@ -40,6 +40,10 @@ class _Tonight:
         """The price of the release: one that is paid again costs its full price."""
         return loss
 
+    def may_repeat(self, page: Page) -> bool:
+        """No: each release has a price of its own, which is counted when a copy is adopted."""
+        return False
+
     def enter(self, page: Page, loss: Loss) -> tuple[Loss, Fields]:
         """Errors: BudgetExceeded if the loss is more than tonight's share has left; BudgetMismatch for its holder."""
         holder_of(self.entry, page.role)

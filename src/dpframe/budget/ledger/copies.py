@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named
 from dpframe.budget.entries import loss_of, texts_of
-from dpframe.budget.ledger.book import HASH, Known, LedgerPage, check_known, known_of
+from dpframe.budget.ledger.book import HASH, Known, LedgerPage, check_known, entry_of, known_of
 from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER, MOVED, RESULTS, UNWATCHED
 from dpframe.budget.ledger.store import Store, set_aside
 from dpframe.budget.ledger.verify import verified
@@ -112,6 +112,11 @@ def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) 
             and neither releases nor allowances, series or parts are paid
             A budget that was made after the copy is not in it, and only a witness knows its name. So where there was
             none, later a new budget is only made with create=True
+            A night of a series has no price of its own: the series was paid for once, with one measurement of each
+            period. Neither prices nor the copy tell which nights were measured after the copy. So each series of a
+            budget whose entries may be missing is marked as lost. A period that it does not have is then measured for
+            the price of one that is measured again, and never for nothing. With those prices the new measurements
+            compose with the whole series, of which the lost ones are a part
             A ledger that was moved goes on in the new place. Without a witness, which then opens one of the two alone,
             something is counted as lost for each of its budgets
     Errors: LedgerDamaged for a copy that does not add up, or if entries are missing and lost says nothing of them
@@ -127,16 +132,27 @@ def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) 
         if earlier < FORMAT:
             store._bring_forward(connection, earlier)
         connection.execute(LEDGER.update().values(format=FORMAT))
+        unsure = () if lost == "none" else _limits(connection) if missing is None else missing
         for name, loss in counted.items():
-            _count(connection, name, loss, f"adopted by {by}: {why}", watched=missing is not None)
+            _count(
+                connection,
+                name,
+                loss,
+                f"adopted by {by}: {why}",
+                watched=missing is not None,
+                repeats=name in unsure,
+            )
         if witness is not None:
             own = witness.adopt(store.id, _states(connection))
             connection.execute(LEDGER.update().values(witnessed=True, witness=own))
     return counted
 
 
-def _count(connection: sa.Connection, name: str, loss: Loss, words: str, *, watched: bool) -> None:
-    """Charge what was lost, whatever the limit and the caps say. Input: watched: whether a witness knew what it was."""
+def _count(connection: sa.Connection, name: str, loss: Loss, words: str, *, watched: bool, repeats: bool) -> None:
+    """Charge what was lost, whatever the limit and the caps say.
+
+    Input:  watched: whether a witness knew what it was; repeats: whether what was released then may be released again
+    """
     page = LedgerPage(connection, name, SKEW)
     row = connection.execute(sa.select(BUDGETS.c.accountant, BUDGETS.c.allowed).where(BUDGETS.c.name == name)).one()
     accountant, limit = accountant_named(row.accountant), loss_of(json.loads(row.allowed))
@@ -146,6 +162,17 @@ def _count(connection: sa.Connection, name: str, loss: Loss, words: str, *, watc
     page.spent = accountant.total([page.spent, counted])
     entry = page.append("charge", body, account.now())
     page.append("lost", {"about": entry.number, "by": words, **({} if watched else UNWATCHED)}, account.now())
+    for opening in _series(connection, name) if repeats else ():
+        if not page.is_lost(opening):
+            page.append("lost", {"about": opening, "by": words}, account.now())
+
+
+def _series(connection: sa.Connection, name: str) -> list[int]:
+    """The charges that opened the series of a budget, by their numbers."""
+    charges = sa.select(ENTRIES).where(ENTRIES.c.budget == name, ENTRIES.c.kind == "charge", ENTRIES.c.about.is_(None))
+    opened = charges.where(ENTRIES.c.name.startswith("series ")).order_by(ENTRIES.c.number)
+    entries = map(entry_of, connection.execute(opened))
+    return [entry.number for entry in entries if entry.opens is not None and entry.allowance is None]
 
 
 # What is missing

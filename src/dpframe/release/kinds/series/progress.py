@@ -160,6 +160,10 @@ class Place:
         """The cost of measuring the blocks once more."""
         return self.cost()
 
+    def may_repeat(self, page: Page) -> bool:
+        """Whether the series goes on from an older copy of its ledger; see `dpframe.budget.ledger.copies`."""
+        return page.is_lost(self.opening)
+
     def enter(self, page: Page, loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
         """The first measurement costs nothing more. Errors: Overtaken if another period was added in the meantime."""
         lines = page.members(self.opening)

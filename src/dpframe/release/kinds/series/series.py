@@ -157,11 +157,13 @@ class Series(Hints):
         Input:  query: a query about the rows of this period; or, if `on=` names the column with the time of a row, a
                 query about all rows; or a function from a period (a text) to a query: `lambda night: ...`. The latter
                 two read the rows of earlier periods again, see `reads`; period: the start of the period, "2026-11-21";
-                on_pending: "retry" measures a period again if its answer was lost, and pays for that
+                on_pending: "retry" measures a period again if its answer was lost, and pays for that; also one that may
+                have been measured after the copy of the ledger from which the series goes on
         Output: the current estimate of the number of this period
         Bound:  the loss of the series, for the whole horizon. It is charged when the first period is added: see
                 `explain`
-        Errors: those of a release, which spend nothing; ReleasePending if the period was charged but never stored
+        Errors: those of a release, which spend nothing; ReleasePending if the period was charged but never stored, or
+                may have been
         """
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
         night = self._night(self._source(query), period)
