@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import inspect
 import re
 import sys
@@ -114,6 +115,10 @@ def test_a_parameter_without_words_is_noticed():
 
     assert parameters.lines_of(unlike, "column: a name") == [("strange", "")]
     assert parameters.lines_of(unlike, "strange: a name") == [("strange", "a name")]
+
+
+def test_the_examples_in_the_modules_of_the_site_hold():
+    assert doctest.testmod(parameters) == doctest.TestResults(failed=0, attempted=2)
 
 
 def test_the_index_of_methods_is_whole():

@@ -149,8 +149,10 @@ def names(obj: Any) -> list[str]:
 def described(text: str, parameters: list[str]) -> dict[str, str]:
     """What the part Input of a docstring says of each parameter.
 
-    >>> described("lower, upper: the ends; epsilon > 0, the price. name: of it", ["lower", "upper", "epsilon", "name"])
-    {'lower': 'the ends', 'upper': 'the ends', 'epsilon': 'epsilon > 0, the price', 'name': 'of it'}
+    >>> described("lower, upper: the ends. epsilon > 0, the price", ["lower", "upper", "epsilon"])["epsilon"]
+    'epsilon > 0, the price'
+    >>> described("x: one of the columns; y as in z. name: of it", ["x", "y", "name"])["name"]
+    'of it'
     """
     if not parameters:
         return {}
