@@ -118,7 +118,7 @@ def _direct_error(output: NoisyColumn, alpha: float) -> float | Floats:
     if output.plan.reconciled:
         return error_of_part(output, "cell", alpha)
     if output.whole and total.per_one > 1:
-        return output.noise(total).added.rounded_error(total.per_one, alpha)
+        return output.noise(total).mechanism.error(alpha, total.per_one)
     return output.noise(total).error(alpha)
 
 

@@ -22,7 +22,7 @@ from dpframe.plan import Allotment
 from dpframe.release.pricing.mechanisms import AddsNoise, Parameters
 from dpframe.release.pricing.noise import Noise
 from dpframe.theory.formulas.error import error_of_tail, mixed_normal_error
-from dpframe.theory.formulas.loss import cube_tail_real, joint_scale, pure_to_gdp, pure_to_zcdp, window_tail_real
+from dpframe.theory.formulas.loss import cube_tail_real, joint_scale, window_tail_real
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 
@@ -86,10 +86,7 @@ class Joint(AddsNoise):
     def tail(self, reach: float) -> float:
         return self.cell_tail(self.cells, reach / self.scale)
 
-    def error(self, alpha: float) -> float:
-        return self.rounded_error(1, alpha)
-
-    def rounded_error(self, per: int, alpha: float) -> float:
+    def error(self, alpha: float, per: int = 1) -> float:
         near = math.floor(self.scale * _cell_quantile(type(self), self.cells, alpha) / per)
         return float(error_of_tail(self._whole_tail, alpha, per=per, start=near))
 
@@ -103,14 +100,6 @@ class Joint(AddsNoise):
     def epsilon(self, bound: Sensitivity) -> Fraction:
         """That of all totals together, for the first of them."""
         return self.paid
-
-    def rho(self, bound: Sensitivity) -> Fraction:
-        """ε·tanh(ε/2), as much as any mechanism of its ε."""
-        return Fraction(pure_to_zcdp(self.paid)) if self.paid else Fraction(0)
-
-    def mu_squared(self, bound: Sensitivity) -> Fraction:
-        """As much as any mechanism of its ε."""
-        return pure_to_gdp(self.paid) if self.paid else Fraction(0)
 
     @property
     def parameters(self) -> Parameters:

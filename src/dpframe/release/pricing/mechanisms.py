@@ -83,8 +83,12 @@ class Mechanism(ABC):
         """Variance of the difference of two groups' noises, over that of independent ones; 1 where they are."""
         return 1.0
 
-    def error(self, alpha: float) -> float:
-        """An error that the noise exceeds with probability at most alpha; NaN for a choice."""
+    def error(self, alpha: float, per: int = 1) -> float:
+        """An error that the noise exceeds with probability at most alpha; NaN for a choice.
+
+        Input:  per: units to a row, of a count with fraction bits that is rounded to rows after the noise
+        Output: in units of the total's integer; with `per` in rows
+        """
         return math.nan
 
     def length(self, bound: Sensitivity) -> float:
@@ -99,12 +103,22 @@ class Mechanism(ABC):
         raise UnsupportedOperation(f"{self.label}: it finds no keys.")
 
     def rho(self, bound: Sensitivity) -> Fraction:
-        """The cost in ρ on a total with this sensitivity. Errors: UnsupportedOperation if that is unknown."""
-        raise UnsupportedOperation(f"{self.label}: what it costs in ρ is not known from its scale; use a budget in ε.")
+        """The cost in ρ on a total with this sensitivity: at most ε·tanh(ε/2), that of any mechanism of its ε.
+
+        Source: `theory.formulas.loss.loss.pure_to_zcdp`
+        Errors: UnsupportedOperation if it is unknown
+        """
+        epsilon = self.epsilon(bound)
+        if epsilon is None:
+            raise UnsupportedOperation(
+                f"{self.label}: what it costs in ρ is not known from its scale; use a budget in ε."
+            )
+        return Fraction(pure_to_zcdp(epsilon)) if epsilon else Fraction(0)
 
     def mu_squared(self, bound: Sensitivity) -> Fraction | None:
-        """μ² of Gaussian privacy on a total with this sensitivity; None if it is not known from the scale."""
-        return None
+        """μ² of Gaussian privacy on a total with this sensitivity: as much as any mechanism of its ε; None if unknown."""
+        epsilon = self.epsilon(bound)
+        return pure_to_gdp(epsilon) if epsilon else epsilon
 
     def event(self, bound: Sensitivity) -> Event:
         """The mechanism in the words of Google's dp-accounting; an unsupported event if it has no name there."""
@@ -157,18 +171,13 @@ class AddsNoise(Mechanism):
         """Largest distance of a drawn noise from real noise of `normals` and `laplaces`."""
         return self.step
 
-    def error(self, alpha: float) -> float:
-        """An error that the noise exceeds with probability at most alpha."""
-        return float(noise_error(self.family, self.scale, alpha))
+    def error(self, alpha: float, per: int = 1) -> float:
+        return float(noise_error(self.family, self.scale, alpha, per=per))
 
     @property
     def variance(self) -> float:
         """Variance of the noise that is drawn, at most: that of the real noise, and a quarter for its rounding."""
         return self.deviation**2 + self.step**2
-
-    def rounded_error(self, per: int, alpha: float) -> float:
-        """The error of a count with fraction bits, `per` units to a row, that is rounded to rows after the noise."""
-        return float(noise_error(self.family, self.scale, alpha, per=per))
 
     def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
         return partition_threshold(delta, spread, self.family, self.scale), None
@@ -209,10 +218,7 @@ class NoNoise(AddsNoise):
         """Those of noise of scale 1: a certificate has no scale of 0, and nothing follows from it."""
         return {"scale": Fraction(1)}
 
-    def error(self, alpha: float) -> float:
-        return 0.0
-
-    def rounded_error(self, per: int, alpha: float) -> float:
+    def error(self, alpha: float, per: int = 1) -> float:
         return 0.0
 
     def draw(self, size: int) -> WideIntegers:
@@ -225,12 +231,6 @@ class NoNoise(AddsNoise):
         return float(reach <= 0)
 
     def epsilon(self, bound: Sensitivity) -> Fraction:
-        return Fraction(0)
-
-    def rho(self, bound: Sensitivity) -> Fraction:
-        return Fraction(0)
-
-    def mu_squared(self, bound: Sensitivity) -> Fraction:
         return Fraction(0)
 
     def event(self, bound: Sensitivity) -> Event:
@@ -252,10 +252,6 @@ class LaplaceNoise(AddsNoise):
 
     def epsilon(self, bound: Sensitivity) -> Fraction:
         return bound.exact_l1 / Fraction(self.scale)
-
-    def mu_squared(self, bound: Sensitivity) -> Fraction:
-        """As much as any mechanism of its ε = l1 / scale: discrete Laplace noise attains it."""
-        return pure_to_gdp(self.epsilon(bound))
 
 
 @dataclass(frozen=True)
@@ -303,10 +299,6 @@ class DiscreteLaplace(LaplaceNoise):
         chance = -np.expm1(-1 / self.scale)
         return (draw.geometric(chance, shape) - draw.geometric(chance, shape)).astype(np.float64)
 
-    def rho(self, bound: Sensitivity) -> Fraction:
-        """ε·tanh(ε/2), as much as any mechanism of its ε. Source: `theory.formulas.loss.loss.pure_to_zcdp`."""
-        return Fraction(pure_to_zcdp(bound.exact_l1 / Fraction(self.scale)))
-
     def event(self, bound: Sensitivity) -> Event:
         fields = {"noise_parameter": float(1 / Fraction(self.scale)), "sensitivity": int(bound.exact_l1)}
         return {"class_name": "DiscreteLaplaceDpEvent", "fields": fields}
@@ -341,10 +333,7 @@ class PairedLaplace(LaplaceNoise):
     def step(self) -> float:
         return paired_rounding(self.weight)
 
-    def error(self, alpha: float) -> float:
-        return float(paired_error(self.scale, alpha, weight=self.weight))
-
-    def rounded_error(self, per: int, alpha: float) -> float:
+    def error(self, alpha: float, per: int = 1) -> float:
         return float(paired_error(self.scale, alpha, weight=self.weight, per=per))
 
     def draw(self, size: int) -> WideIntegers:
@@ -389,10 +378,7 @@ class JointLaplace(LaplaceNoise):
     def tail(self, reach: float) -> float:
         return 1 - self.tail(-reach) if reach < 0 else laplaces_tail(self.laplaces, reach)
 
-    def error(self, alpha: float) -> float:
-        return float(laplaces_error(self.laplaces, alpha, self.slack))
-
-    def rounded_error(self, per: int, alpha: float) -> float:
+    def error(self, alpha: float, per: int = 1) -> float:
         return float(laplaces_error(self.laplaces, alpha, self.slack, per=per))
 
     def draw(self, size: int) -> WideIntegers:

@@ -12,7 +12,7 @@ from dpframe.noise import GRID, MOST_CELLS, float_up, root_up, shared_gaussian, 
 from dpframe.plan import Allotment, Question
 from dpframe.release.pricing.mechanisms import AddsNoise, Event, Gaussian, Parameters, gaussian_event
 from dpframe.release.pricing.noise import Noise, NoiseKind
-from dpframe.theory.formulas.loss import pure_to_gdp, pure_to_zcdp, window_error, window_scale, window_tail_real
+from dpframe.theory.formulas.loss import window_error, window_scale, window_tail_real
 from dpframe.theory.formulas.sensitivity import Sensitivity, SharedNoise, best_shared_noise, shared_noise_square
 
 _GAIN = Fraction(95, 100)  # of the deviation of independent noise: shared noise that is chosen has at most this part
@@ -108,12 +108,8 @@ class KNorm(AddsNoise):
         """1/2: a cell is R - V_g, with R and V_g independent and uniform on the same number of integers."""
         return 0.5
 
-    def error(self, alpha: float) -> float:
+    def error(self, alpha: float, per: int = 1) -> float:
         """By the exact law of one cell. The difference of two cells, V_h - V_g, has that law too."""
-        return float(window_error(self.cells, self.scale, alpha))
-
-    def rounded_error(self, per: int, alpha: float) -> float:
-        """By the exact law of one cell."""
         return float(window_error(self.cells, self.scale, alpha, per=per))
 
     def draw(self, size: int) -> WideIntegers:
@@ -123,14 +119,6 @@ class KNorm(AddsNoise):
     def tail(self, reach: float) -> float:
         """The tail of one cell of the law on the reals."""
         return window_tail_real(self.cells, reach / self.scale)
-
-    def rho(self, bound: Sensitivity) -> Fraction:
-        """ε·tanh(ε/2), as much as any mechanism of its ε. Source: `theory.formulas.loss.loss.pure_to_zcdp`."""
-        return Fraction(pure_to_zcdp(self.epsilon(bound)))
-
-    def mu_squared(self, bound: Sensitivity) -> Fraction:
-        """As much as any mechanism of its ε."""
-        return pure_to_gdp(self.epsilon(bound))
 
     def epsilon(self, bound: Sensitivity) -> Fraction:
         """See `theory.formulas.loss.window_scale`."""
