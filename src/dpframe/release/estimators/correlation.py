@@ -10,7 +10,14 @@ import numpy as np
 from dpframe.arrays import Booleans, Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real, widened
-from dpframe.release.estimators.covariance import covariance_of, means_that_fit, moments_of, sides
+from dpframe.release.estimators.covariance import (
+    corners,
+    covariance_of,
+    means_that_fit,
+    moments_of,
+    sides,
+    weight_beside,
+)
 from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
 from dpframe.release.estimators.influence import Influence, NoisyColumn, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean
@@ -73,9 +80,8 @@ class CorrelationEstimator(Estimator):
         One row's part is largest at an end of the bounds, or near it: a few places are tried.
         """
         (first, _), (second, _), (products, _), (xx, _), (yy, _), (size, _) = output.totals
-        pair = moments_of(output)
-        number, covariance = pair.number, pair.covariance
-        (a, b), (g, h) = pair.means, (half or 1.0 for half in pair.halves)
+        (a, b), covariance, number, halves = moments_of(output)
+        g, h = (half or 1.0 for half in halves)
         middles = [
             (float(total.grid.centre), _least(side)) for side in _spreads(output) for total in [side.totals[1][1]]
         ]
@@ -190,8 +196,8 @@ def _fits(
     """Whether a correlation fits, and a correlation that does."""
     (_, first), (_, second), (products, product), (xx, squares), (yy, others), (size, count) = output.totals
     number, least = output[size], np.maximum(output[size], 1.0)
-    fit = means_that_fit(output, alpha * ASIDE)
-    (m, n), (e, f), (a, b) = fit.ratios, fit.off, fit.widest
+    one, other = fit = means_that_fit(output, alpha * ASIDE)
+    (m, e, a), (n, f, b) = ((x.ratio, x.off, x.widest) for x in fit)
     centres = float(squares.grid.centre), float(others.grid.centre)
     covariance = output[products] / least - m * n
     u, v = centres[0] + output[xx] / least - m**2, centres[1] + output[yy] / least - n**2
@@ -206,12 +212,12 @@ def _fits(
     def fits(r: Floats) -> Booleans:
         size = np.abs(r)
         weights = np.zeros((3, *r.shape))
-        for x, y in fit.corners:
+        for x, y in corners(*fit):
             for t in ratios:
                 weights[0] = np.maximum(weights[0], np.abs(y - r * x / t))
                 weights[1] = np.maximum(weights[1], np.abs(x - r * t * y))
         across = a * b + size / 2 * (a**2 / small + large * b**2)
-        beside = fit.beside + size * (a * abs(fit.shifts[0]) / small + large * b * abs(fit.shifts[1]))
+        beside = weight_beside(*fit) + size * (a * abs(one.shift) / small + large * b * abs(other.shift))
         weights[2] = across + beside + size / 2 * (abs(centres[0]) / small + large * abs(centres[1]))
         away = [covariance - r * width for width in widths]
         distance = np.where(away[0] * away[1] <= 0, 0.0, np.minimum(*(np.abs(x) for x in away)))

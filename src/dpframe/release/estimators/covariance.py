@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpframe.arrays import Booleans, Floats
-from dpframe.plan import Bounds, ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Interval, Noisy, real, widened
+from dpframe.plan import ReleasedColumn
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
 from dpframe.release.estimators.influence import Influence, NoisyColumn, reach_of, sampling_variance
-from dpframe.release.estimators.mean import bounded_mean, mean_interval
+from dpframe.release.estimators.mean import MeanThatFits, bounded_mean, mean_that_fits
 
 
 class CovarianceEstimator(Estimator):
@@ -46,16 +47,14 @@ class CovarianceEstimator(Estimator):
     def influence(self, output: NoisyColumn) -> Influence:
         """((x - a)·(y - b) - C) / n of a row, for the means a and b."""
         (first, _), (second, _), (products, _), *_, (size, _) = output.totals
-        pair = moments_of(output)
-        (a, b), number = pair.means, pair.number
+        (a, b), covariance, number, (g, h) = moments_of(output)
         weights = {
             products: 1 / number,
             first: -b / number,
             second: -a / number,
             size: (b * output[first] + a * output[second] - output[products]) / number**2,
         }
-        (x, g), (y, h) = ((mean, half) for mean, half in zip(pair.means, pair.halves, strict=True))
-        largest = ((np.abs(x) + g) * (np.abs(y) + h) + np.abs(pair.covariance)) / number
+        largest = ((np.abs(a) + g) * (np.abs(b) + h) + np.abs(covariance)) / number
         rows = reach_of(output, output.totals[-1][1])[1]
         return Influence(weights, rows * largest)
 
@@ -69,26 +68,24 @@ class CovarianceEstimator(Estimator):
         (_, first), (_, second), (products, product_), *_, (size, count) = output.totals
         number, most = output[size], _most(output)
         sampled = None if sampling is None else sampling * np.maximum(number, 1.0)
-        fit = means_that_fit(output, alpha * ASIDE)
-        spread = output[products] / np.maximum(number, 1.0) - fit.ratios[0] * fit.ratios[1]
+        x, y = fit = means_that_fit(output, alpha * ASIDE)
+        spread = output[products] / np.maximum(number, 1.0) - x.ratio * y.ratio
         rest = alpha * (1 - ASIDE * (3 if output.ddof else 2))
 
         def fits(covariance: Floats) -> Booleans:
-            weight = np.max([np.abs(a * b - covariance) for a, b in fit.corners], axis=0) + fit.beside
+            weight = np.max([np.abs(a * b - covariance) for a, b in corners(*fit)], axis=0) + weight_beside(*fit)
             terms = [
                 (np.ones_like(weight), output.noise(product_)),
-                (fit.widest[1], output.noise(first)),
-                (fit.widest[0], output.noise(second)),
+                (y.widest, output.noise(first)),
+                (x.widest, output.noise(second)),
                 (weight, output.noise(count)),
             ]
-            return reaches((np.abs(covariance - spread) - fit.off[0] * fit.off[1]) * number, terms, rest, sampled) | (
-                number < 1
-            )
+            size = (np.abs(covariance - spread) - x.off * y.off) * number
+            return reaches(size, terms, rest, sampled) | (number < 1)
 
         low, high = (np.clip(farthest(fits, spread, end), -most, most) for end in (-most, most))
         if output.ddof:
-            error = output.noise(count).error(alpha * ASIDE)
-            least, largest = divisors(number - error, number + error)
+            least, largest = divisors(number, output.noise(count), alpha)
             low = np.where(number < 1, -2 * most, low * np.where(low < 0, largest, least))
             high = np.where(number < 1, 2 * most, high * np.where(high > 0, largest, least))
         return widened((low, high), numbers)
@@ -102,7 +99,7 @@ class CovarianceEstimator(Estimator):
         if rows is None:
             return None
         (_, first), (_, second), (_, product_), *_, (_, count) = output.totals
-        (_, g), (_, h) = ((side, _half(side.bounds)) for side in sides(output))
+        g, h = map(half_width, sides(output))
         most = g * h
         means = [
             expected(output, [(1.0, total)], count, half, rows, alpha * ASIDE, 2 * half)
@@ -111,8 +108,7 @@ class CovarianceEstimator(Estimator):
         terms = [(1.0, product_), (h, first), (g, second)]
         error = expected(output, terms, count, 2 * most, rows, alpha * (1 - 3 * ASIDE), 2 * most) + means[0] * means[1]
         if output.ddof:
-            off = output.noise(count).error(alpha * ASIDE)
-            least, largest = (float(x) for x in divisors(np.array(rows - off), np.array(rows + off)))
+            least, largest = map(float, divisors(np.array(rows), output.noise(count), alpha))
             error = error * largest + most * (largest - least)
         return min(error, 4 * most)
 
@@ -125,8 +121,7 @@ class CovarianceEstimator(Estimator):
         return _most(output)
 
 
-@dataclass(frozen=True)
-class PairMoments:
+class PairMoments(NamedTuple):
     """The noisy means of two columns from the middles, their covariance, the number of rows, and half of each range."""
 
     means: tuple[Floats, Floats]
@@ -142,31 +137,12 @@ def moments_of(output: NoisyColumn) -> PairMoments:
     means, halves = [], []
     for side in sides(output):
         name, total = side.totals[0]
-        half = _half(side.bounds)
-        means.append(np.clip(output[name] / number + _shift(side.bounds, total), -half, half))
+        half, shift = half_width(side), float(total.grid.centre - _middle(side))
+        means.append(np.clip(output[name] / number + shift, -half, half))
         halves.append(half)
     most = _most(output)
     covariance = np.clip(output[products] / number - means[0] * means[1], -most, most)
     return PairMoments((means[0], means[1]), covariance, number, (halves[0], halves[1]))
-
-
-@dataclass(frozen=True)
-class MeansThatFit:
-    """The means of two columns, measured from the middles: as released, and the places where they surely are.
-
-    `off` is how far the released ones may be from the true ones, `widest` the largest of the true ones in size,
-    `corners` the pairs of ends, and `beside` the weight of the count's noise from sums measured beside their middles.
-    """
-
-    ratios: tuple[Floats, Floats]
-    off: tuple[Floats, Floats]
-    widest: tuple[Floats, Floats]
-    corners: tuple[tuple[Floats, Floats], ...]
-    shifts: tuple[float, float]
-
-    @property
-    def beside(self) -> Floats:
-        return self.widest[1] * abs(self.shifts[0]) + self.widest[0] * abs(self.shifts[1])
 
 
 def sides(output: NoisyColumn) -> tuple[NoisyColumn, NoisyColumn]:
@@ -179,24 +155,20 @@ def sides(output: NoisyColumn) -> tuple[NoisyColumn, NoisyColumn]:
     )
 
 
-def means_that_fit(output: NoisyColumn, alpha: float) -> MeansThatFit:
-    """Where the means of both columns surely are, each but with probability alpha."""
-    number = np.maximum(output[output.totals[-1][0]], 1.0)
-    ratios, off, widest, ends, shifts = [], [], [], [], []
-    for side in sides(output):
-        name, total = side.totals[0]
-        middle, shift = _middle(side.bounds), _shift(side.bounds, total)
-        near, far = (end - middle for end in mean_interval(side, alpha))
-        ratio = output[name] / number + shift
-        ratios.append(ratio)
-        off.append(np.maximum(np.abs(ratio - near), np.abs(far - ratio)))
-        widest.append(np.maximum(np.abs(near), np.abs(far)))
-        ends.append((near, far))
-        shifts.append(shift)
-    corners = tuple((a, b) for a in ends[0] for b in ends[1])
-    return MeansThatFit(
-        (ratios[0], ratios[1]), (off[0], off[1]), (widest[0], widest[1]), corners, (shifts[0], shifts[1])
-    )
+def means_that_fit(output: NoisyColumn, alpha: float) -> tuple[MeanThatFits, MeanThatFits]:
+    """The means of both columns, each from the middle of its bounds; see `mean_that_fits`."""
+    first, second = (mean_that_fits(side, alpha, _middle(side)) for side in sides(output))
+    return first, second
+
+
+def corners(first: MeanThatFits, second: MeanThatFits) -> list[tuple[Floats, Floats]]:
+    """The pairs of ends of two means."""
+    return [(a, b) for a in (first.near, first.far) for b in (second.near, second.far)]
+
+
+def weight_beside(first: MeanThatFits, second: MeanThatFits) -> Floats:
+    """The weight of the count's noise from sums that are measured beside the middles."""
+    return second.widest * abs(first.shift) + first.widest * abs(second.shift)
 
 
 def covariance_of(output: NoisyColumn, noisy: Noisy) -> Any:
@@ -204,28 +176,18 @@ def covariance_of(output: NoisyColumn, noisy: Noisy) -> Any:
     _, _, (_, products), *_, (_, count) = output.totals
     number = np.maximum(real(count, noisy), 1.0)
     means = [
-        bounded_mean(side, real(side.total, noisy), number, float(side.total.grid.centre)) - _middle(side.bounds)
+        bounded_mean(side, real(side.total, noisy), number, float(side.total.grid.centre)) - float(_middle(side))
         for side in sides(output)
     ]
     most = _most(output)
     return np.clip(real(products, noisy) / number - means[0] * means[1], -most, most)
 
 
-def _middle(bounds: Bounds | None) -> float:
-    assert bounds is not None
-    return float(bounds.lower) / 2 + float(bounds.upper) / 2
-
-
-def _half(bounds: Bounds | None) -> float:
-    assert bounds is not None
-    return float(bounds.upper) / 2 - float(bounds.lower) / 2
-
-
-def _shift(bounds: Bounds | None, total: Total) -> float:
-    """How far the place that a sum is measured from is beside the middle of the bounds (column unit)."""
-    return float(total.grid.centre) - _middle(bounds)
+def _middle(side: ReleasedColumn) -> Fraction:
+    low, high = side.ends
+    return Fraction(low / 2 + high / 2)
 
 
 def _most(output: ReleasedColumn) -> float:
     """The largest covariance that the bounds allow: of two columns that are at their ends together."""
-    return _half(output.bounds) * _half(output.bounds_beside)
+    return half_width(output) * half_width(replace(output, bounds=output.bounds_beside))

@@ -152,9 +152,10 @@ def farthest_by_group(fits: Callable[[Floats, Integers], Booleans], start: Float
     return places
 
 
-def divisors(low: Floats, high: Floats) -> Interval:
-    """The smallest and largest n / max(n - 1, 1) over n from low to high, with n at least 1."""
-    low, high = np.maximum(low, 1.0), np.maximum(high, 1.0)
+def divisors(number: Floats, noise: Noise, alpha: float) -> Interval:
+    """The smallest and largest n / max(n - 1, 1) over the n >= 1 that a noisy number surely is about."""
+    error = noise.error(alpha * ASIDE)
+    low, high = np.maximum(number - error, 1.0), np.maximum(number + error, 1.0)
     at_low, at_high = low / np.maximum(low - 1, 1.0), high / np.maximum(high - 1, 1.0)
     most = np.where((low <= 2) & (high >= 2), 2.0, np.maximum(at_low, at_high))
     return np.minimum(at_low, at_high), most

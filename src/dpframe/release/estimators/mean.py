@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -141,6 +143,37 @@ def mean_interval(output: NoisyColumn, alpha: float) -> Interval:
     least, most = output.ends_from(total.grid.centre)
     low, high = (np.clip(farthest_by_group(fits, ratio, end), least, most) for end in (least, most))
     return low + centre, high + centre
+
+
+@dataclass(frozen=True)
+class MeanThatFits:
+    """The mean of a column, measured from a place: as released, and the ends between which it surely is.
+
+    `shift` is how far the place that its sum is measured from is beside that place (column unit).
+    """
+
+    ratio: Floats
+    near: Floats
+    far: Floats
+    shift: float
+
+    @property
+    def off(self) -> Floats:
+        """How far the released mean may be from the true one."""
+        return np.maximum(np.abs(self.ratio - self.near), np.abs(self.far - self.ratio))
+
+    @property
+    def widest(self) -> Floats:
+        """The largest size of the true mean."""
+        return np.maximum(np.abs(self.near), np.abs(self.far))
+
+
+def mean_that_fits(output: NoisyColumn, alpha: float, about: Fraction) -> MeanThatFits:
+    """The mean measured from a place, between ends that miss it with probability at most alpha."""
+    (name, total), (size, _) = output.totals[0], output.totals[-1]
+    shift = float(total.grid.centre - about)
+    near, far = (end - float(about) for end in mean_interval(output, alpha))
+    return MeanThatFits(output[name] / np.maximum(output[size], 1.0) + shift, near, far, shift)
 
 
 def merged_mean_interval(

@@ -14,7 +14,7 @@ from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, half_width, real, widened
 from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
 from dpframe.release.estimators.influence import NoisyColumn
-from dpframe.release.estimators.mean import mean_interval
+from dpframe.release.estimators.mean import mean_that_fits
 from dpframe.release.estimators.variance import variance_interval
 
 
@@ -128,18 +128,15 @@ def _central_moments(output: NoisyColumn, alpha: float) -> Interval:
     convex in M: see `fieller`.
     """
     *sums, (size, count) = output.totals
-    power, half, about = len(sums), half_width(output), float(output.totals[1][1].about)
-    number = output[size]
+    power, half, number = len(sums), half_width(output), output[size]
     centres = [_centre(output, k) for k in range(1, power + 1)]
     divisor = np.maximum(number, 1.0)
     ratios = [output[name] / divisor + centre for (name, _), centre in zip(sums, centres, strict=True)]
     moments = [1.0, 0.0, *(_about_mean(ratios, k) for k in range(2, power + 1))]
-    near, far = (end - about for end in mean_interval(output, alpha * ASIDE))
-    away = np.maximum(np.abs(ratios[0] - near), np.abs(far - ratios[0]))
-    off = sum(comb(power, j) * away**j * np.abs(moments[power - j]) for j in range(1, power + 1))
-    widest = np.maximum(np.abs(near), np.abs(far))
-    weights = [comb(power, k) * widest ** (power - k) for k in range(1, power + 1)]
-    weight = widest**power + sum(w * abs(centre) for w, centre in zip(weights, centres, strict=True))
+    mean = mean_that_fits(output, alpha * ASIDE, output.totals[1][1].about)
+    off = sum(comb(power, j) * mean.off**j * np.abs(moments[power - j]) for j in range(1, power + 1))
+    weights = [comb(power, k) * mean.widest ** (power - k) for k in range(1, power + 1)]
+    weight = mean.widest**power + sum(w * abs(centre) for w, centre in zip(weights, centres, strict=True))
 
     def fits(moment: Floats) -> Booleans:
         terms = [(w * np.ones_like(moment), output.noise(total)) for w, (_, total) in zip(weights, sums, strict=True)]

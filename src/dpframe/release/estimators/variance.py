@@ -12,7 +12,7 @@ from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
 from dpframe.release.estimators.influence import Influence, NoisyColumn, reach_of, sampling_variance
-from dpframe.release.estimators.mean import bounded_mean, compared_means, is_heavy, mean_interval
+from dpframe.release.estimators.mean import bounded_mean, compared_means, is_heavy, mean_that_fits
 
 
 class VarianceEstimator(Estimator):
@@ -144,22 +144,18 @@ def variance_interval(output: NoisyColumn, alpha: float, sampling: Floats | None
     With ddof=1 another alpha/50 is for the count in n / (n - 1). The rest of alpha is for y - 2m·z + (2m² - q)·w, and
     for a sampling error of the deviation `sampling`, where that is given.
     """
-    (name, total), (squares, square), (size, count) = output.totals
-    number, half = output[size], half_width(output)
-    shift = float(total.grid.centre - square.about)  # the sum is measured from here, the squares from the middle
-    centre = float(square.grid.centre)
-    near, far = (end - float(square.about) for end in mean_interval(output, alpha * ASIDE))
-    ratio = output[name] / np.maximum(number, 1.0) + shift
-    off = np.maximum(np.abs(ratio - near), np.abs(far - ratio)) ** 2
-    widest = np.maximum(np.abs(near), np.abs(far))
+    (_, total), (squares, square), (size, count) = output.totals
+    number, half, centre = output[size], half_width(output), float(square.grid.centre)
+    mean = mean_that_fits(output, alpha * ASIDE, square.about)  # squares are measured from there, the sum beside it
+    near, far, off, widest = mean.near, mean.far, mean.off**2, mean.widest
     closest = np.where(near * far <= 0, 0.0, np.minimum(np.abs(near), np.abs(far)))
-    spread = centre + output[squares] / np.maximum(number, 1.0) - ratio**2
+    spread = centre + output[squares] / np.maximum(number, 1.0) - mean.ratio**2
     rest = alpha * (1 - ASIDE * (2 if output.ddof else 1))
     sampled = None if sampling is None else sampling * np.maximum(number, 1.0)
 
     def fits(variance: Floats) -> Booleans:
         weight = np.maximum(np.abs(widest**2 - variance + centre), np.abs(closest**2 - variance + centre))
-        weight = weight + 2 * widest * abs(shift)
+        weight = weight + 2 * widest * abs(mean.shift)
         terms = [
             (np.ones_like(weight), output.noise(square)),
             (2 * widest, output.noise(total)),
@@ -171,8 +167,7 @@ def variance_interval(output: NoisyColumn, alpha: float, sampling: Floats | None
     low, high = (np.clip(farthest(fits, spread, end), 0.0, half**2) for end in (0.0, half**2))
     if not output.ddof:
         return low, high
-    error = output.noise(count).error(alpha * ASIDE)
-    least, most = divisors(number - error, number + error)
+    least, most = divisors(number, output.noise(count), alpha)
     return np.where(number < 1, 0.0, low * least), np.where(number < 1, 2.0, most) * high
 
 
@@ -188,8 +183,7 @@ def _expected_error(output: NoisyColumn, alpha: float, rows: float) -> float:
     rest = alpha * (1 - ASIDE * (2 if output.ddof else 1))
     variance = min(expected(output, terms, count, 1.5 * half**2, rows, rest, half**2) + mean**2, half**2)
     if output.ddof:
-        error = output.noise(count).error(alpha * ASIDE)
-        least, most = (float(x) for x in divisors(np.array(rows - error), np.array(rows + error)))
+        least, most = map(float, divisors(np.array(rows), output.noise(count), alpha))
         variance = min(variance * most + half**2 * (most - least), half**2 * most)
     return variance
 

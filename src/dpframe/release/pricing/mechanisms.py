@@ -116,7 +116,7 @@ class Mechanism(ABC):
         return Fraction(pure_to_zcdp(epsilon)) if epsilon else Fraction(0)
 
     def mu_squared(self, bound: Sensitivity) -> Fraction | None:
-        """μ² of Gaussian privacy on a total with this sensitivity: as much as any mechanism of its ε; None if unknown."""
+        """μ² of Gaussian privacy on a total: as much as any mechanism of its ε; None if that is unknown."""
         epsilon = self.epsilon(bound)
         return pure_to_gdp(epsilon) if epsilon else epsilon
 
