@@ -85,11 +85,8 @@ class Batch(Hints):
         raise UnsupportedOperation("A batch cannot be pickled or copied out: the copy would hold raw rows.")
 
     def __repr__(self) -> str:
-        table = self.noise
-        rows = [
-            tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in r) for r in table.rows()
-        ]
-        return f"Batch of {len(self._asks)} at {self.cost}, not released:\n{render_text(table.columns, rows)}"
+        table = render_text(self.noise.columns, self.noise.rows())
+        return f"Batch of {len(self._asks)} at {self.cost}, not released:\n{table}"
 
 
 def batch_of(

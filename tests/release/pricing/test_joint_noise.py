@@ -333,8 +333,8 @@ def test_the_error_is_searched_from_where_it_is_and_not_from_0(law, scale, monke
     noise, asked, tail = law(scale, cells=40), [], law.cell_tail
     monkeypatch.setattr(law, "cell_tail", staticmethod(lambda *said: asked.append(said) or tail(*said)))
     for per, alpha in ((1, 0.05), (1, 1e-6), (2**20, 0.05)):
-        noise.rounded_error(per, alpha)  # finds the quantile of the law, once for all scales
+        noise.error(alpha, per)  # finds the quantile of the law, once for all scales
         asked.clear()
-        error = noise.rounded_error(per, alpha)
+        error = noise.error(alpha, per)
         assert len(asked) <= 16
         assert error == pytest.approx(error_of_tail(noise._whole_tail, alpha, per=per), rel=1e-9)

@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
@@ -397,9 +397,14 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     return f"sum of {column}{centre}{where}", f"{what} in {ends}, enforced {by}"
 
 
-def render_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _cell(value: object, digits: str) -> str:
+    """A cell as text: nothing for null, and a float with few digits."""
+    return "" if value is None else f"{value:{digits}}" if isinstance(value, float) else str(value)
+
+
+def render_text(header: Sequence[str], rows: Iterable[Sequence[object]], digits: str = "g") -> str:
     """A table in plain text. In a terminal, cells are wrapped where the table would be wider than it is."""
-    table = [tuple(map(visible, row)) for row in (header, *rows)]
+    table = [tuple(visible(_cell(value, digits)) for value in row) for row in (header, *rows)]
     widths = [max(len(row[i]) for row in table) for i in range(len(header))]
     room = shutil.get_terminal_size().columns - 2 * len(widths) + 2 if sys.stdout.isatty() else sum(widths)
     while sum(widths) > room and max(widths) > _NARROWEST:
@@ -420,9 +425,10 @@ def _wrapped(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 _NARROWEST = 12  # characters of a column that is wrapped
 
 
-def render_html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def render_html(header: Sequence[str], rows: Iterable[Sequence[object]], digits: str = "g") -> str:
     """A table in HTML, everything escaped."""
     style = "style='text-align:left;padding:.15em .6em'"
     head = "".join(f"<th {style}>{escape(h)}</th>" for h in header)
-    body = "".join("<tr>" + "".join(f"<td {style}>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    lines = ("".join(f"<td {style}>{escape(_cell(value, digits))}</td>" for value in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -190,6 +190,21 @@ def write_text(write: Callable[[Any], str | None], path: Any) -> str | None:
         return write(beside)
 
 
+def in_file(text: str, path: Any) -> str | None:
+    """A text, or the file or stream that it is written to."""
+
+    def write(beside: Any) -> str | None:
+        if beside is None:
+            return text
+        if hasattr(beside, "write"):
+            beside.write(text)
+        else:
+            Path(beside).write_text(text, encoding="utf-8")
+        return None
+
+    return write_text(write, path)
+
+
 def write_sql(table: Any, name: str, connection: Any, if_exists: str, release: str | None) -> None:
     """Write a pandas table, with the name of its release in a column, into a database, in one transaction.
 
@@ -216,14 +231,6 @@ def write_sql(table: Any, name: str, connection: Any, if_exists: str, release: s
         table.to_sql(name, connection, if_exists=if_exists, index=False)
 
 
-def written(text: str, path: Any) -> None:
-    """Write a text to a path or a stream."""
-    if hasattr(path, "write"):
-        path.write(text)
-    else:
-        Path(path).write_text(text, encoding="utf-8")
-
-
 def write_latex(table: Any, path: Any, index: bool, options: Fields, notes: Sequence[str] = ()) -> str | None:
     """A pandas table in LaTeX, with pandas' options. All texts are escaped, unless escape=False is among these."""
     check_installed("jinja2", "to_latex() needs Jinja2")
@@ -235,7 +242,7 @@ def write_latex(table: Any, path: Any, index: bool, options: Fields, notes: Sequ
             more["formatters"] = {new: kept[old] for old, new in names if old in kept}
     below = "".join(f"\\par\\noindent {_in_latex(note)}\n" for note in notes)
     text = table.to_latex(escape=False, **more) + (f"{{\\footnotesize\n{below}\\par}}\n" if below else "")
-    return write_text(lambda beside: text if beside is None else written(text, beside), path)
+    return in_file(text, path)
 
 
 def _in_latex(note: str) -> str:
@@ -261,8 +268,7 @@ def write_csv(table: pl.DataFrame, path: Any, notes: Sequence[str] = ()) -> str 
     if not notes:
         return write_text(table.write_csv, path)
     lines = [f"# {printable(note)}".replace("\n", " ").replace("\r", " ").replace('"', "'") for note in notes]
-    text = table.write_csv() + "".join(f"{line}\n" for line in lines)
-    return write_text(lambda beside: text if beside is None else written(text, beside), path)
+    return in_file(table.write_csv() + "".join(f"{line}\n" for line in lines), path)
 
 
 def write_csvw(table: pl.DataFrame, path: Any, keys: Sequence[str], nulls: Sequence[str], notes: Sequence[str]) -> None:

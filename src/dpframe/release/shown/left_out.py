@@ -49,23 +49,15 @@ def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def scope(
-    numbers: Numbers,
-    ci: float | None,
-    estimates: Sequence[Fields],
-    found: Sequence[Beyond],
-    column: str | None = None,
-) -> list[str]:
-    """What intervals cover, and what limits and bounds do to released columns, in a line each for readers of a table.
+def scope(numbers: Numbers, ci: float | None, estimates: Sequence[Fields], column: str | None) -> list[str]:
+    """What intervals cover, and how much limits and bounds leave out, in a line each for readers of a table.
 
     Input:  ci: the confidence of the intervals that are shown, None if none are; estimates: the lines of
-            `release.left_out.left_out`, where dp.Auto paid for them; found: what each column leaves out, as the
-            derivation has it; column: the one that is shown, by default all
+            `release.left_out.left_out`, where dp.Auto paid for them; column: the one that is shown, None for all
     """
     said = [] if ci is None else [_coverage(numbers, f"{100 * ci:g}% intervals")]
     known = [line for line in estimates if line["estimate"] is not None and column in (None, line["column"])]
-    said += [_sentence(line, grouped=bool(numbers.by)) for line in known]
-    return said + left_out_words(found, estimates, column)
+    return said + [_sentence(line, grouped=bool(numbers.by)) for line in known]
 
 
 def _coverage(numbers: Numbers, intervals: str) -> str:

@@ -82,7 +82,7 @@ class Draws(Released[Table_co]):
             raise UnsupportedOperation(f"plot(): {output_shown.name!r} holds selected values, not numbers to draw.")
         words = label or in_words(self.derivation, output_shown.name)
         question_title = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
-        lines = self._lines_of(output_shown.name)
+        lines = self._said(column=output_shown.name)
         heading = self._heading(question_title, [*lines, *self._unseen])
         grid = crosstab(numbers, 0.05)
         if grid is not None:
@@ -111,9 +111,10 @@ class Draws(Released[Table_co]):
         numbers = self._numbers
         return numbers if numbers.usual else replace(numbers, usual=True)
 
-    def _lines_of(self, column: str | None = None) -> list[str]:
-        """What is said below a title of what limits and bounds leave out; whiskers have words of their own."""
-        return scope(self._numbers, None, self._statement.get("left_out", ()), self.derivation.beyond, column)
+    def _said(self, ci: float | None = None, column: str | None = None) -> list[str]:
+        """What intervals of a confidence cover, if some are shown, and what limits and bounds leave out."""
+        covered = scope(self._numbers, ci, self._statement.get("left_out", ()), column)
+        return covered + self._left_out(column)
 
     def _drawable(self, column: str | None) -> list[str]:
         """The names of the released columns. Errors: where there is nothing to draw, see `plot`."""
@@ -170,7 +171,7 @@ class Draws(Released[Table_co]):
         grid = Crosstab(numbers.by, ("",), rows, columns, values, lower, upper, sizes, whole=False)
         words = label or "Released numbers"
         named = words if label or len(outputs) > 3 else ", ".join(output.name for output in outputs)
-        heading = self._heading(title_of(self.derivation, named, numbers.by), self._lines_of())
+        heading = self._heading(title_of(self.derivation, named, numbers.by), self._said())
         signed = not all(_never_negative(output) for output in outputs)
         return heatmap(grid, words, heading, look, signed=signed, covers=kinds.pop())
 

@@ -47,7 +47,7 @@ from dpframe.release.shown.error_tables import (
 )
 from dpframe.release.shown.files import in_decimals, in_iso
 from dpframe.release.shown.html_tables import grid_html, long_html
-from dpframe.release.shown.left_out import labels_of_coverage, margins_words, scope, with_left_out
+from dpframe.release.shown.left_out import labels_of_coverage, margins_words, with_left_out
 from dpframe.release.shown.pictures import Draws
 from dpframe.release.shown.sdmx import write_sdmx
 from dpframe.release.shown.usefulness import hidden_words, mostly_noise
@@ -392,7 +392,7 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
     @property
     def _scope(self) -> list[str]:
         """What the shown intervals cover, and what limits and bounds leave out."""
-        return scope(self._numbers, self._ci, self._statement.get("left_out", ()), self.derivation.beyond)
+        return self._said(self._ci)
 
     @property
     def _about_bounds(self) -> list[str]:

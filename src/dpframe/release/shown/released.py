@@ -21,6 +21,7 @@ from dpframe.release.shown.files import (
     check_beside,
     formats,
     in_decimals,
+    in_file,
     write_certificate,
     write_csv,
     write_csvw,
@@ -28,8 +29,6 @@ from dpframe.release.shown.files import (
     write_latex,
     write_parquet,
     write_sql,
-    write_text,
-    written,
 )
 from dpframe.release.shown.left_out import left_out_words
 from dpframe.release.shown.report import Report, completed
@@ -204,8 +203,7 @@ class Exports(Hints):
         table = self._to_text()
         more = {"index": self._indexed, **self._formats(table, options), **options}
         below = "".join(f"\n<p>{escape(note)}</p>" for note in self._below) if notes else ""
-        text = table.to_html(**more) + below
-        return write_text(lambda beside: text if beside is None else written(text, beside), path)
+        return in_file(table.to_html(**more) + below, path)
 
     def _formats(self, table: Any, options: Fields) -> FieldDict:
         """The option of pandas that writes numbers in their decimals, unless their format was typed."""

@@ -412,7 +412,6 @@ def loss_words(loss: Fields) -> str:
     return main + (f", δ = {loss['delta']:g}" if loss["delta"] else "")
 
 
-def _rows(table: Sequence[Fields], columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """Rows as texts, in the order of the columns; a stored statement may have another order."""
-    cells = [[row.get(column) for column in columns] for row in table]
-    return [tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in row) for row in cells]
+def _rows(table: Sequence[Fields], columns: Sequence[str]) -> list[list[Any]]:
+    """Rows in the order of the columns; a stored statement may have another order."""
+    return [[row.get(column) for column in columns] for row in table]

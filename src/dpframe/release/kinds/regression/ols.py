@@ -114,9 +114,8 @@ class Regression(OfMoments):
 
     def _repr_html_(self) -> str:
         table = self._table(0.05)
-        rows = [(term, *(f"{x:.4g}" for x in numbers)) for term, *numbers in table.iter_rows()]
         said = f"<p>{escape(self._caption)}{self._notes_html}</p>"
-        return f"<div class='dpframe'>{render_html(table.columns, rows)}{said}</div>"
+        return f"<div class='dpframe'>{render_html(table.columns, table.rows(), '.4g')}{said}</div>"
 
     @property
     def _words(self) -> str:

@@ -168,12 +168,7 @@ class SeriesNumbers(Exports):
         return [*test, *([self.stored] if self.stored else []), *self.statement.get("beyond", [])]
 
     def _repr_html_(self) -> str:
-        rows = [tuple(map(_cell, row)) for row in self._long.head(_SHOWN).rows()]
         more = f"<p>… and {self._long.height - _SHOWN} more rows.</p>" if self._long.height > _SHOWN else ""
         origin = f"<p>{'<br>'.join(map(escape, self._notes))}</p>" if self._notes else ""
-        table = render_html(self._long.columns, rows)
+        table = render_html(self._long.columns, self._long.head(_SHOWN).rows(), ",.4g")
         return f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>{table}{more}{origin}</div>"
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:,.4g}" if isinstance(value, float) else str(value)

@@ -327,11 +327,8 @@ class SyntheticRelease(Released[Table_co]):
 
     def _repr_html_(self) -> str:
         first = self.to_polars().head(_SHOWN)
-        texts = [
-            tuple("" if x is None else f"{x:.6g}" if isinstance(x, float) else str(x) for x in row)
-            for row in first.iter_rows()
-        ]
-        return f"<div class='dpframe'>{render_html(first.columns, texts)}<p>{escape(repr(self))}</p></div>"
+        table = render_html(first.columns, first.rows(), ".6g")
+        return f"<div class='dpframe'>{table}<p>{escape(repr(self))}</p></div>"
 
     @property
     def _words(self) -> str:
