@@ -17,7 +17,7 @@ from dpframe.plan import composed
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.expressions.composed import COMPOSED
 from dpframe.plan.nodes import Call, Name
-from dpframe.plan.operations import OPERATIONS
+from dpframe.plan.operations import OPERATIONS, Applied
 
 ROWS = pl.DataFrame(
     {
@@ -131,7 +131,7 @@ def test_bounds_of_quotients_hold(operation):
     ends = list(itertools.combinations_with_replacement(range(-4, 5), 2))
     for top, by in itertools.product(ends, ends):
         domains = [ColumnDomain(nw.Int64(), False, Bounds(*limits)) for limits in (top, by)]
-        known = OPERATIONS[operation].rule("", domains, {})
+        known = OPERATIONS[operation].rule(Applied("", domains, {}))
         values = [by_hand(a, b) for a in range(top[0], top[1] + 1) for b in range(by[0], by[1] + 1) if b]
         assert known.nullable == (by[0] <= 0 <= by[1])
         assert all(known.bounds.lower <= x <= known.bounds.upper for x in values), (top, by, known.bounds)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ import narwhals as nw
 
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan.columns import Bounds, ColumnDomain, Possible, Table
-from dpframe.plan.operations import OPERATIONS, imaged
+from dpframe.plan.operations import OPERATIONS, Applied, imaged
 from dpframe.plan.types import Null, Scalar, kind_of_scalar, listed
 
 
@@ -180,10 +180,11 @@ def _domain(node: Node, table: Table, call: str, known: dict[int, tuple[Node, Co
             possible = Possible.listed([] if value is None else [value])
             return ColumnDomain(dtype, value is None, bounds, possible=possible)
         case Call(operation, args, options):
-            rule, domains = OPERATIONS[operation].rule, [domain(a, table, call, known) for a in args]
+            rule = OPERATIONS[operation].rule
+            asked = Applied(call, [domain(a, table, call, known) for a in args], dict(options))
             with suppress(DpFrameError):  # the text of a large expression is only written where it is refused
-                return imaged(operation, domains, dict(options), rule(call, domains, dict(options)))
-            return rule(f"{call}: {text(node, short=True)}", domains, dict(options))
+                return imaged(operation, asked, rule(asked))
+            return rule(replace(asked, call=f"{call}: {text(node, short=True)}"))
 
 
 def stated(node: Node) -> Counter[str]:

@@ -23,13 +23,13 @@ from dpframe.errors import WrongType
 from dpframe.fields import Fields
 from dpframe.plan import (
     LONGEST_TEXT,
-    OPERATIONS,
     TICKS,
     TIMES,
     ColumnDomain,
     Kind,
     Search,
     Task,
+    clip_domain,
     integer_range,
     is_wide,
     kind,
@@ -151,8 +151,8 @@ def _clip(here: Columns, on: Operands) -> nw.Expr:
     if on.kind in TIMES:
         ends = (None if on.options[x] is None else ticks(on.options[x], on.dtype, "") for x in ("lower", "upper"))
         return here.engine.from_ticks(on.value.cast(nw.Int64).clip(*ends), on.dtype)
-    limits = OPERATIONS["clip"].rule("", [ColumnDomain(on.dtype)], on.options)
     lower, upper = on.options["lower"], on.options["upper"]
+    limits = clip_domain("", ColumnDomain(on.dtype), lower, upper)
     if on.kind == Kind.INTEGER:  # clip within the column's own type, so that a limit outside of it cannot wrap
         first, last = integer_range(on.dtype)
         low, high = limits.bounds or (

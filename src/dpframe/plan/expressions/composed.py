@@ -11,16 +11,16 @@ from typing import Any
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.plan.columns import ColumnDomain, Table
+from dpframe.plan.columns import Table
 from dpframe.plan.expressions.choices import case
 from dpframe.plan.expressions.expression import Expr
 from dpframe.plan.nodes import UNLIMITED, Call, Literal, Node, domain
-from dpframe.plan.operations import DIVISIBLE, TOTALS, Every, Pattern, Window, difference_type, in_zone, is_local
-from dpframe.plan.operations.rules import Options
+from dpframe.plan.operations import DIVISIBLE, TOTALS, Every, Form, Pattern, Window, difference_type, in_zone, is_local
+from dpframe.plan.operations.rules import Applied
 from dpframe.plan.operations.values import MOMENTS
 from dpframe.plan.types import TICKS, TIMES, Kind, kind, ticks_of_a_day, time_unit, zone_of
 
-Composition = Callable[[Sequence[Expr], Sequence[ColumnDomain], Options], Expr | None]
+Composition = Callable[[Sequence[Expr], Applied], Expr | None]
 
 
 def _chosen(*branches: tuple[Expr, object], other: object) -> Expr:
@@ -55,27 +55,27 @@ def _divided(args: Sequence[Expr]) -> tuple[Expr, Expr]:
     return first + second + step, remainder
 
 
-def _concat(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    texts = [x if d.kind == Kind.STRING else x.cast(nw.String()) for x, d in zip(args, domains, strict=True)]
-    separator = Literal(options.get("separator", ""))
+def _concat(args: Sequence[Expr], asked: Applied) -> Expr:
+    texts = [x if d.kind == Kind.STRING else x.cast(nw.String()) for x, d in zip(args, asked.args, strict=True)]
+    separator = Literal(asked.options.get("separator", ""))
     between = [separator] if separator.value else []
     nodes = [node for text in texts for node in (*between, text._node)]
     return Expr(Call("concat", tuple(nodes[len(between) :])))
 
 
-def _sum(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr | None:
-    if kind(domains[0].dtype) == Kind.STRING:
-        return _concat(args, domains, options)
-    return _moved(args, domains, 1)
+def _sum(args: Sequence[Expr], asked: Applied) -> Expr | None:
+    if kind(asked.dtype) == Kind.STRING:
+        return _concat(args, asked)
+    return _moved(args, asked, 1)
 
 
-def _moved(args: Sequence[Expr], domains: Sequence[ColumnDomain], sign: int) -> Expr | None:
+def _moved(args: Sequence[Expr], asked: Applied, sign: int) -> Expr | None:
     """The sum or difference of times and durations, from their ticks."""
-    kinds = [d.kind for d in domains]
+    kinds = [d.kind for d in asked.args]
     if not set(kinds) & set(TIMES):
         return None
-    dtype = difference_type("", domains)
-    first, second = (_ticks_in(x, d.dtype, dtype) for x, d in zip(args, domains, strict=True))
+    dtype = difference_type(asked)
+    first, second = (_ticks_in(x, d.dtype, dtype) for x, d in zip(args, asked.args, strict=True))
     if kind(dtype) == Kind.DURATION:
         return (first + second if sign == 1 else first - second)._call("from_ticks", dtype=dtype)
     time, by = (args[1], first) if kinds[0] == Kind.DURATION else (args[0], second if sign == 1 else -second)
@@ -94,8 +94,8 @@ def _ticks_in(value: Expr, source: DType, target: DType) -> Expr:
 def _of_moments(operation: str) -> Composition:
     """A comparison of a date and a time: that of the date's midnight."""
 
-    def compared(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr | None:
-        kinds = [d.kind for d in domains]
+    def compared(args: Sequence[Expr], asked: Applied) -> Expr | None:
+        kinds = [d.kind for d in asked.args]
         if set(kinds) != set(MOMENTS):
             return None
         first, second = (x.cast(nw.Datetime()) if k == Kind.DATE else x for x, k in zip(args, kinds, strict=True))
@@ -104,8 +104,8 @@ def _of_moments(operation: str) -> Composition:
     return compared
 
 
-def _second(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    return _clock(args[0], domains[0].dtype)._call("ticks") // (TICKS[time_unit(domains[0].dtype)]) % 60
+def _second(args: Sequence[Expr], asked: Applied) -> Expr:
+    return _clock(args[0], asked.dtype)._call("ticks") // (TICKS[time_unit(asked.dtype)]) % 60
 
 
 def _clock(time: Expr, dtype: DType) -> Expr:
@@ -113,13 +113,13 @@ def _clock(time: Expr, dtype: DType) -> Expr:
     return time if zone_of(dtype) is None else time._call("dt.clock")
 
 
-def _convert_zone(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    return args[0].cast(in_zone(domains[0].dtype, options["zone"]))
+def _convert_zone(args: Sequence[Expr], asked: Applied) -> Expr:
+    return args[0].cast(in_zone(asked.dtype, asked["zone"]))
 
 
-def _replace_zone(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    local = _clock(args[0], domains[0].dtype)
-    return local if options["zone"] is None else _localized(local, domains[0].dtype, options["zone"])
+def _replace_zone(args: Sequence[Expr], asked: Applied) -> Expr:
+    local = _clock(args[0], asked.dtype)
+    return local if asked["zone"] is None else _localized(local, asked.dtype, asked["zone"])
 
 
 def _localized(local: Expr, dtype: DType, zone: str) -> Expr:
@@ -141,26 +141,26 @@ def _localized(local: Expr, dtype: DType, zone: str) -> Expr:
     return _chosen((alone, moments[0]), (~before & behind, moments[1]), other=None)
 
 
-def _truncated(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+def _truncated(args: Sequence[Expr], asked: Applied) -> Expr:
     """In a zone, by its clock. Windows within an hour begin as long ago as the clock says."""
-    dtype, every = domains[0].dtype, Every.read(options["every"])
+    dtype, every = asked.dtype, Every.read(asked["every"])
     if not is_local(dtype):
-        return args[0]._call("window", every=options["every"])
+        return args[0]._call("window", every=asked["every"])
     local = _clock(args[0], dtype)
     if every.window is Window.CLOCK and _SECONDS["h"] % every.seconds == 0:
         return args[0]._call("later", -(local._call("ticks") % (every.seconds * TICKS[time_unit(dtype)])))
-    return _localized(local._call("window", every=options["every"]), dtype, str(getattr(dtype, "time_zone", "")))
+    return _localized(local._call("window", every=asked["every"]), dtype, str(getattr(dtype, "time_zone", "")))
 
 
-def _total(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    unit = TICKS[time_unit(domains[0].dtype)] * _SECONDS[options["unit"]]
+def _total(args: Sequence[Expr], asked: Applied) -> Expr:
+    unit = TICKS[time_unit(asked.dtype)] * _SECONDS[asked["unit"]]
     ticks = args[0]._call("ticks")
     return _chosen((ticks < 0, -(-ticks // unit)), other=ticks // unit)
 
 
-def _zfill(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+def _zfill(args: Sequence[Expr], asked: Applied) -> Expr:
     """Zeros before the text, or between its sign and the rest."""
-    (text,), length = args, options["length"]
+    (text,), length = args, asked["length"]
 
     def padded(rest: Expr, most: int) -> Expr:
         return Expr(Call("concat", (Literal("0" * most), rest._node))).str.slice(-most)
@@ -173,38 +173,38 @@ def _zfill(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Optio
     return _chosen(*branches, other=padded(text, length))
 
 
-def _counted(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr | None:
+def _counted(args: Sequence[Expr], asked: Applied) -> Expr | None:
     """Characters are counted by what is lost without them; a pattern is counted by the engine."""
-    (text,), literal = args, options["pattern"]
+    (text,), literal = args, asked["pattern"]
     if isinstance(literal, Pattern):
         return None
     lost = text.str.len_chars() - text.str.replace_all(literal, "", literal=True).str.len_chars()
     return lost // len(literal)
 
 
-def _without_prefix(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    (text,), start = args, options["literal"]
+def _without_prefix(args: Sequence[Expr], asked: Applied) -> Expr:
+    (text,), start = args, asked["literal"]
     return _chosen((text.str.starts_with(start), text.str.slice(len(start))), other=text)
 
 
-def _without_suffix(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
-    (text,), end = args, options["literal"]
+def _without_suffix(args: Sequence[Expr], asked: Applied) -> Expr:
+    (text,), end = args, asked["literal"]
     return _chosen((text.str.ends_with(end), text.str.head(-len(end))), other=text) if end else text
 
 
-def _to_time(args: Sequence[Expr], domains: Sequence[ColumnDomain], options: Options) -> Expr:
+def _to_time(args: Sequence[Expr], form: Form, *, clock: bool) -> Expr:
     """The parts of a text in the order that a cast reads. Its form is tried first, and its digits by the cast."""
-    (text,), form = args, options["format"]
+    (text,) = args
     places = {code: text.str.slice(start, end - start) for code, start, end in form.places if code.startswith("%")}
     fits = text.str.len_chars() == form.places[-1][2]
     for between, start, end in form.places:
         if not between.startswith("%"):
             fits = fits & (text.str.slice(start, end - start) == between)
     pieces: list[Node] = []
-    for code, before in zip(_CODES if options["clock"] else _CODES[:3], ("", "-", "-", "T", ":", ":"), strict=False):
+    for code, before in zip(_CODES if clock else _CODES[:3], ("", "-", "-", "T", ":", ":"), strict=False):
         pieces += [Literal(before)] * bool(before)
         pieces.append(_node(places.get(code, "00")))
-    named = Expr(Call("concat", tuple(pieces))).cast("datetime" if options["clock"] else "date")
+    named = Expr(Call("concat", tuple(pieces))).cast("datetime" if clock else "date")
     return _chosen((fits, named), other=None)
 
 
@@ -214,7 +214,7 @@ COMPOSED: Mapping[str, Composition] = {
     "floor_divide_by": lambda args, *_: _divided(args)[0],
     "modulo_by": lambda args, *_: _divided(args)[1],
     "add": _sum,
-    "subtract": lambda args, domains, _: _moved(args, domains, -1),
+    "subtract": lambda args, asked: _moved(args, asked, -1),
     **{name: _of_moments(name) for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
     "dt.second": _second,
     "dt.convert_time_zone": _convert_zone,
@@ -226,8 +226,8 @@ COMPOSED: Mapping[str, Composition] = {
     "str.count_matches": _counted,
     "str.strip_prefix": _without_prefix,
     "str.strip_suffix": _without_suffix,
-    "str.to_date": lambda args, domains, options: _to_time(args, domains, {**options, "clock": False}),
-    "str.to_datetime": lambda args, domains, options: _to_time(args, domains, {**options, "clock": True}),
+    "str.to_date": lambda args, asked: _to_time(args, asked["format"], clock=False),
+    "str.to_datetime": lambda args, asked: _to_time(args, asked["format"], clock=True),
 }
 
 
@@ -251,8 +251,8 @@ def _written(node: Node, table: Table, done: dict[int, tuple[Node, Node]]) -> No
 def _composed(node: Call, table: Table, done: dict[int, tuple[Node, Node]]) -> Node:
     args = tuple(_written(arg, table, done) for arg in node.args)
     if node.operation in COMPOSED:
-        options = dict(node.options)
-        made = COMPOSED[node.operation]([Expr(arg) for arg in args], [domain(a, table, "") for a in node.args], options)
+        asked = Applied("", [domain(a, table, "") for a in node.args], dict(node.options))
+        made = COMPOSED[node.operation]([Expr(arg) for arg in args], asked)
         if made is not None:
             return _written(made._node, table, done)
     alike = all(new is old for new, old in zip(args, node.args, strict=True))

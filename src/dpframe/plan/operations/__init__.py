@@ -12,7 +12,7 @@ from dpframe.plan.operations.images import at_least, imaged
 from dpframe.plan.operations.numbers import DIVISIBLE, OF_NUMBERS
 from dpframe.plan.operations.pattern_parts import WORD, Chain, Chars, Choice, Group, Mark, Part, Repeat
 from dpframe.plan.operations.patterns import WHITE_SPACE, Ends, Pattern, Search, Task
-from dpframe.plan.operations.rules import Operation, overflows
+from dpframe.plan.operations.rules import Applied, Operation, overflows
 from dpframe.plan.operations.taylor import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
 from dpframe.plan.operations.texts_and_dates import LONGEST_TEXT, OF_PARTS, OF_PATTERNS, Form
 from dpframe.plan.operations.values import OF_VALUES, cast_domain, clip_domain, fill_domain
@@ -27,6 +27,7 @@ __all__ = [
     "TOTALS",
     "WHITE_SPACE",
     "WORD",
+    "Applied",
     "Chain",
     "Chars",
     "Choice",

@@ -6,12 +6,12 @@ Each of these functions does not decrease, or is even: so its bounds are its val
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import narwhals as nw
 
 from dpframe.plan.columns import Bounds, ColumnDomain
-from dpframe.plan.operations.rules import NUMBERS, Operation, Options, as_floats, finite, need, overflows
+from dpframe.plan.operations.rules import NUMBERS, Applied, Operation, as_floats, finite, overflows
 from dpframe.plan.operations.taylor import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
 from dpframe.plan.types import Kind
 
@@ -47,60 +47,60 @@ def outward(ends: Bounds) -> Bounds:
     return Bounds(math.nextafter(low, -math.inf) if low else low, math.nextafter(high, math.inf) if high else high)
 
 
-def _power(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    need(call, args[0], *NUMBERS)
-    exponent, whole = options["exponent"], args[0].kind == Kind.INTEGER
-    limits = args[0].bounds if whole else as_floats(args[0].bounds)
+def _power(asked: Applied) -> ColumnDomain:
+    asked.need(*NUMBERS)
+    exponent, whole = asked["exponent"], asked.on.kind == Kind.INTEGER
+    limits = asked.bounds if whole else as_floats(asked.bounds)
     bounds = None if exponent else Bounds(1, 1)
     if limits is not None and exponent:
         ends = [power_of(end, exponent) for end in limits]
         through = [0] if exponent % 2 == 0 and limits.lower <= 0 <= limits.upper else []
         bounds = Bounds(min(*ends, *through), max(ends))
     if not whole:
-        return ColumnDomain(nw.Float64(), args[0].nullable, bounds and finite(*bounds))
-    missing = overflows(bounds) or isinstance(args[0].dtype, _WIDE)
+        return ColumnDomain(nw.Float64(), asked.nullable, bounds and finite(*bounds))
+    missing = overflows(bounds) or isinstance(asked.dtype, _WIDE)
     inside = bounds and Bounds(*(min(max(end, -(2**63)), 2**63 - 1) for end in bounds))
-    return ColumnDomain(nw.Int64(), args[0].nullable or missing, inside)
+    return ColumnDomain(nw.Int64(), asked.nullable or missing, inside)
 
 
-def _sign(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    need(call, args[0], *NUMBERS)
-    dtype = nw.Int64() if args[0].kind == Kind.INTEGER else nw.Float64()
-    ends = args[0].bounds or Bounds(-1, 1)
-    return ColumnDomain(dtype, args[0].nullable, Bounds(*((end > 0) - (end < 0) for end in ends)))
+def _sign(asked: Applied) -> ColumnDomain:
+    asked.need(*NUMBERS)
+    dtype = nw.Int64() if asked.on.kind == Kind.INTEGER else nw.Float64()
+    ends = asked.bounds or Bounds(-1, 1)
+    return ColumnDomain(dtype, asked.nullable, Bounds(*((end > 0) - (end < 0) for end in ends)))
 
 
-def _round(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _round(asked: Applied) -> ColumnDomain:
     """Whole numbers stay as they are. The quotient of a rounded product is rounded, so bounds are widened by one."""
-    need(call, args[0], *NUMBERS)
-    if args[0].kind == Kind.INTEGER:
-        return ColumnDomain(args[0].dtype, args[0].nullable, args[0].bounds)
-    bounds, decimals = as_floats(args[0].bounds), options["decimals"]
+    asked.need(*NUMBERS)
+    if asked.on.kind == Kind.INTEGER:
+        return ColumnDomain(asked.dtype, asked.nullable, asked.bounds)
+    bounds, decimals = as_floats(asked.bounds), asked["decimals"]
     if bounds is not None:
         ends = Bounds(*(rounded(end, decimals) for end in bounds))
         bounds = finite(*outward(ends)) if decimals else ends
-    return ColumnDomain(nw.Float64(), args[0].nullable, bounds)
+    return ColumnDomain(nw.Float64(), asked.nullable, bounds)
 
 
-def _logarithm(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _logarithm(asked: Applied) -> ColumnDomain:
     """A computed logarithm is within 1.5 units of the last place of the true one, so two floats outside are bounds."""
-    need(call, args[0], *NUMBERS)
-    bounds, base = as_floats(args[0].bounds), options.get("base")
+    asked.need(*NUMBERS)
+    bounds, base = as_floats(asked.bounds), asked.options.get("base")
     least = 0.0 if base is not None else -1.0
     if bounds is None or not bounds.lower > least or math.isinf(bounds.upper):
         return ColumnDomain(nw.Float64(), True)
     ends = [log1p(end) if base is None else logarithm(end, base, Floats()) for end in bounds]
-    return ColumnDomain(nw.Float64(), args[0].nullable, outward(outward(Bounds(*ends))))
+    return ColumnDomain(nw.Float64(), asked.nullable, outward(outward(Bounds(*ends))))
 
 
-def _exponential(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    need(call, args[0], *NUMBERS)
-    bounds = as_floats(args[0].bounds)
+def _exponential(asked: Applied) -> ColumnDomain:
+    asked.need(*NUMBERS)
+    bounds = as_floats(asked.bounds)
     if bounds is None or bounds.upper > LARGEST_POWER:
-        return ColumnDomain(nw.Float64(), args[0].nullable)
+        return ColumnDomain(nw.Float64(), asked.nullable)
     low, high = (exponential(max(end, LEAST_POWER), Floats()) for end in bounds)
     ends = outward(outward(Bounds(low, high)))
-    return ColumnDomain(nw.Float64(), args[0].nullable, finite(max(ends.lower, 0.0), ends.upper))
+    return ColumnDomain(nw.Float64(), asked.nullable, finite(max(ends.lower, 0.0), ends.upper))
 
 
 ELEMENTARY: Mapping[str, Operation] = {

@@ -41,7 +41,7 @@ from dpframe.plan.operations.images_of_times import (
     truncated,
     years,
 )
-from dpframe.plan.operations.rules import Image, Options
+from dpframe.plan.operations.rules import Applied, Image
 from dpframe.plan.operations.windows import is_local
 from dpframe.plan.types import TIMES, Kind, as_held, integer_range, kind
 
@@ -49,14 +49,14 @@ _EXACT = 2**50  # whole numbers below this in size are exact in floats, also aft
 _SINGLE = 2**24  # the same of floats of 32 bits
 
 
-def imaged(operation: str, args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> ColumnDomain:
+def imaged(operation: str, asked: Applied, result: ColumnDomain) -> ColumnDomain:
     """The domain of an operation's result, with the values that it can have, and what clipped its arguments.
 
-    Input:  args: domains of its arguments; result: the domain that its rule gives
+    Input:  result: the domain that its rule gives
     """
     rule = _IMAGES.get(operation)
-    possible = None if rule is None else rule(args, options, result)
-    clipped = next((arg.clipped for arg in args if arg.clipped), "")
+    possible = None if rule is None else rule(asked, result)
+    clipped = next((arg.clipped for arg in asked.args if arg.clipped), "")
     result = replace(result, clipped=clipped) if clipped else result
     return result if possible is None else replace(result, possible=possible)
 
@@ -106,22 +106,22 @@ def _one_constant(args: Sequence[ColumnDomain]) -> tuple[ColumnDomain, int] | No
     return None
 
 
-def _add(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
+def _add(asked: Applied, result: ColumnDomain) -> Possible | None:
     if kind(result.dtype) == Kind.STRING:
-        return joined(args, options, result)
+        return joined(asked, result)
     if kind(result.dtype) in TIMES:
-        time, by = args if kind(args[0].dtype) == kind(result.dtype) else args[::-1]
+        time, by = asked.args if kind(asked.dtype) == kind(result.dtype) else asked.args[::-1]
         return later(time, by, 1)
-    pair = _one_constant(args) if kind(result.dtype) == Kind.INTEGER else None
+    pair = _one_constant(asked.args) if kind(result.dtype) == Kind.INTEGER else None
     possible = None if pair is None else pair[0].possible
     return None if pair is None or possible is None else _raised(possible, pair[1])
 
 
-def _subtract(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
+def _subtract(asked: Applied, result: ColumnDomain) -> Possible | None:
     if kind(result.dtype) in TIMES:
-        return later(args[0], args[1], -1) if kind(args[0].dtype) == kind(result.dtype) != Kind.DURATION else None
-    by = _constant(args[1]) if kind(result.dtype) == Kind.INTEGER else None
-    possible = args[0].possible
+        return later(asked.on, asked.args[1], -1) if kind(asked.dtype) == kind(result.dtype) != Kind.DURATION else None
+    by = _constant(asked.args[1]) if kind(result.dtype) == Kind.INTEGER else None
+    possible = asked.on.possible
     return None if by is None or possible is None else _raised(possible, -by)
 
 
@@ -129,8 +129,8 @@ def _raised(possible: Possible, by: int) -> Possible:
     return possible.seen(lambda key: key - by, f"sums of {by} and {possible.give}")
 
 
-def _multiply(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
-    pair = _one_constant(args) if kind(result.dtype) == Kind.INTEGER else None
+def _multiply(asked: Applied, result: ColumnDomain) -> Possible | None:
+    pair = _one_constant(asked.args) if kind(result.dtype) == Kind.INTEGER else None
     if pair is None:
         return None
     varies, by = pair
@@ -140,12 +140,12 @@ def _multiply(args: Sequence[ColumnDomain], options: Options, result: ColumnDoma
     return Possible(lambda key: key % by == 0 and holds(key // by), f"multiples of {abs(by)}, such as {3 * abs(by)}")
 
 
-def _negative(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
-    possible = _held(args[0], result)
+def _negative(asked: Applied, result: ColumnDomain) -> Possible | None:
+    possible = _held(asked.on, result)
     return possible and possible.seen(lambda key: -key, f"the negative of {possible.give}")
 
 
-def _within(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
+def _within(asked: Applied, result: ColumnDomain) -> Possible | None:
     """Parts of dates and times, within their bounds."""
     bounds = result.bounds
     if bounds is None:
@@ -155,7 +155,7 @@ def _within(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain
 
 
 def _not_below(least: int) -> Image:
-    def rule(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
+    def rule(asked: Applied, result: ColumnDomain) -> Possible:
         return at_least(least)
 
     return rule
@@ -166,35 +166,35 @@ def at_least(least: int) -> Possible:
     return Possible(lambda key: key >= least, f"numbers from {least} on")
 
 
-def _remainder(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
-    by = options["by"]
+def _remainder(asked: Applied, result: ColumnDomain) -> Possible:
+    by = asked["by"]
     return Possible(lambda key: 0 <= key < by, f"numbers from 0 to {by - 1}")
 
 
-def _power(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
-    return at_least(0) if options["exponent"] % 2 == 0 else None
+def _power(asked: Applied, result: ColumnDomain) -> Possible | None:
+    return at_least(0) if asked["exponent"] % 2 == 0 else None
 
 
-def _rounded(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
-    return args[0].possible if kind(result.dtype) == Kind.INTEGER else _whole(options.get("decimals", 0))
+def _rounded(asked: Applied, result: ColumnDomain) -> Possible | None:
+    return asked.on.possible if kind(result.dtype) == Kind.INTEGER else _whole(asked.options.get("decimals", 0))
 
 
-def _sign(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
+def _sign(asked: Applied, result: ColumnDomain) -> Possible:
     return Possible.listed([-1, 0, 1])
 
 
 # Any type
 
 
-def _case(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
-    branches = [_held(branch, result) for branch in (*args[1::2], args[-1])]
+def _case(asked: Applied, result: ColumnDomain) -> Possible | None:
+    branches = [_held(branch, result) for branch in (*asked.args[1::2], asked.args[-1])]
     known = [branch for branch in branches if branch is not None]
     return known[0].either(*known[1:]) if len(known) == len(branches) else None
 
 
-def _filled(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
-    possible = _held(args[0], result)
-    return possible and possible.either(_typed([options["value"]], result.dtype))
+def _filled(asked: Applied, result: ColumnDomain) -> Possible | None:
+    possible = _held(asked.on, result)
+    return possible and possible.either(_typed([asked["value"]], result.dtype))
 
 
 def _typed(values: Sequence[Any], dtype: DType) -> Possible:
@@ -202,8 +202,8 @@ def _typed(values: Sequence[Any], dtype: DType) -> Possible:
     return Possible.listed(float(x) if kind(dtype) == Kind.FLOAT else as_held(x, dtype) for x in values)
 
 
-def _clipped(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
-    possible, ends = _held(args[0], result), [options["lower"], options["upper"]]
+def _clipped(asked: Applied, result: ColumnDomain) -> Possible | None:
+    possible, ends = _held(asked.on, result), [asked["lower"], asked["upper"]]
     if possible is None:
         return None
     if kind(result.dtype) == Kind.INTEGER:
@@ -213,8 +213,8 @@ def _clipped(args: Sequence[ColumnDomain], options: Options, result: ColumnDomai
     return possible.either(_typed([end for end in ends if end is not None], result.dtype))
 
 
-def _cast(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
-    (value,), have, want = args, kind(args[0].dtype), kind(result.dtype)
+def _cast(asked: Applied, result: ColumnDomain) -> Possible | None:
+    (value,), have, want = asked.args, kind(asked.dtype), kind(result.dtype)
     if want == Kind.STRING:
         if isinstance(value.dtype, nw.Enum) and value.possible is None:
             return Possible.listed(value.dtype.categories)
@@ -225,7 +225,7 @@ def _cast(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) 
     if have == want == Kind.INTEGER:
         return value.possible
     if want == Kind.DATE and have in (Kind.DATE, Kind.DATETIME):
-        return None if is_local(value.dtype) else day(args, options, result)
+        return None if is_local(value.dtype) else day(asked, result)
     if want == Kind.DATETIME and have == Kind.DATE:
         own = value.possible
         return Possible(
@@ -234,7 +234,7 @@ def _cast(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) 
             None,
             not is_local(result.dtype),
         )
-    return rezoned(args, options, result) if have == want == Kind.DATETIME else None
+    return rezoned(asked, result) if have == want == Kind.DATETIME else None
 
 
 _IMAGES: Mapping[str, Image] = {

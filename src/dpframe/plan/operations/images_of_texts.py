@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from dpframe.plan.columns import ColumnDomain, Possible
 from dpframe.plan.operations.patterns import Pattern
-from dpframe.plan.operations.rules import Image, Options
+from dpframe.plan.operations.rules import Applied, Image
 from dpframe.plan.types import Kind, kind
 
 _LONG_KEY = 1_000  # characters; a longer text is not held against a pattern
@@ -55,7 +55,7 @@ def cased(capital: bool) -> Image:
         other = letter.upper() if capital else letter.lower()
         return other if len(other) == 1 else letter
 
-    def rule(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
+    def rule(asked: Applied, result: ColumnDomain) -> Possible:
         case = "upper" if capital else "lower"
         return Possible(
             lambda key: all(one(letter) == letter for letter in key),
@@ -70,14 +70,14 @@ def _short(most: int) -> Possible:
     return Possible(lambda key: len(key) <= most, f"texts of at most {most} characters")
 
 
-def head(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
+def head(asked: Applied, result: ColumnDomain) -> Possible:
     """Texts of at most so many letters."""
-    return _short(options["n"])
+    return _short(asked["n"])
 
 
-def piece_of(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
+def piece_of(asked: Applied, result: ColumnDomain) -> Possible | None:
     """Texts of at most so many letters, of a slice that has an end."""
-    offset, length = options["offset"], options["length"]
+    offset, length = asked["offset"], asked["length"]
     ends = [end for end in (length, -offset if offset < 0 else None) if end is not None]
     return _short(min(ends)) if ends else None
 
@@ -86,40 +86,40 @@ def _without(letters: str) -> Possible:
     return Possible(lambda key: letters not in key, f"texts without {letters!r}")
 
 
-def replaced(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
+def replaced(asked: Applied, result: ColumnDomain) -> Possible | None:
     """Texts without a letter that was replaced each time."""
-    old, new = options["old"], options["new"]
-    return _without(old) if options["every"] and len(old) == 1 and old not in new else None
+    old, new = asked["old"], asked["new"]
+    return _without(old) if asked["every"] and len(old) == 1 and old not in new else None
 
 
-def split(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
+def split(asked: Applied, result: ColumnDomain) -> Possible:
     """Pieces without what is between them."""
-    return _without(options["by"])
+    return _without(asked["by"])
 
 
-def stripped(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
+def stripped(asked: Applied, result: ColumnDomain) -> Possible:
     """Texts without some letters at their ends."""
-    strip = {"": str.strip, "_start": str.lstrip, "_end": str.rstrip}[options["ends"]]
-    letters = options["characters"]
-    where = {"": "the start or the end", "_start": "the start", "_end": "the end"}[options["ends"]]
+    strip = {"": str.strip, "_start": str.lstrip, "_end": str.rstrip}[asked["ends"]]
+    letters = asked["characters"]
+    where = {"": "the start or the end", "_start": "the start", "_end": "the end"}[asked["ends"]]
     shown = "white space" if letters.isspace() else repr(letters)
     return Possible(lambda key: strip(key, letters) == key, f"texts without {shown} at {where}")
 
 
-def padded(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
+def padded(asked: Applied, result: ColumnDomain) -> Possible:
     """Texts of at least so many letters."""
-    least = options["length"]
+    least = asked["length"]
     return Possible(
         lambda key: len(key) >= least,
         f"texts of at least {least} characters, as in keys=[str(key).zfill({least}) for key in keys]",
     )
 
 
-def joined(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
+def joined(asked: Applied, result: ColumnDomain) -> Possible:
     """Texts one behind the other. Each part may be what texts of its type are."""
-    form = re.escape(options.get("separator", "")).join(map(_form, args))
+    form = re.escape(asked.options.get("separator", "")).join(map(_form, asked.args))
     pattern = re.compile(form, re.DOTALL)
-    parts = " and ".join(_part(arg) for arg in args)
+    parts = " and ".join(_part(arg) for arg in asked.args)
     return Possible(
         lambda key: len(key) > _LONG_KEY or pattern.fullmatch(key) is not None,
         f"texts that are put together of {parts}",
@@ -148,11 +148,11 @@ def _part(arg: ColumnDomain) -> str:
     return parts.get(kind(arg.dtype), "a text")
 
 
-def extracted(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
+def extracted(asked: Applied, result: ColumnDomain) -> Possible:
     """Texts that a group of a pattern can hold."""
-    pattern: Pattern = options["pattern"]
-    form = re.compile(pattern.form(options["group"]))
+    pattern: Pattern = asked["pattern"]
+    form = re.compile(pattern.form(asked["group"]))
     return Possible(
         lambda key: len(key) > _LONG_KEY or form.fullmatch(key) is not None,
-        f"texts that the {'brackets' if options['group'] else 'whole'} of {str(pattern)!r} can be",
+        f"texts that the {'brackets' if asked['group'] else 'whole'} of {str(pattern)!r} can be",
     )

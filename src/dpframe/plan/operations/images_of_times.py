@@ -8,13 +8,12 @@ from __future__ import annotations
 import datetime as dt
 import re
 import zoneinfo
-from collections.abc import Sequence
 from typing import Any
 
 from narwhals.dtypes import DType
 
 from dpframe.plan.columns import ColumnDomain, Possible
-from dpframe.plan.operations.rules import Image, Options
+from dpframe.plan.operations.rules import Applied, Image
 from dpframe.plan.operations.windows import Every, Window, is_local
 from dpframe.plan.types import Kind, kind, ticks_of_a_second
 
@@ -54,9 +53,9 @@ def _starts(every: Every, shown: dt.datetime) -> bool:
     return not (shown - origin) % dt.timedelta(seconds=every.seconds)
 
 
-def truncated(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
+def truncated(asked: Applied, result: ColumnDomain) -> Possible:
     """Starts of windows."""
-    every, zone = Every.read(options["every"]), _zone(result.dtype)
+    every, zone = Every.read(asked["every"]), _zone(result.dtype)
     length = dt.timedelta(seconds=every.seconds)
 
     def holds(key: Any) -> bool:
@@ -69,7 +68,7 @@ def truncated(args: Sequence[ColumnDomain], options: Options, result: ColumnDoma
         return not (shown_in_utc(key) + (_wall(after, zone) - after) - _EPOCH) % length
 
     days = every.window is not Window.CLOCK or every.seconds % 86_400 == 0
-    return Possible(holds, _starts_in_words(options["every"], every, result.dtype), None, days)
+    return Possible(holds, _starts_in_words(asked["every"], every, result.dtype), None, days)
 
 
 def _starts_in_words(typed: str, every: Every, dtype: DType) -> str:
@@ -97,8 +96,8 @@ def _is_last(shown: dt.datetime) -> bool:
 def edge_of_month(*, last: bool) -> Image:
     """The first day of a month, or its last."""
 
-    def rule(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
-        zone, source = _zone(result.dtype), args[0].possible
+    def rule(asked: Applied, result: ColumnDomain) -> Possible:
+        zone, source = _zone(result.dtype), asked.on.possible
         example = _example(dt.datetime(2026, 1, 31 if last else 1), result.dtype)
 
         def holds(key: Any) -> bool:
@@ -136,9 +135,9 @@ def _moved(possible: Possible, key: Any, by: dt.timedelta) -> bool:
         return False
 
 
-def offset(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
+def offset(asked: Applied, result: ColumnDomain) -> Possible | None:
     """Times that are a constant away from others."""
-    typed, possible = options["by"], args[0].possible
+    typed, possible = asked["by"], asked.on.possible
     every = Every.read(typed.removeprefix("-"))
     sign = -1 if typed.startswith("-") else 1
     if possible is None:
@@ -163,10 +162,10 @@ def offset(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain)
     return Possible(holds, f"what is {typed!r} from {possible.give}", None, possible.midnights)
 
 
-def day(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
+def day(asked: Applied, result: ColumnDomain) -> Possible | None:
     """The day of times of which each is a midnight."""
-    possible, zone = args[0].possible, _zone(args[0].dtype)
-    if possible is None or kind(args[0].dtype) == Kind.DATE:
+    possible, zone = asked.on.possible, _zone(asked.dtype)
+    if possible is None or kind(asked.dtype) == Kind.DATE:
         return possible
     if not possible.midnights:
         return None
@@ -180,19 +179,19 @@ def _fine(dtype: DType) -> int:
     return ticks_of_a_second(dtype) or 0
 
 
-def rezoned(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
+def rezoned(asked: Applied, result: ColumnDomain) -> Possible | None:
     """The same moments on another clock."""
-    possible, source = args[0].possible, _zone(args[0].dtype)
-    if possible is None or _fine(args[0].dtype) > _fine(result.dtype):
+    possible, source = asked.on.possible, _zone(asked.dtype)
+    if possible is None or _fine(asked.dtype) > _fine(result.dtype):
         return None
     target = None if source is None else dt.UTC
     alike = _zone(result.dtype) in (source, None if source == "UTC" else "UTC" if source is None else source)
     return possible.seen(lambda key: shown_in_utc(key).replace(tzinfo=target), midnights=possible.midnights and alike)
 
 
-def relabelled(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
+def relabelled(asked: Applied, result: ColumnDomain) -> Possible | None:
     """The same clock, of another zone or of none."""
-    possible, source, target = args[0].possible, _zone(args[0].dtype), _zone(result.dtype)
+    possible, source, target = asked.on.possible, _zone(asked.dtype), _zone(result.dtype)
     if possible is None:
         return None
 
@@ -203,9 +202,9 @@ def relabelled(args: Sequence[ColumnDomain], options: Options, result: ColumnDom
     return Possible(holds, possible.give, None, possible.midnights)
 
 
-def named(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible | None:
+def named(asked: Applied, result: ColumnDomain) -> Possible | None:
     """Times as fine as their form."""
-    absent = [part for part in ("hour", "minute", "second") if f"%{part[0].upper()}" not in options["format"]]
+    absent = [part for part in ("hour", "minute", "second") if f"%{part[0].upper()}" not in asked["format"]]
     return Possible(
         lambda key: not key.microsecond and not any(getattr(key, part) for part in absent),
         f"times whose {', '.join((*absent, 'fraction of a second'))} {'are' if absent else 'is'} 0",
@@ -214,6 +213,6 @@ def named(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) 
     )
 
 
-def years(args: Sequence[ColumnDomain], options: Options, result: ColumnDomain) -> Possible:
+def years(asked: Applied, result: ColumnDomain) -> Possible:
     """Years of the calendar."""
     return Possible(lambda key: 1 <= key <= 9999, "years, such as 2026")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,13 +14,12 @@ from dpframe.errors import WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import (
     NUMBERS,
+    Applied,
     Operation,
-    Options,
     Rule,
     as_floats,
     corner_bounds,
     need,
-    nullable,
     overflows,
 )
 from dpframe.plan.operations.texts_and_dates import concatenated
@@ -28,14 +28,14 @@ from dpframe.plan.types import TIMES, Kind, is_wide
 
 
 def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
-    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-        for a in args:
-            need(call, a, *NUMBERS)
-        if all(a.kind == Kind.INTEGER for a in args):
-            bounds = corner_bounds(args[0].bounds, args[1].bounds, op)
-            wide = any(is_wide(a.dtype) for a in args)
-            return ColumnDomain(nw.Int64(), nullable(args) or overflows(bounds) or wide, bounds)
-        return ColumnDomain(nw.Float64(), True, corner_bounds(as_floats(args[0].bounds), as_floats(args[1].bounds), op))
+    def rule(asked: Applied) -> ColumnDomain:
+        asked.need(*NUMBERS)
+        ends = [a.bounds for a in asked.args]
+        if all(a.kind == Kind.INTEGER for a in asked.args):
+            bounds = corner_bounds(op, *ends)
+            wide = any(is_wide(a.dtype) for a in asked.args)
+            return ColumnDomain(nw.Int64(), asked.nullable or overflows(bounds) or wide, bounds)
+        return ColumnDomain(nw.Float64(), True, corner_bounds(op, *map(as_floats, ends)))
 
     return rule
 
@@ -43,36 +43,35 @@ def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
 _SUM, _DIFFERENCE = _arithmetic(lambda x, y: x + y), _arithmetic(lambda x, y: x - y)
 
 
-def _add(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    if any(a.kind in TIMES for a in args):
-        return moved(call, args, options, 1)
-    return (concatenated if args[0].kind == Kind.STRING else _SUM)(call, args, options)
+def _add(asked: Applied) -> ColumnDomain:
+    if any(a.kind in TIMES for a in asked.args):
+        return moved(asked, 1)
+    return (concatenated if asked.on.kind == Kind.STRING else _SUM)(asked)
 
 
-def _subtract(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    if any(a.kind in TIMES for a in args):
-        return moved(call, args, options, -1)
-    return _DIFFERENCE(call, args, options)
+def _subtract(asked: Applied) -> ColumnDomain:
+    if any(a.kind in TIMES for a in asked.args):
+        return moved(asked, -1)
+    return _DIFFERENCE(asked)
 
 
-def _divide(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    for a in args:
-        need(call, a, *NUMBERS)
-    top, bottom = (as_floats(a.bounds) for a in args)
+def _divide(asked: Applied) -> ColumnDomain:
+    asked.need(*NUMBERS)
+    top, bottom = (as_floats(a.bounds) for a in asked.args)
     if top and bottom and (bottom.lower > 0 or bottom.upper < 0):
-        bounds = corner_bounds(top, bottom, lambda x, y: x / y)
-        return ColumnDomain(nw.Float64(), bounds is None or nullable(args), bounds)
+        bounds = corner_bounds(lambda x, y: x / y, top, bottom)
+        return ColumnDomain(nw.Float64(), bounds is None or asked.nullable, bounds)
     return ColumnDomain(nw.Float64(), True)
 
 
 def _by_constant(bounds_of: Callable[[Bounds, int], Bounds]) -> Rule:
-    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-        need(call, args[0], "integer")
-        by = options["by"]
+    def rule(asked: Applied) -> ColumnDomain:
+        asked.need("integer")
+        by = asked["by"]
         if isinstance(by, bool) or not isinstance(by, int) or not 1 <= by < 2**62:
-            raise WrongType(f"{call}: the divisor must be a whole number of at least 1, as in dp.col('x') // 10.")
-        wide = is_wide(args[0].dtype)
-        return ColumnDomain(nw.Int64(), args[0].nullable or wide, args[0].bounds and bounds_of(args[0].bounds, by))
+            raise WrongType(f"{asked.call}: the divisor must be a whole number of at least 1, as in dp.col('x') // 10.")
+        wide = is_wide(asked.dtype)
+        return ColumnDomain(nw.Int64(), asked.nullable or wide, asked.bounds and bounds_of(asked.bounds, by))
 
     return rule
 
@@ -80,21 +79,21 @@ def _by_constant(bounds_of: Callable[[Bounds, int], Bounds]) -> Rule:
 DIVISIBLE = 9 * 10**18  # a larger whole number is not divided by a column
 
 
-def _whole_by(call: str, args: Sequence[ColumnDomain]) -> bool:
+def _whole_by(asked: Applied) -> bool:
     """Whether a division of two columns of whole numbers may have no result. Errors: WrongType."""
-    for a in args:
+    for a in asked.args:
         if a.kind.real:
-            raise WrongType(f"{call}: needs whole numbers. Of others, type (dp.col('x') / dp.col('y')).floor().")
-        need(call, a, "integer")
-    known = [a.bounds is not None and a.bounds.magnitude < DIVISIBLE for a in args]
-    by = args[1].bounds
-    return nullable(args) or not all(known) or by is None or by.lower <= 0 <= by.upper
+            raise WrongType(f"{asked.call}: needs whole numbers. Of others, type (dp.col('x') / dp.col('y')).floor().")
+        need(asked.call, a, "integer")
+    known = [a.bounds is not None and a.bounds.magnitude < DIVISIBLE for a in asked.args]
+    by = asked.args[1].bounds
+    return asked.nullable or not all(known) or by is None or by.lower <= 0 <= by.upper
 
 
-def _floor_divide_by(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _floor_divide_by(asked: Applied) -> ColumnDomain:
     """A quotient by 1 or more is no larger than what is divided; by bounds without 0 it is one between the corners."""
-    missing = _whole_by(call, args)
-    top, by = (a.bounds for a in args)
+    missing = _whole_by(asked)
+    top, by = (a.bounds for a in asked.args)
     if top is None:
         return ColumnDomain(nw.Int64(), True)
     if by is None or by.lower <= 0 <= by.upper:
@@ -104,21 +103,21 @@ def _floor_divide_by(call: str, args: Sequence[ColumnDomain], options: Options) 
     return ColumnDomain(nw.Int64(), missing, Bounds(min(corners), max(corners)))
 
 
-def _modulo_by(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _modulo_by(asked: Applied) -> ColumnDomain:
     """A remainder has the sign of the divisor, and is smaller than it."""
-    missing, by = _whole_by(call, args), args[1].bounds
+    missing, by = _whole_by(asked), asked.args[1].bounds
     bounds = by and Bounds(min(0, math.ceil(by.lower) + 1), max(0, math.floor(by.upper) - 1))
     return ColumnDomain(nw.Int64(), missing, bounds)
 
 
-def _negative(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    zero = ColumnDomain(nw.Int64() if args[0].kind == Kind.INTEGER else nw.Float64(), False, Bounds(0, 0))
-    return _arithmetic(lambda x, y: x - y)(call, [zero, args[0]], options)
+def _negative(asked: Applied) -> ColumnDomain:
+    zero = ColumnDomain(nw.Int64() if asked.on.kind == Kind.INTEGER else nw.Float64(), False, Bounds(0, 0))
+    return _arithmetic(lambda x, y: x - y)(replace(asked, args=[zero, asked.on]))
 
 
-def _absolute(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    domain = _negative(call, args, options)
-    bounds = args[0].bounds
+def _absolute(asked: Applied) -> ColumnDomain:
+    domain = _negative(asked)
+    bounds = asked.bounds
     if bounds is None:
         return ColumnDomain(domain.dtype, domain.nullable)
     low = 0 if bounds.lower <= 0 <= bounds.upper else min(abs(bounds.lower), abs(bounds.upper))
@@ -126,22 +125,22 @@ def _absolute(call: str, args: Sequence[ColumnDomain], options: Options) -> Colu
 
 
 def _monotone(function: Callable[[Any], float]) -> Rule:
-    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-        need(call, args[0], *NUMBERS)
-        bounds = as_floats(args[0].bounds)
+    def rule(asked: Applied) -> ColumnDomain:
+        asked.need(*NUMBERS)
+        bounds = as_floats(asked.bounds)
         return ColumnDomain(
-            nw.Float64(), args[0].nullable, bounds and Bounds(function(bounds.lower), function(bounds.upper))
+            nw.Float64(), asked.nullable, bounds and Bounds(function(bounds.lower), function(bounds.upper))
         )
 
     return rule
 
 
-def _root(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    need(call, args[0], *NUMBERS)
-    bounds = as_floats(args[0].bounds)
+def _root(asked: Applied) -> ColumnDomain:
+    asked.need(*NUMBERS)
+    bounds = as_floats(asked.bounds)
     if bounds is None or bounds.lower < 0:
         return ColumnDomain(nw.Float64(), True)
-    return ColumnDomain(nw.Float64(), args[0].nullable, Bounds(math.sqrt(bounds.lower), math.sqrt(bounds.upper)))
+    return ColumnDomain(nw.Float64(), asked.nullable, Bounds(math.sqrt(bounds.lower), math.sqrt(bounds.upper)))
 
 
 OF_NUMBERS: Mapping[str, Operation] = {

@@ -7,16 +7,63 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from narwhals.dtypes import DType
+
 from dpframe.errors import WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain, Possible
 from dpframe.plan.types import Kind, cast_first, cast_to, show
 
 Options = Mapping[str, Any]
-Rule = Callable[[str, Sequence[ColumnDomain], Options], ColumnDomain]
-Image = Callable[[Sequence[ColumnDomain], Options, ColumnDomain], Possible | None]
 
 NUMBERS = ("integer", "float", "decimal")
 _SAFE = 2.0**62  # integers below this in absolute value stay inside int64, even where bounds are rounded floats
+
+
+@dataclass(frozen=True)
+class Applied:
+    """An operation on its arguments: the call that a refusal names, the domains of the arguments, and the options."""
+
+    call: str
+    args: Sequence[ColumnDomain]
+    options: Options
+
+    def __getitem__(self, option: str) -> Any:
+        """An option."""
+        return self.options[option]
+
+    @property
+    def on(self) -> ColumnDomain:
+        """The first argument, or the only one."""
+        return self.args[0]
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The bounds of the first argument."""
+        return self.on.bounds
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the first argument."""
+        return self.on.dtype
+
+    @property
+    def types(self) -> str:
+        """The types of the arguments, in words."""
+        return " with ".join(show(a.dtype) for a in self.args)
+
+    @property
+    def nullable(self) -> bool:
+        """Whether one of the arguments can be missing."""
+        return any(a.nullable for a in self.args)
+
+    def need(self, *kinds: str) -> None:
+        """Refuse arguments of another kind. Errors: WrongType."""
+        for domain in self.args:
+            need(self.call, domain, *kinds)
+
+
+Rule = Callable[[Applied], ColumnDomain]
+Image = Callable[[Applied, ColumnDomain], Possible | None]
 
 
 @dataclass(frozen=True)
@@ -33,11 +80,6 @@ class Operation:
         """The operation as the user would type it. Input: the texts of its arguments, its options."""
         more = "".join(self.more.format(*args[i : i + 2]) for i in range(2, len(args) - 1, 2)) if self.more else ""
         return self.text.format(*args, all=", ".join(args), last=args[-1], more=more, **options)
-
-
-def nullable(args: Sequence[ColumnDomain]) -> bool:
-    """Whether one of the arguments can be missing."""
-    return any(a.nullable for a in args)
 
 
 def need(call: str, domain: ColumnDomain, *kinds: str) -> None:
@@ -63,7 +105,7 @@ def as_floats(bounds: Bounds | None) -> Bounds | None:
     return bounds and Bounds(float(bounds.lower), float(bounds.upper))
 
 
-def corner_bounds(a: Bounds | None, b: Bounds | None, op: Callable[[Any, Any], Any]) -> Bounds | None:
+def corner_bounds(op: Callable[[Any, Any], Any], a: Bounds | None, b: Bounds | None) -> Bounds | None:
     """Bounds of +, -, · and /. The extremes are at the corners; rounding is monotone, so they stay the extremes."""
     if a is None or b is None:
         return None

@@ -9,44 +9,43 @@ import narwhals as nw
 
 from dpframe.errors import InvalidArgument
 from dpframe.plan.columns import Bounds, ColumnDomain
-from dpframe.plan.operations.rules import Operation, Options, Rule, need
+from dpframe.plan.operations.rules import Applied, Operation, Rule
 from dpframe.plan.types import check_text
 
 
 def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None, *, missing: bool = False) -> Rule:
-    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-        need(call, args[0], "string")
-        return ColumnDomain(dtype, missing or args[0].nullable, bounds)
+    def rule(asked: Applied) -> ColumnDomain:
+        asked.need("string")
+        return ColumnDomain(dtype, missing or asked.nullable, bounds)
 
     return rule
 
 
-def _searched(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _searched(asked: Applied) -> ColumnDomain:
     """Whether a text has some letters. Those that none of its letters can be are refused: no text has them."""
-    domain, possible = _text(nw.Boolean(), _TRUTH)(call, args, options), args[0].possible
-    if possible is not None and possible.of_letters and not possible.holds(options["literal"]):
-        raise InvalidArgument(f"{call}: no row has these letters. Give {possible.give.partition(',')[0]}.")
+    domain, possible = _text(nw.Boolean(), _TRUTH)(asked), asked.on.possible
+    if possible is not None and possible.of_letters and not possible.holds(asked["literal"]):
+        raise InvalidArgument(f"{asked.call}: no row has these letters. Give {possible.give.partition(',')[0]}.")
     return domain
 
 
 def _calendar(bounds: Bounds | None, *kinds: str) -> Rule:
-    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-        need(call, args[0], *kinds)
-        return ColumnDomain(nw.Int64(), args[0].nullable, bounds)
+    def rule(asked: Applied) -> ColumnDomain:
+        asked.need(*kinds)
+        return ColumnDomain(nw.Int64(), asked.nullable, bounds)
 
     return rule
 
 
-def _maybe(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _maybe(asked: Applied) -> ColumnDomain:
     """A text that may be missing: a piece that is not there, or a text that would become too long."""
-    need(call, args[0], "string")
+    asked.need("string")
     return ColumnDomain(nw.String())
 
 
-def concatenated(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def concatenated(asked: Applied) -> ColumnDomain:
     """Texts one behind the other: missing where one is, or where they would become too long."""
-    for a in args:
-        need(call, a, "string", "integer", "boolean", "date")
+    asked.need("string", "integer", "boolean", "date")
     return ColumnDomain(nw.String())
 
 
@@ -89,8 +88,8 @@ class Form(str):
 
 
 def _named(dtype: nw.dtypes.DType) -> Rule:
-    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-        need(call, args[0], "string")
+    def rule(asked: Applied) -> ColumnDomain:
+        asked.need("string")
         return ColumnDomain(dtype)
 
     return rule

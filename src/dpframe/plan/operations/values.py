@@ -14,7 +14,7 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain
-from dpframe.plan.operations.rules import NUMBERS, Operation, Options, as_floats, finite, need, nullable
+from dpframe.plan.operations.rules import NUMBERS, Applied, Operation, as_floats, finite, need
 from dpframe.plan.types import (
     GIVE,
     TIMES,
@@ -37,50 +37,46 @@ from dpframe.plan.types import (
 )
 
 
-def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    first, second = (a.kind for a in args)
+def _compare(asked: Applied) -> ColumnDomain:
+    first, second = (a.kind for a in asked.args)
     alike = first == second or any({first, second} <= set(family) for family in (NUMBERS, MOMENTS))
     if Kind.OTHER in (first, second) or not alike:
-        types = " with ".join(show(a.dtype) for a in args)
-        texts = any(kind(a.dtype) is Kind.STRING and a.values is None for a in args)
-        raise WrongType(f"{call}: cannot compare {types}.{_comparison({first, second}, texts=texts)}")
-    if any(isinstance(a.dtype, nw.UInt128) for a in args) and any(map(_signed, args)):
+        texts = any(kind(a.dtype) is Kind.STRING and a.values is None for a in asked.args)
+        raise WrongType(f"{asked.call}: cannot compare {asked.types}.{_comparison({first, second}, texts=texts)}")
+    if any(isinstance(a.dtype, nw.UInt128) for a in asked.args) and any(map(_signed, asked.args)):
         raise WrongType(
-            f"{call}: {' with '.join(show(a.dtype) for a in args)} have no common type. Cast one first, as in "
-            "dp.col('x').cast('float64')."
+            f"{asked.call}: {asked.types} have no common type. Cast one first, as in dp.col('x').cast('float64')."
         )
-    if len({zone_of(a.dtype) is None for a in args}) > 1:
+    if len({zone_of(a.dtype) is None for a in asked.args}) > 1:
         if Kind.DATE in (first, second):
             raise WrongType(
-                f"{call}: a date does not compare with a time that has a zone. Compare the day in that zone: "
+                f"{asked.call}: a date does not compare with a time that has a zone. Compare the day in that zone: "
                 "dp.col('x').dt.date() >= datetime.date(2026, 1, 31)."
             )
         raise WrongType(
-            f"{call}: a time with a zone does not compare with one that has none; that of a time as typed is "
+            f"{asked.call}: a time with a zone does not compare with one that has none; that of a time as typed is "
             "tzinfo=datetime.timezone.utc."
         )
-    return ColumnDomain(nw.Boolean(), nullable(args), Bounds(0, 1))
+    return ColumnDomain(nw.Boolean(), asked.nullable, Bounds(0, 1))
 
 
-def _equal(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    domain = _compare(call, args, options)
-    for x, other in (args, args[::-1]):
+def _equal(asked: Applied) -> ColumnDomain:
+    domain = _compare(asked)
+    for x, other in (asked.args, asked.args[::-1]):
         values = other.values
         if values is not None and len(values) == 1:
-            _check_reached(call, x, list(values))
-            _check_not_clipped(call, x, list(values))
+            _check_reached(asked.call, x, list(values))
+            _check_not_clipped(asked.call, x, list(values))
     return domain
 
 
-def _ordered(
-    holds: Callable[[Any, Any], bool], call: str, args: Sequence[ColumnDomain], options: Options
-) -> ColumnDomain:
+def _ordered(holds: Callable[[Any, Any], bool], asked: Applied) -> ColumnDomain:
     """The domain of a comparison by order. Input: holds: whether it holds for two values."""
-    domain = _compare(call, args, options)
-    first, second = args
+    domain = _compare(asked)
+    first, second = asked.args
     for x, other, true in ((first, second, holds), (second, first, lambda a, b: holds(b, a))):
         if other.values is not None and len(other.values) == 1:
-            _check_not_clipped(call, x, list(other.values), true)
+            _check_not_clipped(asked.call, x, list(other.values), true)
     return domain
 
 
@@ -155,11 +151,11 @@ def _comparison(families: set[str], *, texts: bool) -> str:
     return f" Compare with {' or '.join(GIVE[family] for family in kinds)}{cast}."
 
 
-def _logic(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    for a in args:
+def _logic(asked: Applied) -> ColumnDomain:
+    for a in asked.args:
         if a.kind != Kind.BOOLEAN:
-            raise _not_boolean(call, a.dtype, alone=len(args) == 1)
-    return ColumnDomain(nw.Boolean(), nullable(args), Bounds(0, 1))
+            raise _not_boolean(asked.call, a.dtype, alone=len(asked.args) == 1)
+    return ColumnDomain(nw.Boolean(), asked.nullable, Bounds(0, 1))
 
 
 def _not_boolean(call: str, dtype: DType, *, alone: bool) -> WrongType:
@@ -172,20 +168,20 @@ def _not_boolean(call: str, dtype: DType, *, alone: bool) -> WrongType:
     )
 
 
-def _is_null(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _is_null(asked: Applied) -> ColumnDomain:
     return ColumnDomain(nw.Boolean(), False, Bounds(0, 1))
 
 
-def _is_in(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    for value in options["values"]:
-        if check_scalar(value, args[0].dtype, call) is None:
-            raise WrongType(f"{call}: null is not a value; ask is_null() beside it.")
-        if isinstance(time := as_held(value, args[0].dtype), dt.datetime):
-            check_years(time, call)
-    if options["values"]:
-        _check_reached(call, args[0], options["values"])
-        _check_not_clipped(call, args[0], options["values"])
-    return ColumnDomain(nw.Boolean(), args[0].nullable, Bounds(0, 1))
+def _is_in(asked: Applied) -> ColumnDomain:
+    for value in asked["values"]:
+        if check_scalar(value, asked.dtype, asked.call) is None:
+            raise WrongType(f"{asked.call}: null is not a value; ask is_null() beside it.")
+        if isinstance(time := as_held(value, asked.dtype), dt.datetime):
+            check_years(time, asked.call)
+    if asked["values"]:
+        _check_reached(asked.call, asked.on, asked["values"])
+        _check_not_clipped(asked.call, asked.on, asked["values"])
+    return ColumnDomain(nw.Boolean(), asked.nullable, Bounds(0, 1))
 
 
 def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin: str = "") -> ColumnDomain:
@@ -224,8 +220,8 @@ def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin:
     return ColumnDomain(dtype, domain.nullable, bounds, origin=origin)
 
 
-def _clip(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    return clip_domain(call, args[0], options["lower"], options["upper"])
+def _clip(asked: Applied) -> ColumnDomain:
+    return clip_domain(asked.call, asked.on, asked["lower"], asked["upper"])
 
 
 def fill_domain(call: str, domain: ColumnDomain, value: object, origin: str = "") -> ColumnDomain:
@@ -251,8 +247,8 @@ def fill_domain(call: str, domain: ColumnDomain, value: object, origin: str = ""
     return ColumnDomain(dtype, False, bounds, keys, origin or domain.origin)
 
 
-def _fill_null(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    return fill_domain(call, args[0], options["value"])
+def _fill_null(asked: Applied) -> ColumnDomain:
+    return fill_domain(asked.call, asked.on, asked["value"])
 
 
 def cast_domain(call: str, domain: ColumnDomain, target: nw.dtypes.DType, origin: str = "") -> ColumnDomain:
@@ -279,27 +275,27 @@ def cast_domain(call: str, domain: ColumnDomain, target: nw.dtypes.DType, origin
     return ColumnDomain(target, nullable, bounds, keys, origin)
 
 
-def _cast(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    return cast_domain(call, args[0], options["dtype"])
+def _cast(asked: Applied) -> ColumnDomain:
+    return cast_domain(asked.call, asked.on, asked["dtype"])
 
 
-def _case(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    values = (*args[1::2], args[-1])
-    for condition in args[:-1:2]:
-        need(call, condition, "boolean")
+def _case(asked: Applied) -> ColumnDomain:
+    values = (*asked.args[1::2], asked.args[-1])
+    for condition in asked.args[:-1:2]:
+        need(asked.call, condition, "boolean")
     nulls = [f for f in values if isinstance(f.dtype, Null)]
     branches = [f for f in values if not isinstance(f.dtype, Null)]
     if not branches:
-        raise WrongType(f"{call}: one of the branches must have a type.")
+        raise WrongType(f"{asked.call}: one of the branches must have a type.")
     for f in branches:
-        need(call, f, *GIVE)
+        need(asked.call, f, *GIVE)
     kinds = {f.kind for f in branches}
     numbers = kinds <= set(NUMBERS)
     times = {str(f.dtype) for f in branches if f.kind in (Kind.DATETIME, Kind.DURATION)}
     if (len(kinds) > 1 and not numbers) or len(times) > 1:
         types = " and ".join(dict.fromkeys(show(f.dtype) for f in branches))
         typed = cast_to(branches[-1].dtype, branches[0].kind)
-        raise WrongType(f"{call}: the branches have different types, {types}.{typed}")
+        raise WrongType(f"{asked.call}: the branches have different types, {types}.{typed}")
     whole = kinds == {Kind.INTEGER}
     limits = [f.bounds if whole or not numbers else as_floats(f.bounds) for f in branches]
     corners = [edge for limit in limits if limit for edge in limit]
@@ -307,7 +303,7 @@ def _case(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDo
     dtype = nw.Int64() if whole else nw.Float64() if numbers else branches[0].dtype
     dtype = nw.String() if kind(dtype) == Kind.STRING else dtype
     wide = whole and any(is_wide(f.dtype) for f in branches)
-    return ColumnDomain(dtype, bool(nulls) or wide or nullable(branches), bounds)
+    return ColumnDomain(dtype, bool(nulls) or wide or any(f.nullable for f in branches), bounds)
 
 
 OF_VALUES: Mapping[str, Operation] = {

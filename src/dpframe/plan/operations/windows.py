@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -13,8 +13,8 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain
-from dpframe.plan.operations.rules import Operation, Options, corner_bounds, need
-from dpframe.plan.types import TIMES, Kind, kind, show, ticks_of_a_day, time_unit, zone_of
+from dpframe.plan.operations.rules import Applied, Operation, corner_bounds
+from dpframe.plan.types import TIMES, Kind, kind, ticks_of_a_day, time_unit, zone_of
 
 _DAY = 86_400  # seconds
 _FINE: tuple[Literal["ms", "us", "ns"], ...] = ("ms", "us", "ns")
@@ -68,19 +68,19 @@ class Every:
         return 31 * self.months or -(-self.seconds // _DAY)
 
 
-def _date(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _date(asked: Applied) -> ColumnDomain:
     """A zone's clock shows the day of UTC or one beside it."""
-    need(call, args[0], Kind.DATE, Kind.DATETIME)
-    bounds, per_day = args[0].bounds, ticks_of_a_day(args[0].dtype)
-    spare = 0 if zone_of(args[0].dtype) is None else 1
+    asked.need(Kind.DATE, Kind.DATETIME)
+    bounds, per_day = asked.bounds, ticks_of_a_day(asked.dtype)
+    spare = 0 if zone_of(asked.dtype) is None else 1
     days = bounds and Bounds(int(bounds.lower) // per_day - spare, int(bounds.upper) // per_day + spare)
-    return ColumnDomain(nw.Date(), args[0].nullable, days)
+    return ColumnDomain(nw.Date(), asked.nullable, days)
 
 
-def _on_one_clock(call: str, column: ColumnDomain, every: Every) -> DType:
+def _on_one_clock(asked: Applied, every: Every) -> DType:
     """The type of a column whose clock shows each time once, and whose windows can be of this length."""
-    need(call, column, Kind.DATE, Kind.DATETIME)
-    dtype = column.dtype
+    asked.need(Kind.DATE, Kind.DATETIME)
+    call, dtype = asked.call, asked.dtype
     if kind(dtype) == Kind.DATE and every.seconds % _DAY:
         raise WrongType(f"{call}: a date has no clock: give days, such as '1d', or cast it to 'datetime'.")
     if is_local(dtype):
@@ -104,102 +104,104 @@ def in_zone(dtype: DType, zone: str | None) -> nw.Datetime:
     return nw.Datetime(dtype.time_unit if isinstance(dtype, nw.Datetime) else "us", zone)
 
 
-def _truncated(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _truncated(asked: Applied) -> ColumnDomain:
     """In a zone, a window begins where the clock shows its start, which is a day from the same time in UTC at most."""
-    every = Every.read(options.get("every", "1mo"))
-    zone = is_local(args[0].dtype) and "every" in options
-    dtype = _timed(call, args[0]) if zone else _on_one_clock(call, args[0], every)
+    every = Every.read(asked.options.get("every", "1mo"))
+    zone = is_local(asked.dtype) and "every" in asked.options
+    dtype = _timed(asked) if zone else _on_one_clock(asked, every)
     lower, upper = (every.days + 2 * zone) * ticks_of_a_day(dtype), 2 * zone * ticks_of_a_day(dtype)
-    bounds = args[0].bounds and Bounds(args[0].bounds.lower - lower, args[0].bounds.upper + upper)
+    bounds = asked.bounds and Bounds(asked.bounds.lower - lower, asked.bounds.upper + upper)
     return ColumnDomain(dtype, True, bounds)
 
 
-def _timed(call: str, column: ColumnDomain) -> DType:
+def _timed(asked: Applied) -> DType:
     """The type of a column of times that are held alike everywhere. Errors: WrongType."""
-    need(call, column, Kind.DATETIME)
-    if getattr(column.dtype, "time_unit", "") == "s":
-        raise WrongType(f"{call}: times in seconds are not held alike everywhere. Cast it to 'datetime' first.")
-    return column.dtype
+    asked.need(Kind.DATETIME)
+    if getattr(asked.dtype, "time_unit", "") == "s":
+        raise WrongType(f"{asked.call}: times in seconds are not held alike everywhere. Cast it to 'datetime' first.")
+    return asked.dtype
 
 
-def _rezoned(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _rezoned(asked: Applied) -> ColumnDomain:
     """The same moment on another clock."""
-    return ColumnDomain(in_zone(_timed(call, args[0]), options["zone"]), True, args[0].bounds)
+    return ColumnDomain(in_zone(_timed(asked), asked["zone"]), True, asked.bounds)
 
 
-def _relabelled(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _relabelled(asked: Applied) -> ColumnDomain:
     """The same clock, of another zone or of none. Clocks differ from UTC by a day at most."""
-    dtype = _timed(call, args[0])
+    dtype = _timed(asked)
     spare = 2 * ticks_of_a_day(dtype)
-    bounds = args[0].bounds and Bounds(args[0].bounds.lower - spare, args[0].bounds.upper + spare)
-    return ColumnDomain(in_zone(dtype, options.get("zone")), True, bounds)
+    bounds = asked.bounds and Bounds(asked.bounds.lower - spare, asked.bounds.upper + spare)
+    return ColumnDomain(in_zone(dtype, asked.options.get("zone")), True, bounds)
 
 
-def _moved(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _moved(asked: Applied) -> ColumnDomain:
     """A time so many months or seconds later, or at the end of its month."""
-    typed = options.get("by", "1mo")
+    typed = asked.options.get("by", "1mo")
     every = Every.read(typed.removeprefix("-"))
-    dtype, bounds = _on_one_clock(call, args[0], every), args[0].bounds
+    dtype, bounds = _on_one_clock(asked, every), asked.bounds
     most = every.days * ticks_of_a_day(dtype)
     back = typed.startswith("-")
     return ColumnDomain(dtype, True, bounds and Bounds(bounds.lower - most * back, bounds.upper + most * (not back)))
 
 
-def _second(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    _timed(call, args[0])
-    return ColumnDomain(nw.Int64(), args[0].nullable or is_local(args[0].dtype), Bounds(0, 59))
+def _second(asked: Applied) -> ColumnDomain:
+    _timed(asked)
+    return ColumnDomain(nw.Int64(), asked.nullable or is_local(asked.dtype), Bounds(0, 59))
 
 
-def _total(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    need(call, args[0], Kind.DURATION)
-    unit, bounds = ticks_of_a_day(args[0].dtype) // _DAY * _SECONDS[options["unit"]], args[0].bounds
+def _total(asked: Applied) -> ColumnDomain:
+    asked.need(Kind.DURATION)
+    unit, bounds = ticks_of_a_day(asked.dtype) // _DAY * _SECONDS[asked["unit"]], asked.bounds
     whole = bounds and Bounds(*(int(end) // unit if end >= 0 else -(-int(end) // unit) for end in bounds))
     return ColumnDomain(nw.Int64(), True, whole)
 
 
-def _ticks(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+def _ticks(asked: Applied) -> ColumnDomain:
     """Ticks of a time; those of the calendar, from the year 1 to 9999, have bounds."""
-    need(call, args[0], *TIMES)
-    dtype, bounds = args[0].dtype, args[0].bounds
+    asked.need(*TIMES)
+    dtype, bounds = asked.dtype, asked.bounds
     if bounds is None and time_unit(dtype) != "ns" and kind(dtype) != Kind.DURATION:
         bounds = Bounds(-_YEARS * ticks_of_a_day(dtype), _YEARS * ticks_of_a_day(dtype))
-    return ColumnDomain(nw.Int64(), args[0].nullable, bounds)
+    return ColumnDomain(nw.Int64(), asked.nullable, bounds)
 
 
-def _from_ticks(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    return ColumnDomain(options["dtype"], True, args[0].bounds)
+def _from_ticks(asked: Applied) -> ColumnDomain:
+    return ColumnDomain(asked["dtype"], True, asked.bounds)
 
 
-def _later(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    bounds = corner_bounds(args[0].bounds, args[1].bounds, lambda x, y: x + y)
-    return ColumnDomain(args[0].dtype, True, bounds)
+def _later(asked: Applied) -> ColumnDomain:
+    bounds = corner_bounds(lambda x, y: x + y, *(a.bounds for a in asked.args))
+    return ColumnDomain(asked.dtype, True, bounds)
 
 
-def difference_type(call: str, args: Sequence[ColumnDomain]) -> DType:
+def difference_type(asked: Applied) -> DType:
     """The type of a sum or difference of times and durations; a duration between two times. Errors: WrongType."""
-    (first, second), units = map(kind, (a.dtype for a in args)), [time_unit(a.dtype) for a in args]
-    zones = {zone_of(a.dtype) is None for a in args}
+    (first, second), units = map(kind, (a.dtype for a in asked.args)), [time_unit(a.dtype) for a in asked.args]
+    zones = {zone_of(a.dtype) is None for a in asked.args}
     if first == second and (first == Kind.DATE or len(zones) == 1):
         return nw.Duration(next((u for u in _FINE if units == [u, u]), "us"))
     if Kind.DURATION in (first, second) and {first, second} & {Kind.DATE, Kind.DATETIME}:
-        return args[first == Kind.DURATION].dtype
+        return asked.args[first == Kind.DURATION].dtype
     raise WrongType(
-        f"{call}: {' with '.join(show(a.dtype) for a in args)}. Give two dates, two times that both have a zone or "
-        "both have none, or a time and a duration, as in dp.col('x') + dp.duration(days=3)."
+        f"{asked.call}: {asked.types}. Give two dates, two times that both have a zone or both have none, or a time "
+        "and a duration, as in dp.col('x') + dp.duration(days=3)."
     )
 
 
-def moved(call: str, args: Sequence[ColumnDomain], options: Options, sign: int) -> ColumnDomain:
+def moved(asked: Applied, sign: int) -> ColumnDomain:
     """The sum (sign 1) or difference (-1) of times and durations; bounds where both have the unit of the result."""
-    dtype = difference_type(call, args)
-    first, second = (a.kind for a in args)
+    dtype = difference_type(asked)
+    first, second = (a.kind for a in asked.args)
     if sign == 1 and first == second != Kind.DURATION:
-        raise WrongType(f"{call}: two times have no sum. Type dp.col('x') - dp.col('y') for the time between them.")
+        raise WrongType(
+            f"{asked.call}: two times have no sum. Type dp.col('x') - dp.col('y') for the time between them."
+        )
     if (sign == -1 and second == Kind.DURATION != first) or first == second or sign == 1:
-        scales = [ticks_of_a_day(a.dtype) for a in args]
-        bounds = corner_bounds(args[0].bounds, args[1].bounds, lambda x, y: x + sign * y)
+        scales = [ticks_of_a_day(a.dtype) for a in asked.args]
+        bounds = corner_bounds(lambda x, y: x + sign * y, *(a.bounds for a in asked.args))
         return ColumnDomain(dtype, True, bounds if set(scales) == {ticks_of_a_day(dtype)} else None)
-    raise WrongType(f"{call}: a time is not taken from a duration. Type dp.col('when') - dp.duration(days=3).")
+    raise WrongType(f"{asked.call}: a time is not taken from a duration. Type dp.col('when') - dp.duration(days=3).")
 
 
 OF_WINDOWS: Mapping[str, Operation] = {

@@ -18,7 +18,7 @@ from dpframe.plan import nodes
 from dpframe.plan.columns import Bounds, ColumnDefaults, Limits, Lock, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.nodes import Node
-from dpframe.plan.operations import cast_domain, clip_domain, fill_domain, imaged
+from dpframe.plan.operations import Applied, cast_domain, clip_domain, fill_domain, imaged
 from dpframe.plan.steps.basic import Step, not_the_unit
 from dpframe.plan.types import Kind, Scalar, kind, show
 
@@ -120,7 +120,7 @@ class Clip(Rewrite):
         not_the_unit(table, self.name, call)
         domain = table.column(self.name, call).domain
         result = clip_domain(call, domain, self.lower, self.upper, self.typed)
-        return table.with_versions([(self.name, imaged("clip", [domain], vars(self), result))])
+        return table.with_versions([(self.name, imaged("clip", Applied(call, [domain], vars(self)), result))])
 
     @property
     def typed(self) -> str:
@@ -144,7 +144,7 @@ class FillNull(Rewrite):
         not_the_unit(table, self.name, call)
         domain = table.column(self.name, call).domain
         result = fill_domain(call, domain, self.value, self.typed)
-        return table.with_versions([(self.name, imaged("fill_null", [domain], vars(self), result))])
+        return table.with_versions([(self.name, imaged("fill_null", Applied(call, [domain], vars(self)), result))])
 
     @property
     def typed(self) -> str:
@@ -169,7 +169,7 @@ class Cast(Rewrite):
             not_the_unit(table, name, call)
             domain = table.column(name, call).domain
             result = cast_domain(call, domain, dtype, self.typed)
-            domains.append((name, imaged("cast", [domain], {"dtype": dtype}, result)))
+            domains.append((name, imaged("cast", Applied(call, [domain], {"dtype": dtype}), result)))
         return table.with_versions(domains)
 
     @property
