@@ -30,6 +30,13 @@ def sizes(worker, spends):
     return [Fraction(draw.choice([1, 1, 7, 1000, 300_000, 1_000_000]), 10**6) for _ in range(spends)]
 
 
+def shared(place):
+    """A ledger whose processes wait for each other, however busy the machine is."""
+    from dpframe.budget import Ledger
+
+    return Ledger(place, timeout=900)
+
+
 def in_parallel(processes, work):
     """Fork, run `work(worker)` in each child, and gather the JSON that each gives back."""
     pipes = []
@@ -56,10 +63,10 @@ def in_parallel(processes, work):
 
 
 def spend(place, processes, spends, cap):
-    from dpframe.budget import Ledger, Loss
+    from dpframe.budget import Loss
     from dpframe.errors import BudgetExceeded
 
-    ledger = Ledger(place)
+    ledger = shared(place)
     budget = ledger.budget("shared", epsilon=cap)
     _ = budget.spent  # a connection that the children inherit, and must not use
 
@@ -89,10 +96,10 @@ def capped(place, processes, spends):
 
     Before that, as many others are killed while they spend.
     """
-    from dpframe.budget import Ledger, Loss
+    from dpframe.budget import Loss
     from dpframe.errors import CapExceeded
 
-    ledger = Ledger(place)
+    ledger = shared(place)
     budget = ledger.budget("shared", epsilon=100, caps={"spender": 0.5, "day": 0.9, "month": 2})
     children, killing = [], budget.for_spender("k")
     for _ in range(processes):
@@ -137,10 +144,10 @@ def capped(place, processes, spends):
 
 def among(place, processes, spends):
     """Under caps of two spenders and a day, processes that spend; every second one goes on until it is killed."""
-    from dpframe.budget import Ledger, Loss
+    from dpframe.budget import Loss
     from dpframe.errors import CapExceeded
 
-    ledger, draw = Ledger(place), random.Random(processes)
+    ledger, draw = shared(place), random.Random(processes)
     budget = ledger.budget("shared", epsilon=100, caps={"spender": 0.1, "day": 0.15, "month": 2})
 
     def spending(worker, times):
@@ -187,11 +194,11 @@ def among(place, processes, spends):
 
 
 def squares(place, processes, spends, fit):
-    from dpframe.budget import Ledger, Loss, Normal
+    from dpframe.budget import Loss, Normal
     from dpframe.errors import BudgetExceeded
     from dpframe.theory.formulas.loss import gdp_within
 
-    ledger, each = Ledger(place), gdp_within(Fraction(1), Fraction(3, 4 * 10**6)) / fit
+    ledger, each = shared(place), gdp_within(Fraction(1), Fraction(3, 4 * 10**6)) / fit
     budget = ledger.budget("shared", epsilon=1, delta=1e-6)
     price = Loss.charged_rho(each / 2, Fraction(0))
 
@@ -235,10 +242,10 @@ def raw(path, processes, spends):
 
 def shares(place, processes, spends):
     """Three spenders with a part of the budget each, who pay from it in many processes and move parts to each other."""
-    from dpframe.budget import Ledger, Loss
+    from dpframe.budget import Loss
     from dpframe.errors import BudgetExceeded
 
-    ledger, names = Ledger(place), ("ana", "bo", "cy")
+    ledger, names = shared(place), ("ana", "bo", "cy")
     budget = ledger.budget("shared", epsilon=4, caps={"spender": 2})
     parts = {name: budget.for_spender(name).allocate(name=name, epsilon=1) for name in names}
 
@@ -276,9 +283,9 @@ def shares(place, processes, spends):
 
 def until_killed(place, seen, pause=0.0):
     """Charge and store without end; what a user would have seen is written down, and synced, after it was stored."""
-    from dpframe.budget import Ledger, Loss
+    from dpframe.budget import Loss
 
-    budget = Ledger(place).budget("killed", epsilon=10**6, caps={"month": 10**6})
+    budget = shared(place).budget("killed", epsilon=10**6, caps={"month": 10**6})
     with open(seen, "a") as book:
         while True:
             receipt = budget.charge(Loss.charged(Fraction(1, 1000), Fraction(0)), "unit 'id', add-remove", "count()")
