@@ -428,9 +428,10 @@ def test_no_small_history_costs_more_where_periods_are_enforced(price, order):
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("periods", [1, 2, 3])
-def test_no_small_history_costs_more_where_periods_are_enforced_in_whatever_order(price, relation, periods):
-    for order in itertools.permutations(range(4)):
-        assert worst(price, relation, 4, periods, list(order), enforce=True) <= 1 + 1e-9
+@pytest.mark.parametrize("first", range(4))
+def test_no_small_history_costs_more_where_periods_are_enforced_in_whatever_order(first, price, relation, periods):
+    for others in itertools.permutations(set(range(4)) - {first}):
+        assert worst(price, relation, 4, periods, [first, *others], enforce=True) <= 1 + 1e-9
 
 
 @pytest.mark.one_in(2)

@@ -196,7 +196,7 @@ def test_processes_cannot_overspend(spenders, place):
 
 @pytest.mark.long
 def test_many_processes_cannot_overspend(spenders, place):
-    _hold_processes(spenders, place, 32, 1000, 4000)
+    _hold_processes(spenders, place, 32, 250, 1000)
 
 
 def test_random_splits_are_exact():

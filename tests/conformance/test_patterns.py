@@ -79,7 +79,7 @@ def asked(chance, many):
 def test_patterns_of_chance_mean_what_they_mean_in_python(engine, seed):
     chance = random.Random(seed)
     texts = ["".join(chance.choices(LETTERS, k=chance.choice([0, 1, 2, 3, 5, 8, 13]))) for _ in range(60)]
-    texts += ["", None, "\n", "a\n", "\r\n", "ab" * 100]
+    texts += ["", None, "\n", "a\n", "\r\n", "ab" * 30]  # on longer ones Python needs a minute for a pattern
     check(engine, {"a_string": Cells("a_string", nw.String(), tuple(texts))}, asked(chance, 60 if seed else 12))
 
 
